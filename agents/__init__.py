@@ -1,0 +1,69 @@
+"""Parley's agents: model clients, personas, and the two conversations, debate and critique.
+
+This is the only room that imports AutoGen.
+"""
+
+from agents.calls import Call, Piece, Session, hear_calls, seed_from, session
+from agents.critique import Assessment, Critique
+from agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
+from agents.errors import (
+    AuthError,
+    BadRequest,
+    BudgetSpent,
+    ConfigError,
+    ModelError,
+    ParleyError,
+    RateLimited,
+    ServerFault,
+)
+from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, model, register
+from agents.personas import Persona, PersonaAgent, load_personas
+from agents.structured import Readout, Structured, ask, parse, scale
+from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
+
+__house__ = "parley"
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "Assessment",
+    "AuthError",
+    "BadRequest",
+    "Budget",
+    "BudgetSpent",
+    "Call",
+    "Client",
+    "ConfigError",
+    "Critique",
+    "Cue",
+    "Debate",
+    "ModelError",
+    "Models",
+    "ParleyError",
+    "ParseStatus",
+    "Persona",
+    "PersonaAgent",
+    "Piece",
+    "RateLimited",
+    "Readout",
+    "ReplyCache",
+    "Role",
+    "ServerFault",
+    "Session",
+    "Structured",
+    "Transcript",
+    "Turn",
+    "Usage",
+    "ask",
+    "everyone",
+    "hear_calls",
+    "load_personas",
+    "model",
+    "parse",
+    "register",
+    "round_robin",
+    "scale",
+    "seed_from",
+    "session",
+    "shuffled",
+    "simultaneous",
+]

@@ -1,0 +1,98 @@
+"""What one model call was, and the setting it was made in.
+
+A `Call` is written down for every reply. Two context variables carry the setting, so that any AutoGen agent
+that holds one of our clients is recorded, cached and budgeted without knowing it:
+
+- `Session`: the unit of a run that is being worked on (its sample key, the reply cache, the budget);
+- the list of calls heard during the current turn (`hear_calls`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from agents.models.budget import Budget
+    from agents.models.cache import ReplyCache
+
+
+class Piece(NamedTuple):
+    """One message of a prompt as the model was given it."""
+
+    role: str
+    source: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One model call: who answered, to what, at what cost."""
+
+    model: str
+    prompt: tuple[Piece, ...]
+    reply: str
+    prompt_tokens: int
+    completion_tokens: int
+    latency: float
+    cost: float | None
+    cached: bool
+    attempts: int
+
+
+@dataclass(slots=True)
+class Session:
+    """The unit at work. `sample` keeps repeats apart in the cache; `seed` follows from it."""
+
+    sample: str = ""
+    cache: ReplyCache | None = None
+    budget: Budget | None = None
+    asked: dict[bytes, int] = field(default_factory=dict)
+
+    def occurrence(self, request_key: bytes) -> int:
+        """How often this very request was made before in this unit: each time is a sample of its own."""
+        seen = self.asked.get(request_key, 0)
+        self.asked[request_key] = seen + 1
+        return seen
+
+
+SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
+_HEARD: ContextVar[list[Call] | None] = ContextVar("parley_heard", default=None)
+
+
+@contextmanager
+def session(current: Session) -> Iterator[Session]:
+    """Everything called inside belongs to `current`."""
+    token = SESSION.set(current)
+    try:
+        yield current
+    finally:
+        SESSION.reset(token)
+
+
+@contextmanager
+def hear_calls() -> Iterator[list[Call]]:
+    """Collect the calls made inside, whichever agent makes them."""
+    heard: list[Call] = []
+    token = _HEARD.set(heard)
+    try:
+        yield heard
+    finally:
+        _HEARD.reset(token)
+
+
+def note_call(call: Call) -> None:
+    """Called by the clients."""
+    heard = _HEARD.get()
+    if heard is not None:
+        heard.append(call)
+
+
+def seed_from(*parts: object) -> int:
+    """A 31-bit seed that depends on all parts, the same on every machine."""
+    digest = hashlib.blake2b("\x1f".join(map(str, parts)).encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") & 0x7FFFFFFF

@@ -1,0 +1,22 @@
+"""Model clients, by name: see `registry`. All of them are AutoGen `ChatCompletionClient`s."""
+
+from agents.models.base import Client, Options, Reply, Request
+from agents.models.budget import Budget
+from agents.models.cache import ReplyCache
+from agents.models.registry import DEFAULT_MODEL, PROVIDERS, Models, Provider, model, register, split_name
+
+__all__ = [
+    "DEFAULT_MODEL",
+    "PROVIDERS",
+    "Budget",
+    "Client",
+    "Models",
+    "Options",
+    "Provider",
+    "Reply",
+    "ReplyCache",
+    "Request",
+    "model",
+    "register",
+    "split_name",
+]

@@ -1,0 +1,316 @@
+"""What every client of ours shares: an AutoGen `ChatCompletionClient` that caches, paces, retries and records.
+
+A provider writes one method, `send(request)`. Everything around a call happens here, once: the reply cache, the
+run's budget, the pace the server allows, retries with jittered back-off, and the `Call` that is written down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import random
+import time
+from abc import abstractmethod
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from autogen_core import CancellationToken
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    CreateResult,
+    FunctionExecutionResultMessage,
+    LLMMessage,
+    ModelFamily,
+    ModelInfo,
+    RequestUsage,
+    SystemMessage,
+)
+from autogen_core.tools import Tool, ToolSchema
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents.calls import SESSION, Call, Piece, Session, note_call, seed_from
+from agents.errors import ConfigError, ModelError, RateLimited
+from agents.models.prices import price_of
+from agents.models.throttle import Throttle
+
+Schema = type[BaseModel] | bool | None
+
+
+class Options(BaseModel):
+    """What may stand behind the `?` of a model's name; the same keys work in Python."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    temperature: float | None = Field(None, ge=0, le=2)
+    top_p: float | None = Field(None, gt=0, le=1)
+    max_tokens: int | None = Field(None, ge=1)
+    seed: int | None = None
+    timeout: float = Field(120.0, gt=0, description="seconds until a call counts as failed")
+    max_connections: int = Field(256, ge=1, description="calls under way at once, at most")
+    retries: int = Field(6, ge=0, description="further tries after a failure that may pass")
+    price_in: float | None = Field(None, ge=0, description="US dollars a million prompt tokens")
+    price_out: float | None = Field(None, ge=0, description="US dollars a million reply tokens")
+
+    SAMPLING: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "max_tokens", "seed")
+
+    def sampling(self) -> dict[str, Any]:
+        values = ((key, getattr(self, key)) for key in self.SAMPLING)
+        return {key: value for key, value in values if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One question to a model, in full."""
+
+    messages: tuple[LLMMessage, ...]
+    schema: Schema = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    tools: tuple[Tool | ToolSchema, ...] = ()
+    tool_choice: Tool | Literal["auto", "required", "none"] = "auto"
+
+    def pieces(self) -> tuple[Piece, ...]:
+        return tuple(_piece(message) for message in self.messages)
+
+
+class Reply(CreateResult):
+    """AutoGen's result, and what the provider alone knows."""
+
+    refused: bool = False
+
+
+def _piece(message: LLMMessage) -> Piece:
+    if isinstance(message, SystemMessage):
+        return Piece("system", "", message.content)
+    if isinstance(message, FunctionExecutionResultMessage):
+        text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
+        return Piece("tool", "", text)
+    role = "assistant" if isinstance(message, AssistantMessage) else "user"
+    content = message.content
+    text = content if isinstance(content, str) else json.dumps([str(part) for part in content])
+    return Piece(role, message.source, text)
+
+
+def schema_name(schema: Schema) -> str:
+    if schema is None or isinstance(schema, bool):
+        return str(schema)
+    return json.dumps(schema.model_json_schema(), sort_keys=True)
+
+
+_SCHEMA_KEYS: dict[Any, str] = {}
+
+
+def request_key(identity: str, request: Request, pieces: Sequence[Piece]) -> bytes:
+    """The address of a request by its content: server, model, parameters, messages, schema and tools."""
+    schema = _SCHEMA_KEYS.get(request.schema)
+    if schema is None:
+        schema = _SCHEMA_KEYS[request.schema] = schema_name(request.schema)
+    head = [identity, schema, sorted(request.options.items())]
+    if request.tools:
+        names = [tool.schema if isinstance(tool, Tool) else tool for tool in request.tools]
+        head += [json.dumps(names, sort_keys=True), str(request.tool_choice)]
+    digest = hashlib.blake2b(repr(head).encode(), digest_size=20)
+    for piece in pieces:
+        digest.update("\x1f".join(("", *piece)).encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+class Client(ChatCompletionClient):
+    """Base of all clients. `name` is the full `provider/model`; `identity` also tells servers apart."""
+
+    component_type = "model"
+    OptionsType: ClassVar[type[Options]] = Options
+    simulated: ClassVar[bool] = False
+    cacheable: ClassVar[bool] = True
+    native_schema: bool = False
+    """Whether the provider itself can be held to a JSON schema."""
+    logprobs: bool = False
+    """Whether replies can carry log-probabilities."""
+    context_tokens: int = 128_000
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+        self.name = name
+        self.provider, _, self.model = name.partition("/")
+        self.options = self.parse_options(name, options or {})
+        self.identity = name
+        self.price = price_of(name, self.options.price_in, self.options.price_out)
+        self.throttle = Throttle(self.options.max_connections)
+        self._defaults = self.options.sampling()
+        self._spent = RequestUsage(0, 0)
+        self._jitter = random.Random()
+
+    @classmethod
+    def parse_options(cls, name: str, options: Mapping[str, Any]) -> Options:
+        try:
+            return cls.OptionsType.model_validate(dict(options))
+        except ValidationError as error:
+            first = error.errors()[0]
+            key = ".".join(map(str, first["loc"]))
+            if first["type"] == "extra_forbidden":
+                known = ", ".join(cls.OptionsType.model_fields)
+                raise ConfigError(f"{name}: unknown option '{key}' (known: {known})") from None
+            raise ConfigError(f"{name}: option '{key}': {first['msg']}") from None
+
+    @abstractmethod
+    async def send(self, request: Request) -> Reply:
+        """One try: a reply, or a `ModelError` that says whether another try may help."""
+
+    async def prepare(self) -> None:
+        """Made once before a run's first call: load weights, open what must be open."""
+
+    async def create(
+        self,
+        messages: Sequence[LLMMessage],
+        *,
+        tools: Sequence[Tool | ToolSchema] = [],
+        tool_choice: Tool | Literal["auto", "required", "none"] = "auto",
+        json_output: bool | type[BaseModel] | None = None,
+        extra_create_args: Mapping[str, Any] = {},
+        cancellation_token: CancellationToken | None = None,
+    ) -> Reply:
+        options = {**self._defaults, **extra_create_args} if extra_create_args else self._defaults
+        request = Request(tuple(messages), json_output, options, tuple(tools), tool_choice)
+        if cancellation_token is None:
+            return await self._answer(request)
+        task = asyncio.ensure_future(self._answer(request))
+        cancellation_token.link_future(task)
+        return await task
+
+    async def _answer(self, request: Request) -> Reply:
+        """Cache, budget, tries, record: the one path of every call."""
+        pieces = request.pieces()
+        current = SESSION.get()
+        if current is None:
+            return await self._try(request, pieces, None)
+        key = request_key(self.identity, request, pieces)
+        nth = current.occurrence(key)
+        if "seed" not in request.options:
+            seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
+            request = Request(request.messages, request.schema, seeded, request.tools, request.tool_choice)
+        address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
+        cache = current.cache if self.cacheable else None
+        if cache is not None and (kept := cache.get(address)) is not None:
+            note_call(self._call(pieces, kept, 0.0, cached=True, attempts=0))
+            return kept
+        reply = await self._try(request, pieces, current)
+        if cache is not None:
+            cache.put(address, self.name, reply)
+        return reply
+
+    async def _try(self, request: Request, pieces: tuple[Piece, ...], current: Session | None) -> Reply:
+        budget = current.budget if current else None
+        attempt = 0
+        while True:
+            attempt += 1
+            if budget is not None:
+                budget.take_call()
+            await self.throttle.enter()
+            started = time.perf_counter()
+            try:
+                reply = await self.send(request)
+            except ModelError as error:
+                self.throttle.leave()
+                if budget is not None:
+                    budget.give_call_back()
+                if isinstance(error, RateLimited):
+                    self.throttle.slow_down(error.retry_after)
+                if not error.retryable or attempt > self.options.retries:
+                    raise
+                await asyncio.sleep(self._pause(attempt, error.retry_after))
+            except BaseException:
+                self.throttle.leave()
+                raise
+            else:
+                latency = time.perf_counter() - started
+                self.throttle.leave(ok=True)
+                call = self._call(pieces, reply, latency, cached=False, attempts=attempt)
+                self._spent.prompt_tokens += call.prompt_tokens
+                self._spent.completion_tokens += call.completion_tokens
+                if budget is not None:
+                    budget.spend(call)
+                note_call(call)
+                return reply
+
+    def _pause(self, attempt: int, retry_after: float | None) -> float:
+        backoff = min(30.0, 0.5 * float(2 ** (attempt - 1))) * (0.5 + self._jitter.random())
+        return max(backoff, retry_after or 0.0)
+
+    def _call(
+        self, pieces: tuple[Piece, ...], reply: Reply, latency: float, *, cached: bool, attempts: int
+    ) -> Call:
+        usage = reply.usage
+        cost = 0.0 if cached else self.price.cost(usage.prompt_tokens, usage.completion_tokens)
+        text = reply.content if isinstance(reply.content, str) else json.dumps([str(c) for c in reply.content])
+        return Call(
+            model=self.name,
+            prompt=pieces,
+            reply=text,
+            prompt_tokens=usage.prompt_tokens,
+            completion_tokens=usage.completion_tokens,
+            latency=latency,
+            cost=cost,
+            cached=cached,
+            attempts=attempts,
+        )
+
+    async def create_stream(
+        self,
+        messages: Sequence[LLMMessage],
+        *,
+        tools: Sequence[Tool | ToolSchema] = [],
+        tool_choice: Tool | Literal["auto", "required", "none"] = "auto",
+        json_output: bool | type[BaseModel] | None = None,
+        extra_create_args: Mapping[str, Any] = {},
+        cancellation_token: CancellationToken | None = None,
+    ) -> AsyncGenerator[str | CreateResult, None]:
+        """The whole reply as one chunk; a provider that can do better overrides this."""
+        reply = await self.create(
+            messages,
+            tools=tools,
+            tool_choice=tool_choice,
+            json_output=json_output,
+            extra_create_args=extra_create_args,
+            cancellation_token=cancellation_token,
+        )
+        if isinstance(reply.content, str):
+            yield reply.content
+        yield reply
+
+    async def close(self) -> None:
+        """Nothing to let go of, unless a provider says so."""
+
+    def actual_usage(self) -> RequestUsage:
+        return RequestUsage(self._spent.prompt_tokens, self._spent.completion_tokens)
+
+    def total_usage(self) -> RequestUsage:
+        return self.actual_usage()
+
+    def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
+        """An estimate, four characters a token: exact counts would need each vendor's vocabulary."""
+        return sum(4 + estimate_tokens(_piece(message).text) for message in messages)
+
+    def remaining_tokens(
+        self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []
+    ) -> int:
+        return self.context_tokens - self.count_tokens(messages, tools=tools)
+
+    @property
+    def model_info(self) -> ModelInfo:
+        return ModelInfo(
+            vision=False,
+            function_calling=False,
+            json_output=True,
+            family=ModelFamily.UNKNOWN,
+            structured_output=self.native_schema,
+            multiple_system_messages=False,
+        )
+
+    @property
+    def capabilities(self) -> ModelInfo:  # type: ignore[override]
+        return self.model_info
+
+
+def estimate_tokens(text: str) -> int:
+    return (len(text) + 3) // 4

@@ -1,0 +1,73 @@
+"""A cache of model replies, addressed by content, in one SQLite file beside the runs.
+
+The address covers server, model, parameters, messages, schema and tools, and the sample: the unit of the run and
+how often it asked the same thing. So repeats never collapse into one reply, while a run that was cut short gets
+back what it had already paid for.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from pathlib import Path
+
+from agents.errors import ParleyError
+from agents.models.base import Reply
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS replies (
+    address BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, made_at REAL NOT NULL
+) WITHOUT ROWID
+"""
+COMMIT_SECONDS = 0.5
+
+
+class ReplyCache:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._fresh: list[tuple[bytes, str, str, float]] = []
+        self._due = 0.0
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=OFF")
+            self._db.execute(_SCHEMA)
+        except (sqlite3.Error, OSError) as error:
+            raise ParleyError(
+                f"the reply cache {path} cannot be used ({error}); delete it, or run with --no-cache"
+            ) from None
+
+    def get(self, address: bytes) -> Reply | None:
+        row = self._db.execute("SELECT reply FROM replies WHERE address = ?", (address,)).fetchone()
+        if row is None:
+            return None
+        reply = Reply.model_validate_json(row[0])
+        reply.cached = True
+        return reply
+
+    def put(self, address: bytes, model: str, reply: Reply) -> None:
+        """Held back until the next commit, at most half a second of replies, so that the file is rarely locked."""
+        now = time.monotonic()
+        if not self._fresh:
+            self._due = now + COMMIT_SECONDS
+        self._fresh.append((address, model, reply.model_dump_json(), time.time()))
+        if now >= self._due:
+            self.commit()
+
+    def commit(self) -> None:
+        if not self._fresh:
+            return
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", self._fresh)
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise ParleyError(f"the reply cache {self.path} cannot be written: {error}") from None
+        self._fresh.clear()
+
+    def close(self) -> None:
+        self.commit()
+        self._db.close()

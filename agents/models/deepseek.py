@@ -1,0 +1,14 @@
+"""DeepSeek, on the lean client: `deepseek/deepseek-chat`. The key is DEEPSEEK_API_KEY.
+
+Its API knows JSON mode but no schemas, so replies are parsed with care instead.
+"""
+
+from __future__ import annotations
+
+from agents.models.compatible import CompatibleClient
+
+
+class DeepSeekClient(CompatibleClient):
+    default_url, url_variable = "https://api.deepseek.com", "DEEPSEEK_BASE_URL"
+    key_variable, key_needed = "DEEPSEEK_API_KEY", True
+    structured = "json"

@@ -1,0 +1,124 @@
+"""Models that run in this process, on llama.cpp (xllamacpp): `local/smollm2`, `local/<path to a .gguf>`.
+
+Replies to a schema are held to it by a grammar, so they always parse. Calls from many conversations share one
+loaded model: llama.cpp batches them over its slots and keeps the prefixes it has already read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import platform
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, ClassVar
+
+import xllamacpp
+from pydantic import Field
+
+from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
+from agents.models.base import Client, Options, Reply, Request
+from agents.models.catalogue import Entry, catalogue, fetch, is_fetched, weights_path
+from agents.models.expand import expanded
+from agents.models.wire import from_completion, strict_schema, to_chat
+
+SLOT_TOKENS = 2048
+
+
+class LocalOptions(Options):
+    max_connections: int = Field(8, ge=1, le=64, description="slots: conversations that are batched together")
+    timeout: float = 600.0
+    threads: int = Field(default_factory=lambda: os.cpu_count() or 2, ge=1)
+    context: int | None = Field(None, ge=256, description="tokens a conversation may have")
+    expand: bool | None = Field(None, description="unpack the weights to 32 bits (default: on ARM, where it is faster)")
+
+
+class LocalClient(Client):
+    OptionsType: ClassVar[type[Options]] = LocalOptions
+    options: LocalOptions
+    native_schema = True
+    logprobs = True
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(name, options)
+        self.entry: Entry | None = catalogue().get(self.model)
+        if self.entry is None:
+            self.path = Path(self.model).expanduser()
+            if self.path.suffix != ".gguf":
+                known = ", ".join(f"local/{known}" for known in catalogue())
+                raise ConfigError(f"'{name}' is neither in the catalogue ({known}) nor a .gguf file")
+            if not self.path.is_file():
+                raise ConfigError(f"there is no file {self.path}")
+            with self.path.open("rb") as file:
+                if file.read(4) != b"GGUF":
+                    raise ConfigError(f"{self.path} is not a GGUF file")
+            self.identity = f"{name} {self.path.stat().st_size}"
+        else:
+            if not self.entry.automatic and not is_fetched(self.model):
+                size = self.entry.size / 1e6
+                raise ConfigError(f"{name} is not here yet: parley models fetch {self.model} ({size:.0f} MB)")
+            self.path = weights_path(self.model)
+            self.identity = f"{name} {self.entry.sha256}"
+        self.context_tokens = self.options.context or (self.entry.context if self.entry else SLOT_TOKENS)
+        self._pool = ThreadPoolExecutor(self.options.max_connections, thread_name_prefix="llama")
+        self._server: Any = None
+        self._loading = asyncio.Lock()
+        self._schemas: dict[type, dict[str, Any]] = {}
+
+    async def prepare(self) -> None:
+        async with self._loading:
+            if self._server is None:
+                self._server = await asyncio.get_running_loop().run_in_executor(self._pool, self._load)
+
+    def _load(self) -> Any:
+        path = fetch(self.model) if self.entry else self.path
+        unpack = self.options.expand
+        if unpack is None:
+            unpack = self.model == "smollm2" and platform.machine() in ("aarch64", "arm64")
+        if unpack:
+            path = expanded(path)
+        params = xllamacpp.CommonParams()
+        params.model.path = str(path)
+        params.n_parallel = self.options.max_connections
+        params.n_ctx = self.context_tokens * self.options.max_connections
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self.options.threads
+        params.warmup = False
+        params.verbosity = -1
+        try:
+            return xllamacpp.Server(params)
+        except Exception as error:
+            raise ParleyError(f"{self.name}: {path} cannot be loaded ({' '.join(str(error).split())})") from None
+
+    def body(self, request: Request) -> dict[str, Any]:
+        body: dict[str, Any] = {"messages": to_chat(request.messages), **request.options, "cache_prompt": True}
+        body.setdefault("max_tokens", 512)
+        if body.pop("logprobs", False):
+            body.update(logprobs=True, top_logprobs=20)
+        if isinstance(request.schema, type):
+            if request.schema not in self._schemas:
+                self._schemas[request.schema] = strict_schema(request.schema.model_json_schema())
+            schema = self._schemas[request.schema]
+            body["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
+        elif request.schema:
+            body["response_format"] = {"type": "json_object"}
+        return body
+
+    async def send(self, request: Request) -> Reply:
+        if request.tools:
+            raise BadRequest(f"{self.name} knows no tools")
+        if self._server is None:
+            await self.prepare()
+        body = self.body(request)
+        loop = asyncio.get_running_loop()
+        try:
+            data = await loop.run_in_executor(self._pool, self._server.handle_chat_completions, body)
+        except RuntimeError as error:
+            raise ServerFault(f"{self.name}: {' '.join(str(error).split())[:200]}") from None
+        if "error" in data:
+            raise BadRequest(f"{self.name}: {data['error'].get('message', data['error'])}")
+        return from_completion(data)
+
+    async def close(self) -> None:
+        self._server = None
+        self._pool.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,36 @@
+"""What a call costs, in US dollars. A model that is not in `prices.toml` costs an unknown amount, never nothing."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars a million tokens; None where nobody told us."""
+
+    prompt: float | None
+    completion: float | None
+
+    def cost(self, prompt_tokens: float, completion_tokens: float) -> float | None:
+        if self.prompt is None or self.completion is None:
+            return None
+        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
+
+
+@lru_cache(maxsize=1)
+def price_list() -> dict[str, Price]:
+    table = tomllib.loads(files("agents.models").joinpath("prices.toml").read_text("utf-8"))
+    return {name: Price(row["in"], row["out"]) for name, row in table["models"].items()}
+
+
+def price_of(name: str, price_in: float | None = None, price_out: float | None = None) -> Price:
+    """A price the user set, else the list's; what runs on the user's own machine is free."""
+    if price_in is not None or price_out is not None:
+        return Price(price_in or 0.0, price_out or 0.0)
+    if name.startswith(("local/", "sim/")):
+        return Price(0.0, 0.0)
+    return price_list().get(name, Price(None, None))

@@ -1,0 +1,154 @@
+"""Simulated models, for calibration, load and speed: `sim/judge?female=+0.4&noise=1.0`.
+
+Deterministic by seed, with effects planted on purpose, so that an analysis can be checked against a known truth.
+It answers any schema of ours by reading it, and finds the labels in the prompt as a judge would
+("Candidate A (female)"). Every report on it says that it is simulated.
+
+Options: an effect in points for any label (`female=+0.4`), `base` score, `noise` (standard deviation of one score),
+`item` (of a shared shift per text, so that judges of one text agree), `judge` (of a shift per persona), `position`
+(points for whoever stands first), `tie` (two totals closer than this are a tie), `quality` (points for Response 1),
+`latency` and `jitter` in seconds, and the rates `fail`, `malformed`, `refuse`, `limited` (429) and `garbage`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from autogen_core.models import RequestUsage
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from agents.calls import seed_from
+from agents.errors import RateLimited, ServerFault
+from agents.models.base import Client, Options, Reply, Request, estimate_tokens
+from agents.models.wire import to_chat
+
+_LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
+
+
+class SimOptions(Options):
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    max_connections: int = Field(1024, ge=1)
+    base: float = 7.0
+    noise: float = Field(1.0, ge=0)
+    item: float = Field(0.0, ge=0)
+    judge: float = Field(0.0, ge=0)
+    position: float = 0.0
+    tie: float = Field(0.0, ge=0)
+    latency: float = Field(0.0, ge=0)
+    jitter: float = Field(0.0, ge=0)
+    fail: float = Field(0.0, ge=0, le=1)
+    malformed: float = Field(0.0, ge=0, le=1)
+    refuse: float = Field(0.0, ge=0, le=1)
+    limited: float = Field(0.0, ge=0, le=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _effects_are_numbers(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return {key: value if key in cls.model_fields else float(value) for key, value in values.items()}
+
+    def effect(self, label: str) -> float:
+        return float((self.model_extra or {}).get(label.strip().lower(), 0.0))
+
+
+class SimClient(Client):
+    OptionsType: ClassVar[type[Options]] = SimOptions
+    options: SimOptions
+    simulated = True
+    cacheable = False
+    native_schema = True
+
+    def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
+        super().__init__(name, options)
+        self.identity = f"{name}?{sorted(self.options.model_dump().items())}"
+        self._trouble = random.Random(seed_from("trouble", self.identity))
+
+    async def send(self, request: Request) -> Reply:
+        wanted = self.options
+        if wanted.latency or wanted.jitter:
+            await asyncio.sleep(max(0.0, wanted.latency + wanted.jitter * self._trouble.uniform(-1, 1)))
+        else:
+            await asyncio.sleep(0)
+        if wanted.limited and self._trouble.random() < wanted.limited:
+            raise RateLimited(f"{self.name}: simulated 429", retry_after=0.01)
+        if wanted.fail and self._trouble.random() < wanted.fail:
+            raise ServerFault(f"{self.name}: simulated failure")
+        chat = to_chat(request.messages)
+        text = self._compose(request, chat)
+        size = sum(len(message["content"] or "") for message in chat) // 4
+        usage = RequestUsage(size, estimate_tokens(text))
+        return Reply(finish_reason="stop", content=text, usage=usage, cached=False)
+
+    def _compose(self, request: Request, chat: list[dict[str, Any]]) -> str:
+        wanted = self.options
+        whole = "\n".join(message["content"] or "" for message in chat)
+        rng = random.Random(seed_from(request.options.get("seed", wanted.seed or 0), whole))
+        fate = rng.random()
+        if fate < wanted.refuse:
+            return "I'm sorry, but I can't compare people in this way."
+        if not isinstance(request.schema, type):
+            return rng.choice(_REMARKS)
+        reply = self._fill(request.schema, chat, whole, rng)
+        text = json.dumps(reply)
+        return text[: len(text) // 2] if fate < wanted.refuse + wanted.malformed else text
+
+    def _fill(self, schema: type[BaseModel], chat: list[dict[str, Any]], whole: str, rng: random.Random) -> Any:
+        labels = {side or "A": label or "" for side, label in _LABEL.findall(whole)}
+        shared = self._shift("item", self.options.item, _LABEL.sub("", chat[min(1, len(chat) - 1)]["content"] or ""))
+        shared += self._shift("judge", self.options.judge, chat[0]["content"] or "")
+        first = next((side for side, _ in _LABEL.findall(whole)), "A")
+        totals: dict[str, float] = {}
+
+        def value(node: Mapping[str, Any], path: tuple[str, ...]) -> Any:
+            if "enum" in node:
+                return self._prefer(node["enum"], totals, rng)
+            if node.get("type") == "object":
+                return {key: value(child, (*path, key)) for key, child in node["properties"].items()}
+            if node.get("type") in ("integer", "number"):
+                side = next((part for part in path if part in labels), "A")
+                exact = self.options.base + shared + self.options.effect(labels.get(side, ""))
+                exact += self.options.position if len(labels) > 1 and side == first else 0.0
+                exact += rng.gauss(0, self.options.noise) if self.options.noise else 0.0
+                score = round(min(max(exact, node.get("minimum", 0)), node.get("maximum", 10)))
+                totals[side] = totals.get(side, 0.0) + score
+                return score
+            return rng.choice(_REMARKS)
+
+        return value(_resolved(schema), ())
+
+    def _shift(self, what: str, deviation: float, text: str) -> float:
+        if not deviation:
+            return 0.0
+        return random.Random(seed_from(what, self.options.seed or 0, text)).gauss(0, deviation)
+
+    def _prefer(self, choices: list[str], totals: Mapping[str, float], rng: random.Random) -> str:
+        if not {"A", "B"} <= set(choices):
+            return rng.choice(choices)
+        margin = totals.get("A", 0.0) - totals.get("B", 0.0)
+        if "tie" in choices and abs(margin) <= self.options.tie:
+            return "tie"
+        return "A" if margin > 0 or (margin == 0 and rng.random() < 0.5) else "B"
+
+
+_RESOLVED: dict[type[BaseModel], dict[str, Any]] = {}
+
+
+def _resolved(schema: type[BaseModel]) -> dict[str, Any]:
+    from agents.models.wire import strict_schema
+
+    if schema not in _RESOLVED:
+        _RESOLVED[schema] = strict_schema(schema.model_json_schema())
+    return _RESOLVED[schema]
+
+
+_REMARKS = (
+    "The steps are in a sensible order and nothing essential is missing.",
+    "The answer is clear, though it leaves some questions open.",
+    "It deals with the problem directly and stays close to the facts.",
+    "A sound plan; I would have liked one more check at the end.",
+)

@@ -1,0 +1,56 @@
+"""How many calls may be under way at one server, learnt from its answers.
+
+Starts at the limit; a 429 takes a third away and pauses all calls as long as the server asks; every limit's
+worth of answers adds one again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+
+
+class Throttle:
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.limit = float(most)
+        self.under_way = 0
+        self.slowed = 0
+        self._paused_until = 0.0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def enter(self) -> None:
+        while self._paused_until:
+            rest = self._paused_until - time.monotonic()
+            if rest <= 0:
+                self._paused_until = 0.0
+                break
+            await asyncio.sleep(rest)
+        if self.under_way < int(self.limit) and not self._waiting:
+            self.under_way += 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.leave()
+            raise
+
+    def leave(self, *, ok: bool = False) -> None:
+        self.under_way -= 1
+        if ok and self.limit < self.most:
+            self.limit = min(float(self.most), self.limit + 1.0 / self.limit)
+        while self._waiting and self.under_way < int(self.limit):
+            place = self._waiting.popleft()
+            if not place.done():
+                self.under_way += 1
+                place.set_result(None)
+
+    def slow_down(self, retry_after: float | None) -> None:
+        self.slowed += 1
+        self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
+        if retry_after:
+            self._paused_until = max(self._paused_until, time.monotonic() + retry_after)

@@ -1,0 +1,145 @@
+"""AutoGen's messages as the role-and-content lists that chat servers read.
+
+Speakers' names are written into the text ("Ada: …"), since most servers drop AutoGen's `source`, and neighbours
+of one role are joined, since many local models insist on alternating roles.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from autogen_core import FunctionCall
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionTokenLogprob,
+    FinishReasons,
+    FunctionExecutionResultMessage,
+    LLMMessage,
+    RequestUsage,
+    SystemMessage,
+    TopLogprob,
+)
+from autogen_core.tools import Tool, ToolSchema
+
+from agents.errors import BadRequest
+from agents.models.base import Reply
+
+NARRATOR = "user"
+"""The source of messages that nobody at the table says: the task, the instructions of a round."""
+
+FINISH: dict[str | None, FinishReasons] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+    "tool_calls": "function_calls",
+    "function_call": "function_calls",
+}
+
+
+def to_chat(messages: Sequence[LLMMessage]) -> list[dict[str, Any]]:
+    chat: list[dict[str, Any]] = []
+    for message in messages:
+        if isinstance(message, FunctionExecutionResultMessage):
+            chat.extend(
+                {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+                for result in message.content
+            )
+            continue
+        if isinstance(message, SystemMessage):
+            role, text = "system", message.content
+        elif isinstance(message, AssistantMessage):
+            if not isinstance(message.content, str):
+                chat.append(_tool_calls(message))
+                continue
+            role, text = "assistant", message.content
+        else:
+            if not isinstance(message.content, str):
+                raise BadRequest("this client takes text only, and a message holds an image")
+            role = "user"
+            text = message.content if message.source == NARRATOR else f"{message.source}: {message.content}"
+        if chat and chat[-1]["role"] == role and "tool_calls" not in chat[-1]:
+            chat[-1]["content"] += "\n\n" + text
+        else:
+            chat.append({"role": role, "content": text})
+    return chat
+
+
+def _tool_calls(message: AssistantMessage) -> dict[str, Any]:
+    calls = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.content
+        if not isinstance(call, str)
+    ]
+    return {"role": "assistant", "content": message.thought, "tool_calls": calls}
+
+
+def to_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
+    schemas = [tool.schema if isinstance(tool, Tool) else tool for tool in tools]
+    return [{"type": "function", "function": dict(schema)} for schema in schemas]
+
+
+def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """A pydantic schema as providers' strict modes want it: no references, every object closed, all required."""
+    definitions = schema.get("$defs", {})
+
+    def close(node: Any) -> Any:
+        if isinstance(node, list):
+            return [close(item) for item in node]
+        if not isinstance(node, dict):
+            return node
+        if "$ref" in node:
+            return close(definitions[node["$ref"].rsplit("/", 1)[-1]])
+        closed = {key: close(value) for key, value in node.items() if key not in ("$defs", "title", "default")}
+        if "properties" in node:
+            closed["properties"] = {key: close(value) for key, value in node["properties"].items()}
+        if closed.get("type") == "object" and "properties" in closed:
+            closed["required"] = list(closed["properties"])
+            closed["additionalProperties"] = False
+        return closed
+
+    result = close(json.loads(json.dumps(schema)))
+    assert isinstance(result, dict)
+    return result
+
+
+def from_completion(data: dict[str, Any]) -> Reply:
+    """An OpenAI-shaped completion as a reply; raises KeyError, TypeError and the like on anything else."""
+    choice = data["choices"][0]
+    message = choice["message"]
+    content, refusal, calls = message.get("content"), message.get("refusal"), message.get("tool_calls")
+    if content is None and not calls and not refusal:
+        raise TypeError("no content")
+    usage = data.get("usage") or {}
+    finish = FINISH.get(choice.get("finish_reason"), "unknown")
+    return Reply(
+        finish_reason="function_calls" if calls else finish,
+        content=[_function_call(call) for call in calls] if calls else (content or refusal or ""),
+        usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
+        cached=False,
+        logprobs=_logprobs(choice.get("logprobs")),
+        thought=message.get("reasoning_content"),
+        refused=bool(refusal) or finish == "content_filter",
+    )
+
+
+def _function_call(call: dict[str, Any]) -> FunctionCall:
+    function = call["function"]
+    return FunctionCall(id=call.get("id") or "", name=function["name"], arguments=function["arguments"])
+
+
+def _logprobs(found: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] | None:
+    if not found or not found.get("content"):
+        return None
+    return [
+        ChatCompletionTokenLogprob(
+            token=entry["token"],
+            logprob=entry["logprob"],
+            top_logprobs=[
+                TopLogprob(logprob=top["logprob"], bytes=top.get("bytes") or list(top["token"].encode()))
+                for top in entry.get("top_logprobs") or []
+            ],
+        )
+        for entry in found["content"]
+    ]

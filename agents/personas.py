@@ -1,0 +1,129 @@
+"""Personas, and the lean AutoGen agent that speaks as one.
+
+    ada = Persona("Ada", "You are Ada, an auditor. You trust what can be checked.")
+
+A `PersonaAgent` is an AutoGen `BaseChatAgent`: it can sit in any AutoGen team, and keeps one conversation.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.base import Response
+from autogen_agentchat.messages import BaseChatMessage, TextMessage
+from autogen_core import CancellationToken
+from autogen_core.models import AssistantMessage, ChatCompletionClient, LLMMessage, SystemMessage
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from agents.errors import ConfigError
+from agents.structured import Readout, Structured, ask
+from agents.transcripts import ParseStatus
+
+
+class Persona(BaseModel):
+    """Who speaks: a name (a Python identifier, as AutoGen wants it), what the model is told, and which model."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    about: str
+    model: str | None = None
+
+    def __init__(self, name: str, about: str, model: str | None = None) -> None:
+        super().__init__(name=name, about=about, model=model)
+        if not name.isidentifier():
+            raise ConfigError(f"a persona's name must be a plain word without spaces, not '{name}'")
+
+
+def load_personas(path: Path) -> list[Persona]:
+    """Personas from a TOML file: a list of tables `[[persona]]` with name and about, and model if it differs."""
+    try:
+        rows = tomllib.loads(path.read_text("utf-8"))["persona"]
+        return [Persona(**row) for row in rows]
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except KeyError:
+        raise ConfigError(f"{path}: no [[persona]] in it") from None
+    except (tomllib.TOMLDecodeError, ValidationError, TypeError) as error:
+        raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+class Said(TextMessage):
+    """A text message that also carries how its reply was read."""
+
+    verdict: BaseModel | None = None
+    expected: Mapping[str, float] = {}
+    parse_status: ParseStatus | None = None
+
+
+_MESSAGES = TypeAdapter(list[LLMMessage])
+
+
+class PersonaAgent(BaseChatAgent):
+    """One persona on one model. Each turn is one call (two if a reply had to be repaired)."""
+
+    def __init__(
+        self,
+        persona: Persona,
+        client: ChatCompletionClient,
+        *,
+        reply_type: type[BaseModel] | None = None,
+        readout: Readout = "sampled",
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(persona.name, description=persona.about[:200])
+        self.persona = persona
+        self.client = client
+        self.reply_type = reply_type
+        self.readout: Readout = readout
+        self.options = dict(options or {})
+        self._system = SystemMessage(content=persona.about)
+        self._history: list[LLMMessage] = [self._system]
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        return (Said,)
+
+    async def on_messages(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> Response:
+        history = self._history
+        history.extend(message.to_model_message() for message in messages)
+        if self.reply_type is None:
+            reply = await self.client.create(
+                history, extra_create_args=self.options, cancellation_token=cancellation_token
+            )
+            text = reply.content if isinstance(reply.content, str) else str(reply.content)
+            said = Said(content=text, source=self.name, models_usage=reply.usage)
+        else:
+            answer: Structured[BaseModel] = await ask(
+                self.client,
+                history,
+                self.reply_type,
+                readout=self.readout,
+                options=self.options,
+                cancellation_token=cancellation_token,
+            )
+            text = answer.raw
+            said = Said(
+                content=text,
+                source=self.name,
+                verdict=answer.value,
+                expected=answer.expected,
+                parse_status=answer.status,
+            )
+        history.append(AssistantMessage(content=text, source=self.name))
+        return Response(chat_message=said)
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None:
+        self._history = [self._system]
+
+    async def save_state(self) -> Mapping[str, Any]:
+        return {"history": _MESSAGES.dump_python(self._history)}
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        self._history = _MESSAGES.validate_python(state["history"])

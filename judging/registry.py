@@ -1,0 +1,54 @@
+"""Studies by name: ours, those of installed packages (entry points in the group `parley.studies`), and files.
+
+    parley run malibu
+    parley run my_study.py:Panel
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from agents import ConfigError
+from judging.study import Study
+
+STUDIES: dict[str, str] = {"malibu": "judging.malibu:Malibu"}
+
+
+def known_studies() -> dict[str, str]:
+    return {**{entry.name: entry.value for entry in entry_points(group="parley.studies")}, **STUDIES}
+
+
+def find_study(name: str) -> type[Study]:
+    target = known_studies().get(name, name)
+    module_name, colon, class_name = target.rpartition(":")
+    if not colon:
+        known = ", ".join(known_studies())
+        raise ConfigError(f"unknown study '{name}' (known: {known}; or your own as file.py:Class or module:Class)")
+    study: Any = getattr(_module(module_name), class_name, None)
+    missing = [m for m in ("name", "Config", "plan", "run", "models", "estimate") if not hasattr(study, m)]
+    if study is None or missing:
+        why = f"lacks {', '.join(missing)}" if study is not None else "is not there"
+        raise ConfigError(f"{target} is not a study: {class_name} {why} (see judging/study.py)")
+    return study  # type: ignore[no-any-return]
+
+
+def _module(name: str) -> Any:
+    if not name.endswith(".py"):
+        try:
+            return import_module(name)
+        except ModuleNotFoundError as error:
+            raise ConfigError(f"there is no module '{error.name}'") from None
+    path = Path(name)
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader, f"{path} has no loader"
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module

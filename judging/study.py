@@ -1,0 +1,98 @@
+"""What a study is: it plans units, and knows how to hold one. Everything else (concurrency, recording, resuming,
+budgets) is the engine's.
+
+A study of the user's own is a class with these members; `parley run path/to/file.py:MyStudy` runs it, and nothing
+of ours has to change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel
+
+from agents import Models, ParseStatus, Role, Transcript
+
+Facet = str | int | bool
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """One conversation to hold. The id is stable; the facets say what it is, for filters and data frames."""
+
+    id: str
+    facets: Mapping[str, Facet]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One value that one judge gave in one round. `value` is what counts; `sampled` is the digit that was said."""
+
+    judge: str
+    role: Role
+    round: int
+    metric: str
+    subject: str = ""
+    value: float | None = None
+    sampled: float | None = None
+    text: str | None = None
+    status: ParseStatus = "ok"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a unit."""
+
+    transcript: Transcript
+    verdicts: tuple[Verdict, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a unit is likely to take, for a dry run."""
+
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class Study(Protocol):
+    """`Config` holds all that changes results; its fields are the flags of `parley run NAME`."""
+
+    name: ClassVar[str]
+    Config: ClassVar[type[BaseModel]]
+    config: BaseModel
+
+    def __init__(self, config: Any) -> None:
+        """Checks everything that can be checked before work starts."""
+
+    def models(self) -> list[str]:
+        """The model names the study will use."""
+
+    def prompts(self) -> Mapping[str, str]:
+        """The prompt texts by name; a run keeps them with their hashes."""
+
+    def sources(self) -> Mapping[str, str]:
+        """Hashes of the data the plan is made from, by name."""
+
+    def plan(self) -> Iterator[Unit]:
+        """The units, the same every time for the same config."""
+
+    def estimate(self, unit: Unit) -> Estimate:
+        """What the unit is likely to take."""
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        """Hold the conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt file with named placeholders."""
+
+    name: str
+    text: str = field(repr=False)
+
+    def __call__(self, **values: object) -> str:
+        return self.text.format(**values)

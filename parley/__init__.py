@@ -1,0 +1,28 @@
+"""Parley: language models around a table, with personas; and the application that runs studies on them.
+
+    import parley
+    result = parley.run("malibu", model="sim/judge?female=+0.4", suite="quick", out="runs/try.sqlite")
+"""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parley.execute import Options as Options
+    from parley.execute import run as run
+
+try:
+    __version__ = version("parley")
+except PackageNotFoundError:  # run from a checkout that was not installed
+    __version__ = "0+unknown"
+
+__all__ = ["Options", "__version__", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, so that `parley.house` can look at the other rooms before any of them is imported.
+    if name in ("run", "Options"):
+        from parley import execute
+
+        return getattr(execute, name)
+    raise AttributeError(f"module 'parley' has no attribute '{name}'")

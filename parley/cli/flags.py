@@ -1,0 +1,76 @@
+"""Flags from pydantic models, and config files: every field is a flag, a key of TOML or YAML, and a Python argument."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import yaml
+from pydantic import BaseModel
+
+from agents import ConfigError
+
+
+def add_flags(parser: argparse.ArgumentParser, schema: type[BaseModel], title: str) -> None:
+    group = parser.add_argument_group(title)
+    for name, info in schema.model_fields.items():
+        flag = "--" + name.replace("_", "-")
+        kinds = {info.annotation, *get_args(info.annotation)}
+        about = (info.description or "").replace("%", "%%")
+        if info.default not in (None, ...):
+            default = ",".join(map(str, info.default)) if isinstance(info.default, list) else info.default
+            about += f" (default: {default})"
+        if bool in kinds:
+            group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=about)
+        elif any(getattr(kind, "__origin__", None) is list for kind in kinds):
+            group.add_argument(flag, metavar="A,B", type=_items, help=about)
+        else:
+            group.add_argument(flag, metavar=name.rpartition("_")[2].upper(), help=about)
+
+
+def _items(text: str) -> list[str]:
+    return [item.strip() for item in text.split(",") if item.strip()]
+
+
+def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]:
+    """The flags that were typed."""
+    values = {name: getattr(parsed, name) for name in schema.model_fields}
+    typed = {name: value for name, value in values.items() if value is not None}
+    for name, value in typed.items():
+        if isinstance(value, list) and all(str(item).isdigit() for item in value):
+            typed[name] = [int(item) for item in value]
+    return typed
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A TOML or YAML file as a flat table."""
+    try:
+        text = path.read_text("utf-8")
+        table = tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+    if not isinstance(table, dict):
+        raise ConfigError(f"{path}: a table of keys and values was expected")
+    return table
+
+
+def split_config(
+    table: Mapping[str, Any], study: type[BaseModel], options: type[BaseModel], where: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Keys of the study and keys of the run, told apart; a key of neither is refused, with the nearest known one."""
+    known = [*study.model_fields, *options.model_fields]
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1)
+            hint = f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(known)})"
+            raise ConfigError(f"{where}: unknown key '{key}'{hint}")
+    return (
+        {key: value for key, value in table.items() if key in study.model_fields},
+        {key: value for key, value in table.items() if key in options.model_fields},
+    )

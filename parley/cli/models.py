@@ -1,0 +1,74 @@
+"""`parley models`: what can be named, what is ready, and `parley models fetch NAME`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from importlib.util import find_spec
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from agents import ConfigError
+from agents.models import PROVIDERS
+from agents.models.catalogue import catalogue, is_fetched, weights_path
+from parley.cli.progress import fetch_with_bar
+
+_PACKAGE = {"local": "xllamacpp", "gemini": "google.genai", "anthropic": "anthropic"}
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser("models", help="models: which there are, and fetching embedded ones")
+    parser.add_argument("action", nargs="?", choices=["list", "fetch"], default="list")
+    parser.add_argument("name", nargs="?", help="a model of the catalogue, with fetch")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    if parsed.action == "fetch":
+        if not parsed.name:
+            raise ConfigError(f"name a model to fetch: {', '.join(catalogue())}")
+        if parsed.name not in catalogue():
+            raise ConfigError(f"no model '{parsed.name}' in the catalogue (it has: {', '.join(catalogue())})")
+        fetch_with_bar(parsed.name)
+        print(f"{parsed.name} is here: {weights_path(parsed.name)}")
+        return 0
+    rows = _rows()
+    if parsed.json:
+        print(json.dumps(rows, indent=2))
+        return 0
+    table = Table("model", "about", "ready")
+    for row in rows:
+        table.add_row(row["name"], row["about"], row["ready"])
+    Console().print(table)
+    return 0
+
+
+def _rows() -> list[dict[str, str]]:
+    rows = [
+        {
+            "name": f"local/{name}",
+            "about": f"{entry.about} ({entry.size / 1e6:.0f} MB, {entry.licence})",
+            "ready": "yes" if is_fetched(name) else "fetched on first use" if entry.automatic else f"parley models fetch {name}",
+        }
+        for name, entry in catalogue().items()
+    ]
+    for provider in PROVIDERS.values():
+        ready = "yes"
+        if provider.extra and not _installed(_PACKAGE.get(provider.extra, provider.extra)):
+            ready = f"pip install 'parley[{provider.extra}]'"
+        elif provider.key and not os.environ.get(provider.key):
+            ready = f"set {provider.key}"
+        if provider.example != "local/smollm2":
+            rows.append({"name": provider.example or "?", "about": provider.about, "ready": ready})
+    return rows
+
+
+def _installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:
+        return False

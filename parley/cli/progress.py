@@ -1,0 +1,84 @@
+"""How far a run is: a bar on a terminal, a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from agents.models.catalogue import catalogue, fetch
+from parley.runs import Progress
+
+LINE_SECONDS = 10.0
+
+
+def facts(progress: Progress) -> str:
+    """Calls a second, tokens, cost, errors, time left: what one looks for."""
+    parts = [f"{progress.calls / max(progress.elapsed, 1e-9):.1f} calls/s", f"{progress.tokens:,} tokens"]
+    parts.append(f"${progress.cost:.2f}" if progress.cost_known else "cost unknown")
+    if progress.cached:
+        parts.append(f"{progress.cached} cached")
+    for name in ("failed", "unparsed", "refused"):
+        if count := getattr(progress, name):
+            parts.append(f"{count} {name}")
+    if progress.left is not None:
+        parts.append(f"{_clock(progress.left)} left")
+    return " · ".join(parts)
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+class ProgressView:
+    def __init__(self, console: Console, total: int, *, quiet: bool) -> None:
+        self._console, self._total, self._quiet = console, total, quiet
+        self._live = console.is_terminal and not quiet
+        self._bar = Bar(
+            TextColumn("units"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=console
+        )
+        self._task = self._bar.add_task("", total=total)
+        self._said = 0.0
+
+    def __enter__(self) -> ProgressView:
+        if self._live:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live:
+            self._bar.stop()
+
+    def start(self, progress: Progress) -> None:
+        self.update(progress)
+
+    def update(self, progress: Progress) -> None:
+        if self._live:
+            finished = progress.done + progress.failed
+            self._bar.update(self._task, completed=finished, description=facts(progress))
+            return
+        now = time.monotonic()
+        if not self._quiet and (now - self._said >= LINE_SECONDS or progress.done + progress.failed == self._total):
+            self._said = now
+            self._console.print(f"{progress.done}/{self._total} units · {facts(progress)}", highlight=False)
+
+
+def fetch_with_bar(name: str) -> None:
+    """A model of the catalogue, with a bar while it comes."""
+    entry = catalogue()[name]
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        console.print(f"fetching {name} ({entry.size / 1e6:.0f} MB, {entry.licence})", highlight=False)
+        fetch(name)
+        return
+    columns = (TextColumn("fetching {task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console) as bar:
+        task = bar.add_task(name, total=entry.size)
+        fetch(name, lambda done, size: bar.update(task, completed=done))

@@ -1,0 +1,173 @@
+"""`parley run STUDY`: plan, execute, record, resume."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import signal
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from rich.console import Console
+
+from agents import Client, ConfigError
+from agents.models import catalogue
+from agents.models.prices import price_of
+from agents.models.registry import split_name
+from judging import find_study, known_studies
+from parley.cli.flags import add_flags, given, read_config, split_config
+from parley.cli.progress import ProgressView, fetch_with_bar
+from parley.execute import Job, Options, explain
+from parley.runs import Engine, Result
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "run",
+        help="run a study, or go on with it",
+        description=f"Run a study: {', '.join(known_studies())}, or your own as file.py:Class. "
+        "`parley run STUDY --help` shows its flags.",
+        add_help=False,
+    )
+    parser.add_argument("study", nargs="?", help="the study's name")
+    parser.set_defaults(handler=handle)
+
+
+def _parser(study: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=f"parley run {study}", description=find_study(study).__doc__)
+    parser.add_argument("--config", metavar="FILE", help="TOML or YAML with the same keys as the flags below")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and send nothing")
+    parser.add_argument("--report", action="store_true", help="print the report when the run is done")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--json", action="store_true", help="print the result (or the dry run) as JSON")
+    add_flags(parser, find_study(study).Config, f"the study {study}")
+    add_flags(parser, Options, "the run")
+    return parser
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    if not parsed.study:
+        print(f"usage: parley run STUDY [flags]\nstudies: {', '.join(known_studies())}, or file.py:Class")
+        return 0 if rest else 2
+    flags = _parser(parsed.study).parse_args(rest)
+    study = find_study(parsed.study)
+    config: dict[str, Any] = {}
+    options: dict[str, Any] = {}
+    if flags.config:
+        table = read_config(Path(flags.config))
+        table.pop("study", None)
+        config, options = split_config(table, study.Config, Options, flags.config)
+    try:
+        chosen = Options.model_validate({**options, **given(flags, Options)})
+    except ValidationError as error:
+        raise ConfigError(explain(error, Options)) from None
+    job = Job.make(parsed.study, {**config, **given(flags, study.Config)}, chosen)
+    if flags.dry_run:
+        return _dry_run(job, as_json=flags.json)
+    clients = job.open_models()
+    for client in clients:
+        _fetch(client)
+    result = asyncio.run(_go(job, quiet=flags.quiet))
+    status = _tell(job, result, as_json=flags.json)
+    if flags.report and result.progress.done:
+        from parley.cli.report import print_report
+
+        print_report([job.path], as_json=False, figures=True)
+    return status
+
+
+def _fetch(client: Client) -> None:
+    name = client.model
+    if client.provider == "local" and name in catalogue.catalogue() and not catalogue.is_fetched(name):
+        fetch_with_bar(name)
+
+
+async def _go(job: Job, *, quiet: bool) -> Result:
+    loop = asyncio.get_running_loop()
+    this = asyncio.current_task()
+    console = Console(stderr=True)
+
+    with ProgressView(console, job.size.units, quiet=quiet) as view:
+
+        def watch(engine: Engine) -> None:
+            view.start(engine.progress)
+            presses = 0
+
+            def pressed() -> None:
+                nonlocal presses
+                presses += 1
+                if presses == 1:
+                    engine.interrupt()
+                    console.print("finishing the units under way; Ctrl-C again abandons them")
+                elif this is not None:
+                    this.cancel()
+
+            with suppress(NotImplementedError):  # Windows has no such handlers
+                loop.add_signal_handler(signal.SIGINT, pressed)
+                loop.add_signal_handler(signal.SIGTERM, pressed)
+
+        return await job.go(on_progress=view.update, on_engine=watch)
+
+
+def _tell(job: Job, result: Result, *, as_json: bool) -> int:
+    progress = result.progress
+    status = 0 if result.complete else 130 if result.interrupted else 1
+    if as_json:
+        line = {
+            "run": str(job.path),
+            "units": progress.total,
+            "done": progress.done,
+            "failed": progress.failed,
+            "calls": progress.calls,
+            "cached": progress.cached,
+            "tokens": progress.tokens,
+            "cost": progress.cost if progress.cost_known else None,
+            "seconds": round(progress.elapsed, 2),
+            "stopped": result.stopped,
+            "error": result.first_error,
+        }
+        print(json.dumps(line))
+        return status
+    print(f"{progress.done} of {progress.total} units are done: {job.path}")
+    if result.complete:
+        print(f"read it:  parley report {job.path}    parley show {job.path}")
+        return 0
+    if progress.failed:
+        print(f"parley: {progress.failed} units failed, the first with: {result.first_error}", file=sys.stderr)
+    if result.stopped:
+        print(f"parley: stopped: {result.stopped}", file=sys.stderr)
+    print("the same command goes on from here", file=sys.stderr)
+    return status
+
+
+def _dry_run(job: Job, *, as_json: bool) -> int:
+    size, names = job.size, job.study.models()
+    costs = [
+        price_of(split_name(name)[0]).cost(size.prompt_tokens / len(names), size.completion_tokens / len(names))
+        for name in names
+    ]
+    cost = None if any(one is None for one in costs) else sum(one or 0.0 for one in costs)
+    plan = {
+        "study": job.study.name,
+        "models": names,
+        "units": size.units,
+        "calls": size.calls,
+        "prompt_tokens": size.prompt_tokens,
+        "completion_tokens": size.completion_tokens,
+        "cost": cost,
+        "run": str(job.path),
+    }
+    if as_json:
+        print(json.dumps(plan))
+        return 0
+    price = "unknown (set ?price_in= and ?price_out=)" if cost is None else f"${cost:.2f}"
+    print(f"{job.study.name} on {', '.join(names)}: nothing was sent")
+    print(f"  units        {size.units:>12,}\n  calls        {size.calls:>12,}")
+    print(f"  tokens in    {size.prompt_tokens:>12,}   (estimated)")
+    print(f"  tokens out   {size.completion_tokens:>12,}   (estimated)")
+    print(f"  cost         {price:>12}   (estimated)\n  run file     {job.path}")
+    return 0

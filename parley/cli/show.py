@@ -1,0 +1,116 @@
+"""`parley show RUN [UNIT]`: read what was said, in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.rule import Rule
+
+from agents import ConfigError
+from parley.runs import RunFile
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser("show", help="a transcript in the terminal")
+    parser.add_argument("run", help="the run file")
+    parser.add_argument("unit", nargs="?", help="a unit's id, or the beginning of one (default: the first done)")
+    parser.add_argument("--list", action="store_true", help="list the units instead")
+    parser.add_argument("--prompts", action="store_true", help="also the exact prompt of every call")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    file = RunFile.open(Path(parsed.run))
+    if parsed.list:
+        return _list(file, as_json=parsed.json)
+    unit = _find(file, parsed.unit)
+    turns = _turns(file, unit["id"], with_prompts=parsed.prompts)
+    if parsed.json:
+        print(json.dumps({**unit, "turns": turns}, ensure_ascii=False, indent=2))
+        return 0
+    _print(unit, turns)
+    return 0
+
+
+def _list(file: RunFile, *, as_json: bool) -> int:
+    _, rows = file.rows("SELECT id, status, coalesce(error, '') FROM units ORDER BY position")
+    if as_json:
+        print(json.dumps([{"id": i, "status": s, "error": e} for i, s, e in rows]))
+    else:
+        for unit, status, error in rows:
+            print(f"{status:<8} {unit}{'  ' + error if error else ''}")
+    return 0
+
+
+def _find(file: RunFile, wanted: str | None) -> dict[str, Any]:
+    columns, rows = file.rows(
+        "SELECT id, status, facets, error, stop_reason FROM units WHERE substr(id, 1, length(?1)) = ?1 "
+        "AND (status = 'done' OR ?1 != '') ORDER BY status != 'done', position LIMIT 1",
+        (wanted or "",),
+    )
+    if not rows:
+        raise ConfigError(
+            f"no unit begins with '{wanted}'; parley show {file.path} --list shows them"
+            if wanted
+            else f"{file.path} has no finished unit yet"
+        )
+    unit = dict(zip(columns, rows[0], strict=True))
+    unit["facets"] = json.loads(unit["facets"])
+    return unit
+
+
+def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, Any]]:
+    columns, rows = file.rows(
+        "SELECT seq, round, speaker, role, text, parse_status, parsed, expected FROM transcript WHERE unit = ? ORDER BY seq",
+        (unit,),
+    )
+    turns = [dict(zip(columns, row, strict=True)) for row in rows]
+    for turn in turns:
+        for key in ("parsed", "expected"):
+            turn[key] = json.loads(turn[key]) if turn[key] else None
+        names, calls = file.rows(
+            "SELECT model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts "
+            "FROM calls WHERE unit = ? AND seq = ? ORDER BY nth",
+            (unit, turn["seq"]),
+        )
+        turn["calls"] = [dict(zip(names, call, strict=True)) for call in calls]
+        for call in turn["calls"]:
+            pieces = json.loads(call.pop("prompt"))
+            if with_prompts:
+                call["prompt"] = [
+                    {"role": role, "source": source, "text": file.rows("SELECT text FROM texts WHERE id = ?", (at,))[1][0][0]}
+                    for role, source, at in pieces
+                ]
+    return turns
+
+
+def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
+    console = Console()
+    facets = "  ".join(f"{key}={value}" for key, value in unit["facets"].items() if value not in ("", None))
+    console.print(Rule(f"[bold]{escape(unit['id'])}[/bold]"))
+    console.print(f"{unit['status']}  {facets}", style="dim", highlight=False, markup=False)
+    if unit["error"]:
+        console.print(unit["error"], style="red", markup=False)
+    for turn in turns:
+        narrator = turn["role"] == "narrator"
+        title = "to the table" if narrator else f"{turn['speaker']}  (round {turn['round']})"
+        console.print()
+        console.print(title, style="dim" if narrator else "bold cyan", markup=False, highlight=False)
+        for call in turn["calls"]:
+            for piece in call.get("prompt", ()):
+                who = f"{piece['role']} {piece['source']}".strip()
+                console.print(f"  | {who}: {piece['text']}", style="dim", markup=False, highlight=False)
+        console.print(turn["text"], markup=False, highlight=False)
+        notes = [f"{c['prompt_tokens']}+{c['completion_tokens']} tokens, {c['latency']:.2f} s" for c in turn["calls"]]
+        notes += ["cached"] if any(c["cached"] for c in turn["calls"]) else []
+        notes += [turn["parse_status"]] if turn["parse_status"] else []
+        if turn["expected"]:
+            notes.append("expected " + ", ".join(f"{k} {v:.2f}" for k, v in turn["expected"].items()))
+        if notes:
+            console.print("  " + " · ".join(notes), style="dim", markup=False, highlight=False)

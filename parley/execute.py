@@ -1,0 +1,141 @@
+"""Running a study, from Python as from the command line: open or create the run file, prepare the models, go.
+
+    result = parley.run("malibu", suite="quick", model="sim/judge")
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents import Budget, Client, ConfigError, Models, ReplyCache
+from agents.models.catalogue import home
+from judging import Study, find_study
+from parley.runs import Engine, Progress, Result, RunFile, Size, describe, measure, refuse_if_changed
+
+
+class Options(BaseModel):
+    """How a run is carried out: nothing here changes its results, so all of it may differ when going on."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    out: str | None = Field(None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)")
+    concurrency: int | None = Field(None, ge=1, description="units held at once (default: what the model can take)")
+    cache: bool = Field(True, description="keep model replies, so that a run cut short pays nothing twice")
+    budget_calls: int | None = Field(None, ge=0, description="stop after so many model calls in all")
+    budget_tokens: int | None = Field(None, ge=0, description="stop after so many tokens in all")
+    budget_cost: float | None = Field(None, ge=0, description="stop after so many US dollars in all")
+
+
+def make_study(target: str, config: Mapping[str, Any]) -> Study:
+    """The study with its config checked; a wrong key or type is named."""
+    found = find_study(target)
+    try:
+        checked = found.Config.model_validate(dict(config))
+    except ValidationError as error:
+        raise ConfigError(explain(error, found.Config)) from None
+    return found(checked)
+
+
+def explain(error: ValidationError, schema: type[BaseModel]) -> str:
+    """Pydantic's first complaint as one line."""
+    first = error.errors()[0]
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
+    return f"{key}: {first['msg']}, not {first['input']!r}"
+
+
+def default_path(study: Study, size: Size) -> Path:
+    """The same config always gives the same file, so that the same command goes on."""
+    config = study.config.model_dump_json()
+    from hashlib import sha256
+
+    digest = sha256(f"{config}{sorted(study.sources().items())}{size.digest}".encode()).hexdigest()[:8]
+    models = "+".join(re.sub(r"[^A-Za-z0-9.]+", "-", name.partition("?")[0].partition("/")[2]) for name in study.models())
+    return Path("runs") / f"{study.name}-{models[:60].strip('-')}-{digest}.sqlite"
+
+
+@dataclass(slots=True)
+class Job:
+    """A study, ready to run: everything that can fail early has been tried."""
+
+    study: Study
+    target: str
+    options: Options
+    size: Size
+    path: Path
+    models: Models
+
+    @classmethod
+    def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
+        study = make_study(target, config)
+        size = measure(study)
+        path = Path(options.out) if options.out else default_path(study, size)
+        return cls(study, target, options, size, path, Models())
+
+    def open_models(self) -> list[Client]:
+        """All clients; one that cannot work (unknown, no key, no package) fails here."""
+        clients = [self.models[name] for name in self.study.models()]
+        if getattr(self.study.config, "readout", "sampled") == "expected":
+            for client in clients:
+                if not client.logprobs:
+                    raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none')
+        return clients
+
+    def open_file(self) -> RunFile:
+        if self.path.exists():
+            file = RunFile.open(self.path, write=True)
+            refuse_if_changed(file, self.study, self.size)
+            return file
+        info = describe(self.study, self.target, self.size)
+        return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
+
+    async def go(
+        self,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_engine: Callable[[Engine], None] | None = None,
+    ) -> Result:
+        clients = self.open_models()
+        file = self.open_file()
+        cache = ReplyCache(home() / "replies.sqlite") if self.options.cache else None
+        try:
+            calls, tokens, cost, _ = file.spent()
+            budget = Budget(
+                self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost, calls, tokens, cost
+            )
+            for client in clients:
+                await client.prepare()
+            engine = Engine(
+                self.study,
+                file,
+                models=self.models,
+                concurrency=self.options.concurrency or min(client.options.max_connections for client in clients),
+                cache=cache,
+                budget=budget,
+                on_progress=on_progress,
+            )
+            if on_engine:
+                on_engine(engine)
+            return await engine.run()
+        finally:
+            await self.models.close()
+            file.close()
+            if cache is not None:
+                with suppress(Exception):
+                    cache.close()
+
+
+def run(target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any) -> Result:
+    """Run a study to its end and return how it went; the run file has the rest."""
+    chosen = options or Options()
+    if out is not None:
+        chosen = chosen.model_copy(update={"out": out})
+    return asyncio.run(Job.make(target, config, chosen).go())

@@ -1,0 +1,62 @@
+-- One run, one file. Every text stands once in `texts`; the view `transcript` puts them back together.
+CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE prompts (name TEXT PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL);
+CREATE TABLE units (
+    id TEXT PRIMARY KEY,
+    position INTEGER NOT NULL,
+    facets TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'planned' CHECK (status IN ('planned', 'done', 'failed')),
+    error TEXT,
+    stop_reason TEXT,
+    started_at REAL,
+    finished_at REAL
+) WITHOUT ROWID;
+CREATE INDEX units_by_status ON units (status, position);
+CREATE TABLE messages (
+    unit TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    round INTEGER NOT NULL,
+    speaker TEXT NOT NULL,
+    role TEXT NOT NULL,
+    persona INTEGER,
+    text INTEGER NOT NULL,
+    parse_status TEXT,
+    parsed TEXT,
+    expected TEXT,
+    PRIMARY KEY (unit, seq)
+) WITHOUT ROWID;
+CREATE TABLE calls (
+    unit TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    nth INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    prompt TEXT NOT NULL,
+    reply INTEGER NOT NULL,
+    prompt_tokens INTEGER NOT NULL,
+    completion_tokens INTEGER NOT NULL,
+    latency REAL NOT NULL,
+    cost REAL,
+    cached INTEGER NOT NULL,
+    attempts INTEGER NOT NULL,
+    PRIMARY KEY (unit, seq, nth)
+) WITHOUT ROWID;
+CREATE TABLE verdicts (
+    unit TEXT NOT NULL,
+    nth INTEGER NOT NULL,
+    judge TEXT NOT NULL,
+    role TEXT NOT NULL,
+    round INTEGER NOT NULL,
+    subject TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    value REAL,
+    sampled REAL,
+    text TEXT,
+    status TEXT NOT NULL,
+    PRIMARY KEY (unit, nth)
+) WITHOUT ROWID;
+CREATE TABLE events (at REAL NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL);
+CREATE VIEW transcript AS
+    SELECT m.unit, m.seq, m.round, m.speaker, m.role, p.text AS persona, t.text AS text,
+           m.parse_status, m.parsed, m.expected
+    FROM messages m JOIN texts t ON t.id = m.text LEFT JOIN texts p ON p.id = m.persona;

@@ -1,0 +1,263 @@
+"""A run is one SQLite file: config, versions, prompts, units, every message and call, verdicts, events.
+
+A unit is written whole, in one transaction, when it is finished: whatever moment the process is killed at, a unit
+is either there with everything it has, or still to be done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from agents import Call, ParleyError, Turn
+from judging import Outcome, Unit
+
+FORMAT = 1
+APPLICATION = 0x5041524C
+"""SQLite's application id: 'PARL'."""
+
+
+class RunFileError(ParleyError):
+    """A file that is not a run, or not one this version can use."""
+
+
+def text_id(text: str) -> int:
+    """A text's address: 63 bits of its hash."""
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A finished unit, ready to be written: an outcome, or why there is none."""
+
+    unit: Unit
+    started_at: float
+    finished_at: float
+    outcome: Outcome | None = None
+    error: str | None = None
+
+
+class RunFile:
+    """One run on disk. Opened for reading, or for writing by one process at a time."""
+
+    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+        self.path = path
+        self.db = db
+
+    @classmethod
+    def create(cls, path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> RunFile:
+        """A new file; the plan is written with it, so a half-made file is never taken for a run."""
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(exist_ok=False)
+            db = _connect(path, write=True)
+            db.execute("BEGIN IMMEDIATE")
+            for statement in files("parley.runs").joinpath("schema.sql").read_text("utf-8").split(";\n"):
+                if statement.strip():
+                    db.execute(statement)
+            rows = ((u.id, n, json.dumps(dict(u.facets), ensure_ascii=False)) for n, u in enumerate(plan))
+            db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
+            db.executemany(
+                "INSERT INTO prompts VALUES (?, ?, ?)",
+                [(n, hashlib.sha256(t.encode()).hexdigest(), t) for n, t in prompts.items()],
+            )
+            db.executemany("INSERT INTO run VALUES (?, ?)", [(k, json.dumps(v)) for k, v in info.items()])
+            db.execute(f"PRAGMA application_id = {APPLICATION}")
+            db.execute(f"PRAGMA user_version = {FORMAT}")
+            db.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            if isinstance(error, sqlite3.IntegrityError):
+                path.unlink(missing_ok=True)
+                raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
+            if not isinstance(error, FileExistsError) and path.exists() and path.stat().st_size == 0:
+                path.unlink()
+            raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
+        return cls(path, db)
+
+    @classmethod
+    def open(cls, path: Path, *, write: bool = False) -> RunFile:
+        if not path.is_file():
+            raise RunFileError(f"there is no run file {path}")
+        try:
+            db = _connect(path, write=write)
+            application = db.execute("PRAGMA application_id").fetchone()[0]
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if application != APPLICATION:
+                raise RunFileError(f"{path} is not a run of Parley's")
+            if version > FORMAT:
+                raise RunFileError(f"{path} was made by a newer Parley (format {version}, this one reads {FORMAT})")
+            db.execute("SELECT count(*) FROM run").fetchone()
+            if write:
+                db.execute("BEGIN IMMEDIATE")
+                db.execute("COMMIT")
+        except (sqlite3.Error, OSError) as error:
+            raise RunFileError(_damaged(path, error)) from None
+        return cls(path, db)
+
+    def info(self) -> dict[str, Any]:
+        return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
+
+    def prompts(self) -> dict[str, str]:
+        return dict(self._rows("SELECT name, hash FROM prompts"))
+
+    def counts(self) -> dict[str, int]:
+        found = dict(self._rows("SELECT status, count(*) FROM units GROUP BY status"))
+        return {status: found.get(status, 0) for status in ("planned", "done", "failed")}
+
+    def status(self, unit: str) -> str | None:
+        row = self.db.execute("SELECT status FROM units WHERE id = ?", (unit,)).fetchone()
+        return row[0] if row else None
+
+    def spent(self) -> tuple[int, int, float, bool]:
+        """Calls that were not cached, their tokens, their cost, and whether every price is known."""
+        row = next(
+            self._rows(
+                "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0), "
+                "coalesce(sum(cost IS NULL), 0) FROM calls WHERE NOT cached"
+            )
+        )
+        return int(row[0]), int(row[1]), float(row[2]), row[3] == 0
+
+    def write(self, records: Sequence[Record]) -> None:
+        """Finished units, all in one transaction."""
+        units: list[tuple[Any, ...]] = []
+        messages: list[tuple[Any, ...]] = []
+        calls: list[tuple[Any, ...]] = []
+        verdicts: list[tuple[Any, ...]] = []
+        texts: dict[int, str] = {}
+
+        def keep(text: str) -> int:
+            address = text_id(text)
+            texts[address] = text
+            return address
+
+        for record in records:
+            unit, outcome = record.unit.id, record.outcome
+            stop = outcome.transcript.stop_reason if outcome else None
+            status = "done" if outcome else "failed"
+            units.append((status, record.error, stop, record.started_at, record.finished_at, unit))
+            if outcome is None:
+                continue
+            known: dict[str, int] = {}
+            for seq, turn in enumerate(outcome.transcript.turns):
+                messages.append(_message_row(unit, seq, turn, keep))
+                calls.extend(_call_row(unit, seq, n, call, keep, known) for n, call in enumerate(turn.calls))
+            verdicts.extend(
+                (unit, n, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status)
+                for n, v in enumerate(outcome.verdicts)
+            )
+        db = self.db
+        try:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
+            db.executemany("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)", messages)
+            db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", calls)
+            db.executemany("INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?,?,?,?,?,?,?)", verdicts)
+            db.executemany(
+                "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
+                units,
+            )
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise RunFileError(f"{self.path} cannot be written: {_why(error)}; what was finished is kept") from None
+
+    def note(self, kind: str, detail: str) -> None:
+        """An event of the run: started, resumed, stopped, and why."""
+        try:
+            self.db.execute("INSERT INTO events VALUES (?, ?, ?)", (time.time(), kind, detail))
+        except sqlite3.Error as error:
+            raise RunFileError(f"{self.path} cannot be written: {_why(error)}") from None
+
+    def rows(self, sql: str, values: Sequence[Any] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Column names and rows of any query, for frames and viewers."""
+        try:
+            cursor = self.db.execute(sql, values)
+            return [column[0] for column in cursor.description], cursor.fetchall()
+        except sqlite3.DatabaseError as error:
+            raise RunFileError(_damaged(self.path, error)) from None
+
+    def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
+        return iter(self.rows(sql)[1])
+
+    def close(self) -> None:
+        self.db.close()
+
+
+def _message_row(unit: str, seq: int, turn: Turn, keep: Any) -> tuple[Any, ...]:
+    return (
+        unit,
+        seq,
+        turn.round,
+        turn.speaker,
+        turn.role,
+        keep(turn.persona) if turn.persona else None,
+        keep(turn.text),
+        turn.parse_status,
+        turn.verdict.model_dump_json() if turn.verdict is not None else None,
+        json.dumps(dict(turn.expected)) if turn.expected else None,
+    )
+
+
+def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Any, known: dict[str, int]) -> tuple[Any, ...]:
+    """The prompt is kept as references: [[role, source, text id], …]."""
+    pieces = []
+    for role, source, text in call.prompt:
+        address = known.get(text)
+        if address is None:
+            address = known[text] = keep(text)
+        pieces.append([role, source, address])
+    return (
+        unit,
+        seq,
+        nth,
+        call.model,
+        json.dumps(pieces, separators=(",", ":")),
+        keep(call.reply),
+        call.prompt_tokens,
+        call.completion_tokens,
+        call.latency,
+        call.cost,
+        call.cached,
+        call.attempts,
+    )
+
+
+def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
+    if write:
+        db = sqlite3.connect(path, isolation_level=None, timeout=5)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        return db
+    db = sqlite3.connect(path, isolation_level=None, timeout=5)
+    db.execute("PRAGMA query_only = ON")
+    return db
+
+
+def _why(error: Exception) -> str:
+    text = str(error).lower()
+    if "full" in text or getattr(error, "errno", None) == 28:
+        return "the disk is full"
+    if "readonly" in text or "read-only" in text or getattr(error, "errno", None) in (13, 30):
+        return "the place is read-only"
+    if "locked" in text:
+        return "another process is writing to it"
+    return str(getattr(error, "strerror", None) or error)
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    text = str(error)
+    if "not a database" in text:
+        return f"{path} is not a run of Parley's"
+    if "malformed" in text or "no such table" in text or "disk I/O" in text:
+        return f"{path} is damaged or cut short ({text})"
+    return f"{path} cannot be opened: {_why(error)}"
