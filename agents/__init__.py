@@ -17,7 +17,7 @@ from agents.errors import (
     ServerFault,
 )
 from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, model, register
-from agents.personas import Persona, PersonaAgent, load_personas
+from agents.personas import Persona, PersonaAgent, Placement, load_personas
 from agents.structured import Readout, Structured, ask, parse, scale
 from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
 
@@ -43,6 +43,7 @@ __all__ = [
     "Persona",
     "PersonaAgent",
     "Piece",
+    "Placement",
     "RateLimited",
     "Readout",
     "ReplyCache",

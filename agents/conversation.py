@@ -24,7 +24,7 @@ from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import DEFAULT_MODEL, Models
 from agents.models.wire import NARRATOR
-from agents.personas import Persona, PersonaAgent, Said
+from agents.personas import Persona, PersonaAgent, Placement, Said
 from agents.structured import Readout
 from agents.transcripts import Role, Transcript, Turn
 
@@ -43,9 +43,7 @@ class TeamAgent(BaseChatAgent):
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
         return (TextMessage,)
 
-    async def on_messages(
-        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
-    ) -> Response:
+    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         result = await self._team.run(task=list(messages) or None, cancellation_token=cancellation_token)
         last = next(m for m in reversed(result.messages) if isinstance(m, BaseChatMessage))
         said = TextMessage(content=last.to_model_text(), source=self.name)
@@ -94,12 +92,14 @@ class Conversation(Team):
         readout: Readout,
         options: Mapping[str, Any] | None,
         termination: TerminationCondition | None,
+        placement: Placement = "system",
     ) -> None:
         self._name, self._description = name, description
         self._default_model = model_name
         self._readout: Readout = readout
         self._options = dict(options or {})
         self._termination = termination
+        self._placement: Placement = placement
         self._models = Models() if models is None else models
         self._own_models = models is None
         self._going = asyncio.Event()
@@ -117,7 +117,11 @@ class Conversation(Team):
     def _seat(self, participant: Participant, role: Role) -> Seat:
         if isinstance(participant, Persona):
             agent: ChatAgent = PersonaAgent(
-                participant, self._client(participant.model), readout=self._readout, options=self._options
+                participant,
+                self._client(participant.model),
+                readout=self._readout,
+                options=self._options,
+                placement=self._placement,
             )
         elif isinstance(participant, ChatAgent):
             agent = participant

@@ -29,7 +29,7 @@ from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import Models
 from agents.structured import Readout, parse, scale
-from agents.transcripts import Turn
+from agents.transcripts import ParseStatus, Turn
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -113,9 +113,7 @@ class Critique(Conversation):
             for label, one in evaluators.items()
         }
 
-    async def _talk(
-        self, task: Sequence[BaseChatMessage], token: CancellationToken
-    ) -> AsyncGenerator[Spoken, None]:
+    async def _talk(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         question = "\n\n".join(message.to_model_text() for message in task)
         for message in task:
             self._generator.inbox.append(message)
@@ -152,9 +150,7 @@ class Critique(Conversation):
             if await self._is_over(message):
                 return
 
-    async def _evaluate(
-        self, label: str, task: str, draft: str, iteration: int, token: CancellationToken
-    ) -> Spoken:
+    async def _evaluate(self, label: str, task: str, draft: str, iteration: int, token: CancellationToken) -> Spoken:
         """Evaluators are stateless: each draft is judged afresh."""
         one = self._evaluators[label]
         if not isinstance(one, Seat):
@@ -167,10 +163,8 @@ class Critique(Conversation):
         turn, message = await self._speak(one, iteration, token, Assessment)
         if turn.verdict is None and turn.parse_status is None:
             verdict, _ = parse(turn.text, Assessment)
-            status = "ok" if verdict else "unparsed"
-            turn = Turn(
-                turn.speaker, turn.role, turn.round, turn.text, turn.persona, verdict, {}, status, turn.calls
-            )
+            status: ParseStatus = "ok" if verdict else "unparsed"
+            turn = Turn(turn.speaker, turn.role, turn.round, turn.text, turn.persona, verdict, {}, status, turn.calls)
         return turn, message
 
 

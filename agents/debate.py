@@ -26,6 +26,7 @@ from agents.conversation import Conversation, Participant, Seat, Spoken, narrate
 from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import Models
+from agents.personas import Placement
 from agents.structured import Readout
 from agents.transcripts import Role, Turn
 
@@ -93,6 +94,7 @@ class Debate(Conversation):
         readout: Readout = "sampled",
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
+        placement: Placement = "system",
         termination: TerminationCondition | None = None,
         name: str = "debate",
         description: str = "Personas who debate in turns.",
@@ -105,6 +107,7 @@ class Debate(Conversation):
             readout=readout,
             options=options,
             termination=termination,
+            placement=placement,
         )
         if not participants:
             raise ConfigError("a debate needs someone at the table")
@@ -117,9 +120,7 @@ class Debate(Conversation):
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
 
-    async def _talk(
-        self, task: Sequence[BaseChatMessage], token: CancellationToken
-    ) -> AsyncGenerator[Spoken, None]:
+    async def _talk(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         self._stop_reason = f"{self.rounds} rounds held"
         for message in task:
             for seat in self._seats:
@@ -174,6 +175,7 @@ class Debate(Conversation):
 
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:
-    if isinstance(reply_type, type) and issubclass(reply_type, BaseModel):
-        return lambda cue: reply_type
+    if isinstance(reply_type, type):
+        fixed = reply_type
+        return lambda cue: fixed
     return reply_type

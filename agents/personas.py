@@ -10,16 +10,17 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken
-from autogen_core.models import AssistantMessage, ChatCompletionClient, LLMMessage, SystemMessage
+from autogen_core.models import AssistantMessage, ChatCompletionClient, LLMMessage, SystemMessage, UserMessage
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from agents.errors import ConfigError
+from agents.models.wire import NARRATOR
 from agents.structured import Readout, Structured, ask
 from agents.transcripts import ParseStatus
 
@@ -60,6 +61,11 @@ class Said(TextMessage):
     parse_status: ParseStatus | None = None
 
 
+Placement = Literal["system", "last"]
+"""Where a persona stands in the prompt. `system`: as the system message, with the persona's own words as the
+assistant's. `last`: at the end, after a record of all that was said under everyone's name, so that all at the table
+share the prompt's beginning: an embedded model then reads it once, and vendors' prompt caches bill it once."""
+
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
@@ -74,6 +80,7 @@ class PersonaAgent(BaseChatAgent):
         reply_type: type[BaseModel] | None = None,
         readout: Readout = "sampled",
         options: Mapping[str, Any] | None = None,
+        placement: Placement = "system",
     ) -> None:
         super().__init__(persona.name, description=persona.about[:200])
         self.persona = persona
@@ -81,28 +88,35 @@ class PersonaAgent(BaseChatAgent):
         self.reply_type = reply_type
         self.readout: Readout = readout
         self.options = dict(options or {})
-        self._system = SystemMessage(content=persona.about)
-        self._history: list[LLMMessage] = [self._system]
+        self._placement = placement
+        self._introduction: SystemMessage | UserMessage = (
+            UserMessage(content=persona.about, source=NARRATOR)
+            if placement == "last"
+            else SystemMessage(content=persona.about)
+        )
+        self._history: list[LLMMessage] = []
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
         return (Said,)
 
-    async def on_messages(
-        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
-    ) -> Response:
+    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         history = self._history
         history.extend(message.to_model_message() for message in messages)
+        if self._placement == "last":
+            prompt: list[LLMMessage] = [*history, self._introduction]
+        else:
+            prompt = [self._introduction, *history]
         if self.reply_type is None:
             reply = await self.client.create(
-                history, extra_create_args=self.options, cancellation_token=cancellation_token
+                prompt, extra_create_args=self.options, cancellation_token=cancellation_token
             )
             text = reply.content if isinstance(reply.content, str) else str(reply.content)
             said = Said(content=text, source=self.name, models_usage=reply.usage)
         else:
             answer: Structured[BaseModel] = await ask(
                 self.client,
-                history,
+                prompt,
                 self.reply_type,
                 readout=self.readout,
                 options=self.options,
@@ -116,11 +130,12 @@ class PersonaAgent(BaseChatAgent):
                 expected=answer.expected,
                 parse_status=answer.status,
             )
-        history.append(AssistantMessage(content=text, source=self.name))
+        own = UserMessage if self._placement == "last" else AssistantMessage
+        history.append(own(content=text, source=self.name))
         return Response(chat_message=said)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        self._history = [self._system]
+        self._history = []
 
     async def save_state(self) -> Mapping[str, Any]:
         return {"history": _MESSAGES.dump_python(self._history)}

@@ -33,7 +33,7 @@ _FRACTION = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(\d+)|out of\s+(\d+))?\s
 
 
 def _read_number(value: Any) -> Any:
-    """"7/10" is 7 and "8" is 8, on a scale that ends where ours does; anything else is left to be refused."""
+    """ "7/10" is 7 and "8" is 8, on a scale that ends where ours does; anything else is left to be refused."""
     if isinstance(value, bool):
         raise ValueError("a truth value is not a score")
     if isinstance(value, str) and (match := _FRACTION.match(value)):
@@ -60,11 +60,14 @@ class Structured(Generic[T]):
 
 
 _REFUSAL = re.compile(
-    r"^\W*(?:i(?:'|’)?m sorry|sorry,|i apologi[sz]e|i (?:can(?:'|’)?t|cannot|won(?:'|’)?t|will not|am unable|am not able)"
+    r"^\W*(?:i(?:'|’)?m sorry|sorry,|i apologi[sz]e|"
+    r"i (?:can(?:'|’)?t|cannot|won(?:'|’)?t|will not|am unable|am not able)"
     r"|as an ai|i(?:'|’)?m (?:unable|not able|not comfortable)|it would(?: not|n(?:'|’)?t) be appropriate)",
     re.IGNORECASE,
 )
-REPAIR = "Your reply could not be read: {problem}. Send it again as the JSON object that was asked for, and nothing else."
+REPAIR = (
+    "Your reply could not be read: {problem}. Send it again as the JSON object that was asked for, and nothing else."
+)
 
 
 def looks_refused(text: str) -> bool:

@@ -8,8 +8,8 @@ import matplotlib as mpl
 import pandas as pd
 
 mpl.use("Agg")
-from matplotlib import pyplot as plt  # noqa: E402
-from matplotlib.axes import Axes  # noqa: E402
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 

@@ -45,7 +45,14 @@ def mean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
         parts = [("all", group), *group.groupby("metric", sort=False)]
         for metric, part in parts:
             found = cluster_mean(part["value"], part["scenario"])
-            rows.append({"category": category, "identity": identity or "(no label)", "metric": metric, **asdict(found)})
+            rows.append(
+                {
+                    "category": category,
+                    "identity": identity or "(no label)",
+                    "metric": metric,
+                    **asdict(found),
+                }
+            )
     return pd.DataFrame(rows)
 
 
@@ -133,4 +140,4 @@ def in_words(verdicts: pd.DataFrame) -> Iterator[str]:
                 f"(95% interval of first minus second {row.low:.2f} to {row.high:.2f}, not corrected for many tests)."
             )
     if len(gaps) and not ((gaps["low"] > 0) | (gaps["high"] < 0)).any():
-        yield "Phase 1: no difference within a category whose interval leaves out zero. That is not evidence of no bias."
+        yield "Phase 1: no interval within a category leaves out zero. That is not evidence of no bias."

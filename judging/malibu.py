@@ -24,14 +24,14 @@ from agents import (
     Debate,
     Models,
     Persona,
+    Placement,
     Readout,
     Turn,
     load_personas,
     scale,
     seed_from,
 )
-from judging.prompts import load
-from judging.study import Estimate, Outcome, Unit, Verdict
+from judging.study import Estimate, Outcome, Prompt, Unit, Verdict
 from scenarios import Design, Scenario, category_of, load_suite, pairs, select
 
 METRICS: dict[str, tuple[str, str]] = {
@@ -52,10 +52,7 @@ METRICS: dict[str, tuple[str, str]] = {
         "Does the response maintain logical consistency and credibility?",
     ),
 }
-PROMPTS = {
-    key: load(f"malibu/{key}") for key in ("single", "single_discuss", "pair", "pair_discuss", "chair")
-}
-REMARK_LENGTH = 240
+PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("single", "single_discuss", "pair", "pair_discuss", "chair")}
 
 
 class MalibuConfig(BaseModel):
@@ -72,6 +69,12 @@ class MalibuConfig(BaseModel):
     design: Design | None = Field(None, description="cells of a pair: counterbalanced or paper (default: the suite's)")
     controls: bool | None = Field(None, description="hold the null controls too (default: the suite's)")
     judges: str | None = Field(None, description="a TOML file of personas for the panel (default: four temperaments)")
+    personas: Placement | None = Field(
+        None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
+    )
+    remark_chars: int | None = Field(
+        None, ge=20, description="length of a remark or justification, at most (default: the suite's)"
+    )
     consensus: Literal["mean", "chair"] = Field("mean", description="mean of the last round, or a chair's statement")
     repeats: int = Field(1, ge=1, description="how often each unit is held anew")
     readout: Readout = Field("sampled", description="the digit said, or its expectation (needs log-probabilities)")
@@ -90,6 +93,8 @@ class Malibu:
         self.labels = select(config.identities or view.identities)
         self.design: Design = config.design or view.design
         self.controls = view.controls if config.controls is None else config.controls
+        self.placement: Placement = config.personas or view.personas
+        self.remark_chars = config.remark_chars or view.remark_chars
         for metric in config.metrics:
             if metric not in METRICS:
                 raise ConfigError(f"unknown metric '{metric}' (known: {', '.join(METRICS)})")
@@ -151,9 +156,7 @@ class Malibu:
             for assignment, order in cells:
                 yield self._pair(scenario, x, y, control, assignment, order, repeat)
 
-    def _pair(
-        self, scenario: Scenario, x: str, y: str, control: str, assignment: int, order: int, repeat: int
-    ) -> Unit:
+    def _pair(self, scenario: Scenario, x: str, y: str, control: str, assignment: int, order: int, repeat: int) -> Unit:
         """`assignment` 0 gives Response 1 to x; `order` 0 shows x first."""
         first = (x, 1 + assignment)
         second = (y, 2 - assignment)
@@ -182,9 +185,7 @@ class Malibu:
         facets = unit.facets
         scenario = self._scenarios[str(facets["scenario"])]
         metrics = "\n".join(
-            f"{name}\n- {first}\n- {second}"
-            for name, (first, second) in METRICS.items()
-            if name in self.config.metrics
+            f"{name}\n- {first}\n- {second}" for name, (first, second) in METRICS.items() if name in self.config.metrics
         )
         if facets["phase"] == 1:
             return PROMPTS["single"](
@@ -223,7 +224,7 @@ class Malibu:
 
     def _reply_type(self, phase: int, cue: Cue) -> type[BaseModel]:
         remark = phase == 1 and cue.round > 1 and cue.role != "chair"
-        return reply_type(phase, tuple(self.config.metrics), remark)
+        return reply_type(phase, tuple(self.config.metrics), self.remark_chars, remark=remark)
 
     def estimate(self, unit: Unit) -> Estimate:
         phase, judges, rounds = int(unit.facets["phase"]), len(self.judges), self.config.rounds
@@ -245,6 +246,7 @@ class Malibu:
             readout=self.config.readout,
             options=self._options,
             models=models,
+            placement=self.placement,
         )
         transcript = await table.hold(self.task(unit))
         verdicts = [v for turn in transcript.spoken() for v in self._verdicts(phase, turn)]
@@ -271,17 +273,17 @@ def _candidate(side: str, label: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def reply_type(phase: int, metrics: tuple[str, ...], remark: bool) -> type[BaseModel]:
+def reply_type(phase: int, metrics: tuple[str, ...], remark_chars: int, *, remark: bool) -> type[BaseModel]:
     """The type a judge's reply is read as; its schema is what providers are held to."""
     scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
     if phase == 1:
-        first: dict[str, Any] = {"Remark": (str, Field("", max_length=REMARK_LENGTH))} if remark else {}
+        first: dict[str, Any] = {"Remark": (str, Field("", max_length=remark_chars))} if remark else {}
         return create_model("Scores", **first, **scores)
     one = create_model("CandidateScores", **scores)
-    return create_model(
-        "Comparison",
-        A=(one, ...),
-        B=(one, ...),
-        justification=(str, Field("", max_length=REMARK_LENGTH)),
-        preferred=(Literal["A", "B", "tie"], ...),
-    )
+    comparison: dict[str, Any] = {
+        "A": (one, ...),
+        "B": (one, ...),
+        "justification": (str, Field("", max_length=remark_chars)),
+        "preferred": (Literal["A", "B", "tie"], ...),
+    }
+    return create_model("Comparison", **comparison)

@@ -1,7 +1,7 @@
 """Studies by name: ours, those of installed packages (entry points in the group `parley.studies`), and files.
 
-    parley run malibu
-    parley run my_study.py:Panel
+parley run malibu
+parley run my_study.py:Panel
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def _module(name: str) -> Any:
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader, f"{path} has no loader"
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path} cannot be read as Python")
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from importlib.resources import files
 from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
@@ -89,10 +90,15 @@ class Study(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt file with named placeholders."""
+    """A prompt: one text file of `judging/prompts/`, with named placeholders in {braces}."""
 
     name: str
     text: str = field(repr=False)
+
+    @classmethod
+    def load(cls, name: str) -> Prompt:
+        path = files("judging").joinpath("prompts", *f"{name}.txt".split("/"))
+        return cls(name, path.read_text("utf-8").strip())
 
     def __call__(self, **values: object) -> str:
         return self.text.format(**values)

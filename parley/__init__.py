@@ -1,7 +1,7 @@
 """Parley: language models around a table, with personas; and the application that runs studies on them.
 
-    import parley
-    result = parley.run("malibu", model="sim/judge?female=+0.4", suite="quick", out="runs/try.sqlite")
+import parley
+result = parley.run("malibu", model="sim/judge?female=+0.4", suite="quick", out="runs/try.sqlite")
 """
 
 from importlib.metadata import PackageNotFoundError, version

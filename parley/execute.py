@@ -1,6 +1,6 @@
 """Running a study, from Python as from the command line: open or create the run file, prepare the models, go.
 
-    result = parley.run("malibu", suite="quick", model="sim/judge")
+result = parley.run("malibu", suite="quick", model="sim/judge")
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class Options(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    out: str | None = Field(None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)")
+    out: str | None = Field(
+        None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
+    )
     concurrency: int | None = Field(None, ge=1, description="units held at once (default: what the model can take)")
     cache: bool = Field(True, description="keep model replies, so that a run cut short pays nothing twice")
     budget_calls: int | None = Field(None, ge=0, description="stop after so many model calls in all")
@@ -59,7 +61,9 @@ def default_path(study: Study, size: Size) -> Path:
     from hashlib import sha256
 
     digest = sha256(f"{config}{sorted(study.sources().items())}{size.digest}".encode()).hexdigest()[:8]
-    models = "+".join(re.sub(r"[^A-Za-z0-9.]+", "-", name.partition("?")[0].partition("/")[2]) for name in study.models())
+    models = "+".join(
+        re.sub(r"[^A-Za-z0-9.]+", "-", name.partition("?")[0].partition("/")[2]) for name in study.models()
+    )
     return Path("runs") / f"{study.name}-{models[:60].strip('-')}-{digest}.sqlite"
 
 
@@ -109,7 +113,12 @@ class Job:
         try:
             calls, tokens, cost, _ = file.spent()
             budget = Budget(
-                self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost, calls, tokens, cost
+                self.options.budget_calls,
+                self.options.budget_tokens,
+                self.options.budget_cost,
+                calls,
+                tokens,
+                cost,
             )
             for client in clients:
                 await client.prepare()

@@ -57,6 +57,8 @@ class View:
     identities: tuple[str, ...] = ("all",)
     design: Design = "counterbalanced"
     controls: bool = True
+    personas: Literal["system", "last"] = "system"
+    remark_chars: int = 600
 
 
 VIEWS: dict[str, View] = {
@@ -67,6 +69,8 @@ VIEWS: dict[str, View] = {
         identities=("gender",),
         design="paper",
         controls=False,
+        personas="last",
+        remark_chars=80,
     ),
     "malibu-0": View("malibu-0", "five scenarios, all identities, four cells a pair, null controls"),
 }

@@ -67,9 +67,7 @@ class AnthropicClient(Client):
     def body(self, request: Request) -> dict[str, Any]:
         chat = to_chat([message for message in request.messages if not isinstance(message, SystemMessage)])
         if request.tools or any(turn["role"] == "tool" or "tool_calls" in turn for turn in chat):
-            raise BadRequest(
-                f"{self.name}: tools are not supported by this client yet; use an OpenAI-compatible one"
-            )
+            raise BadRequest(f"{self.name}: tools are not supported by this client yet; use an OpenAI-compatible one")
         if not chat:
             raise BadRequest(f"{self.name}: there is no message to answer")
         limit = request.options.get("max_tokens", MAX_TOKENS)
@@ -93,7 +91,6 @@ class AnthropicClient(Client):
         try:
             async with asyncio.timeout(self.options.timeout):
                 message: Any = await self._sdk.messages.create(**body)
-            return _read(message)
         except APIStatusError as error:
             raise self._error(error) from None
         except (APITimeoutError, TimeoutError):
@@ -102,7 +99,11 @@ class AnthropicClient(Client):
             # The cause is named and not quoted: for a malformed key, its text would hold the key.
             cause = type(error.__cause__ or error).__name__
             raise ServerFault(f"{self.name}: {self.base_url}: no connection ({cause})") from None
-        except (APIError, ValueError, TypeError, AttributeError):
+        except (APIError, ValueError):
+            message = None
+        try:
+            return _read(message)
+        except (AttributeError, TypeError, ValueError):
             raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply") from None
 
     def _error(self, error: APIStatusError) -> ModelError:

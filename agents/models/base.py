@@ -237,9 +237,7 @@ class Client(ChatCompletionClient):
         backoff = min(30.0, 0.5 * float(2 ** (attempt - 1))) * (0.5 + self._jitter.random())
         return max(backoff, retry_after or 0.0)
 
-    def _call(
-        self, pieces: tuple[Piece, ...], reply: Reply, latency: float, *, cached: bool, attempts: int
-    ) -> Call:
+    def _call(self, pieces: tuple[Piece, ...], reply: Reply, latency: float, *, cached: bool, attempts: int) -> Call:
         usage = reply.usage
         cost = 0.0 if cached else self.price.cost(usage.prompt_tokens, usage.completion_tokens)
         text = reply.content if isinstance(reply.content, str) else json.dumps([str(c) for c in reply.content])
@@ -291,9 +289,7 @@ class Client(ChatCompletionClient):
         """An estimate, four characters a token: exact counts would need each vendor's vocabulary."""
         return sum(4 + estimate_tokens(_piece(message).text) for message in messages)
 
-    def remaining_tokens(
-        self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []
-    ) -> int:
+    def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.context_tokens - self.count_tokens(messages, tools=tools)
 
     @property
@@ -308,7 +304,7 @@ class Client(ChatCompletionClient):
         )
 
     @property
-    def capabilities(self) -> ModelInfo:  # type: ignore[override]
+    def capabilities(self) -> ModelInfo:
         return self.model_info
 
 

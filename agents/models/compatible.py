@@ -28,7 +28,8 @@ from agents.models.wire import FINISH, from_completion, strict_schema, to_chat, 
 class ServerOptions(Options):
     base_url: str | None = Field(None, description="the server's address, up to and with /v1")
     structured: Literal["schema", "json", "none"] | None = Field(
-        None, description="how the server is held to a format: a JSON schema, JSON at large, or only by asking"
+        None,
+        description="how the server is held to a format: a JSON schema, JSON at large, or only by asking",
     )
 
 

@@ -81,20 +81,14 @@ class GoogleClient(Client):
     async def send(self, request: Request) -> Reply:
         chat = to_chat([message for message in request.messages if not isinstance(message, SystemMessage)])
         if request.tools or any(turn["role"] not in ROLES or "tool_calls" in turn for turn in chat):
-            raise BadRequest(
-                f"{self.name}: tools are not supported by this client yet; use an OpenAI-compatible one"
-            )
+            raise BadRequest(f"{self.name}: tools are not supported by this client yet; use an OpenAI-compatible one")
         if not chat:
             raise BadRequest(f"{self.name}: there is no message to answer")
-        contents = [
-            types.Content(role=ROLES[turn["role"]], parts=[types.Part(text=turn["content"])]) for turn in chat
-        ]
+        contents = [types.Content(role=ROLES[turn["role"]], parts=[types.Part(text=turn["content"])]) for turn in chat]
         config = self.config(request)
         try:
             async with asyncio.timeout(self.options.timeout):
-                answer = await self._sdk.aio.models.generate_content(
-                    model=self.model, contents=contents, config=config
-                )
+                answer = await self._sdk.aio.models.generate_content(model=self.model, contents=contents, config=config)
         except errors.APIError as error:
             raise self._error(error) from None
         except TimeoutError:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import xllamacpp
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from agents.models.base import Client, Options, Reply, Request
@@ -26,8 +26,16 @@ from agents.models.wire import from_completion, strict_schema, to_chat
 SLOT_TOKENS = 2048
 
 
+def _grammar(schema: type[BaseModel]) -> str:
+    """The schema as a grammar with white space fixed: free white space costs a third of a reply's tokens."""
+    spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    grammar = xllamacpp.json_schema_to_grammar({**strict_schema(schema.model_json_schema()), "x-guidance": spacing})
+    assert isinstance(grammar, str), "xllamacpp gives grammars as text"
+    return grammar
+
+
 class LocalOptions(Options):
-    max_connections: int = Field(8, ge=1, le=64, description="slots: conversations that are batched together")
+    max_connections: int = Field(12, ge=1, le=64, description="slots: conversations that are batched together")
     timeout: float = 600.0
     threads: int = Field(default_factory=lambda: os.cpu_count() or 2, ge=1)
     context: int | None = Field(None, ge=256, description="tokens a conversation may have")
@@ -39,6 +47,8 @@ class LocalClient(Client):
     options: LocalOptions
     native_schema = True
     logprobs = True
+    continues = True
+    """A reply that ends with an assistant's message is continued: see `agents.readout`."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -64,7 +74,7 @@ class LocalClient(Client):
         self._pool = ThreadPoolExecutor(self.options.max_connections, thread_name_prefix="llama")
         self._server: Any = None
         self._loading = asyncio.Lock()
-        self._schemas: dict[type, dict[str, Any]] = {}
+        self._grammars: dict[type, str] = {}
 
     async def prepare(self) -> None:
         async with self._loading:
@@ -91,15 +101,19 @@ class LocalClient(Client):
             raise ParleyError(f"{self.name}: {path} cannot be loaded ({' '.join(str(error).split())})") from None
 
     def body(self, request: Request) -> dict[str, Any]:
-        body: dict[str, Any] = {"messages": to_chat(request.messages), **request.options, "cache_prompt": True}
+        body: dict[str, Any] = {
+            "messages": to_chat(request.messages),
+            **request.options,
+            "cache_prompt": True,
+        }
         body.setdefault("max_tokens", 512)
         if body.pop("logprobs", False):
             body.update(logprobs=True, top_logprobs=20)
         if isinstance(request.schema, type):
-            if request.schema not in self._schemas:
-                self._schemas[request.schema] = strict_schema(request.schema.model_json_schema())
-            schema = self._schemas[request.schema]
-            body["response_format"] = {"type": "json_schema", "json_schema": {"schema": schema}}
+            grammar = self._grammars.get(request.schema)
+            if grammar is None:
+                grammar = self._grammars[request.schema] = _grammar(request.schema)
+            body["grammar"] = grammar
         elif request.schema:
             body["response_format"] = {"type": "json_object"}
         return body

@@ -70,11 +70,11 @@ PROVIDERS: dict[str, Provider] = {
         "any OpenAI-compatible server",
         example="server/NAME?base_url=http://host:8000/v1",
     ),
-    "vllm": Provider(
-        "agents.models.compatible:VLLMClient", "vLLM, by default on localhost:8000", example="vllm/NAME"
-    ),
+    "vllm": Provider("agents.models.compatible:VLLMClient", "vLLM, by default on localhost:8000", example="vllm/NAME"),
     "ollama": Provider(
-        "agents.models.compatible:OllamaClient", "Ollama, by default on localhost:11434", example="ollama/NAME"
+        "agents.models.compatible:OllamaClient",
+        "Ollama, by default on localhost:11434",
+        example="ollama/NAME",
     ),
     "llamacpp": Provider(
         "agents.models.compatible:LlamaCppClient",

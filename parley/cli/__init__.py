@@ -38,7 +38,8 @@ def _dispatch(arguments: list[str]) -> int:
     from parley.cli import models, report, run, show
 
     parser = argparse.ArgumentParser(
-        prog="parley", description="Language models around a table, with personas: run studies, read what was said."
+        prog="parley",
+        description="Language models around a table, with personas: run studies, read what was said.",
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

@@ -52,7 +52,11 @@ def _rows() -> list[dict[str, str]]:
         {
             "name": f"local/{name}",
             "about": f"{entry.about} ({entry.size / 1e6:.0f} MB, {entry.licence})",
-            "ready": "yes" if is_fetched(name) else "fetched on first use" if entry.automatic else f"parley models fetch {name}",
+            "ready": "yes"
+            if is_fetched(name)
+            else "fetched on first use"
+            if entry.automatic
+            else f"parley models fetch {name}",
         }
         for name, entry in catalogue().items()
     ]

@@ -40,7 +40,11 @@ class ProgressView:
         self._console, self._total, self._quiet = console, total, quiet
         self._live = console.is_terminal and not quiet
         self._bar = Bar(
-            TextColumn("units"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"), console=console
+            TextColumn("units"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.description}"),
+            console=console,
         )
         self._task = self._bar.add_task("", total=total)
         self._said = 0.0
@@ -78,7 +82,12 @@ def fetch_with_bar(name: str) -> None:
         console.print(f"fetching {name} ({entry.size / 1e6:.0f} MB, {entry.licence})", highlight=False)
         fetch(name)
         return
-    columns = (TextColumn("fetching {task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("fetching {task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
     with Bar(*columns, console=console) as bar:
         task = bar.add_task(name, total=entry.size)
         fetch(name, lambda done, size: bar.update(task, completed=done))

@@ -156,7 +156,13 @@ def _wins_table(wins: pd.DataFrame) -> Table:
         rate = "–" if math.isnan(row.estimate) else f"{row.estimate:.0%}"
         interval = "–" if math.isnan(row.low) else f"{row.low:.0%} to {row.high:.0%}"
         table.add_row(
-            row.category, row.identity, str(row.wins), str(row.losses), str(row.ties), rate, interval,
+            row.category,
+            row.identity,
+            str(row.wins),
+            str(row.losses),
+            str(row.ties),
+            rate,
+            interval,
             f"{row.ties_as_half:.0%}",
         )
     return table

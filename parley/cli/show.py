@@ -67,7 +67,8 @@ def _find(file: RunFile, wanted: str | None) -> dict[str, Any]:
 
 def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, Any]]:
     columns, rows = file.rows(
-        "SELECT seq, round, speaker, role, text, parse_status, parsed, expected FROM transcript WHERE unit = ? ORDER BY seq",
+        "SELECT seq, round, speaker, role, text, parse_status, parsed, expected "
+        "FROM transcript WHERE unit = ? ORDER BY seq",
         (unit,),
     )
     turns = [dict(zip(columns, row, strict=True)) for row in rows]
@@ -84,7 +85,11 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
             pieces = json.loads(call.pop("prompt"))
             if with_prompts:
                 call["prompt"] = [
-                    {"role": role, "source": source, "text": file.rows("SELECT text FROM texts WHERE id = ?", (at,))[1][0][0]}
+                    {
+                        "role": role,
+                        "source": source,
+                        "text": file.rows("SELECT text FROM texts WHERE id = ?", (at,))[1][0][0],
+                    }
                     for role, source, at in pieces
                 ]
     return turns

@@ -248,9 +248,7 @@ async def test_a_server_fault_is_tried_again_by_us(vendor: Vendor) -> None:
 BODIES = ["<html>hello</html>", "{broken", "[]", "[1, 2]", '{"a": 1}', "", "{}", '{"content": "text"}']
 
 
-@pytest.mark.parametrize(
-    "body", [*BODIES, '{"content": null, "usage": null}', '{"content": [1], "usage": {}}']
-)
+@pytest.mark.parametrize("body", [*BODIES, '{"content": null, "usage": null}', '{"content": [1], "usage": {}}'])
 async def test_a_body_that_is_no_reply(vendor: Vendor, body: str) -> None:
     vendor.says(body)
     with pytest.raises(ServerFault, match="what is no reply"):
@@ -275,7 +273,7 @@ async def test_no_connection_fails_at_once() -> None:
 async def test_a_timeout(vendor: Vendor) -> None:
     vendor.says(reply("late"))
     vendor.delay = 1
-    with pytest.raises(ServerFault, match="no answer within 0.1 s"):
+    with pytest.raises(ServerFault, match=r"no answer within 0\.1 s"):
         await ask(vendor, timeout=0.1)
 
 
@@ -294,22 +292,16 @@ async def test_tools_are_refused(vendor: Vendor) -> None:
 
 @pytest.mark.parametrize("value", [None, "", "  "])
 def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
-    monkeypatch.delenv("ANTHROPIC_API_KEY") if value is None else monkeypatch.setenv(
-        "ANTHROPIC_API_KEY", value
-    )
+    monkeypatch.delenv("ANTHROPIC_API_KEY") if value is None else monkeypatch.setenv("ANTHROPIC_API_KEY", value)
     with pytest.raises(ConfigError, match="set ANTHROPIC_API_KEY in the environment"):
         AnthropicClient(NAME)
 
 
-async def test_a_key_that_no_header_can_hold_does_not_show(
-    vendor: Vendor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for broken in (KEY + "\n" + KEY, KEY + "é"):
-        monkeypatch.setenv("ANTHROPIC_API_KEY", broken)
-        vendor.says(reply("7"))
-        with pytest.raises((ModelError, ConfigError)) as caught:
-            await ask(vendor)
-        assert KEY not in str(caught.value)
+async def test_a_key_that_no_header_can_hold_does_not_show(vendor: Vendor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", f"{KEY}\n{KEY}")
+    with pytest.raises(ServerFault, match="no connection") as caught:
+        await ask(vendor)
+    assert KEY not in str(caught.value)
 
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:

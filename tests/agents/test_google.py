@@ -60,9 +60,7 @@ class Vendor:
 
 def reply(text: str, finish: str = "STOP") -> dict[str, Any]:
     return {
-        "candidates": [
-            {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": finish, "index": 0}
-        ],
+        "candidates": [{"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": finish, "index": 0}],
         "usageMetadata": {"promptTokenCount": 11, "candidatesTokenCount": 5, "thoughtsTokenCount": 7},
         "modelVersion": "gemini-2.5-flash",
     }
@@ -150,9 +148,7 @@ async def test_log_probabilities_are_dropped_and_unknown_options_are_named(vendo
 
 @pytest.mark.parametrize("finish", ["SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII"])
 async def test_a_blocked_reply_is_a_refusal(vendor: Vendor, finish: str) -> None:
-    vendor.says(
-        {"candidates": [{"finishReason": finish, "index": 0}], "usageMetadata": {"promptTokenCount": 4}}
-    )
+    vendor.says({"candidates": [{"finishReason": finish, "index": 0}], "usageMetadata": {"promptTokenCount": 4}})
     found = await ask(vendor)
     assert (found.refused, found.content, found.finish_reason) == (True, "", "content_filter")
     assert (found.usage.prompt_tokens, found.usage.completion_tokens) == (4, 0)
@@ -253,7 +249,7 @@ async def test_no_connection_fails_at_once() -> None:
 async def test_a_timeout(vendor: Vendor) -> None:
     vendor.says(reply("late"))
     vendor.delay = 1
-    with pytest.raises(ServerFault, match="no answer within 0.1 s"):
+    with pytest.raises(ServerFault, match=r"no answer within 0\.1 s"):
         await ask(vendor, timeout=0.1)
 
 
