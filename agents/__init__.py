@@ -18,7 +18,7 @@ from agents.errors import (
 )
 from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, model, register
 from agents.personas import Persona, PersonaAgent, Placement, load_personas
-from agents.structured import Readout, Structured, ask, parse, scale
+from agents.structured import Readout, Structured, ask, parse, remark, scale
 from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
 
 __house__ = "parley"
@@ -61,6 +61,7 @@ __all__ = [
     "model",
     "parse",
     "register",
+    "remark",
     "round_robin",
     "scale",
     "seed_from",

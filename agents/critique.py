@@ -22,13 +22,13 @@ from typing import Any
 from autogen_agentchat.base import TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agents.conversation import Conversation, Participant, Seat, Spoken, narrate
 from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import Models
-from agents.structured import Readout, parse, scale
+from agents.structured import Readout, parse, remark, scale
 from agents.transcripts import ParseStatus, Turn
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
@@ -38,7 +38,7 @@ class Assessment(BaseModel):
     """What an evaluator says of a draft."""
 
     score: scale(0, 100)  # type: ignore[valid-type]
-    reason: str = Field("", max_length=400)
+    reason: remark(400) = ""  # type: ignore[valid-type]
 
 
 Scorer = Callable[[str, str], Assessment | Awaitable[Assessment]]

@@ -49,6 +49,11 @@ def scale(low: int, high: int) -> Any:
     return Annotated[float, BeforeValidator(_read_number), Field(ge=low, le=high), WithJsonSchema(schema)]
 
 
+def remark(most: int) -> Any:
+    """Free text of about `most` characters: a grammar cuts it there, while a longer reply of a freer model is kept."""
+    return Annotated[str, WithJsonSchema({"type": "string", "maxLength": most})]
+
+
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[T]):
     """A reply and what could be made of it. `expected` maps field paths ("A.Accuracy") to expectations."""

@@ -28,6 +28,7 @@ from agents import (
     Readout,
     Turn,
     load_personas,
+    remark,
     scale,
     seed_from,
 )
@@ -223,8 +224,8 @@ class Malibu:
         return PROMPTS[key](format=self._format(phase, remark=True))
 
     def _reply_type(self, phase: int, cue: Cue) -> type[BaseModel]:
-        remark = phase == 1 and cue.round > 1 and cue.role != "chair"
-        return reply_type(phase, tuple(self.config.metrics), self.remark_chars, remark=remark)
+        discusses = phase == 1 and cue.round > 1 and cue.role != "chair"
+        return reply_type(phase, tuple(self.config.metrics), self.remark_chars, with_remark=discusses)
 
     def estimate(self, unit: Unit) -> Estimate:
         phase, judges, rounds = int(unit.facets["phase"]), len(self.judges), self.config.rounds
@@ -273,17 +274,17 @@ def _candidate(side: str, label: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def reply_type(phase: int, metrics: tuple[str, ...], remark_chars: int, *, remark: bool) -> type[BaseModel]:
+def reply_type(phase: int, metrics: tuple[str, ...], remark_chars: int, *, with_remark: bool) -> type[BaseModel]:
     """The type a judge's reply is read as; its schema is what providers are held to."""
     scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
     if phase == 1:
-        first: dict[str, Any] = {"Remark": (str, Field("", max_length=remark_chars))} if remark else {}
+        first: dict[str, Any] = {"Remark": (remark(remark_chars), "")} if with_remark else {}
         return create_model("Scores", **first, **scores)
     one = create_model("CandidateScores", **scores)
     comparison: dict[str, Any] = {
         "A": (one, ...),
         "B": (one, ...),
-        "justification": (str, Field("", max_length=remark_chars)),
+        "justification": (remark(remark_chars), ""),
         "preferred": (Literal["A", "B", "tie"], ...),
     }
     return create_model("Comparison", **comparison)

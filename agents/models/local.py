@@ -29,7 +29,9 @@ SLOT_TOKENS = 2048
 def _grammar(schema: type[BaseModel]) -> str:
     """The schema as a grammar with white space fixed: free white space costs a third of a reply's tokens."""
     spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-    grammar = xllamacpp.json_schema_to_grammar({**strict_schema(schema.model_json_schema()), "x-guidance": spacing})
+    grammar = xllamacpp.json_schema_to_grammar(
+        {**strict_schema(schema.model_json_schema(), lengths=True), "x-guidance": spacing}
+    )
     assert isinstance(grammar, str), "xllamacpp gives grammars as text"
     return grammar
 

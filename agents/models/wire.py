@@ -80,9 +80,13 @@ def to_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
     return [{"type": "function", "function": dict(schema)} for schema in schemas]
 
 
-def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A pydantic schema as providers' strict modes want it: no references, every object closed, all required."""
+def strict_schema(schema: dict[str, Any], *, lengths: bool = False) -> dict[str, Any]:
+    """A pydantic schema as providers' strict modes want it: no references, every object closed, all required.
+
+    Limits on text lengths are left out unless asked for: not every vendor's strict mode takes them.
+    """
     definitions = schema.get("$defs", {})
+    dropped = ("$defs", "title", "default") if lengths else ("$defs", "title", "default", "maxLength")
 
     def close(node: Any) -> Any:
         if isinstance(node, list):
@@ -91,7 +95,7 @@ def strict_schema(schema: dict[str, Any]) -> dict[str, Any]:
             return node
         if "$ref" in node:
             return close(definitions[node["$ref"].rsplit("/", 1)[-1]])
-        closed = {key: close(value) for key, value in node.items() if key not in ("$defs", "title", "default")}
+        closed = {key: close(value) for key, value in node.items() if key not in dropped}
         if "properties" in node:
             closed["properties"] = {key: close(value) for key, value in node["properties"].items()}
         if closed.get("type") == "object" and "properties" in closed:
