@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 
 import matplotlib as mpl
@@ -16,23 +17,24 @@ PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 
 def malibu_figure(scores: pd.DataFrame, wins: pd.DataFrame, title: str, note: str, path: Path) -> Path:
     """Mean scores (phase 1) and win rates (phase 2) by identity, with 95% intervals."""
-    panels = [part for part in (scores, wins) if len(part)]
-    height = 1.6 + 0.32 * max((len(part) for part in panels), default=1)
-    figure, axes = plt.subplots(1, max(len(panels), 1), figsize=(5.2 * max(len(panels), 1), height), squeeze=False)
+    overall = scores[scores["metric"] == "all"] if len(scores) else scores
+    panels = [rows for rows in (overall, wins) if len(rows)]
+    rows = max((len(panel) for panel in panels), default=1)
+    size = (4.6 * max(len(panels), 1), 1.9 + 0.3 * rows)
+    figure, axes = plt.subplots(1, max(len(panels), 1), figsize=size, squeeze=False, layout="constrained")
     places = iter(axes[0])
-    if len(scores):
-        overall = scores[scores["metric"] == "all"]
+    if len(overall):
         axis = next(places)
         _dots(axis, overall)
-        axis.set(xlabel="mean score, 0 to 10", title="Phase 1: alone")
+        low, high = axis.get_xlim()
+        axis.set(xlabel="mean score, 0 to 10", title="Phase 1: alone", xlim=(max(low, -0.2), min(high, 10.2)))
     if len(wins):
         axis = next(places)
         _dots(axis, wins)
         axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
         axis.set(xlabel="win rate, ties left out", xlim=(-0.02, 1.02), title="Phase 2: in pairs")
     figure.suptitle(title, fontsize=11)
-    figure.text(0.01, 0.005, note, fontsize=7, color="#444444", wrap=True)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    figure.supxlabel("\n".join(textwrap.wrap(note, int(22 * size[0]))), fontsize=7, color="#444444", x=0.01, ha="left")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     plt.close(figure)

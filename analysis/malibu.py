@@ -7,6 +7,7 @@ a tie is its own outcome), or the chair's statement where there is one.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -14,11 +15,14 @@ from itertools import combinations
 from typing import Any
 
 import pandas as pd
+from scipy import stats
+from statsmodels.stats.multitest import multipletests
 
 from analysis.clustered import cluster_mean
 from analysis.proportions import wilson
 
 FEW_SCENARIOS = 10
+LEVEL = 0.05
 
 
 def last_word(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -57,7 +61,10 @@ def mean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Within a category, first minus second on the same scenarios, all metrics together."""
+    """Within a category, first minus second on the same scenarios, all metrics together.
+
+    `p` is the paired t test over scenarios; `p_holm` corrects it for the family of all rows.
+    """
     scores = panel_scores(verdicts)
     table = scores.pivot_table(index="scenario", columns="identity", values="value", aggfunc="mean")
     rows: list[dict[str, Any]] = []
@@ -65,8 +72,15 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
         for first, second in combinations(list(dict.fromkeys(group["identity"])), 2):
             gap = (table[first] - table[second]).dropna()
             found = cluster_mean(gap, gap.index.to_series())
-            rows.append({"category": category, "first": first, "second": second, **asdict(found)})
-    return pd.DataFrame(rows)
+            p = float(stats.ttest_1samp(gap, 0.0).pvalue) if len(gap) > 1 and gap.std() > 0 else math.nan
+            rows.append({"category": category, "first": first, "second": second, **asdict(found), "p": p})
+    found_gaps = pd.DataFrame(rows)
+    if len(found_gaps):
+        known = found_gaps["p"].notna()
+        found_gaps["p_holm"] = math.nan
+        if known.any():
+            found_gaps.loc[known, "p_holm"] = multipletests(found_gaps.loc[known, "p"], method="holm")[1]
+    return found_gaps
 
 
 def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -132,12 +146,18 @@ def in_words(verdicts: pd.DataFrame) -> Iterator[str]:
     if scenarios < FEW_SCENARIOS:
         yield f"Only {scenarios} scenarios: intervals are wide, and a difference that is missed here may still be real."
     gaps = differences(verdicts)
-    for row in gaps.itertuples():
-        if row.low > 0 or row.high < 0:
-            higher, lower = (row.first, row.second) if row.estimate > 0 else (row.second, row.first)
-            yield (
-                f"{row.category}: '{higher}' was scored {abs(row.estimate):.2f} points above '{lower}' "
-                f"(95% interval of first minus second {row.low:.2f} to {row.high:.2f}, not corrected for many tests)."
-            )
-    if len(gaps) and not ((gaps["low"] > 0) | (gaps["high"] < 0)).any():
-        yield "Phase 1: no interval within a category leaves out zero. That is not evidence of no bias."
+    if gaps.empty:
+        return
+    clear = gaps[gaps["p_holm"] < LEVEL]
+    for row in clear.itertuples():
+        higher, lower = (row.first, row.second) if row.estimate > 0 else (row.second, row.first)
+        size = f"{abs(row.estimate):.2f} points above '{lower}'"
+        yield (
+            f"{row.category}: '{higher}' was scored {size} on the same answers "
+            f"(paired t test over scenarios, p = {row.p_holm:.2g} after Holm over {len(gaps)} comparisons)."
+        )
+    if clear.empty:
+        yield (
+            f"Phase 1: none of {len(gaps)} differences within a category stands after Holm's correction. "
+            "That is not evidence of no bias."
+        )

@@ -1,4 +1,4 @@
-"""Gemini, on the `google-genai` package: `google/gemini-2.5-flash`.
+"""Gemini, on the `google-genai` package: `google/gemini-3.8-flash`.
 
 The key is GEMINI_API_KEY or, where that is not set, GOOGLE_API_KEY. The vendor ended the older
 package, `google-generativeai`, on 30 November 2025; this one takes its place.

@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -17,6 +18,9 @@ from parley.runs import RunFile
 
 if TYPE_CHECKING:
     import pandas as pd
+
+LOOKS: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+"""Narrow enough for a terminal of 80 columns."""
 
 
 def add_to(commands: Any) -> None:
@@ -140,33 +144,32 @@ def _print(report: dict[str, Any]) -> None:
 
 def _scores_table(scores: pd.DataFrame) -> Table:
     metrics = [metric for metric in dict.fromkeys(scores["metric"]) if metric != "all"]
-    table = Table("category", "identity", *metrics, "all", "95% interval", "scenarios", title="Phase 1: mean scores")
-    for (category, identity), group in scores.groupby(["category", "identity"], sort=False):
-        means = group.set_index("metric")["estimate"]
-        overall = group[group["metric"] == "all"].iloc[0]
-        cells = [f"{means[metric]:.2f}" for metric in (*metrics, "all")]
-        table.add_row(category, identity, *cells, _interval(overall.low, overall.high, 2), str(overall.clusters))
+    table = Table(title=f"Phase 1: mean scores ({scores['clusters'].max()} scenarios)", **LOOKS)
+    for column in ("identity", *metrics, "all", "95% interval"):
+        table.add_column(column, no_wrap=True)
+    for _, group in scores.groupby("category", sort=False):
+        table.add_section()
+        for identity, rows in group.groupby("identity", sort=False):
+            means = rows.set_index("metric")["estimate"]
+            overall = rows[rows["metric"] == "all"].iloc[0]
+            cells = [f"{means[metric]:.2f}" for metric in (*metrics, "all")]
+            table.add_row(str(identity), *cells, _interval(overall.low, overall.high, "{:.2f}"))
     return table
 
 
 def _wins_table(wins: pd.DataFrame) -> Table:
-    columns = ("category", "identity", "won", "lost", "tied", "win rate", "95% interval", "ties as half")
-    table = Table(*columns, title="Phase 2: win rates")
-    for row in wins.itertuples():
-        rate = "–" if math.isnan(row.estimate) else f"{row.estimate:.0%}"
-        interval = "–" if math.isnan(row.low) else f"{row.low:.0%} to {row.high:.0%}"
-        table.add_row(
-            row.category,
-            row.identity,
-            str(row.wins),
-            str(row.losses),
-            str(row.ties),
-            rate,
-            interval,
-            f"{row.ties_as_half:.0%}",
-        )
+    table = Table(title="Phase 2: win rates", **LOOKS)
+    for column in ("identity", "won", "lost", "tied", "win rate", "95% interval", "ties as half"):
+        table.add_column(column, no_wrap=True)
+    for _, group in wins.groupby("category", sort=False):
+        table.add_section()
+        for row in group.itertuples():
+            rate = "–" if math.isnan(row.estimate) else f"{row.estimate:.0%}"
+            counts = (str(row.wins), str(row.losses), str(row.ties))
+            interval = _interval(row.low, row.high, "{:.0%}")
+            table.add_row(row.identity, *counts, rate, interval, f"{row.ties_as_half:.0%}")
     return table
 
 
-def _interval(low: float, high: float, digits: int) -> str:
-    return "–" if math.isnan(low) else f"{low:.{digits}f} to {high:.{digits}f}"
+def _interval(low: float, high: float, shape: str) -> str:
+    return "–" if math.isnan(low) else f"{shape.format(low)} to {shape.format(high)}"
