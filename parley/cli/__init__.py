@@ -53,5 +53,7 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _complain(line: str, status: int = 2) -> int:
-    print(f"parley: {' '.join(line.split())}", file=sys.stderr)
+    from parley.cli.text import visible
+
+    print(f"parley: {visible(' '.join(line.split()))}", file=sys.stderr)
     return status

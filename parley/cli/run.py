@@ -21,6 +21,7 @@ from agents.models.registry import split_name
 from judging import find_study, known_studies
 from parley.cli.flags import add_flags, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
+from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.runs import Engine, Result
 
@@ -137,9 +138,10 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
         print(f"read it:  parley report {job.path}    parley show {job.path}")
         return 0
     if progress.failed:
-        print(f"parley: {progress.failed} units failed, the first with: {result.first_error}", file=sys.stderr)
+        why = visible(result.first_error or "")
+        print(f"parley: {progress.failed} units failed, the first with: {why}", file=sys.stderr)
     if result.stopped:
-        print(f"parley: stopped: {result.stopped}", file=sys.stderr)
+        print(f"parley: stopped: {visible(result.stopped)}", file=sys.stderr)
     print("the same command goes on from here", file=sys.stderr)
     return status
 

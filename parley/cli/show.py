@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.markup import escape
 from rich.rule import Rule
+from rich.text import Text
 
 from agents import ConfigError
+from parley.cli.text import visible
 from parley.runs import RunFile
 
 
@@ -44,7 +46,7 @@ def _list(file: RunFile, *, as_json: bool) -> int:
         print(json.dumps([{"id": i, "status": s, "error": e} for i, s, e in rows]))
     else:
         for unit, status, error in rows:
-            print(f"{status:<8} {unit}{'  ' + error if error else ''}")
+            print(visible(f"{status:<8} {unit}{'  ' + error if error else ''}"))
     return 0
 
 
@@ -97,25 +99,36 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
 
 def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
     console = Console()
+
+    def say(text: str, style: str = "") -> None:
+        console.print(visible(text), style=style, markup=False, highlight=False)
+
     facets = "  ".join(f"{key}={value}" for key, value in unit["facets"].items() if value not in ("", None))
-    console.print(Rule(f"[bold]{escape(unit['id'])}[/bold]"))
-    console.print(f"{unit['status']}  {facets}", style="dim", highlight=False, markup=False)
+    console.print(Rule(Text(visible(unit["id"]), style="bold")))
+    say(f"{unit['status']}  {facets}", "dim")
     if unit["error"]:
-        console.print(unit["error"], style="red", markup=False)
+        say(unit["error"], "red")
     for turn in turns:
         narrator = turn["role"] == "narrator"
-        title = "to the table" if narrator else f"{turn['speaker']}  (round {turn['round']})"
         console.print()
-        console.print(title, style="dim" if narrator else "bold cyan", markup=False, highlight=False)
+        if narrator:
+            say("to the table", "dim")
+        else:
+            say(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
-                who = f"{piece['role']} {piece['source']}".strip()
-                console.print(f"  | {who}: {piece['text']}", style="dim", markup=False, highlight=False)
-        console.print(turn["text"], markup=False, highlight=False)
-        notes = [f"{c['prompt_tokens']}+{c['completion_tokens']} tokens, {c['latency']:.2f} s" for c in turn["calls"]]
-        notes += ["cached"] if any(c["cached"] for c in turn["calls"]) else []
-        notes += [turn["parse_status"]] if turn["parse_status"] else []
-        if turn["expected"]:
-            notes.append("expected " + ", ".join(f"{k} {v:.2f}" for k, v in turn["expected"].items()))
-        if notes:
-            console.print("  " + " · ".join(notes), style="dim", markup=False, highlight=False)
+                say(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")
+        say(turn["text"])
+        if notes := list(_notes(turn)):
+            say("  " + " · ".join(notes), "dim")
+
+
+def _notes(turn: dict[str, Any]) -> Iterator[str]:
+    for call in turn["calls"]:
+        yield f"{call['prompt_tokens']}+{call['completion_tokens']} tokens, {call['latency']:.2f} s"
+        if call["cached"]:
+            yield "cached"
+    if turn["parse_status"]:
+        yield turn["parse_status"]
+    if turn["expected"]:
+        yield "expected " + ", ".join(f"{path} {value:.2f}" for path, value in turn["expected"].items())
