@@ -10,7 +10,7 @@ that holds one of our clients is recorded, cached and budgeted without knowing i
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -51,6 +51,7 @@ class Session:
     sample: str = ""
     cache: ReplyCache | None = None
     budget: Budget | None = None
+    on_call: Callable[[Call], None] | None = None
     asked: dict[bytes, int] = field(default_factory=dict)
 
     def occurrence(self, request_key: bytes) -> int:
@@ -87,6 +88,9 @@ def hear_calls() -> Iterator[list[Call]]:
 
 def note_call(call: Call) -> None:
     """Called by the clients."""
+    current = SESSION.get()
+    if current is not None and current.on_call is not None:
+        current.on_call(call)
     heard = _HEARD.get()
     if heard is not None:
         heard.append(call)

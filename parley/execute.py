@@ -130,6 +130,7 @@ class Job:
                 cache=cache,
                 budget=budget,
                 on_progress=on_progress,
+                expected_calls=self.size.calls,
             )
             if on_engine:
                 on_engine(engine)

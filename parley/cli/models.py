@@ -8,6 +8,7 @@ import os
 from importlib.util import find_spec
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -40,7 +41,10 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if parsed.json:
         print(json.dumps(rows, indent=2))
         return 0
-    table = Table("model", "about", "ready")
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("model", overflow="fold")
+    table.add_column("about")
+    table.add_column("ready", overflow="fold")
     for row in rows:
         table.add_row(row["name"], row["about"], row["ready"])
     Console().print(table)

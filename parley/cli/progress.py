@@ -48,6 +48,7 @@ class ProgressView:
         )
         self._task = self._bar.add_task("", total=total)
         self._said = 0.0
+        self._ended = False
 
     def __enter__(self) -> ProgressView:
         if self._live:
@@ -69,8 +70,9 @@ class ProgressView:
             self._bar.update(self._task, completed=finished, description=facts(progress))
             return
         now = time.monotonic()
-        if not self._quiet and (now - self._said >= LINE_SECONDS or progress.done + progress.failed == self._total):
-            self._said = now
+        finished = progress.done + progress.failed == self._total
+        if not self._quiet and not self._ended and (finished or now - self._said >= LINE_SECONDS):
+            self._said, self._ended = now, finished
             self._console.print(f"{progress.done}/{self._total} units · {facts(progress)}", highlight=False)
 
 

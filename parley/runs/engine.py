@@ -33,6 +33,7 @@ from parley.runs.store import Record, RunFile, RunFileError
 
 FAILURES_IN_A_ROW = 20
 """So many failed units with none between them that worked: the server is gone, and the run stops."""
+TICK_SECONDS = 0.5
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class Progress:
     total: int
     done: int = 0
     failed: int = 0
-    held: int = 0
+    expected_calls: float = 0.0
     calls: int = 0
     cached: int = 0
     tokens: int = 0
@@ -57,14 +58,12 @@ class Progress:
             self.failed += 1
             return
         self.done += 1
-        self.held += 1
         for turn in record.outcome.transcript.turns:
             self.unparsed += turn.parse_status == "unparsed"
             self.refused += turn.parse_status == "refused"
-            for call in turn.calls:
-                self._add_call(call)
 
-    def _add_call(self, call: Call) -> None:
+    def add_call(self, call: Call) -> None:
+        """Counted as it is made, whether its unit gets finished or not."""
         self.calls += 1
         self.cached += call.cached
         if not call.cached:
@@ -78,8 +77,10 @@ class Progress:
 
     @property
     def left(self) -> float | None:
-        """Seconds until the end, at the pace so far; None before there is one."""
-        return self.elapsed / self.held * (self.total - self.done - self.failed) if self.held else None
+        """Seconds until the end, at the pace of calls so far; None before there is one."""
+        if not self.calls or self.done + self.failed >= self.total:
+            return None
+        return self.elapsed / self.calls * max(self.expected_calls - self.calls, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +108,14 @@ class Engine:
         cache: ReplyCache | None = None,
         budget: Budget | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        expected_calls: int = 0,
     ) -> None:
         self.study, self.file, self.models = study, file, models
         self.concurrency, self.cache, self.budget = concurrency, cache, budget
         counts = file.counts()
-        self.progress = Progress(total=sum(counts.values()), done=counts["done"])
+        total, done = sum(counts.values()), counts["done"]
+        share = 1 - done / total if total else 0.0
+        self.progress = Progress(total=total, done=done, expected_calls=expected_calls * share)
         self._on_progress = on_progress or (lambda progress: None)
         self._finished: list[Record] = []
         self._flush_due = False
@@ -135,6 +139,7 @@ class Engine:
         units = pending(self.file, self.study)
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
         workers = [asyncio.create_task(self._work(units)) for _ in range(self.concurrency)]
+        ticker = asyncio.create_task(self._tick())
         try:
             await asyncio.gather(*workers)
         except asyncio.CancelledError:
@@ -144,11 +149,18 @@ class Engine:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
         finally:
+            ticker.cancel()
             self._flush()
             if self.cache is not None:
                 self.cache.commit()
         self._note_end()
         return Result(self.progress, self._why, self._interrupted, self._first_error)
+
+    async def _tick(self) -> None:
+        """Calls are counted between units too, so that slow models are seen to move."""
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self._on_progress(self.progress)
 
     def _note_end(self) -> None:
         try:
@@ -166,7 +178,7 @@ class Engine:
     async def _hold(self, unit: Unit) -> None:
         started = time.time()
         seed = getattr(self.study.config, "seed", 0)
-        current = Session(sample=f"{seed}/{unit.id}", cache=self.cache, budget=self.budget)
+        current = Session(f"{seed}/{unit.id}", self.cache, self.budget, self.progress.add_call)
         try:
             with session(current):
                 outcome = await self.study.run(unit, self.models)
