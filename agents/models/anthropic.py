@@ -19,8 +19,7 @@ from pydantic import Field
 
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from agents.models.base import Client, Options, Reply, Request
-from agents.models.compatible import _message, _seconds
-from agents.models.wire import strict_schema, to_chat
+from agents.models.wire import retry_seconds, server_words, strict_schema, to_chat
 
 KEY = "ANTHROPIC_API_KEY"
 URL = "https://api.anthropic.com"
@@ -109,12 +108,12 @@ class AnthropicClient(Client):
     def _error(self, error: APIStatusError) -> ModelError:
         status = error.status_code
         where = f"{self.name}: {self.base_url} answered {status}"
-        after = _seconds(error.response.headers.get("retry-after"))
+        after = retry_seconds(error.response.headers.get("retry-after"))
         if status in (401, 403):
             return AuthError(f"{where}, the key was refused; check {KEY}")
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=after)
-        said = _message(error.response.content.replace(self._key.encode(), b"***"))
+        said = server_words(error.response.content, self._key)
         if 400 <= status < 500 and status != 408:
             return BadRequest(f"{where}{said}")
         return ServerFault(f"{where}{said}", retry_after=after)

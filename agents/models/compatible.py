@@ -22,7 +22,7 @@ from pydantic import BaseModel, Field
 
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from agents.models.base import Client, Options, Reply, Request
-from agents.models.wire import FINISH, from_completion, strict_schema, to_chat, to_tools
+from agents.models.wire import FINISH, from_completion, retry_seconds, server_words, strict_schema, to_chat, to_tools
 
 
 class ServerOptions(Options):
@@ -58,9 +58,9 @@ class CompatibleClient(Client):
         self.identity = f"{self.base_url} {name}"
         self._url = self.base_url + "/chat/completions"
         self._headers = {"Content-Type": "application/json"}
-        key = os.environ.get(self.key_variable, "") if self.key_variable else ""
-        if key:
-            self._headers["Authorization"] = f"Bearer {key}"
+        self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
+        if self._key:
+            self._headers["Authorization"] = f"Bearer {self._key}"
         elif self.key_needed:
             raise ConfigError(f"{name} needs a key: set {self.key_variable} in the environment")
         self.mode = self.options.structured or self.structured
@@ -142,10 +142,10 @@ class CompatibleClient(Client):
             hint = f"; check {self.key_variable}" if self.key_variable else ""
             return AuthError(f"{where}, the key was refused{hint}")
         if status == 429:
-            return RateLimited(f"{where}, too many requests", retry_after=_seconds(headers.get("Retry-After")))
-        said = _message(raw)
+            return RateLimited(f"{where}, too many requests", retry_after=retry_seconds(headers.get("Retry-After")))
+        said = server_words(raw, self._key)
         if status >= 500 or status == 408:
-            return ServerFault(f"{where}{said}", retry_after=_seconds(headers.get("Retry-After")))
+            return ServerFault(f"{where}{said}", retry_after=retry_seconds(headers.get("Retry-After")))
         return BadRequest(f"{where}{said}")
 
     async def create_stream(
@@ -190,24 +190,6 @@ class CompatibleClient(Client):
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
-
-
-def _seconds(header: str | None) -> float | None:
-    try:
-        return max(0.0, float(header)) if header else None
-    except ValueError:
-        return None
-
-
-def _message(raw: bytes) -> str:
-    """The server's own words, cut short: ': the model x does not exist'."""
-    try:
-        error = json.loads(raw)["error"]
-        text = error["message"] if isinstance(error, dict) else str(error)
-    except (ValueError, KeyError, TypeError):
-        text = raw.decode("utf-8", "replace")
-    text = " ".join(str(text).split())[:200]
-    return f": {text}" if text else ""
 
 
 def _short(error: BaseException) -> str:

@@ -20,8 +20,7 @@ from pydantic import Field, ValidationError
 
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from agents.models.base import Client, Options, Reply, Request
-from agents.models.compatible import _seconds
-from agents.models.wire import strict_schema, to_chat
+from agents.models.wire import retry_seconds, strict_schema, to_chat
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 URL = "https://generativelanguage.googleapis.com"
@@ -142,4 +141,4 @@ def _retry_after(error: errors.APIError, details: str) -> float | None:
     """From the header, or else from the `RetryInfo` that Google puts into the body ("37s")."""
     headers = getattr(error.response, "headers", None) or {}
     told = re.search(r"'retryDelay': '([\d.]+)s'", details)
-    return _seconds(headers.get("Retry-After") or (told.group(1) if told else None))
+    return retry_seconds(headers.get("Retry-After") or (told.group(1) if told else None))

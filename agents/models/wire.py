@@ -147,3 +147,24 @@ def _logprobs(found: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] 
         )
         for entry in found["content"]
     ]
+
+
+def retry_seconds(header: str | None) -> float | None:
+    """What a Retry-After header asks for; a date or nonsense is None."""
+    try:
+        return max(0.0, float(header)) if header else None
+    except ValueError:
+        return None
+
+
+def server_words(raw: bytes, secret: str) -> str:
+    """A server's own complaint, cut short and without the key: ': the model x does not exist'."""
+    try:
+        error = json.loads(raw)["error"]
+        text = error["message"] if isinstance(error, dict) else str(error)
+    except (ValueError, KeyError, TypeError):
+        text = raw.decode("utf-8", "replace")
+    text = " ".join(str(text).split())
+    if secret:
+        text = text.replace(secret, "***")
+    return f": {text[:200]}" if text else ""
