@@ -201,9 +201,8 @@ class Conversation(Team):
         opening = _as_messages(task)
         spoken: list[BaseAgentEvent | BaseChatMessage] = []
         async for turn, message in self._talk(opening, cancellation_token or CancellationToken()):
-            if message in opening and not output_task_messages:
-                continue
-            if turn.role == "narrator" and message not in opening:
+            from_task = any(message is given for given in opening)
+            if turn.role == "narrator" and not (from_task and output_task_messages):
                 continue
             spoken.append(message)
             yield message

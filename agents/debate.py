@@ -144,11 +144,13 @@ class Debate(Conversation):
                     spoken = [await self._turn(seats[0], round, token)]
                 else:
                     spoken = await asyncio.gather(*(self._turn(seat, round, token) for seat in seats))
+                over = False
                 for turn, message in spoken:
                     self._deliver(turn, message)
                     yield turn, message
-                    if await self._is_over(message):
-                        return
+                    over = over or await self._is_over(message)
+                if over:
+                    return
 
     def _find(self, name: str) -> Seat:
         for seat in (self._referee, self._chair):

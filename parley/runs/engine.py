@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
-from contextvars import copy_context
 from dataclasses import dataclass, field
 
 from agents import (
@@ -172,8 +171,7 @@ class Engine:
         for unit in units:
             if self._stop.is_set():
                 return
-            # A fresh context for each unit: what one sets can never leak into the next.
-            await asyncio.create_task(self._hold(unit), context=copy_context())
+            await self._hold(unit)
 
     async def _hold(self, unit: Unit) -> None:
         started = time.time()

@@ -11,13 +11,19 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from agents import Call, ParleyError, Turn
 from judging import Outcome, Unit
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
 APPLICATION = 0x5041524C
@@ -48,39 +54,31 @@ class Record:
 class RunFile:
     """One run on disk. Opened for reading, or for writing by one process at a time."""
 
-    def __init__(self, path: Path, db: sqlite3.Connection) -> None:
+    def __init__(self, path: Path, db: sqlite3.Connection, claim: IO[bytes] | None = None) -> None:
         self.path = path
         self.db = db
+        self._claim = claim
 
     @classmethod
     def create(cls, path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> RunFile:
-        """A new file; the plan is written with it, so a half-made file is never taken for a run."""
+        """A new file with its plan, made under another name first: a half-made file is never taken for a run."""
+        part = path.with_name(path.name + ".part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(exist_ok=False)
-            db = _connect(path, write=True)
-            db.execute("BEGIN IMMEDIATE")
-            for statement in files("parley.runs").joinpath("schema.sql").read_text("utf-8").split(";\n"):
-                if statement.strip():
-                    db.execute(statement)
-            rows = ((u.id, n, json.dumps(dict(u.facets), ensure_ascii=False)) for n, u in enumerate(plan))
-            db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
-            db.executemany(
-                "INSERT INTO prompts VALUES (?, ?, ?)",
-                [(n, hashlib.sha256(t.encode()).hexdigest(), t) for n, t in prompts.items()],
-            )
-            db.executemany("INSERT INTO run VALUES (?, ?)", [(k, json.dumps(v)) for k, v in info.items()])
-            db.execute(f"PRAGMA application_id = {APPLICATION}")
-            db.execute(f"PRAGMA user_version = {FORMAT}")
-            db.execute("COMMIT")
+            part.unlink(missing_ok=True)
+            db = sqlite3.connect(part, isolation_level=None)
+            db.execute("PRAGMA journal_mode = OFF")
+            _fill(db, info, prompts, plan)
+            db.close()
+            part.replace(path)
+        except sqlite3.IntegrityError as error:
+            part.unlink(missing_ok=True)
+            raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
         except (sqlite3.Error, OSError) as error:
-            if isinstance(error, sqlite3.IntegrityError):
-                path.unlink(missing_ok=True)
-                raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
-            if not isinstance(error, FileExistsError) and path.exists() and path.stat().st_size == 0:
-                path.unlink()
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
             raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
-        return cls(path, db)
+        return cls.open(path, write=True)
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False) -> RunFile:
@@ -100,7 +98,7 @@ class RunFile:
                 db.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             raise RunFileError(_damaged(path, error)) from None
-        return cls(path, db)
+        return cls(path, db, _claim(path) if write else None)
 
     def info(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
@@ -191,6 +189,36 @@ class RunFile:
 
     def close(self) -> None:
         self.db.close()
+        if self._claim is not None:
+            self._claim.close()
+
+
+def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    for statement in files("parley.runs").joinpath("schema.sql").read_text("utf-8").split(";\n"):
+        if statement.strip():
+            db.execute(statement)
+    rows = ((unit.id, n, json.dumps(dict(unit.facets), ensure_ascii=False)) for n, unit in enumerate(plan))
+    db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
+    hashed = [(name, hashlib.sha256(text.encode()).hexdigest(), text) for name, text in prompts.items()]
+    db.executemany("INSERT INTO prompts VALUES (?, ?, ?)", hashed)
+    db.executemany("INSERT INTO run VALUES (?, ?)", [(key, json.dumps(value)) for key, value in info.items()])
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA user_version = {FORMAT}")
+    db.execute("COMMIT")
+
+
+def _claim(path: Path) -> IO[bytes] | None:
+    """One writer at a time: two would hold the same units. The claim ends with the process, however it ends."""
+    if fcntl is None:
+        return None
+    file = path.open("rb")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise RunFileError(f"{path} is being run by another process") from None
+    return file
 
 
 def _message_row(unit: str, seq: int, turn: Turn, keep: Any) -> tuple[Any, ...]:
