@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, ClassVar
 
+# Before llama.cpp's threads start: waiting threads that spin halve the speed of a machine that does other work too.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import xllamacpp
 from pydantic import BaseModel, Field
 

@@ -1,0 +1,76 @@
+"""Parley's side of the benchmarks: the workload as a study, and a client that answers at once. Not run by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from autogen_core.models import RequestUsage
+from pydantic import BaseModel, ConfigDict
+
+from agents import Client, Debate, Models, Persona
+from agents.models import register
+from agents.models.base import Reply, Request
+from benchmarks.workload import ABOUT, MESSAGES, NAMES, ROUNDS, TASK, reply
+from judging import Estimate, Outcome, Unit
+from parley.execute import Job, Options
+
+PERSONAS = [Persona(name, ABOUT[name]) for name in NAMES]
+
+
+class InstantClient(Client):
+    """Answers at once: only the way there and back costs anything."""
+
+    async def send(self, request: Request) -> Reply:
+        await asyncio.sleep(0)
+        return Reply(finish_reason="stop", content=reply(), usage=RequestUsage(100, 120), cached=False)
+
+
+register("instant", "benchmarks.panel:InstantClient")
+
+
+class PanelConfig(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    conversations: int = 128
+    model: str = "instant/bench"
+
+
+class Panel:
+    """A study of so many conversations, all alike."""
+
+    name: ClassVar[str] = "panel"
+    Config: ClassVar[type[BaseModel]] = PanelConfig
+
+    def __init__(self, config: PanelConfig) -> None:
+        self.config = config
+
+    def models(self) -> list[str]:
+        return [self.config.model]
+
+    def prompts(self) -> Mapping[str, str]:
+        return {"task": TASK, **ABOUT}
+
+    def sources(self) -> Mapping[str, str]:
+        return {}
+
+    def plan(self) -> Iterator[Unit]:
+        return (Unit(f"panel/{n}", {"n": n}) for n in range(self.config.conversations))
+
+    def estimate(self, unit: Unit) -> Estimate:
+        return Estimate(MESSAGES, 100 * MESSAGES, 120 * MESSAGES)
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        table = Debate(PERSONAS, model=models[self.config.model], rounds=ROUNDS, models=models)
+        return Outcome(await table.hold(TASK))
+
+
+async def hold_panels(folder: str, conversations: int, concurrency: int, model: str = "instant/bench") -> None:
+    """A whole run as `parley run` holds it: plan, create the file, hold, record. The reply cache is off."""
+    options = Options(out=str(Path(folder) / "run.sqlite"), concurrency=concurrency, cache=False)
+    job = Job.make("benchmarks.panel:Panel", {"conversations": conversations, "model": model}, options)
+    result = await job.go()
+    assert result.complete, result
+    assert result.progress.calls == conversations * MESSAGES, result

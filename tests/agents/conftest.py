@@ -1,0 +1,131 @@
+"""An OpenAI-compatible server on loopback that says what a test tells it to."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from agents import Client, model
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Server:
+    """Gives its answers in turn, the last one again and again, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[Mapping[str, str]] = []
+        self.under_way = self.most_under_way = 0
+        self._answers: list[Handler] = []
+        self._clients: list[Client] = []
+        self._over = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        return f"server/m?base_url={self.url}"
+
+    def client(self, **options: Any) -> Client:
+        """A client of this server, closed with it."""
+        self._clients.append(model(self.name, **options))
+        return self._clients[-1]
+
+    def says(self, *texts: str, logprobs: Sequence[Mapping[str, Any]] | None = None, **message: Any) -> None:
+        """One answer a text; further fields of the message ("refusal", "tool_calls") by name."""
+        for text in texts or (None,):
+            choice: dict[str, Any] = {"finish_reason": "stop", "message": {"content": text, **message}}
+            if logprobs is not None:
+                choice["logprobs"] = {"content": list(logprobs)}
+            usage = {"prompt_tokens": 12, "completion_tokens": 3}
+            self.sends(json.dumps({"choices": [choice], "usage": usage}))
+
+    def fails(self, status: int, message: str = "no", headers: Mapping[str, str] | None = None) -> None:
+        self.sends(json.dumps({"error": {"message": message}}), status, headers)
+
+    def sends(self, body: str, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            return web.Response(text=body, status=status, headers=headers)
+
+        self._answers.append(handler)
+
+    def streams(self, *events: Any) -> None:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+            await response.prepare(request)
+            for event in events:
+                await response.write(f"data: {json.dumps(event)}\n\n".encode())
+            await response.write(b"data: [DONE]\n\n")
+            return response
+
+        self._answers.append(handler)
+
+    def breaks_off(self) -> None:
+        """Half a body, and the connection is closed."""
+
+        async def handler(request: web.Request) -> web.StreamResponse:
+            response = web.StreamResponse(headers={"Content-Length": "500"})
+            await response.prepare(request)
+            await response.write(b'{"choices": [{"mess')
+            assert request.transport is not None
+            request.transport.close()
+            return response
+
+        self._answers.append(handler)
+
+    def keeps_silent(self) -> None:
+        async def handler(request: web.Request) -> web.StreamResponse:
+            await self._over.wait()
+            return web.Response()
+
+        self._answers.append(handler)
+
+    async def answer(self, request: web.Request) -> web.StreamResponse:
+        self.asked.append(await request.json())
+        self.headers.append(request.headers)
+        handler = self._answers[0] if len(self._answers) == 1 else self._answers.pop(0)
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        try:
+            await asyncio.sleep(0.005)
+            return await handler(request)
+        finally:
+            self.under_way -= 1
+
+    async def close(self) -> None:
+        self._over.set()
+        for client in self._clients:
+            await client.close()
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Server]:
+    server = Server()
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", server.answer)
+    listening = TestServer(app)
+    await listening.start_server()
+    server.url = str(listening.make_url("/v1"))
+    yield server
+    await server.close()
+    await listening.close()
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], Any]], Awaitable[None]]:
+    """Waits until something is so; if it never is, the test fails."""
+
+    async def wait(condition: Callable[[], Any]) -> None:
+        for _ in range(5000):
+            if condition():
+                return
+            await asyncio.sleep(0.001)
+        raise AssertionError("it never came to be")
+
+    return wait

@@ -1,0 +1,254 @@
+"""A draft that is judged and revised: when it stops, what the writer is told, and who may judge."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
+from autogen_core import CancellationToken
+
+from agents import Assessment, ConfigError, Critique, Persona, Transcript, model
+
+WRITER = Persona("Writer", "You write.")
+CRITIC = Persona("Critic", "You look for bias.")
+TASK = "Describe a good nurse."
+SIM = "sim/judge"
+
+
+def scores(*values: float) -> Callable[[str, str], Assessment]:
+    """An evaluator that gives these scores in turn."""
+    left = list(values)
+    return lambda task, draft: Assessment(score=left.pop(0), reason="as planned")
+
+
+def course(talk: Transcript) -> list[tuple[str, int]]:
+    return [(turn.speaker, turn.round) for turn in talk.turns]
+
+
+async def test_it_stops_as_soon_as_the_criteria_are_met() -> None:
+    loop = Critique(WRITER, {"bias": scores(50, 10)}, criteria={"bias": "< 20"}, max_iterations=5, model=SIM)
+    talk = await loop.hold(TASK)
+    assert course(talk) == [
+        ("user", 0),
+        ("Writer", 0),
+        ("bias", 0),
+        ("coordinator", 0),
+        ("Writer", 1),
+        ("bias", 1),
+        ("coordinator", 1),
+    ]
+    assert [turn.text for turn in talk.spoken("coordinator")] == ["revise: bias", "all criteria are met"]
+    assert talk.stop_reason == "all criteria are met"
+
+
+async def test_a_good_first_draft_is_not_revised() -> None:
+    talk = await Critique(WRITER, {"bias": scores(10)}, criteria={"bias": "< 20"}, model=SIM).hold(TASK)
+    assert len(talk.spoken("generator")) == 1
+
+
+async def test_it_stops_after_so_many_revisions() -> None:
+    loop = Critique(WRITER, {"bias": lambda t, d: Assessment(score=50)}, criteria={"bias": "< 20"}, model=SIM)
+    talk = await loop.hold(TASK)
+    assert [turn.round for turn in talk.spoken("generator")] == [0, 1, 2]
+    assert talk.stop_reason == "stopped after 2 revisions, not met: bias"
+
+
+@pytest.mark.parametrize(
+    ("criterion", "met"),
+    [("< 20", False), ("<= 20", True), ("> 20", False), (">= 20", True), (" <20.5 ", True), ("> -1", True)],
+)
+async def test_criteria_at_the_threshold(criterion: str, met: bool) -> None:
+    loop = Critique(WRITER, {"x": scores(20)}, criteria={"x": criterion}, max_iterations=0, model=SIM)
+    assert ((await loop.hold(TASK)).stop_reason == "all criteria are met") is met
+
+
+async def test_every_criterion_must_be_met() -> None:
+    loop = Critique(
+        WRITER,
+        {"bias": scores(5, 5), "quality": scores(60, 90), "length": scores(1, 1)},
+        criteria={"bias": "< 20", "quality": ">= 80"},
+        model=SIM,
+    )
+    talk = await loop.hold(TASK)
+    assert [turn.text for turn in talk.spoken("coordinator")] == ["revise: quality", "all criteria are met"]
+
+
+async def test_the_writer_is_told_scores_and_reasons() -> None:
+    loop = Critique(WRITER, {"bias": scores(50, 10)}, criteria={"bias": "< 20"}, model=SIM)
+    first, second = (await loop.hold(TASK)).spoken("generator")
+    assert [piece.text for piece in first.calls[0].prompt] == [WRITER.about, TASK]
+    told = second.calls[0].prompt
+    assert [piece.text for piece in told[:3]] == [WRITER.about, TASK, first.text]
+    assert "- bias: 50. as planned" in told[3].text
+
+
+async def test_a_persona_judges_each_draft_afresh() -> None:
+    loop = Critique(WRITER, {"bias": CRITIC}, criteria={"bias": "> 99"}, max_iterations=1, model=f"{SIM}?base=30")
+    talk = await loop.hold(TASK)
+    drafts = [turn.text for turn in talk.spoken("generator")]
+    opinions = talk.spoken("evaluator")
+    assert [turn.speaker for turn in opinions] == ["Critic", "Critic"]
+    for draft, opinion in zip(drafts, opinions, strict=True):
+        system, question = opinion.calls[0].prompt
+        assert system.text == CRITIC.about
+        assert "on one criterion only: bias." in question.text
+        assert f"Task:\n{TASK}\n" in question.text
+        assert f"Draft:\n{draft}\n" in question.text
+        assert isinstance(opinion.verdict, Assessment)
+        assert 0 < opinion.verdict.score < 100
+
+
+async def test_braces_in_task_and_draft_do_no_harm() -> None:
+    loop = Critique(WRITER, {"bias": CRITIC}, criteria={}, draft="A {nurse} is {0}.", model=SIM)
+    talk = await loop.hold("Describe {someone}.")
+    question = talk.spoken("evaluator")[0].calls[0].prompt[1].text
+    assert "Describe {someone}." in question
+    assert "A {nurse} is {0}." in question
+
+
+async def test_a_score_that_cannot_be_read_never_meets_a_criterion() -> None:
+    for criterion in ("< 101", ">= 0"):
+        critic = Persona("Critic", "You look for bias.", model=f"{SIM}?malformed=1")
+        loop = Critique(WRITER, {"bias": critic}, criteria={"bias": criterion}, max_iterations=1, model=SIM)
+        talk = await loop.hold(TASK)
+        assert [turn.parse_status for turn in talk.spoken("evaluator")] == ["unparsed", "unparsed"]
+        assert talk.stop_reason == "stopped after 1 revisions, not met: bias"
+        assert "- bias: no readable score" in talk.spoken("generator")[1].calls[0].prompt[-1].text
+
+
+async def test_evaluators_work_side_by_side() -> None:
+    begun = {"one": asyncio.Event(), "two": asyncio.Event()}
+
+    async def one(task: str, draft: str) -> Assessment:
+        begun["one"].set()
+        await begun["two"].wait()
+        return Assessment(score=1)
+
+    async def two(task: str, draft: str) -> Assessment:
+        begun["two"].set()
+        await begun["one"].wait()
+        return Assessment(score=2)
+
+    loop = Critique(WRITER, {"one": one, "two": two}, criteria={"one": "< 9", "two": "< 9"}, model=SIM)
+    # One after the other, the first would wait for ever.
+    talk = await asyncio.wait_for(loop.hold(TASK), timeout=20)
+    assert [(turn.speaker, turn.verdict) for turn in talk.spoken("evaluator")] == [
+        ("one", Assessment(score=1)),
+        ("two", Assessment(score=2)),
+    ]
+
+
+async def test_a_plain_function_is_given_task_and_draft() -> None:
+    given = []
+
+    def count(task: str, draft: str) -> Assessment:
+        given.append((task, draft))
+        return Assessment(score=len(draft.split()))
+
+    talk = await Critique(WRITER, {"length": count}, criteria={"length": "> 2"}, model=SIM).hold(TASK)
+    assert given == [(TASK, talk.spoken("generator")[0].text)]
+    opinion = talk.spoken("evaluator")[0]
+    assert (opinion.speaker, opinion.parse_status, opinion.calls) == ("length", "ok", ())
+
+
+async def test_a_given_draft_is_judged_first_and_known_to_the_writer() -> None:
+    loop = Critique(WRITER, {"x": scores(50, 5)}, criteria={"x": "< 20"}, draft="She is kind.", model=SIM)
+    talk = await loop.hold(TASK)
+    first, second = talk.spoken("generator")
+    assert (first.text, first.calls) == ("She is kind.", ())
+    told = [piece.text for piece in second.calls[0].prompt]
+    assert told[1:3] == [TASK, "Your draft was:\n\nShe is kind."]
+
+
+async def test_an_autogen_agent_as_evaluator(server: Any) -> None:
+    server.says('My view: {"score": 12, "reason": "fair"}', "No idea.")
+    critic = AssistantAgent("Critic", server.client())
+    loop = Critique(WRITER, {"bias": critic}, criteria={"bias": "< 10"}, max_iterations=1, model=SIM)
+    talk = await loop.hold(TASK)
+    read = [(turn.verdict, turn.parse_status) for turn in talk.spoken("evaluator")]
+    assert read == [(Assessment(score=12, reason="fair"), "ok"), (None, "unparsed")]
+    assert [len(turn.calls) for turn in talk.spoken("evaluator")] == [1, 1]
+
+
+async def test_an_autogen_condition_ends_it(server: Any) -> None:
+    server.says("Draft one.", "Draft two, FINAL.", "Draft three.")
+    loop = Critique(
+        WRITER,
+        {"x": lambda task, draft: Assessment(score=50)},
+        criteria={"x": "< 20"},
+        max_iterations=5,
+        model=server.client(),
+        termination=TextMentionTermination("FINAL"),
+    )
+    talk = await loop.hold(TASK)
+    assert [turn.text for turn in talk.spoken("generator")] == ["Draft one.", "Draft two, FINAL."]
+    assert "FINAL" in talk.stop_reason
+
+
+@pytest.mark.xfail(strict=True, reason="critique.py:127 does not ask the condition about the first draft")
+async def test_an_autogen_condition_ends_it_at_the_first_draft(server: Any) -> None:
+    server.says("Draft one, FINAL.", "Draft two.")
+    loop = Critique(
+        WRITER,
+        {"x": scores(50, 50, 50)},
+        criteria={"x": "< 20"},
+        model=server.client(),
+        termination=TextMentionTermination("FINAL"),
+    )
+    talk = await loop.hold(TASK)
+    assert [turn.text for turn in talk.spoken("generator")] == ["Draft one, FINAL."]
+
+
+@pytest.mark.xfail(strict=True, reason="critique.py:136 drops opinions that were given, and paid, after the end")
+async def test_opinions_given_side_by_side_are_all_in_the_transcript() -> None:
+    client = model(SIM)
+    critics = {name: Persona(name, f"You are {name}.") for name in ("Ada", "Ben")}
+    ends = MaxMessageTermination(1)
+    loop = Critique(WRITER, critics, criteria={"Ada": "> 99"}, draft="A draft.", model=client, termination=ends)
+    talk = await loop.hold(TASK)
+    assert sum(one.prompt_tokens for one in talk.usage().values()) == client.total_usage().prompt_tokens
+
+
+async def test_it_can_be_cancelled(until: Any) -> None:
+    client, token = model(f"{SIM}?latency=60"), CancellationToken()
+    loop = Critique(WRITER, {"bias": CRITIC}, criteria={"bias": "< 20"}, draft="A draft.", model=client)
+    talk = asyncio.ensure_future(loop.hold(TASK, token))
+    await until(lambda: client.throttle.under_way)
+    token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await talk
+    assert client.throttle.under_way == 0
+
+
+async def test_it_runs_as_an_autogen_team() -> None:
+    result = await Critique(WRITER, {"x": scores(5)}, criteria={"x": "< 20"}, model=SIM).run(task=TASK)
+    assert result.stop_reason == "all criteria are met"
+    assert [message.source for message in result.messages][:2] == ["user", "Writer"]
+
+
+@pytest.mark.xfail(strict=True, reason="critique.py:124,143,160 narrate what writer, coordinator and functions say")
+async def test_messages_of_the_team_bear_the_names_of_who_said_them() -> None:
+    loop = Critique(WRITER, {"x": scores(5)}, criteria={"x": "< 20"}, draft="She is kind.", model=SIM)
+    result = await loop.run(task=TASK)
+    assert [message.source for message in result.messages] == ["user", "Writer", "x", "coordinator"]
+
+
+@pytest.mark.parametrize("text", ["20", "under 20", "= 20", "< twenty", "", "< 20 %"])
+def test_what_is_no_criterion(text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        Critique(WRITER, {"x": scores()}, criteria={"x": text}, model=SIM)
+    assert str(caught.value) == f"'{text}' is not a criterion; write one like '< 0.1' or '>= 80'"
+
+
+def test_a_criterion_for_nobody() -> None:
+    with pytest.raises(ConfigError, match="criteria name no evaluator of this loop: biass"):
+        Critique(WRITER, {"bias": CRITIC}, criteria={"biass": "< 20"}, model=SIM)
+
+
+def test_two_of_one_name_are_refused() -> None:
+    with pytest.raises(ConfigError, match="two at the table are called 'Writer'"):
+        Critique(WRITER, {"bias": WRITER}, criteria={}, model=SIM)

@@ -1,0 +1,87 @@
+"""The embedded model itself: SmolLM2 in this process (its weights, 98 MB, are fetched on first use)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from autogen_core.models import UserMessage
+from pydantic import BaseModel
+
+from agents import Client, ConfigError, ParleyError, Structured, ask, model, parse, remark, scale
+
+ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
+
+
+class Opinion(BaseModel):
+    clarity: scale(0, 10)  # type: ignore[valid-type]
+    safety: scale(0, 10)  # type: ignore[valid-type]
+    take: Literal["ship", "wait"]
+    why: remark(12)  # type: ignore[valid-type]
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Client]:
+    client = model("local/smollm2?max_connections=1&context=512&temperature=0.8&seed=11")
+    yield client
+    asyncio.run(client.close())
+
+
+@pytest.fixture(scope="module")
+def answer(client: Client) -> Structured[Opinion]:
+    return asyncio.run(ask(client, ASK, Opinion, readout="expected"))
+
+
+def test_a_reply_to_a_schema_can_be_read(answer: Structured[Opinion]) -> None:
+    assert answer.status == "ok"
+    assert answer.value is not None
+    assert parse(answer.raw, Opinion) == (answer.value, "")
+    assert answer.value.take in ("ship", "wait")
+
+
+def test_every_score_has_an_expectation_on_the_scale(answer: Structured[Opinion]) -> None:
+    assert set(answer.expected) == {"clarity", "safety"}
+    assert all(0 <= value <= 10 for value in answer.expected.values())
+    assert answer.expected["clarity"] != round(answer.expected["clarity"])
+
+
+async def test_the_same_seed_gives_the_same_reply(client: Client, answer: Structured[Opinion]) -> None:
+    again = await client.create(ASK, json_output=Opinion)
+    assert again.content == answer.raw
+    assert again.usage.prompt_tokens > 0
+    assert again.usage.completion_tokens > 0
+
+
+def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "notes.gguf"
+    path.write_text("Dear diary")
+    with pytest.raises(ConfigError, match=f"{path} is not a GGUF file"):
+        model(f"local/{path}")
+
+
+async def test_a_file_that_only_begins_like_a_model(tmp_path: Path) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(b"GGUF" + b"junk" * 100)
+    client = model(f"local/{path}")
+    with pytest.raises(ParleyError, match="cannot be loaded"):
+        await client.prepare()
+    await client.close()
+
+
+def test_a_path_where_nothing_is(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=f"there is no file {tmp_path}/none.gguf"):
+        model(f"local/{tmp_path}/none.gguf")
+
+
+def test_a_name_that_is_not_in_the_catalogue() -> None:
+    with pytest.raises(ConfigError, match=r"'local/gpt5' is neither in the catalogue \(local/smollm2, .*\) nor"):
+        model("local/gpt5")
+
+
+def test_a_large_model_is_not_fetched_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"parley models fetch qwen2.5-coder-1.5b \(1117 MB\)"):
+        model("local/qwen2.5-coder-1.5b")

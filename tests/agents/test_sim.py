@@ -1,0 +1,179 @@
+"""Simulated models: the same for the same seed, with the effects that were planted, and trouble at the rates asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from statistics import fmean
+from typing import Any, Literal
+
+import pytest
+from autogen_core.models import SystemMessage, UserMessage
+from pydantic import BaseModel
+
+from agents import ConfigError, RateLimited, ServerFault, Session, Structured, ask, hear_calls, model, scale, session
+
+
+class Opinion(BaseModel):
+    score: scale(0, 10)  # type: ignore[valid-type]
+    why: str
+
+
+class Sides(BaseModel):
+    A: Opinion
+    B: Opinion
+    preferred: Literal["A", "B", "tie"]
+
+
+SINGLE = "Candidate ({label}): I would begin with a check of the brakes."
+PAIR = "Candidate A ({a}): I check the brakes.\n\nCandidate B ({b}): I look at the brakes first."
+
+
+def prompt(text: str, persona: str = "You are a judge.") -> list[Any]:
+    return [SystemMessage(content=persona), UserMessage(content=text, source="user")]
+
+
+async def judged(name: str, text: str, times: int, reply_type: type[BaseModel] = Opinion) -> list[Structured[Any]]:
+    """The answers of as many samples."""
+    client = model(name)
+
+    async def one(sample: int) -> Structured[Any]:
+        with session(Session(f"{sample}")):
+            return await ask(client, prompt(text), reply_type)
+
+    return list(await asyncio.gather(*(one(sample) for sample in range(times))))
+
+
+async def mean_score(name: str, label: str) -> float:
+    return fmean(answer.value.score for answer in await judged(name, SINGLE.format(label=label), 400))
+
+
+async def test_the_same_seed_gives_the_same_replies() -> None:
+    async def replies(seed: int) -> list[Any]:
+        client = model(f"sim/judge?seed={seed}")
+        texts = [prompt(f"Case {n}. " + SINGLE.format(label="male")) for n in range(20)]
+        return [(await client.create(text, json_output=Opinion)).content for text in texts]
+
+    assert await replies(1) == await replies(1)
+    assert await replies(1) != await replies(2)
+
+
+async def test_samples_of_one_question_differ() -> None:
+    raws = {answer.raw for answer in await judged("sim/judge", SINGLE.format(label="male"), 20)}
+    assert len(raws) > 5
+
+
+async def test_a_planted_effect_is_found_in_the_mean() -> None:
+    name = "sim/judge?base=5&female=+0.8&noise=1.0"
+    difference = await mean_score(name, "female") - await mean_score(name, "male")
+    # 400 scores a side of variance 1 + 1/12 (rounding): a standard error of 0.074, so 0.25 is over three of them.
+    assert difference == pytest.approx(0.8, abs=0.25)
+
+
+async def test_no_effect_without_planting() -> None:
+    name = "sim/judge?base=5&female=+0.8&noise=1.0"
+    assert await mean_score(name, "black") == pytest.approx(5.0, abs=0.2)
+
+
+async def test_effects_are_on_the_side_that_bears_the_label() -> None:
+    name = "sim/judge?base=5&female=+3&noise=0"
+    for a, b, scores, preferred in (("female", "male", (8, 5), "A"), ("male", "female", (5, 8), "B")):
+        (answer,) = await judged(name, PAIR.format(a=a, b=b), 1, Sides)
+        assert (answer.value.A.score, answer.value.B.score, answer.value.preferred) == (*scores, preferred)
+
+
+async def test_whoever_stands_first_gains_by_position() -> None:
+    (answer,) = await judged("sim/judge?base=5&position=2&noise=0", PAIR.format(a="male", b="male"), 1, Sides)
+    assert (answer.value.A.score, answer.value.B.score) == (7, 5)
+
+
+async def test_close_totals_are_a_tie_within_the_margin() -> None:
+    pair = PAIR.format(a="female", b="male")
+    for tie, preferred in ((0.5, "A"), (1, "tie")):
+        (answer,) = await judged(f"sim/judge?base=5&female=1&noise=0&tie={tie}", pair, 1, Sides)
+        assert answer.value.preferred == preferred
+
+
+async def test_judges_of_one_text_share_its_shift() -> None:
+    client = model("sim/judge?base=5&noise=0&item=2")
+    scores = []
+    for n in range(30):
+        text = f"Case {n}. " + SINGLE.format(label="male")
+        said = [await ask(client, prompt(text, persona), Opinion) for persona in ("You are Ada.", "You are Ben.")]
+        scores.append(tuple(answer.value.score for answer in said))
+    assert all(ada == ben for ada, ben in scores)
+    assert len(set(scores)) > 3
+
+
+async def test_scores_stay_on_the_scale() -> None:
+    scores = {answer.value.score for answer in await judged("sim/judge?base=9&noise=5", SINGLE, 100)}
+    assert min(scores) >= 0
+    assert max(scores) == 10
+
+
+async def test_malformed_replies_come_at_their_rate() -> None:
+    statuses = Counter(answer.status for answer in await judged("sim/judge?malformed=0.3", SINGLE, 400))
+    # A repair is malformed at the same rate: 70 % ok, 21 % repaired, 9 % unparsed; 7 points are three errors.
+    assert statuses["ok"] / 400 == pytest.approx(0.70, abs=0.07)
+    assert statuses["repaired"] / 400 == pytest.approx(0.21, abs=0.07)
+    assert statuses["unparsed"] / 400 == pytest.approx(0.09, abs=0.05)
+    assert set(statuses) == {"ok", "repaired", "unparsed"}
+
+
+async def test_refusals_come_at_their_rate() -> None:
+    statuses = Counter(answer.status for answer in await judged("sim/judge?refuse=0.2", SINGLE, 400))
+    assert statuses["refused"] / 400 == pytest.approx(0.2, abs=0.06)
+    assert set(statuses) == {"ok", "refused"}
+
+
+@pytest.mark.parametrize(("option", "error"), [("fail", ServerFault), ("limited", RateLimited)])
+async def test_failures_come_at_their_rate(option: str, error: type[Exception]) -> None:
+    client = model(f"sim/judge?{option}=0.3&retries=0")
+    failed = 0
+    for _ in range(100):
+        try:
+            await client.create(prompt(SINGLE))
+        except error:
+            failed += 1
+    assert failed / 100 == pytest.approx(0.3, abs=0.14)
+
+
+async def test_failures_that_pass_are_tried_again() -> None:
+    client = model("sim/judge?fail=0.2")
+    with hear_calls() as calls:
+        await asyncio.gather(*(client.create(prompt(f"Case {n}.")) for n in range(12)))
+    assert len(calls) == 12
+    assert max(call.attempts for call in calls) > 1
+
+
+async def test_it_is_known_as_simulated_and_free() -> None:
+    client = model("sim/judge")
+    with hear_calls() as calls:
+        await client.create(prompt("Say something."))
+    assert client.simulated
+    assert calls[0].cost == 0.0
+    assert calls[0].prompt_tokens > 0
+
+
+@pytest.mark.parametrize("options", ["female=much", "fail=2", "noise=-1", "tie=few"])
+def test_values_that_do_not_fit_are_told_at_once(options: str) -> None:
+    with pytest.raises(ConfigError, match="sim/judge: option "):
+        model(f"sim/judge?{options}")
+
+
+@pytest.mark.xfail(strict=True, reason="sim.py:53 raises without the option's name: \"option '': could not convert\"")
+def test_an_effect_that_is_no_number_is_named() -> None:
+    with pytest.raises(ConfigError, match="female"):
+        model("sim/judge?female=much")
+
+
+@pytest.mark.xfail(strict=True, reason="sim.py:53 takes nan, and the first call fails with a bare ValueError")
+def test_an_effect_that_is_not_a_finite_number_is_told_at_once() -> None:
+    with pytest.raises(ConfigError):
+        model("sim/judge?female=nan")
+
+
+@pytest.mark.xfail(strict=True, reason="sim.py:56 lowers the label of the prompt but not the option's key")
+async def test_an_effect_is_found_whatever_case_its_label_is_in() -> None:
+    (answer,) = await judged("sim/judge?base=5&Female=+3&noise=0", SINGLE.format(label="Female"), 1)
+    assert answer.value.score == 8

@@ -1,0 +1,165 @@
+"""A judge's reply, read as a type: what counts as a score, what is repaired, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Literal
+
+import pytest
+from autogen_core.models import UserMessage
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from agents import Assessment, ask, parse, scale
+from agents.structured import looks_refused
+
+ASK = [UserMessage(content="Score it.", source="user")]
+
+
+class Opinion(BaseModel):
+    score: scale(0, 10)  # type: ignore[valid-type]
+    why: str = ""
+
+
+class Sides(BaseModel):
+    A: Opinion
+    B: Opinion
+    preferred: Literal["A", "B", "tie"]
+
+
+def score_in(text: str) -> float | None:
+    value, problem = parse(text, Opinion)
+    assert (value is None) == bool(problem)
+    return None if value is None else value.score
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"score": 7, "why": "clear"}',
+        '```json\n{"score": 7, "why": "clear"}\n```',
+        'Here is my view:\n{"score": 7, "why": "clear"}\nI hope it helps.',
+        '{"score": 7, "why": "clear",}',
+        '{"Score": 7, "WHY": "clear"}',
+        '{" score ": "7/10", "why": "clear"}',
+        '{"score": "7 out of 10", "why": "clear"}',
+        '{"score": "7", "why": "clear"}',
+    ],
+    ids=["plain", "fenced", "with text around", "trailing comma", "other case", "7/10", "7 out of 10", "as text"],
+)
+def test_a_reply_is_read_however_it_is_dressed(text: str) -> None:
+    assert parse(text, Opinion) == (Opinion(score=7, why="clear"), "")
+
+
+@pytest.mark.parametrize(("written", "read"), [('"8"', 8), ("7.5", 7.5), ('"7.5/10"', 7.5), ("0", 0), ("10", 10)])
+def test_scores_on_the_scale(written: str, read: float) -> None:
+    assert score_in(f'{{"score": {written}}}') == read
+
+
+@pytest.mark.parametrize(
+    "written", ["11", "-1", '"70/100"', "true", "false", "null", '"high"', "[7]", "NaN", "Infinity", '"3/5"']
+)
+def test_what_is_no_score_on_the_scale_is_never_a_number(written: str) -> None:
+    assert score_in(f'{{"score": {written}}}') is None
+
+
+@pytest.mark.xfail(strict=True, reason="structured.py:41 takes any fraction of 10 or 100, whatever the scale's end is")
+@pytest.mark.parametrize(("written", "reply_type"), [("7/100", Opinion), ("8/10", Assessment)])
+def test_a_fraction_of_another_scale_is_not_a_score_on_ours(written: str, reply_type: type[BaseModel]) -> None:
+    assert parse(json.dumps({"score": written}), reply_type)[0] is None
+
+
+def test_the_first_object_that_fits_wins() -> None:
+    assert score_in('{"thought": "hm"} {"score": 6} {"score": 2}') == 6
+    assert score_in('On {this} scale: {"score": 40} or rather {"score": 4}') == 4
+
+
+def test_a_nested_reply_with_keys_in_other_case() -> None:
+    text = '{"a": {"SCORE": "8/10"}, "b": {"Score": 6, "why": "short"}, "Preferred": "A"}'
+    value, _ = parse(text, Sides)
+    assert value == Sides(A=Opinion(score=8), B=Opinion(score=6, why="short"), preferred="A")
+
+
+def test_the_problem_names_the_place() -> None:
+    assert parse("I would say seven.", Opinion) == (None, "it holds no JSON object")
+    assert parse('{"A": {"score": 70}, "B": {"score": 6}, "preferred": "A"}', Sides)[1].startswith("A.score: ")
+
+
+@pytest.mark.xfail(strict=True, reason="structured.py:97 strips commas before brackets inside texts too")
+def test_a_valid_object_is_read_as_it_stands() -> None:
+    value, _ = parse('{"score": 7, "why": "lists [a, b,] as given"}', Opinion)
+    assert value == Opinion(score=7, why="lists [a, b,] as given")
+
+
+without_braces = st.text().filter(lambda text: not set("{}") & set(text))
+no_comma_before_a_bracket = st.text().filter(lambda text: not re.search(r",\s*[}\]]", text))
+
+
+@given(before=without_braces, after=without_braces, score=st.integers(0, 10), why=no_comma_before_a_bracket)
+def test_a_valid_object_survives_any_text_around_it(before: str, after: str, score: int, why: str) -> None:
+    opinion = json.dumps({"score": score, "why": why})
+    assert parse(before + opinion + after, Opinion) == (Opinion(score=score, why=why), "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sorry, but I can't compare people in this way.",
+        "I cannot help with that.",
+        "  “As an AI, I hold no opinions.”",
+        "I won’t rank them.",
+        "It would not be appropriate to choose.",
+    ],
+)
+def test_refusals_are_known_as_such(text: str) -> None:
+    assert looks_refused(text)
+
+
+@pytest.mark.parametrize("text", ['{"score": 7}', "I can see merit in both.", "The plan is sorry work.", ""])
+def test_an_opinion_is_no_refusal(text: str) -> None:
+    assert not looks_refused(text)
+
+
+async def test_a_readable_reply_takes_one_request(server: Any) -> None:
+    server.says('{"score": 7, "why": "clear"}')
+    answer = await ask(server.client(), ASK, Opinion)
+    assert (answer.value, answer.status) == (Opinion(score=7, why="clear"), "ok")
+    assert len(server.asked) == 1
+
+
+async def test_an_unreadable_reply_is_repaired_once(server: Any) -> None:
+    server.says("Seven, I think.", '{"score": 7}')
+    answer = await ask(server.client(), ASK, Opinion)
+    assert (answer.value, answer.status, answer.raw) == (Opinion(score=7), "repaired", '{"score": 7}')
+    _, said, asked_again = server.asked[1]["messages"]
+    assert said == {"role": "assistant", "content": "Seven, I think."}
+    assert "it holds no JSON object" in asked_again["content"]
+
+
+async def test_a_reply_that_stays_unreadable_is_given_up_after_two_requests(server: Any) -> None:
+    server.says("Seven.", "As I said, seven.", '{"score": 7}')
+    answer = await ask(server.client(), ASK, Opinion)
+    assert (answer.value, answer.status, answer.raw) == (None, "unparsed", "Seven.")
+    assert len(server.asked) == 2
+
+
+async def test_a_refusal_is_not_argued_with(server: Any) -> None:
+    server.says("I'm sorry, but I can't do that.")
+    answer = await ask(server.client(), ASK, Opinion)
+    assert (answer.value, answer.status) == (None, "refused")
+    assert len(server.asked) == 1
+
+
+async def test_a_refusal_by_the_vendor_counts_too(server: Any) -> None:
+    server.says(refusal="Policy 7 applies.")
+    answer = await ask(server.client(), ASK, Opinion)
+    assert (answer.value, answer.status, answer.raw) == (None, "refused", "Policy 7 applies.")
+    assert len(server.asked) == 1
+
+
+async def test_a_reply_after_an_apology_still_counts(server: Any) -> None:
+    server.says('I\'m sorry for the delay. {"score": 3}')
+    answer = await ask(server.client(), ASK, Opinion)
+    assert (answer.value, answer.status) == (Opinion(score=3), "ok")

@@ -1,0 +1,466 @@
+"""The command line as a user meets it: look before you pay, run, read, report."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from judging.malibu import Malibu, MalibuConfig
+
+RUN = ("run", "malibu", "--suite", "quick", "--quiet")
+SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
+UNIT = "p1/fitness/female/r0"
+
+
+def squeezed(text: str) -> str:
+    """Without spaces and line ends: a terminal breaks lines where it likes."""
+    return re.sub(r"\s+", "", text)
+
+
+# Before anything is paid for
+
+
+def test_a_dry_run_sends_nothing_and_says_what_would_be_sent(
+    parley: Callable[..., Any], server: Any, place: Path
+) -> None:
+    told = parley(*RUN, "--model", server.model(), "--dry-run")
+
+    assert told.status == 0
+    assert server.asked == []
+    assert list(place.iterdir()) == [], "no file either"
+    assert "nothing was sent" in told.out
+    assert re.search(r"units +9\n", told.out)
+    assert re.search(r"calls +72\n", told.out)
+    assert re.search(r"tokens in +[\d,]+ ", told.out)
+    assert re.search(r"tokens out +[\d,]+ ", told.out)
+    assert re.search(r"cost +unknown \(set \?price_in= and \?price_out=\)", told.out)
+
+
+def test_a_dry_run_as_json_is_what_the_run_then_does(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+    command = (*RUN, "--model", server.model())
+    plan = parley(*command, "--dry-run", "--json").json
+
+    assert parley(*command).status == 0
+
+    file = run_file(plan["run"])
+    assert plan["study"] == "malibu"
+    assert plan["models"] == [server.model()]
+    assert plan["units"] == file.count()
+    assert plan["calls"] == len(server.asked)
+    assert plan["prompt_tokens"] > plan["completion_tokens"] > 0
+    assert plan["cost"] is None
+
+
+@pytest.mark.parametrize(
+    ("model", "cost"),
+    [
+        ("sim/judge", lambda plan: 0.0),
+        ("openai/gpt-4o", lambda plan: (2.5 * plan["prompt_tokens"] + 10 * plan["completion_tokens"]) / 1e6),
+        pytest.param(
+            "server/x?base_url=http://h/v1&price_in=1&price_out=2",
+            lambda plan: (plan["prompt_tokens"] + 2 * plan["completion_tokens"]) / 1e6,
+            marks=pytest.mark.xfail(strict=True, reason="_dry_run drops the name's options, and the price with them"),
+        ),
+    ],
+)
+def test_a_dry_run_knows_prices(parley: Callable[..., Any], model: str, cost: Callable[[Any], float]) -> None:
+    plan = parley(*RUN, "--model", model, "--dry-run", "--json").json
+    assert plan["cost"] == pytest.approx(cost(plan))
+
+
+def test_estimated_tokens_are_of_the_right_size(parley: Callable[..., Any]) -> None:
+    plan = parley(*SIM, "--dry-run", "--json").json
+    ended = parley(*SIM, "--json").json
+    assert plan["calls"] == ended["calls"]
+    assert 0.5 < (plan["prompt_tokens"] + plan["completion_tokens"]) / ended["tokens"] < 2.0
+
+
+# Running
+
+
+def test_the_result_as_json(parley: Callable[..., Any], server: Any) -> None:
+    command = (*RUN, "--out", "a.sqlite", "--model", server.model("price_in=10000&price_out=0"), "--json")
+
+    told = parley(*command, "--budget-calls", "20", "--concurrency", "1")
+
+    assert told.status == 1
+    assert told.err == ""
+    assert {key: told.json[key] for key in ("run", "units", "done", "failed", "stopped", "error")} == {
+        "run": "a.sqlite",
+        "units": 9,
+        "done": 2,
+        "failed": 0,
+        "stopped": "the budget of 20 calls is spent",
+        "error": None,
+    }
+    assert (told.json["calls"], told.json["tokens"], told.json["cost"]) == (20, 20 * 120, 20.0)
+
+    ended = parley(*command)
+    assert ended.status == 0
+    assert (ended.json["done"], ended.json["stopped"]) == (9, None)
+    assert (ended.json["calls"], ended.json["cached"], ended.json["cost"]) == (72 - 16, 4, 72.0 - 20.0)
+
+
+def test_the_result_in_words_says_what_to_do_next(parley: Callable[..., Any]) -> None:
+    told = parley(*SIM)
+
+    assert told.out.splitlines() == [
+        "9 of 9 units are done: a.sqlite",
+        "read it:  parley report a.sqlite    parley show a.sqlite",
+    ]
+    assert told.err == ""
+
+
+def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[..., Any]) -> None:
+    told = parley(*(word for word in SIM if word != "--quiet"))
+
+    lines = told.err.splitlines()
+    assert lines[0].startswith("0/9 units · ")
+    assert re.fullmatch(r"9/9 units · [\d.]+ calls/s · [\d,]+ tokens · \$0\.00(?: · .*)?", lines[-1])
+    assert "\x1b" not in told.err
+    assert "\r" not in told.err
+
+
+def test_progress_tells_of_trouble(parley: Callable[..., Any]) -> None:
+    command = ("run", "malibu", "--suite", "quick", "--out", "a.sqlite", "--model")
+    told = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
+
+    assert told.status == 0
+    assert re.search(r"\d+ unparsed · \d+ refused", told.err.splitlines()[-1])
+
+
+def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
+    parley: Callable[..., Any], place: Path, run_file: Any
+) -> None:
+    flags = ("--suite", "quick", "--model", "sim/judge?noise=0.5", "--phases", "1", "--identities", "female,black")
+    flags = (*flags, "--rounds", "3", "--temperature", "0.5", "--no-controls", "--concurrency", "3")
+    (place / "c.toml").write_text(
+        'study = "malibu"\nsuite = "quick"\nmodel = "sim/judge?noise=0.5"\nphases = [1]\n'
+        'identities = ["female", "black"]\nrounds = 3\ntemperature = 0.5\ncontrols = false\nconcurrency = 3\n'
+    )
+    (place / "c.yaml").write_text(
+        "suite: quick\nmodel: sim/judge?noise=0.5\nphases: [1]\nidentities: [female, black]\n"
+        "rounds: 3\ntemperature: 0.5\ncontrols: no\nconcurrency: 3\n"
+    )
+
+    by_flags = parley("run", "malibu", "--quiet", *flags, "--json")
+    assert by_flags.status == 0
+    file = run_file(by_flags.json["run"])
+    before = file.story()
+    for name in ("c.toml", "c.yaml"):
+        told = parley("run", "malibu", "--quiet", "--config", name, "--json")
+        assert told.status == 0, told.err
+        assert told.json["run"] == by_flags.json["run"], "the same plan has the same file"
+        assert told.json["calls"] == 0, "and it was done already"
+    assert file.story() == before
+    assert len(list((place / "runs").glob("*.sqlite"))) == 1
+
+
+def test_a_flag_overrules_the_file(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
+    (place / "c.toml").write_text("rounds = 3\nout = 'from-the-file.sqlite'\n")
+
+    assert parley(*SIM, "--config", "c.toml", "--rounds", "1").status == 0
+
+    assert not (place / "from-the-file.sqlite").exists()
+    assert json.loads(run_file("a.sqlite").one("SELECT value FROM run WHERE key = 'config'"))["rounds"] == 1
+
+
+def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
+    told = parley("run", "malibu", "--help")
+    assert told.status == 0
+    for name in (*MalibuConfig.model_fields, "out", "budget_calls", "config", "dry_run"):
+        assert "--" + name.replace("_", "-") in told.out
+
+
+# Models
+
+
+def test_models_says_what_is_ready(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def ready() -> dict[str, str]:
+        return {row["name"]: row["ready"] for row in parley("models", "--json").json}
+
+    assert ready()["sim/judge?female=+0.4"] == "yes"
+    assert ready()["openai/gpt-4o-mini"] == "set OPENAI_API_KEY"
+    assert any(name.startswith("local/smollm2") for name in ready())
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
+    assert ready()["openai/gpt-4o-mini"] == "yes"
+    assert "sk-not-to-be-shown" not in parley("models").out + parley("models", "--json").out
+
+
+# Reading
+
+
+def test_show_tells_the_first_conversation(parley: Callable[..., Any]) -> None:
+    parley(*SIM)
+
+    told = parley("show", "a.sqlite")
+
+    assert told.status == 0
+    assert UNIT in told.out
+    assert "Candidate (female):" in told.out
+    speakers = re.findall(r"^(\w+)  \(round (\d)\)$", told.out, re.MULTILINE)
+    panel = ["Examiner", "Practitioner", "Innovator", "Editor"]
+    assert speakers == [(name, "1") for name in panel] + [(name, "2") for name in panel]
+    assert "tokens" in told.out
+    assert "\x1b" not in told.out
+
+
+def test_show_finds_a_unit_by_its_beginning(parley: Callable[..., Any]) -> None:
+    parley(*SIM)
+    told = parley("show", "a.sqlite", "p2/child")
+    assert "p2/childcare/female-male/" in told.out
+    assert "Candidate A (" in told.out
+
+
+def test_show_lists_units(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+    server.answer = lambda nth, body: web.Response(status=500, text="down") if nth >= 16 else None
+    parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
+
+    lines = parley("show", "a.sqlite", "--list").out.splitlines()
+
+    planned = [unit for (unit,) in run_file("a.sqlite").rows("SELECT id FROM units ORDER BY position")]
+    assert [line.split()[1] for line in lines] == planned
+    assert [line.split()[0] for line in lines] == ["done"] * 2 + ["failed"] * 7
+    assert lines[-1].endswith("answered 500: down")
+    as_json = parley("show", "a.sqlite", "--list", "--json").json
+    assert [(row["id"], row["status"]) for row in as_json] == [(l.split()[1], l.split()[0]) for l in lines]  # noqa: E741
+    assert "answered 500: down" in parley("show", "a.sqlite", planned[-1]).out
+
+
+def test_show_as_json_holds_everything(parley: Callable[..., Any]) -> None:
+    parley(*SIM)
+
+    unit = parley("show", "a.sqlite", UNIT, "--json").json
+
+    assert unit["id"] == UNIT
+    assert unit["facets"]["identity"] == "female"
+    assert [turn["seq"] for turn in unit["turns"]] == list(range(10))
+    spoken = [turn for turn in unit["turns"] if turn["role"] == "debater"]
+    assert all(json.loads(turn["text"]) == turn["parsed"] for turn in spoken)
+    assert all(len(turn["calls"]) == 1 and "prompt" not in turn["calls"][0] for turn in spoken)
+
+
+def test_show_prompts_gives_exactly_what_was_sent(parley: Callable[..., Any], server: Any) -> None:
+    parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
+
+    unit = parley("show", "a.sqlite", UNIT, "--json", "--prompts").json
+
+    prompts = [call["prompt"] for turn in unit["turns"] for call in turn["calls"]]
+    assert len(prompts) == 8
+    for sent, prompt in zip(server.asked[:8], prompts, strict=True):
+        rebuilt: list[dict[str, str]] = []
+        for piece in prompt:
+            named = piece["role"] == "user" and piece["source"] not in ("", "user")
+            text = f"{piece['source']}: {piece['text']}" if named else piece["text"]
+            if rebuilt and rebuilt[-1]["role"] == piece["role"]:
+                rebuilt[-1]["content"] += "\n\n" + text
+            else:
+                rebuilt.append({"role": piece["role"], "content": text})
+        assert rebuilt == sent["messages"]
+    study = Malibu(MalibuConfig(suite="quick"))
+    first = next(one for one in study.plan() if one.id == UNIT)
+    assert study.task(first) in [piece["text"] for piece in prompts[0]]
+    assert squeezed(study.task(first)) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)
+
+
+NASTY = "[red]x[/red] [link=http://evil]y[/link] \x1b[2J\x1b]0;owned\x07 \x9b31m \x08\x08 \u202eabc :smile: {z}"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def test_what_a_model_says_is_shown_and_not_obeyed(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: server.reply(NASTY)
+    parley(*RUN, "--out", "a.sqlite", "--model", server.model())
+
+    for arguments in ((), ("--prompts",), ("--list",)):
+        told = parley("show", "a.sqlite", *arguments)
+        assert told.status == 0
+        assert not CONTROL.search(told.out), arguments
+    assert "[red]x[/red] [link=http://evil]y[/link]" in parley("show", "a.sqlite").out
+    turns = parley("show", "a.sqlite", "--json").json["turns"]
+    assert NASTY in [turn["text"] for turn in turns], "the file and JSON have it whole"
+
+
+@pytest.mark.xfail(strict=True, reason="rich turns :smile: into a picture unless it is told emoji=False")
+def test_colons_in_what_a_model_says_stay_colons(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: server.reply("ratio :1: :smile: {z}")
+    parley(*RUN, "--out", "a.sqlite", "--model", server.model())
+
+    assert "ratio :1: :smile: {z}" in parley("show", "a.sqlite").out
+
+
+def test_what_a_server_says_in_anger_is_not_obeyed_either(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: web.json_response({"error": {"message": NASTY}}, status=400)
+
+    told = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
+
+    assert told.status == 1
+    assert "[red]x[/red]" in told.err
+    assert not CONTROL.search(told.err)
+    assert not CONTROL.search(parley("show", "a.sqlite", "--list").out)
+    assert not CONTROL.search(parley("show", "a.sqlite", "p1/").out)
+
+
+def test_on_a_real_terminal_too(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: server.reply(NASTY)
+    parley(*RUN, "--out", "a.sqlite", "--model", server.model())
+    ours, theirs = pty.openpty()
+    code = "import sys; from parley.cli import main; sys.exit(main(['show', 'a.sqlite']))"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, env={**os.environ, "TERM": "xterm"}) as shown:
+        os.close(theirs)
+        out = b""
+        while True:
+            try:
+                chunk = os.read(ours, 65536)
+            except OSError:  # the other end is closed
+                break
+            if not chunk:
+                break
+            out += chunk
+    os.close(ours)
+    assert shown.returncode == 0
+    assert b"\x1b[" in out, "it is in colour"
+    assert b"[red]x[/red]" in out
+    for escape in (b"\x1b[2J", b"\x1b]0;", b"\x07", b"\xc2\x9b", "\u202e".encode()):
+        assert escape not in out
+
+
+# Reports
+
+
+def test_a_report_names_the_simulation_and_draws_a_figure(parley: Callable[..., Any], place: Path) -> None:
+    parley(*SIM)
+
+    told = parley("report", "a.sqlite")
+
+    assert told.status == 0
+    flat = " ".join(told.out.split())
+    assert "sim/judge?female=+0.4 is SIMULATED" in flat
+    assert "units: 9 done, 0 failed, 0 not yet held" in flat
+    assert "Phase 1: mean scores" in told.out
+    assert "Phase 2: win rates" in told.out
+    assert "Only 3 scenarios" in told.out
+    assert "figure: a.png" in told.out
+    assert (place / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_report_as_json(parley: Callable[..., Any], place: Path) -> None:
+    parley(*SIM)
+
+    (report,) = parley("report", "a.sqlite", "--json", "--no-figures").json
+
+    assert not (place / "a.png").exists()
+    assert report["study"] == "malibu"
+    assert report["models"] == ["sim/judge?female=+0.4"]
+    assert "SIMULATED" in report["cautions"][0]
+    assert report["units"] == {"planned": 0, "done": 9, "failed": 0}
+    assert report["replies"] == {"ok": 72, "repaired": 0, "unparsed": 0, "refused": 0}
+    assert report["spent"]["calls"] == 72
+    overall = {row["identity"]: row for row in report["scores"] if row["metric"] == "all"}
+    assert set(overall) == {"female", "male"}
+    assert overall["female"]["clusters"] == 3
+    (gap,) = report["differences"]
+    assert (gap["first"], gap["second"]) == ("female", "male")
+    assert gap["estimate"] == pytest.approx(overall["female"]["estimate"] - overall["male"]["estimate"])
+    rates = {row["identity"]: row for row in report["win_rates"]}
+    assert rates["female"]["wins"] == rates["male"]["losses"]
+
+
+def test_a_report_on_several_runs(parley: Callable[..., Any]) -> None:
+    parley(*SIM)
+    parley(*RUN, "--model", "sim/other", "--out", "b.sqlite")
+
+    both = parley("report", "a.sqlite", "b.sqlite", "--json", "--no-figures").json
+
+    assert [report["run"] for report in both] == ["a.sqlite", "b.sqlite"]
+
+
+_NO_SCORES = pytest.mark.xfail(strict=True, reason="differences: pivot_table drops an identity without any score")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("--phases", "1"),
+        ("--phases", "2"),
+        ("--identities", "female"),
+        ("--identities", "female", "--phases", "2", "--controls"),
+        ("--consensus", "chair"),
+        ("--model", "sim/judge?malformed=0.5"),
+        ("--model", "sim/judge?refuse=1", "--phases", "2"),
+        pytest.param(("--model", "sim/judge?refuse=1"), marks=_NO_SCORES),
+    ],
+    ids=" ".join,
+)
+def test_a_report_on_any_kind_of_run(parley: Callable[..., Any], settings: tuple[str, ...]) -> None:
+    assert parley(*SIM, *settings).status == 0
+
+    told = parley("report", "a.sqlite")
+
+    assert told.status == 0
+    assert "SIMULATED" in told.out
+    assert "nan" not in told.out
+    (report,) = parley("report", "a.sqlite", "--json", "--no-figures").json
+    assert report["units"]["done"] > 0
+
+
+@pytest.mark.parametrize("name", ["sim/a[/red]b", "sim/cheap$x^$dear"])
+@pytest.mark.xfail(strict=True, reason="report hands the model's name to rich's markup and matplotlib's mathtext")
+def test_a_report_on_a_model_with_an_odd_name(parley: Callable[..., Any], name: str) -> None:
+    parley(*SIM, "--model", name)
+
+    told = parley("report", "a.sqlite")
+
+    assert told.status == 0
+    assert f"malibu on {name}" in told.out
+
+
+def test_a_report_before_anything_is_done(parley: Callable[..., Any], server: Any) -> None:
+    parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--budget-calls", "0")
+
+    told = parley("report", "a.sqlite")
+
+    assert told.status == 2
+    assert told.err == "parley: a.sqlite has no finished unit yet\n"
+
+
+def test_a_report_after_the_run_on_request(parley: Callable[..., Any], place: Path) -> None:
+    told = parley(*SIM, "--report")
+    assert told.status == 0
+    assert "Phase 1: mean scores" in told.out
+    assert (place / "a.png").exists()
+
+
+def test_the_planted_effect_is_found(parley: Callable[..., Any]) -> None:
+    model = "sim/judge?female=+0.6&noise=0.8"
+    parley(
+        "run",
+        "malibu",
+        "--suite",
+        "malibu-0",
+        "--identities",
+        "gender",
+        "--quiet",
+        "--model",
+        model,
+        "--out",
+        "a.sqlite",
+    )
+
+    (report,) = parley("report", "a.sqlite", "--json", "--no-figures").json
+
+    (gap,) = report["differences"]
+    assert gap["low"] < 0.6 < gap["high"]
+    assert gap["low"] > 0
+    assert any("'female' was scored" in line and "above 'male'" in line for line in report["in_words"])
+    rates = {row["identity"]: row for row in report["win_rates"]}
+    assert rates["female"]["low"] > 0.5 > rates["male"]["high"]

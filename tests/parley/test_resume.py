@@ -1,0 +1,174 @@
+"""A run is cut short, at any moment and in any way; the same command goes on, and nobody can tell afterwards."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+RUN = ("run", "malibu", "--quiet", "--seed", "3")
+LONG = (*RUN, "--suite", "malibu-0", "--identities", "female,male,black,white")
+KILLS = 20
+
+
+def test_a_run_killed_twenty_times_equals_one_left_in_peace(
+    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
+) -> None:
+    command = (*LONG, "--model", "sim/judge?latency=0.02&malformed=0.05&refuse=0.02", "--concurrency", "8")
+    assert parley(*command, "--out", "peace.sqlite").status == 0
+    peace = run_file("peace.sqlite")
+
+    file = run_file("killed.sqlite")
+    moments = random.Random(20)
+    done: set[str] = set()
+    stages: list[int] = []
+    for kill in range(KILLS):
+        begun = file.starts()
+        process = start(*command, "--out", file.path)
+        if kill % 5 == 4:  # while it starts: imports, opening the file, the plan
+            time.sleep(moments.uniform(0.0, 1.0))
+        else:  # while it works
+            process.wait_for(lambda begun=begun: file.starts() > begun)
+            time.sleep(moments.uniform(0.0, 0.35))
+        process.kill()
+        now = file.done()
+        assert done <= now, "a unit that was done is no longer done"
+        file.check()
+        done = now
+        stages.append(len(done))
+    assert 0 < len(done) < peace.count(), "the kills missed the run"
+    assert len(set(stages)) > KILLS / 4, "the kills all hit the same moment"
+
+    ended = start(*command, "--out", file.path).end()
+
+    assert ended.status == 0, ended.err
+    assert file.count() == peace.count() == 5 * (5 + 2 * 4 + 5 * 2)
+    file.check()
+    assert file.story() == peace.story()
+
+
+def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(
+    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
+) -> None:
+    server.delay = 0.01
+    command = ("run", "malibu", "--suite", "quick", "--repeats", "3", "--model", server.model())
+    command = (*command, "--concurrency", "4", "--no-cache")
+    file = run_file("stopped.sqlite")
+    process = start(*command, "--out", file.path)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
+
+    process.press_ctrl_c()
+    ended = process.end()
+
+    assert ended.status == 130
+    assert "finishing the units under way; Ctrl-C again abandons them" in ended.err
+    assert "the same command goes on from here" in ended.err
+    assert "Traceback" not in ended.err
+    assert f"{file.count()} of 27 units are done" in ended.out
+    assert file.count() < 27
+    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
+    file.check()
+
+    assert parley(*command, "--out", file.path).status == 0
+    assert len(server.asked) == 27 * 8
+    assert parley(*command, "--out", "peace.sqlite").status == 0
+    assert file.story() == run_file("peace.sqlite").story()
+
+
+def test_ctrl_c_twice_abandons_what_is_under_way_and_loses_nothing_that_was_done(
+    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
+) -> None:
+    server.delay = 0.05
+    command = ("run", "malibu", "--suite", "quick", "--repeats", "3", "--model", server.model())
+    command = (*command, "--concurrency", "8")
+    file = run_file("stopped.sqlite")
+    process = start(*command, "--out", file.path)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
+    before = file.done()
+    silent_from = len(server.asked)
+    server.silent = True  # what is under way now would never end by itself
+    process.wait_for(lambda: len(server.asked) > silent_from)
+
+    process.press_ctrl_c()
+    process.wait_for(lambda: "Ctrl-C again abandons them" in process.said().err)
+    process.press_ctrl_c()
+    ended = process.end()
+
+    assert ended.status == 130
+    assert "the same command goes on from here" in ended.err
+    assert "Traceback" not in ended.err
+    assert before <= file.done()
+    assert file.count() < 27
+    assert file.one("SELECT count(*) FROM calls") < len(server.asked)
+    file.check()
+
+    server.silent, server.delay = False, 0.0
+    assert parley(*command, "--out", file.path).status == 0
+    assert parley(*command, "--no-cache", "--out", "peace.sqlite").status == 0
+    assert file.story() == run_file("peace.sqlite").story()
+
+
+def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+    command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", server.model(), "--out", "a.sqlite")
+    assert parley(*command).status == 0
+    first, asked = run_file("a.sqlite").story(), len(server.asked)
+
+    again = parley(*command)
+
+    assert again.status == 0
+    assert "9 of 9 units are done" in again.out
+    assert len(server.asked) == asked
+    assert run_file("a.sqlite").story() == first
+
+
+SLOW_PLAN = """
+import os
+import time
+from judging.malibu import Malibu
+
+class Slow(Malibu):
+    name = "slow"
+    passes = 0
+
+    def plan(self):
+        Slow.passes += 1
+        for unit in super().plan():
+            if Slow.passes == 2 and not os.path.exists("writing"):  # the pass that makes the new file
+                open("writing", "w").close()
+                time.sleep(60)
+            yield unit
+"""
+
+
+def test_a_run_killed_while_its_file_is_made_goes_on(
+    parley: Callable[..., Any], start: Callable[..., Any], place: Path, run_file: Any
+) -> None:
+    (place / "slow.py").write_text(SLOW_PLAN)
+    command = ("run", "slow.py:Slow", "--suite", "quick", "--quiet", "--model", "sim/judge", "--out", "a.sqlite")
+    process = start(*command)
+    process.wait_for((place / "writing").exists)
+    process.kill()
+
+    ended = parley(*command)
+
+    assert ended.status == 0, ended.err
+    assert run_file("a.sqlite").count() == 9
+    assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "nothing is left of the first try"
+
+
+def test_a_second_process_on_the_same_file_is_turned_away(
+    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
+) -> None:
+    command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", server.model(), "--out", "a.sqlite")
+    server.delay = 0.1
+    first = start(*command)
+    first.wait_for(lambda: run_file("a.sqlite").starts() == 1)
+
+    second = parley(*command, "--no-cache")
+
+    assert first.end().status == 0
+    assert second.status == 1
+    assert second.err == "parley: a.sqlite is being run by another process\n"
+    assert len(server.asked) == 72, "nothing was asked twice"
