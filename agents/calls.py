@@ -77,13 +77,16 @@ def session(current: Session) -> Iterator[Session]:
 
 @contextmanager
 def hear_calls() -> Iterator[list[Call]]:
-    """Collect the calls made inside, whichever agent makes them."""
+    """Collect the calls made inside, whichever agent makes them; who listens outside hears them too."""
+    outer = _HEARD.get()
     heard: list[Call] = []
     token = _HEARD.set(heard)
     try:
         yield heard
     finally:
         _HEARD.reset(token)
+        if outer is not None:
+            outer.extend(heard)
 
 
 def note_call(call: Call) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team, TerminationCondition
-from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, MessageFactory, TextMessage
+from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMessage
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
@@ -24,12 +24,11 @@ from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import DEFAULT_MODEL, Models
 from agents.models.wire import NARRATOR
-from agents.personas import Persona, PersonaAgent, Placement, Said
+from agents.personas import Persona, PersonaAgent, PersonaResponse, Placement
 from agents.structured import Readout
 from agents.transcripts import Role, Transcript, Turn
 
 Participant = Persona | ChatAgent | Team
-_FACTORY = MessageFactory()
 
 
 class TeamAgent(BaseChatAgent):
@@ -149,16 +148,16 @@ class Conversation(Team):
         with hear_calls() as calls:
             response = await agent.on_messages(unread, token)
         message = response.chat_message
-        said = message if isinstance(message, Said) else None
+        read = response if isinstance(response, PersonaResponse) else None
         turn = Turn(
             speaker=seat.name,
             role=seat.role,
             round=round,
-            text=said.content if said else message.to_model_text(),
+            text=message.to_model_text(),
             persona=seat.persona,
-            verdict=said.verdict if said else None,
-            expected=said.expected if said else {},
-            parse_status=said.parse_status if said else None,
+            verdict=read.verdict if read else None,
+            expected=read.expected if read else {},
+            parse_status=read.parse_status if read else None,
             calls=tuple(calls),
         )
         return turn, message
@@ -167,11 +166,22 @@ class Conversation(Team):
     def _talk(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         """The conversation itself, message by message."""
 
+    async def _whole(
+        self, task: Sequence[BaseChatMessage], token: CancellationToken | None
+    ) -> AsyncGenerator[Spoken, None]:
+        """The conversation, and a fresh start for its termination condition, however it ended."""
+        try:
+            async for spoken in self._talk(task, token or CancellationToken()):
+                yield spoken
+        finally:
+            if self._termination is not None:
+                await self._termination.reset()
+
     async def stream(
         self, task: str, cancellation_token: CancellationToken | None = None
     ) -> AsyncGenerator[Turn, None]:
         """Turns as they are spoken."""
-        async for turn, _ in self._talk(_as_messages(task), cancellation_token or CancellationToken()):
+        async for turn, _ in self._whole(_as_messages(task), cancellation_token):
             yield turn
 
     async def hold(self, task: str, cancellation_token: CancellationToken | None = None) -> Transcript:
@@ -187,7 +197,6 @@ class Conversation(Team):
         stop = await self._termination([message])
         if stop is not None:
             self._stop_reason = stop.content
-            await self._termination.reset()
         return stop is not None
 
     async def run_stream(
@@ -200,7 +209,7 @@ class Conversation(Team):
         """AutoGen's interface: messages, then a `TaskResult`."""
         opening = _as_messages(task)
         spoken: list[BaseAgentEvent | BaseChatMessage] = []
-        async for turn, message in self._talk(opening, cancellation_token or CancellationToken()):
+        async for turn, message in self._whole(opening, cancellation_token):
             from_task = any(message is given for given in opening)
             if turn.role == "narrator" and not (from_task and output_task_messages):
                 continue
@@ -239,7 +248,7 @@ class Conversation(Team):
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": [message.dump() for message in seat.inbox],
+                "inbox": [{"source": message.source, "content": message.to_model_text()} for message in seat.inbox],
             }
             for seat in self._seats
         }
@@ -248,8 +257,7 @@ class Conversation(Team):
         for seat in self._seats:
             kept = state[seat.name]
             await seat.agent.load_state(kept["agent"])
-            messages = [_FACTORY.create({**m, "type": "TextMessage"}) for m in kept["inbox"]]
-            seat.inbox = [m for m in messages if isinstance(m, BaseChatMessage)]
+            seat.inbox = [TextMessage(**unread) for unread in kept["inbox"]]
 
     async def close(self) -> None:
         """Let go of the clients this conversation opened itself."""
@@ -257,8 +265,20 @@ class Conversation(Team):
             await self._models.close()
 
 
-def narrate(text: str) -> TextMessage:
-    return TextMessage(content=text, source=NARRATOR)
+def narrate(text: str, source: str = NARRATOR) -> TextMessage:
+    return TextMessage(content=text, source=source)
+
+
+async def together(turns: Iterable[Coroutine[Any, Any, Spoken]]) -> list[Spoken]:
+    """All at once; if one fails, the others are stopped before the failure is passed on."""
+    tasks = [asyncio.ensure_future(turn) for turn in turns]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
 
 
 def _as_messages(task: str | BaseChatMessage | Sequence[BaseChatMessage] | None) -> list[BaseChatMessage]:

@@ -10,7 +10,6 @@ never meets one.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import operator
 import re
@@ -19,15 +18,16 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from autogen_agentchat.base import TerminationCondition
+from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from agents.conversation import Conversation, Participant, Seat, Spoken, narrate
+from agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
 from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import Models
+from agents.personas import Persona
 from agents.structured import Readout, parse, remark, scale
 from agents.transcripts import ParseStatus, Turn
 
@@ -121,26 +121,30 @@ class Critique(Conversation):
         if self._draft is None:
             turn, message = await self._speak(self._generator, 0, token, None)
         else:
-            message = narrate(self._draft)
+            message = narrate(self._draft, self._generator.name)
             turn = Turn(self._generator.name, "generator", 0, self._draft, self._generator.persona)
             self._generator.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
         yield turn, message
+        if await self._is_over(message):
+            return
         for iteration in range(self.max_iterations + 1):
-            judged = await asyncio.gather(
-                *(self._evaluate(label, question, turn.text, iteration, token) for label in self._evaluators)
+            judged = await together(
+                self._evaluate(label, question, turn.text, iteration, token) for label in self._evaluators
             )
+            over = False
             assessments: dict[str, Assessment | None] = {}
             for label, (opinion, opinion_message) in zip(self._evaluators, judged, strict=True):
                 assessments[label] = opinion.verdict if isinstance(opinion.verdict, Assessment) else None
                 yield opinion, opinion_message
-                if await self._is_over(opinion_message):
-                    return
+                over = over or await self._is_over(opinion_message)
+            if over:
+                return
             missed = [label for label, rule in self.criteria.items() if not rule.met(assessments[label])]
             decision = f"revise: {', '.join(missed)}" if missed else "all criteria are met"
             if missed and iteration == self.max_iterations:
                 decision = f"stopped after {iteration} revisions, not met: {', '.join(missed)}"
             self._stop_reason = decision
-            yield Turn("coordinator", "coordinator", iteration, decision), narrate(decision)
+            yield Turn("coordinator", "coordinator", iteration, decision), narrate(decision, "coordinator")
             if not missed or iteration == self.max_iterations:
                 return
             feedback = "\n".join(_line(label, found) for label, found in assessments.items())
@@ -157,7 +161,9 @@ class Critique(Conversation):
             found = one(task, draft)
             assessment = await found if inspect.isawaitable(found) else found
             text = assessment.model_dump_json()
-            return Turn(label, "evaluator", iteration, text, verdict=assessment, parse_status="ok"), narrate(text)
+            return Turn(label, "evaluator", iteration, text, verdict=assessment, parse_status="ok"), narrate(
+                text, label
+            )
         await one.agent.on_reset(token)
         one.inbox = [narrate(self._evaluate_prompt.format(task=task, draft=draft, criterion=label))]
         turn, message = await self._speak(one, iteration, token, Assessment)
@@ -169,7 +175,7 @@ class Critique(Conversation):
 
 
 def _is_participant(one: Participant | Scorer) -> bool:
-    return not inspect.isroutine(one) and (hasattr(one, "name") or hasattr(one, "on_messages"))
+    return isinstance(one, Persona | ChatAgent | Team)
 
 
 def _line(label: str, found: Assessment | None) -> str:

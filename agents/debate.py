@@ -10,7 +10,6 @@ Who speaks when is a policy (`order`), and so is who hears whom (`sees`). An Aut
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from agents.calls import seed_from
-from agents.conversation import Conversation, Participant, Seat, Spoken, narrate
+from agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
 from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import Models
@@ -143,7 +142,7 @@ class Debate(Conversation):
                 if len(seats) == 1:
                     spoken = [await self._turn(seats[0], round, token)]
                 else:
-                    spoken = await asyncio.gather(*(self._turn(seat, round, token) for seat in seats))
+                    spoken = await together(self._turn(seat, round, token) for seat in seats)
                 over = False
                 for turn, message in spoken:
                     self._deliver(turn, message)

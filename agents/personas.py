@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +17,14 @@ from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Response
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken
-from autogen_core.models import AssistantMessage, ChatCompletionClient, LLMMessage, SystemMessage, UserMessage
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    LLMMessage,
+    RequestUsage,
+    SystemMessage,
+    UserMessage,
+)
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from agents.errors import ConfigError
@@ -49,15 +57,16 @@ def load_personas(path: Path) -> list[Persona]:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except KeyError:
         raise ConfigError(f"{path}: no [[persona]] in it") from None
-    except (tomllib.TOMLDecodeError, ValidationError, TypeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
         raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
 
 
-class Said(TextMessage):
-    """A text message that also carries how its reply was read."""
+@dataclass(kw_only=True)
+class PersonaResponse(Response):
+    """AutoGen's response, and how the reply was read."""
 
     verdict: BaseModel | None = None
-    expected: Mapping[str, float] = {}
+    expected: Mapping[str, float] = field(default_factory=dict)
     parse_status: ParseStatus | None = None
 
 
@@ -98,7 +107,7 @@ class PersonaAgent(BaseChatAgent):
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        return (Said,)
+        return (TextMessage,)
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         history = self._history
@@ -112,7 +121,7 @@ class PersonaAgent(BaseChatAgent):
                 prompt, extra_create_args=self.options, cancellation_token=cancellation_token
             )
             text = reply.content if isinstance(reply.content, str) else str(reply.content)
-            said = Said(content=text, source=self.name, models_usage=reply.usage)
+            response = PersonaResponse(chat_message=self._says(text, reply.usage))
         else:
             answer: Structured[BaseModel] = await ask(
                 self.client,
@@ -123,16 +132,18 @@ class PersonaAgent(BaseChatAgent):
                 cancellation_token=cancellation_token,
             )
             text = answer.raw
-            said = Said(
-                content=text,
-                source=self.name,
+            response = PersonaResponse(
+                chat_message=self._says(text, answer.usage),
                 verdict=answer.value,
                 expected=answer.expected,
                 parse_status=answer.status,
             )
         own = UserMessage if self._placement == "last" else AssistantMessage
         history.append(own(content=text, source=self.name))
-        return Response(chat_message=said)
+        return response
+
+    def _says(self, text: str, usage: RequestUsage) -> TextMessage:
+        return TextMessage(content=text, source=self.name, models_usage=usage)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         self._history = []

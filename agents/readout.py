@@ -36,11 +36,11 @@ class Number:
     value: float
 
 
-def numbers(text: str) -> Iterator[Number]:
-    """Every number of the first JSON object in the text, with its path and place."""
+def numbers(text: str, begin: int = 0) -> Iterator[Number]:
+    """Every number of the JSON object that begins at `begin` or later, with its path and place."""
     stack: list[str] = []
     key = ""
-    begin = max(text.find("{"), 0)
+    begin = max(text.find("{", begin), 0)
     tokens = list(_TOKEN.finditer(text, begin))
     for index, token in enumerate(tokens):
         found = token.group()
@@ -110,10 +110,11 @@ async def expected_numbers(
     client: ChatCompletionClient,
     messages: Sequence[LLMMessage],
     raw: str,
+    begin: int,
     logprobs: Sequence[ChatCompletionTokenLogprob],
     options: Mapping[str, Any],
 ) -> dict[str, float]:
-    """Path → expectation, for the numbers of `raw` whose distribution can be known."""
+    """Path → expectation, for the numbers of the object at `begin` whose distribution can be known."""
     starts: list[int] = []
     at = 0
     for token in logprobs:
@@ -123,7 +124,7 @@ async def expected_numbers(
     spoken = "".join(token.token for token in logprobs)
     if not spoken.startswith(raw.rstrip()):
         return {}
-    for number in numbers(raw):
+    for number in numbers(raw, begin):
         index = max((i for i, start in enumerate(starts) if start <= number.start), default=0)
         lead = raw[starts[index] : number.start]
         weights = weights_at(logprobs[index], lead)

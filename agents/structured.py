@@ -18,35 +18,39 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from autogen_core import CancellationToken
-from autogen_core.models import AssistantMessage, ChatCompletionClient, LLMMessage, UserMessage
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    CreateResult,
+    LLMMessage,
+    RequestUsage,
+    UserMessage,
+)
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from agents.models.base import Reply
-from agents.models.wire import NARRATOR
-from agents.readout import expected_numbers
+from agents.models.wire import NARRATOR, strict_schema
+from agents.readout import TOP, expected_numbers
 from agents.transcripts import ParseStatus
 
 T = TypeVar("T", bound=BaseModel)
 Readout = Literal["sampled", "expected"]
 
-_FRACTION = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:/\s*(\d+)|out of\s+(\d+))?\s*$")
-
-
-def _read_number(value: Any) -> Any:
-    """ "7/10" is 7 and "8" is 8, on a scale that ends where ours does; anything else is left to be refused."""
-    if isinstance(value, bool):
-        raise ValueError("a truth value is not a score")
-    if isinstance(value, str) and (match := _FRACTION.match(value)):
-        top = match.group(2) or match.group(3)
-        if top in (None, "10", "100"):
-            return float(match.group(1))
-    return value
+_NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:(?:/|out of)\s*(\d+))?\s*$")
 
 
 def scale(low: int, high: int) -> Any:
-    """A number from `low` to `high`: asked for as an integer, read with tolerance ("7/10", 7.5)."""
+    """A number from `low` to `high`: asked for as an integer, read with tolerance ("7", 7.5, "7/10" if it ends at 10)."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, bool):
+            raise ValueError("a truth value is not a score")
+        if isinstance(value, str) and (match := _NUMBER.match(value)) and match.group(2) in (None, str(high)):
+            return float(match.group(1))
+        return value
+
     schema = {"type": "integer", "minimum": low, "maximum": high}
-    return Annotated[float, BeforeValidator(_read_number), Field(ge=low, le=high), WithJsonSchema(schema)]
+    return Annotated[float, BeforeValidator(read), Field(ge=low, le=high), WithJsonSchema(schema)]
 
 
 def remark(most: int) -> Any:
@@ -61,6 +65,7 @@ class Structured(Generic[T]):
     value: T | None
     status: ParseStatus
     raw: str
+    usage: RequestUsage = field(default_factory=lambda: RequestUsage(0, 0))
     expected: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -81,20 +86,27 @@ def looks_refused(text: str) -> bool:
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
     """The first JSON object in the text that fits the type, and otherwise why none does."""
+    value, problem, _ = _find(text, reply_type)
+    if value is None:
+        value, _, _ = _find(re.sub(r",(\s*[}\]])", r"\1", text), reply_type)  # a trailing comma is forgiven
+    return value, "" if value is not None else problem
+
+
+def _find(text: str, reply_type: type[T]) -> tuple[T | None, str, int]:
+    """The value, or the last problem; and where the object begins."""
     problem = "it holds no JSON object"
-    for found in _objects(text):
+    for found, start in _objects(text):
         try:
-            return reply_type.model_validate(_match_keys(found, reply_type)), ""
+            return reply_type.model_validate(_match_keys(found, reply_type)), "", start
         except ValidationError as error:
             first = error.errors()[0]
             problem = f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
-    return None, problem
+    return None, problem, -1
 
 
-def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Every JSON object that stands in the text by itself, outermost first; a trailing comma is forgiven."""
+def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
+    """Every JSON object that stands in the text by itself, outermost first, and its place."""
     decoder = json.JSONDecoder()
-    text = re.sub(r",(\s*[}\]])", r"\1", text)
     at = text.find("{")
     while at != -1:
         try:
@@ -103,7 +115,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
             end = at + 1
         else:
             if isinstance(found, dict):
-                yield found
+                yield found, at
         at = text.find("{", end)
 
 
@@ -135,28 +147,42 @@ async def ask(
     if readout == "expected":
         extra["logprobs"] = True
 
-    async def once(conversation: Sequence[LLMMessage]) -> tuple[str, Any, bool]:
+    spent = RequestUsage(0, 0)
+
+    async def once(conversation: Sequence[LLMMessage]) -> tuple[str, CreateResult, bool]:
         reply = await client.create(
             conversation, json_output=hold, extra_create_args=extra, cancellation_token=cancellation_token
         )
+        spent.prompt_tokens += reply.usage.prompt_tokens
+        spent.completion_tokens += reply.usage.completion_tokens
         text = reply.content if isinstance(reply.content, str) else ""
-        return text, reply, isinstance(reply, Reply) and reply.refused
+        return text, reply, looks_refused(text) or (isinstance(reply, Reply) and reply.refused)
 
     raw, reply, refused = await once(messages)
     value, problem = parse(raw, reply_type)
     status: ParseStatus = "ok"
     asked = messages
-    if value is None and not refused and not looks_refused(raw):
-        problem_line = UserMessage(content=REPAIR.format(problem=problem), source=NARRATOR)
-        asked = [*messages, AssistantMessage(content=raw, source="self"), problem_line]
+    if value is None and not refused:
+        complaint = UserMessage(content=REPAIR.format(problem=problem), source=NARRATOR)
+        asked = [*messages, AssistantMessage(content=raw, source="self"), complaint]
         again, reply, refused = await once(asked)
         value, _ = parse(again, reply_type)
         if value is not None:
             raw, status = again, "repaired"
     if value is None:
-        status = "refused" if refused or looks_refused(raw) else "unparsed"
-        return Structured(None, status, raw)
-    expected: Mapping[str, float] = {}
+        return Structured(None, "refused" if refused else "unparsed", raw, spent)
+    expected: dict[str, float] = {}
     if readout == "expected" and reply.logprobs:
-        expected = await expected_numbers(client, asked, raw, reply.logprobs, extra)
-    return Structured(value, status, raw, expected)
+        start = _find(raw, reply_type)[2]
+        read = await expected_numbers(client, asked, raw, start, reply.logprobs, extra) if start >= 0 else {}
+        on_scale = {path.lower(): path for path in _paths_to(TOP, strict_schema(reply_type.model_json_schema()))}
+        expected = {on_scale[path.lower()]: mean for path, mean in read.items() if path.lower() in on_scale}
+    return Structured(value, status, raw, spent, expected)
+
+
+def _paths_to(top: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """The fields whose scale ends at `top`, as dotted paths."""
+    if schema.get("maximum") == top and schema.get("minimum") == 0:
+        yield path
+    for name, inner in schema.get("properties", {}).items():
+        yield from _paths_to(top, inner, f"{path}.{name}" if path else name)

@@ -88,6 +88,10 @@ class Job:
     def open_models(self) -> list[Client]:
         """All clients; one that cannot work (unknown, no key, no package) fails here."""
         clients = [self.models[name] for name in self.study.models()]
+        if self.options.budget_cost is not None:
+            for client in clients:
+                if client.price.cost(1, 1) is None:
+                    raise ConfigError(f"a budget in dollars needs prices: {client.name}?price_in=…&price_out=…")
         if getattr(self.study.config, "readout", "sampled") == "expected":
             for client in clients:
                 if not client.logprobs:

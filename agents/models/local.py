@@ -130,7 +130,10 @@ class LocalClient(Client):
         body = self.body(request)
         loop = asyncio.get_running_loop()
         try:
-            data = await loop.run_in_executor(self._pool, self._server.handle_chat_completions, body)
+            async with asyncio.timeout(self.options.timeout):
+                data = await loop.run_in_executor(self._pool, self._server.handle_chat_completions, body)
+        except TimeoutError:
+            raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
         except RuntimeError as error:
             raise ServerFault(f"{self.name}: {' '.join(str(error).split())[:200]}") from None
         if "error" in data:

@@ -30,7 +30,10 @@ def price_list() -> dict[str, Price]:
 def price_of(name: str, price_in: float | None = None, price_out: float | None = None) -> Price:
     """A price the user set, else the list's; what runs on the user's own machine is free."""
     if price_in is not None or price_out is not None:
-        return Price(price_in or 0.0, price_out or 0.0)
+        listed = price_list().get(name, Price(None, None))
+        return Price(
+            listed.prompt if price_in is None else price_in, listed.completion if price_out is None else price_out
+        )
     if name.startswith(("local/", "sim/")):
         return Price(0.0, 0.0)
     return price_list().get(name, Price(None, None))

@@ -120,11 +120,12 @@ def _client_class(plain: str) -> type[Client]:
         raise ConfigError(f"unknown provider '{provider}' in '{plain}' (known: {', '.join(PROVIDERS)})")
     module_name, _, class_name = found.target.partition(":")
     try:
-        client = getattr(import_module(module_name), class_name)
+        client = getattr(import_module(module_name), class_name, None) if module_name else None
     except ModuleNotFoundError as error:
         what = f"pip install 'parley[{found.extra}]'" if found.extra else f"pip install {error.name}"
         raise ConfigError(f"{plain} needs the package '{error.name}': {what}") from None
-    assert isinstance(client, type), f"{found.target} must be a class"
+    if not (isinstance(client, type) and issubclass(client, Client)):
+        raise ConfigError(f"provider '{provider}': {found.target} is not a subclass of agents.Client (module:Class)")
     return client
 
 

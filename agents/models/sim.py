@@ -6,14 +6,16 @@ It answers any schema of ours by reading it, and finds the labels in the prompt 
 
 Options: an effect in points for any label (`female=+0.4`), `base` score, `noise` (standard deviation of one score),
 `item` (of a shared shift per text, so that judges of one text agree), `judge` (of a shift per persona), `position`
-(points for whoever stands first), `tie` (two totals closer than this are a tie), `quality` (points for Response 1),
-`latency` and `jitter` in seconds, and the rates `fail`, `malformed`, `refuse`, `limited` (429) and `garbage`.
+(points for whoever stands first), `tie` (two totals closer than this are a tie), `latency` and `jitter` in seconds,
+and the rates `fail`, `malformed`, `refuse` and `limited` (429).
 """
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
+import math
 import random
 import re
 from collections.abc import Mapping
@@ -50,7 +52,20 @@ class SimOptions(Options):
     @model_validator(mode="before")
     @classmethod
     def _effects_are_numbers(cls, values: dict[str, Any]) -> dict[str, Any]:
-        return {key: value if key in cls.model_fields else float(value) for key, value in values.items()}
+        effects: dict[str, Any] = {}
+        for key, value in values.items():
+            if key in cls.model_fields:
+                effects[key] = value
+                continue
+            if near := difflib.get_close_matches(key, cls.model_fields, n=1, cutoff=0.75):
+                raise ValueError(f"'{key}' is no option of a simulated model; did you mean '{near[0]}'?")
+            try:
+                effects[key.lower()] = float(value)
+            except ValueError:
+                raise ValueError(f"the effect '{key}={value}' is not a number") from None
+            if not math.isfinite(effects[key.lower()]):
+                raise ValueError(f"the effect '{key}={value}' is not a finite number")
+        return effects
 
     def effect(self, label: str) -> float:
         return float((self.model_extra or {}).get(label.strip().lower(), 0.0))

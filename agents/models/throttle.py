@@ -21,12 +21,7 @@ class Throttle:
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def enter(self) -> None:
-        while self._paused_until:
-            rest = self._paused_until - time.monotonic()
-            if rest <= 0:
-                self._paused_until = 0.0
-                break
-            await asyncio.sleep(rest)
+        await self._wait_out_pause()
         if self.under_way < int(self.limit) and not self._waiting:
             self.under_way += 1
             return
@@ -38,6 +33,19 @@ class Throttle:
             if place.done() and not place.cancelled():
                 self.leave()
             raise
+        try:
+            await self._wait_out_pause()
+        except asyncio.CancelledError:
+            self.leave()
+            raise
+
+    async def _wait_out_pause(self) -> None:
+        while self._paused_until:
+            rest = self._paused_until - time.monotonic()
+            if rest <= 0:
+                self._paused_until = 0.0
+            else:
+                await asyncio.sleep(rest)
 
     def leave(self, *, ok: bool = False) -> None:
         self.under_way -= 1

@@ -107,7 +107,6 @@ async def test_simulated_replies_are_not_kept(tmp_path: Path) -> None:
     assert [cached for _, cached in again] == [False, False]
 
 
-@pytest.mark.xfail(strict=True, reason="base.py:113 puts str(tool), which holds a memory address, into the key")
 async def test_a_chosen_tool_does_not_hinder_the_replay(server: Any, tmp_path: Path) -> None:
     async def count(what: str) -> int:
         return len(what)

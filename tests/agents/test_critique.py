@@ -189,7 +189,6 @@ async def test_an_autogen_condition_ends_it(server: Any) -> None:
     assert "FINAL" in talk.stop_reason
 
 
-@pytest.mark.xfail(strict=True, reason="critique.py:127 does not ask the condition about the first draft")
 async def test_an_autogen_condition_ends_it_at_the_first_draft(server: Any) -> None:
     server.says("Draft one, FINAL.", "Draft two.")
     loop = Critique(
@@ -203,7 +202,6 @@ async def test_an_autogen_condition_ends_it_at_the_first_draft(server: Any) -> N
     assert [turn.text for turn in talk.spoken("generator")] == ["Draft one, FINAL."]
 
 
-@pytest.mark.xfail(strict=True, reason="critique.py:136 drops opinions that were given, and paid, after the end")
 async def test_opinions_given_side_by_side_are_all_in_the_transcript() -> None:
     client = model(SIM)
     critics = {name: Persona(name, f"You are {name}.") for name in ("Ada", "Ben")}
@@ -230,7 +228,6 @@ async def test_it_runs_as_an_autogen_team() -> None:
     assert [message.source for message in result.messages][:2] == ["user", "Writer"]
 
 
-@pytest.mark.xfail(strict=True, reason="critique.py:124,143,160 narrate what writer, coordinator and functions say")
 async def test_messages_of_the_team_bear_the_names_of_who_said_them() -> None:
     loop = Critique(WRITER, {"x": scores(5)}, criteria={"x": "< 20"}, draft="She is kind.", model=SIM)
     result = await loop.run(task=TASK)

@@ -182,7 +182,6 @@ async def test_it_ends_after_so_many_messages_and_can_be_held_again() -> None:
     assert speakers((await table.hold("And trams?")).spoken()) == ["Ada", "Ben", "Ada"]
 
 
-@pytest.mark.xfail(strict=True, reason="debate.py: a condition that was not met keeps its count into the next debate")
 async def test_a_debate_that_ran_its_rounds_leaves_nothing_behind_in_its_condition() -> None:
     table = Debate([ADA, BEN], model=SIM, rounds=1, termination=MaxMessageTermination(3))
     assert speakers((await table.hold(TASK)).spoken()) == ["Ada", "Ben"]
@@ -207,7 +206,6 @@ async def test_it_can_be_cancelled_while_a_slow_model_answers(until: Any) -> Non
     assert client.throttle.under_way == 0
 
 
-@pytest.mark.xfail(strict=True, reason="debate.py: gather() leaves the others of a group running when one fails")
 async def test_when_one_of_a_group_fails_the_others_are_not_left_running() -> None:
     slow = model(f"{SIM}?latency=60")
     broken = Persona("Broken", "You fail.", model=f"{SIM}?fail=1&retries=0")
@@ -253,20 +251,17 @@ async def test_a_team_sits_at_the_table_and_its_last_word_is_heard() -> None:
     assert heard(ada) == ["user", "pair"]
 
 
-@pytest.mark.xfail(strict=True, reason="personas.py: AutoGen's teams refuse `Said`, which is not registered with them")
 async def test_a_team_hears_what_personas_say() -> None:
     talk = await Debate([ADA, pair_of_assistants()], model=SIM, rounds=1).hold(TASK)
     assert speakers(talk.spoken()) == ["Ada", "pair"]
 
 
-@pytest.mark.xfail(strict=True, reason="personas.py: AutoGen's teams refuse `Said`, which is not registered with them")
 async def test_a_persona_sits_in_a_stock_team() -> None:
     agents = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN)]
     result = await RoundRobinGroupChat(agents, max_turns=2).run(task=TASK)
     assert [message.source for message in result.messages] == ["user", "Ada", "Ben"]
 
 
-@pytest.mark.xfail(strict=True, reason="personas.py: AutoGen's teams refuse `Said`, which is not registered with them")
 async def test_a_debate_sits_in_a_stock_team() -> None:
     guest = AssistantAgent("Guest", model(SIM))
     team = RoundRobinGroupChat([Debate([ADA, BEN], model=SIM, rounds=1), guest], max_turns=2)
@@ -283,7 +278,6 @@ async def test_a_debate_sits_at_another_table() -> None:
     assert committee.role == "debater"
 
 
-@pytest.mark.xfail(strict=True, reason="calls.py:80 hear_calls() hides the calls from whoever listens further out")
 async def test_the_calls_of_a_table_within_a_table_are_recorded() -> None:
     inner = Debate([BEN, CY], model=SIM, rounds=1, name="committee")
     (committee,) = (await Debate([inner], model=SIM, rounds=1).hold(TASK)).spoken()
@@ -331,7 +325,6 @@ async def test_a_saved_debate_with_verdicts_goes_on_too() -> None:
     assert heard((await second.hold("And trams?")).spoken()[0]) == ["user", "Ada", "Ben", "user"]
 
 
-@pytest.mark.xfail(strict=True, reason="conversation.py: load_state() takes every unread message for a TextMessage")
 async def test_a_saved_debate_with_an_agent_that_speaks_in_types() -> None:
     def table() -> Debate:
         guest = AssistantAgent("Guest", model(SIM), output_content_type=Opinion)
@@ -423,7 +416,6 @@ def test_a_file_of_personas_that_cannot_be_used(tmp_path: Path, text: str, probl
         load_personas(path)
 
 
-@pytest.mark.xfail(strict=True, reason="personas.py:52 lets UnicodeDecodeError through")
 def test_a_file_of_personas_that_is_no_text(tmp_path: Path) -> None:
     path = tmp_path / "table.toml"
     path.write_bytes('[[persona]]\nname = "André"\n'.encode("latin-1"))

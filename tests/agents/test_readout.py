@@ -167,14 +167,12 @@ async def test_a_server_without_log_probabilities_gives_the_number_said(server: 
     assert (answer.value, answer.expected) == (Opinion(score=7), {})
 
 
-@pytest.mark.xfail(strict=True, reason="readout.py: paths are in the model's spelling, values in the type's")
 async def test_paths_are_those_of_the_type_whatever_case_the_model_wrote(server: Any) -> None:
     answer = await read(server, '{"Score": ', ("7", {"7": 0.5, "8": 0.5}), "}")
     assert answer.value == Opinion(score=7)
     assert answer.expected == {"score": pytest.approx(7.5)}
 
 
-@pytest.mark.xfail(strict=True, reason="readout.py: numbers() reads the first object, parse() the first that fits")
 async def test_the_expectation_is_of_the_object_that_was_read(server: Any) -> None:
     first = ('{"score": ', ("4", {"4": 0.5, "5": 0.5}), "0}")
     answer = await read(server, *first, ' {"score": ', ("7", {"7": 0.5, "8": 0.5}), "}")
@@ -182,7 +180,6 @@ async def test_the_expectation_is_of_the_object_that_was_read(server: Any) -> No
     assert answer.expected.get("score", 7.5) == pytest.approx(7.5)
 
 
-@pytest.mark.xfail(strict=True, reason="readout.py: scores from 0 to 100 are read as if the scale ended at 10")
 async def test_a_score_out_of_a_hundred_is_not_read_by_its_first_digit(server: Any) -> None:
     tokens = ('{"score": ', ("8", {"8": 0.5, "9": 0.5}), ("5", {"5": 1.0}), "}")
     answer = await read(server, *tokens, reply_type=Assessment)

@@ -102,7 +102,6 @@ def test_a_provider_whose_package_is_missing() -> None:
     assert str(caught.value) == "gone/one needs the package 'parley_gone': pip install parley_gone"
 
 
-@pytest.mark.xfail(strict=True, reason="registry.py:123,127 let AttributeError and AssertionError through, or nothing")
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize("target", ["acme_parley:Missing", "acme_parley", "acme_parley:LIMIT", "pathlib:Path"])
 def test_a_provider_that_is_no_client_class(target: str) -> None:
