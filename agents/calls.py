@@ -29,8 +29,7 @@ class Piece(NamedTuple):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(NamedTuple):
     """One model call: who answered, to what, at what cost."""
 
     model: str
@@ -75,18 +74,21 @@ def session(current: Session) -> Iterator[Session]:
         SESSION.reset(token)
 
 
-@contextmanager
-def hear_calls() -> Iterator[list[Call]]:
+class hear_calls:
     """Collect the calls made inside, whichever agent makes them; who listens outside hears them too."""
-    outer = _HEARD.get()
-    heard: list[Call] = []
-    token = _HEARD.set(heard)
-    try:
-        yield heard
-    finally:
-        _HEARD.reset(token)
-        if outer is not None:
-            outer.extend(heard)
+
+    __slots__ = ("_heard", "_outer", "_token")
+
+    def __enter__(self) -> list[Call]:
+        self._outer = _HEARD.get()
+        self._heard: list[Call] = []
+        self._token = _HEARD.set(self._heard)
+        return self._heard
+
+    def __exit__(self, *error: object) -> None:
+        _HEARD.reset(self._token)
+        if self._outer is not None:
+            self._outer.extend(self._heard)
 
 
 def note_call(call: Call) -> None:

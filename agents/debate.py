@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from autogen_agentchat.base import TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
@@ -30,8 +29,7 @@ from agents.structured import Readout
 from agents.transcripts import Role, Turn
 
 
-@dataclass(frozen=True, slots=True)
-class Cue:
+class Cue(NamedTuple):
     """Whose turn it is."""
 
     speaker: str
@@ -170,8 +168,11 @@ class Debate(Conversation):
         return await self._speak(seat, round, token, self._reply_type(Cue(seat.name, seat.role, round)))
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
+        open_to_all = self._sees is everyone
         for seat in self._seats:
-            if seat.name != turn.speaker and self._sees(Cue(seat.name, seat.role, turn.round), turn):
+            if seat.agent.name != turn.speaker and (
+                open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn)
+            ):
                 seat.inbox.append(message)
 
 

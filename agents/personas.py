@@ -7,6 +7,7 @@ A `PersonaAgent` is an AutoGen `BaseChatAgent`: it can sit in any AutoGen team, 
 
 from __future__ import annotations
 
+import random
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -75,6 +76,7 @@ Placement = Literal["system", "last"]
 assistant's. `last`: at the end, after a record of all that was said under everyone's name, so that all at the table
 share the prompt's beginning: an embedded model then reads it once, and vendors' prompt caches bill it once."""
 
+_IDS = random.Random()
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
@@ -91,7 +93,9 @@ class PersonaAgent(BaseChatAgent):
         options: Mapping[str, Any] | None = None,
         placement: Placement = "system",
     ) -> None:
-        super().__init__(persona.name, description=persona.about[:200])
+        # AutoGen's own __init__ opens a tracing span to set these two; `Persona` has checked the name.
+        self._name = persona.name
+        self._description = persona.about[:200]
         self.persona = persona
         self.client = client
         self.reply_type = reply_type
@@ -143,7 +147,9 @@ class PersonaAgent(BaseChatAgent):
         return response
 
     def _says(self, text: str, usage: RequestUsage) -> TextMessage:
-        return TextMessage(content=text, source=self.name, models_usage=usage)
+        # An id of our own: AutoGen's default, uuid4, costs as much as all the rest of the message.
+        made_up = f"{_IDS.getrandbits(128):032x}"
+        return TextMessage(id=made_up, content=text, source=self._name, models_usage=usage, metadata={})
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         self._history = []

@@ -40,7 +40,7 @@ _NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:(?:/|out of)\s*(\d+))?\s*$")
 
 
 def scale(low: int, high: int) -> Any:
-    """A number from `low` to `high`: asked for as an integer, read with tolerance ("7", 7.5, "7/10" if it ends at 10)."""
+    """A number from `low` to `high`: asked for as an integer, read with tolerance ("7", 7.5, "7/10" up to 10)."""
 
     def read(value: Any) -> Any:
         if isinstance(value, bool):

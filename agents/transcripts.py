@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
@@ -15,8 +16,7 @@ ParseStatus = Literal["ok", "repaired", "unparsed", "refused"]
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(NamedTuple):
     """One thing said. `verdict` is the reply read as the type that was asked for, or None if it could not be."""
 
     speaker: str
@@ -25,7 +25,7 @@ class Turn:
     text: str
     persona: str = ""
     verdict: BaseModel | None = None
-    expected: Mapping[str, float] = field(default_factory=dict)
+    expected: Mapping[str, float] = MappingProxyType({})
     parse_status: ParseStatus | None = None
     calls: tuple[Call, ...] = ()
 

@@ -67,13 +67,14 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
     """
     scores = panel_scores(verdicts)
     table = scores.pivot_table(index="scenario", columns="identity", values="value", aggfunc="mean")
+    table = table.reindex(columns=list(dict.fromkeys(scores["identity"])))
     rows: list[dict[str, Any]] = []
     for category, group in scores[scores["category"] != ""].groupby("category", sort=False):
         for first, second in combinations(list(dict.fromkeys(group["identity"])), 2):
             gap = (table[first] - table[second]).dropna()
             found = cluster_mean(gap, gap.index.to_series())
-            p = float(stats.ttest_1samp(gap, 0.0).pvalue) if len(gap) > 1 and gap.std() > 0 else math.nan
-            rows.append({"category": category, "first": first, "second": second, **asdict(found), "p": p})
+            row = {"category": category, "first": first, "second": second}
+            rows.append({**row, **asdict(found), "p": _paired_p(gap)})
     found_gaps = pd.DataFrame(rows)
     if len(found_gaps):
         known = found_gaps["p"].notna()
@@ -81,6 +82,13 @@ def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
         if known.any():
             found_gaps.loc[known, "p_holm"] = multipletests(found_gaps.loc[known, "p"], method="holm")[1]
     return found_gaps
+
+
+def _paired_p(gap: pd.Series) -> float:
+    """The paired t test's p; a gap that is the same everywhere is certain, none at all tells nothing."""
+    if len(gap) < 2 or (gap == 0).all():
+        return math.nan
+    return 0.0 if gap.nunique() == 1 else float(stats.ttest_1samp(gap, 0.0).pvalue)
 
 
 def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:

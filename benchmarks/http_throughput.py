@@ -161,7 +161,7 @@ def main() -> None:
         cpu = median([row["cpu_ms_a_message"] for row in figures[name]])
         print(f"{name:<36} {median(values):8.0f} {min(values):8.0f} {max(values):8.0f} {cpu:12.3f}")
     if not with_stock:
-        print(f"{STOCK:<36} not run (it needs autogen-ext[openai])")
+        print(f"{STOCK:<36} not run (left out, or autogen-ext[openai] is missing)")
     print(f"{'no overhead at all':<36} {wanted.conversations / wanted.latency:8.0f}")
     for name, ratio in compared.items():
         print(verdict(f"Parley over {name}", ratio, TARGETS[name], at_least=True))

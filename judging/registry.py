@@ -30,7 +30,8 @@ def find_study(name: str) -> type[Study]:
         known = ", ".join(known_studies())
         raise ConfigError(f"unknown study '{name}' (known: {known}; or your own as file.py:Class or module:Class)")
     study: Any = getattr(_module(module_name), class_name, None)
-    missing = [m for m in ("name", "Config", "plan", "run", "models", "estimate") if not hasattr(study, m)]
+    members = ("name", "Config", "models", "prompts", "sources", "plan", "estimate", "run")
+    missing = [member for member in members if not hasattr(study, member)]
     if study is None or missing:
         why = f"lacks {', '.join(missing)}" if study is not None else "is not there"
         raise ConfigError(f"{target} is not a study: {class_name} {why} (see judging/study.py)")
@@ -46,10 +47,14 @@ def _module(name: str) -> Any:
     path = Path(name)
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    name = f"parley_study_{path.stem}"  # never the name of a package of ours
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path} cannot be read as Python")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except (SyntaxError, ImportError) as error:
+        raise ConfigError(f"{path} cannot be loaded: {error}") from None
     return module

@@ -101,7 +101,11 @@ class Job:
     def open_file(self) -> RunFile:
         if self.path.exists():
             file = RunFile.open(self.path, write=True)
-            refuse_if_changed(file, self.study, self.size)
+            try:
+                refuse_if_changed(file, self.study, self.size)
+            except BaseException:
+                file.close()
+                raise
             return file
         info = describe(self.study, self.target, self.size)
         return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
@@ -113,8 +117,10 @@ class Job:
     ) -> Result:
         clients = self.open_models()
         file = self.open_file()
-        cache = ReplyCache(home() / "replies.sqlite") if self.options.cache else None
+        cache = None
         try:
+            if self.options.cache:
+                cache = ReplyCache(home() / "replies.sqlite")
             calls, tokens, cost, _ = file.spent()
             budget = Budget(
                 self.options.budget_calls,

@@ -13,8 +13,8 @@ import random
 import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from autogen_core import CancellationToken
 from autogen_core.models import (
@@ -34,7 +34,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents.calls import SESSION, Call, Piece, Session, note_call, seed_from
 from agents.errors import ConfigError, ModelError, RateLimited
 from agents.models.budget import Budget
-from agents.models.prices import price_of
+from agents.models.prices import Price, price_of
 from agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
@@ -64,13 +64,12 @@ class Options(BaseModel):
         return {key: value for key, value in values if value is not None}
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """One question to a model, in full."""
 
     messages: tuple[LLMMessage, ...]
     schema: Schema = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = MappingProxyType({})
     tools: tuple[Tool | ToolSchema, ...] = ()
     tool_choice: Tool | Literal["auto", "required", "none"] = "auto"
 
@@ -90,10 +89,9 @@ def _piece(message: LLMMessage) -> Piece:
     if isinstance(message, FunctionExecutionResultMessage):
         text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
         return Piece("tool", "", text)
-    role = "assistant" if isinstance(message, AssistantMessage) else "user"
     content = message.content
     text = content if isinstance(content, str) else json.dumps([str(part) for part in content])
-    return Piece(role, message.source, text)
+    return Piece("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
 
 
 def schema_name(schema: Schema) -> str:
@@ -139,7 +137,7 @@ class Client(ChatCompletionClient):
         self.provider, _, self.model = name.partition("/")
         self.options = self.parse_options(name, options or {})
         self.identity = name
-        self.price = price_of(name, self.options.price_in, self.options.price_out)
+        self.price = self.price_for(name, options or {})
         self.throttle = Throttle(self.options.max_connections)
         self._defaults = self.options.sampling()
         self._spent = RequestUsage(0, 0)
@@ -157,6 +155,12 @@ class Client(ChatCompletionClient):
                 raise ConfigError(f"{name}: unknown option '{key}' (known: {known})") from None
             what = f"option '{key}': " if key else ""
             raise ConfigError(f"{name}: {what}{first['msg'].removeprefix('Value error, ')}") from None
+
+    @classmethod
+    def price_for(cls, name: str, options: Mapping[str, Any]) -> Price:
+        """What calls will cost; needs no key, so a dry run can ask."""
+        chosen = cls.parse_options(name, options)
+        return price_of(name, chosen.price_in, chosen.price_out)
 
     @abstractmethod
     async def send(self, request: Request) -> Reply:
@@ -193,7 +197,7 @@ class Client(ChatCompletionClient):
         nth = current.occurrence(key)
         if "seed" not in request.options:
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
-            request = Request(request.messages, request.schema, seeded, request.tools, request.tool_choice)
+            request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
         cache = current.cache if self.cacheable else None
         if cache is not None and (kept := cache.get(address)) is not None:

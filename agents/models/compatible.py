@@ -26,6 +26,8 @@ from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLi
 from agents.models.base import Client, Options, Reply, Request
 from agents.models.wire import FINISH, from_completion, retry_seconds, server_words, strict_schema, to_chat, to_tools
 
+_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+
 
 class ServerOptions(Options):
     base_url: str | None = Field(None, description="the server's address, up to and with /v1")
@@ -119,7 +121,7 @@ class CompatibleClient(Client):
         return self._session
 
     async def send(self, request: Request) -> Reply:
-        payload = json.dumps(self.body(request), ensure_ascii=False).encode("utf-8", "replace")
+        payload = _ENCODE(self.body(request)).encode("utf-8", "replace")
         try:
             async with self._open_session().post(self._url, data=payload) as response:
                 raw = await response.read()

@@ -107,10 +107,11 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
 def model(name: str, **options: Any) -> Client:
     """The client for a name. Fails at once, with what to set, if it cannot work."""
     plain, named = split_name(name)
-    return _client_class(plain)(plain, {**named, **options})
+    return client_class(plain)(plain, {**named, **options})
 
 
-def _client_class(plain: str) -> type[Client]:
+def client_class(plain: str) -> type[Client]:
+    """The class behind a name without options; fails if there is no such provider or its package is missing."""
     provider = plain.partition("/")[0]
     if provider not in PROVIDERS:
         for entry in entry_points(group="parley.models"):
@@ -139,7 +140,7 @@ class Models:
     def __getitem__(self, name: str) -> Client:
         if name not in self._open:
             plain, named = split_name(name)
-            self._open[name] = _client_class(plain)(plain, {**self._defaults, **named})
+            self._open[name] = client_class(plain)(plain, {**self._defaults, **named})
         return self._open[name]
 
     def __iter__(self) -> Any:

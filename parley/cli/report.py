@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from agents import ConfigError
+from agents import ConfigError, ParleyError
 from agents.models.catalogue import catalogue
+from parley.cli.text import visible
 from parley.runs import RunFile
 
 if TYPE_CHECKING:
@@ -96,7 +98,10 @@ def _report(path: Path, *, figures: bool) -> dict[str, Any]:
         title = f"MALIBU {info['config']['suite']} · {', '.join(info['models'])}"
         note = " ".join([*report["cautions"], "Dots with 95% intervals; phase 1 over scenarios, phase 2 Wilson."])
         target = path.with_suffix(".png")
-        report["figure"] = str(malibu_figure(report["scores"], report["win_rates"], title, note, target))
+        try:
+            report["figure"] = str(malibu_figure(report["scores"], report["win_rates"], title, note, target))
+        except OSError as error:
+            raise ParleyError(f"the figure {target} cannot be written: {error.strerror}") from None
     file.close()
     return report
 
@@ -114,7 +119,8 @@ def _plain(value: Any) -> Any:
 
 def _print(report: dict[str, Any]) -> None:
     console = Console()
-    console.print(f"\n[bold]{report['study']}[/bold] on {', '.join(report['models'])}", highlight=False)
+    models = escape(visible(", ".join(report["models"])))
+    console.print(f"\n[bold]{escape(report['study'])}[/bold] on {models}", highlight=False)
     units, replies, spent = report["units"], report["replies"], report["spent"]
     cost = "cost unknown" if spent["cost"] is None else f"${spent['cost']:.2f}"
     console.print(
@@ -124,7 +130,7 @@ def _print(report: dict[str, Any]) -> None:
         highlight=False,
     )
     for line in report["cautions"]:
-        console.print(f"[bold yellow]Caution:[/bold yellow] {line}", highlight=False)
+        console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
     if len(report["scores"]):
         console.print(_scores_table(report["scores"]))
     if len(report["win_rates"]):
@@ -152,7 +158,7 @@ def _scores_table(scores: pd.DataFrame) -> Table:
         for identity, rows in group.groupby("identity", sort=False):
             means = rows.set_index("metric")["estimate"]
             overall = rows[rows["metric"] == "all"].iloc[0]
-            cells = [f"{means[metric]:.2f}" for metric in (*metrics, "all")]
+            cells = [_number(means[metric], "{:.2f}") for metric in (*metrics, "all")]
             table.add_row(str(identity), *cells, _interval(overall.low, overall.high, "{:.2f}"))
     return table
 
@@ -164,11 +170,16 @@ def _wins_table(wins: pd.DataFrame) -> Table:
     for _, group in wins.groupby("category", sort=False):
         table.add_section()
         for row in group.itertuples():
-            rate = "–" if math.isnan(row.estimate) else f"{row.estimate:.0%}"
+            rate = _number(row.estimate, "{:.0%}")
             counts = (str(row.wins), str(row.losses), str(row.ties))
             interval = _interval(row.low, row.high, "{:.0%}")
             table.add_row(row.identity, *counts, rate, interval, f"{row.ties_as_half:.0%}")
     return table
+
+
+def _number(value: float, shape: str) -> str:
+    """A number, or a dash where there is none."""
+    return "–" if math.isnan(value) else shape.format(value)
 
 
 def _interval(low: float, high: float, shape: str) -> str:

@@ -16,8 +16,7 @@ from rich.console import Console
 
 from agents import Client, ConfigError
 from agents.models import catalogue
-from agents.models.prices import price_of
-from agents.models.registry import split_name
+from agents.models.registry import client_class, split_name
 from judging import find_study, known_studies
 from parley.cli.flags import add_flags, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
@@ -149,8 +148,10 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
 def _dry_run(job: Job, *, as_json: bool) -> int:
     size, names = job.size, job.study.models()
     costs = [
-        price_of(split_name(name)[0]).cost(size.prompt_tokens / len(names), size.completion_tokens / len(names))
-        for name in names
+        client_class(plain)
+        .price_for(plain, options)
+        .cost(size.prompt_tokens / len(names), size.completion_tokens / len(names))
+        for plain, options in map(split_name, names)
     ]
     cost = None if any(one is None for one in costs) else sum(one or 0.0 for one in costs)
     plan = {

@@ -101,7 +101,7 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
     console = Console()
 
     def say(text: str, style: str = "") -> None:
-        console.print(visible(text), style=style, markup=False, highlight=False)
+        console.print(visible(text), style=style, markup=False, highlight=False, emoji=False)
 
     facets = "  ".join(f"{key}={value}" for key, value in unit["facets"].items() if value not in ("", None))
     console.print(Rule(Text(visible(unit["id"]), style="bold")))

@@ -10,6 +10,8 @@ it cleanly. In every case the same command goes on from there.
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -33,6 +35,8 @@ from parley.runs.store import Record, RunFile, RunFileError
 FAILURES_IN_A_ROW = 20
 """So many failed units with none between them that worked: the server is gone, and the run stops."""
 TICK_SECONDS = 0.5
+GC_THRESHOLDS = (50_000, 20, 50)
+"""Thousands of live messages make Python's default collector take a fifth of a run's CPU (docs/decisions.md)."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,7 @@ class Progress:
     cost_known: bool = True
     unparsed: int = 0
     refused: int = 0
+    recorded: list[float] = field(default_factory=lambda: [0, 0, 0.0])
     started: float = field(default_factory=time.monotonic)
 
     def add(self, record: Record) -> None:
@@ -60,6 +65,11 @@ class Progress:
         for turn in record.outcome.transcript.turns:
             self.unparsed += turn.parse_status == "unparsed"
             self.refused += turn.parse_status == "refused"
+            for call in turn.calls:
+                if not call.cached:
+                    self.recorded[0] += 1
+                    self.recorded[1] += call.prompt_tokens + call.completion_tokens
+                    self.recorded[2] += call.cost or 0.0
 
     def add_call(self, call: Call) -> None:
         """Counted as it is made, whether its unit gets finished or not."""
@@ -69,6 +79,11 @@ class Progress:
             self.tokens += call.prompt_tokens + call.completion_tokens
             self.cost += call.cost or 0.0
             self.cost_known &= call.cost is not None
+
+    def abandoned(self) -> list[float]:
+        """Calls, tokens and dollars that went into units which were not finished."""
+        made = (self.calls - self.cached, self.tokens, self.cost)
+        return [total - kept for total, kept in zip(made, self.recorded, strict=True)]
 
     @property
     def elapsed(self) -> float:
@@ -139,6 +154,9 @@ class Engine:
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
         workers = [asyncio.create_task(self._work(units)) for _ in range(self.concurrency)]
         ticker = asyncio.create_task(self._tick())
+        thresholds = gc.get_threshold()
+        gc.freeze()
+        gc.set_threshold(*GC_THRESHOLDS)
         try:
             await asyncio.gather(*workers)
         except asyncio.CancelledError:
@@ -149,6 +167,8 @@ class Engine:
             await asyncio.gather(*workers, return_exceptions=True)
         finally:
             ticker.cancel()
+            gc.set_threshold(*thresholds)
+            gc.unfreeze()
             self._flush()
             if self.cache is not None:
                 self.cache.commit()
@@ -164,6 +184,8 @@ class Engine:
     def _note_end(self) -> None:
         try:
             self.file.note("stopped" if self._why else "ended", self._why or "every unit was held")
+            if (abandoned := self.progress.abandoned())[0]:
+                self.file.note("abandoned", json.dumps(abandoned))
         except RunFileError as error:
             self._why = self._why or str(error)
 

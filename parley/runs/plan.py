@@ -89,10 +89,14 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
     for name, digest in study.sources().items():
         if info["sources"].get(name) != digest:
             yield f"{name} has changed"
+    if info["models"] != study.models():
+        yield f"models: {_brief(info['models'])} there, {_brief(study.models())} asked for"
     kept = file.prompts()
-    for name, text in study.prompts().items():
-        if kept.get(name) != hashlib.sha256(text.encode()).hexdigest():
-            yield f"prompt {name} has changed"
+    asked = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in study.prompts().items()}
+    for name in sorted({*kept, *asked}):
+        if kept.get(name) != asked.get(name):
+            what = "is new" if name not in kept else "is gone" if name not in asked else "has changed"
+            yield f"prompt {name} {what}"
     if info["plan"] != size.digest and info["config"] == now:
         yield f"the plan has changed: {info['units']} units there, {size.units} asked for"
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.resources import files
@@ -28,6 +29,10 @@ except ModuleNotFoundError:  # Windows
 FORMAT = 1
 APPLICATION = 0x5041524C
 """SQLite's application id: 'PARL'."""
+
+
+Keep = Callable[[str], int]
+_ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 class RunFileError(ParleyError):
@@ -85,7 +90,7 @@ class RunFile:
         if not path.is_file():
             raise RunFileError(f"there is no run file {path}")
         try:
-            db = _connect(path, write=write)
+            db = _connect(path)
             application = db.execute("PRAGMA application_id").fetchone()[0]
             version = db.execute("PRAGMA user_version").fetchone()[0]
             if application != APPLICATION:
@@ -94,11 +99,18 @@ class RunFile:
                 raise RunFileError(f"{path} was made by a newer Parley (format {version}, this one reads {FORMAT})")
             db.execute("SELECT count(*) FROM run").fetchone()
             if write:
+                db.execute("PRAGMA query_only = OFF")
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = NORMAL")
                 db.execute("BEGIN IMMEDIATE")
                 db.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             raise RunFileError(_damaged(path, error)) from None
-        return cls(path, db, _claim(path) if write else None)
+        try:
+            return cls(path, db, _claim(path) if write else None)
+        except (RunFileError, OSError) as error:
+            db.close()
+            raise error if isinstance(error, RunFileError) else RunFileError(_damaged(path, error)) from None
 
     def info(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
@@ -111,18 +123,24 @@ class RunFile:
         return {status: found.get(status, 0) for status in ("planned", "done", "failed")}
 
     def status(self, unit: str) -> str | None:
-        row = self.db.execute("SELECT status FROM units WHERE id = ?", (unit,)).fetchone()
-        return row[0] if row else None
+        rows = self.rows("SELECT status FROM units WHERE id = ?", (unit,))[1]
+        return rows[0][0] if rows else None
 
     def spent(self) -> tuple[int, int, float, bool]:
-        """Calls that were not cached, their tokens, their cost, and whether every price is known."""
-        row = next(
+        """Calls that were not cached, their tokens, their cost, and whether every price is known.
+
+        Those of units that were abandoned are in it, as far as the run could still note them.
+        """
+        calls, tokens, cost, unknown = next(
             self._rows(
                 "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0), "
                 "coalesce(sum(cost IS NULL), 0) FROM calls WHERE NOT cached"
             )
         )
-        return int(row[0]), int(row[1]), float(row[2]), row[3] == 0
+        for (detail,) in self._rows("SELECT detail FROM events WHERE kind = 'abandoned'"):
+            more = json.loads(detail)
+            calls, tokens, cost = calls + more[0], tokens + more[1], cost + more[2]
+        return int(calls), int(tokens), float(cost), unknown == 0
 
     def write(self, records: Sequence[Record]) -> None:
         """Finished units, all in one transaction."""
@@ -130,11 +148,12 @@ class RunFile:
         messages: list[tuple[Any, ...]] = []
         calls: list[tuple[Any, ...]] = []
         verdicts: list[tuple[Any, ...]] = []
-        texts: dict[int, str] = {}
+        texts: dict[str, int] = {}
 
         def keep(text: str) -> int:
-            address = text_id(text)
-            texts[address] = text
+            address = texts.get(text)
+            if address is None:
+                address = texts[text] = text_id(text)
             return address
 
         for record in records:
@@ -144,10 +163,9 @@ class RunFile:
             units.append((status, record.error, stop, record.started_at, record.finished_at, unit))
             if outcome is None:
                 continue
-            known: dict[str, int] = {}
             for seq, turn in enumerate(outcome.transcript.turns):
                 messages.append(_message_row(unit, seq, turn, keep))
-                calls.extend(_call_row(unit, seq, n, call, keep, known) for n, call in enumerate(turn.calls))
+                calls.extend(_call_row(unit, seq, n, call, keep) for n, call in enumerate(turn.calls))
             verdicts.extend(
                 (unit, n, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status)
                 for n, v in enumerate(outcome.verdicts)
@@ -155,7 +173,7 @@ class RunFile:
         db = self.db
         try:
             db.execute("BEGIN IMMEDIATE")
-            db.executemany("INSERT OR IGNORE INTO texts VALUES (?, ?)", texts.items())
+            db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
             db.executemany("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)", messages)
             db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", calls)
             db.executemany("INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?,?,?,?,?,?,?)", verdicts)
@@ -188,8 +206,13 @@ class RunFile:
         return iter(self.rows(sql)[1])
 
     def close(self) -> None:
+        """A run that was written becomes one plain file again, unless someone is reading it just now."""
+        if self._claim is not None:
+            with suppress(sqlite3.Error):
+                self.db.execute("PRAGMA journal_mode = DELETE")
         self.db.close()
         if self._claim is not None:
+            Path(self._claim.name).unlink(missing_ok=True)
             self._claim.close()
 
 
@@ -209,10 +232,13 @@ def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str,
 
 
 def _claim(path: Path) -> IO[bytes] | None:
-    """One writer at a time: two would hold the same units. The claim ends with the process, however it ends."""
+    """One writer at a time: two would hold the same units. The claim ends with the process, however it ends.
+
+    A file of its own, since a second handle on the database, closed, would drop SQLite's own locks.
+    """
     if fcntl is None:
         return None
-    file = path.open("rb")
+    file = path.with_name(path.name + ".lock").open("wb")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -221,7 +247,7 @@ def _claim(path: Path) -> IO[bytes] | None:
     return file
 
 
-def _message_row(unit: str, seq: int, turn: Turn, keep: Any) -> tuple[Any, ...]:
+def _message_row(unit: str, seq: int, turn: Turn, keep: Keep) -> tuple[Any, ...]:
     return (
         unit,
         seq,
@@ -236,20 +262,15 @@ def _message_row(unit: str, seq: int, turn: Turn, keep: Any) -> tuple[Any, ...]:
     )
 
 
-def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Any, known: dict[str, int]) -> tuple[Any, ...]:
+def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Keep) -> tuple[Any, ...]:
     """The prompt is kept as references: [[role, source, text id], …]."""
-    pieces = []
-    for role, source, text in call.prompt:
-        address = known.get(text)
-        if address is None:
-            address = known[text] = keep(text)
-        pieces.append([role, source, address])
+    pieces = [(role, source, keep(text)) for role, source, text in call.prompt]
     return (
         unit,
         seq,
         nth,
         call.model,
-        json.dumps(pieces, separators=(",", ":")),
+        _ENCODE(pieces),
         keep(call.reply),
         call.prompt_tokens,
         call.completion_tokens,
@@ -260,14 +281,16 @@ def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Any, known: dict[
     )
 
 
-def _connect(path: Path, *, write: bool) -> sqlite3.Connection:
-    if write:
-        db = sqlite3.connect(path, isolation_level=None, timeout=5)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        return db
+def _connect(path: Path) -> sqlite3.Connection:
+    """For reading; a file on a read-only place is taken as it is."""
     db = sqlite3.connect(path, isolation_level=None, timeout=5)
-    db.execute("PRAGMA query_only = ON")
+    try:
+        db.execute("PRAGMA query_only = ON")
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError:
+        if os.access(path.parent, os.W_OK):
+            raise
+        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
     return db
 
 

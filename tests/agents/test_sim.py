@@ -157,7 +157,7 @@ async def test_it_is_known_as_simulated_and_free() -> None:
 
 @pytest.mark.parametrize("options", ["female=much", "fail=2", "noise=-1", "tie=few"])
 def test_values_that_do_not_fit_are_told_at_once(options: str) -> None:
-    with pytest.raises(ConfigError, match="^sim/judge: "):
+    with pytest.raises(ConfigError, match=r"^sim/judge: "):
         model(f"sim/judge?{options}")
 
 

@@ -25,7 +25,7 @@ from aiohttp import web
 from parley.cli import main
 
 KEYS = ("OPENAI_API_KEY", "PARLEY_SERVER_KEY", "OPENAI_BASE_URL", "PYTHONPATH", "FORCE_COLOR", "NO_COLOR", "COLUMNS")
-COMMAND = (sys.executable, "-c", "import sys; from parley.cli import main; sys.exit(main())")
+COMMAND = (sys.executable, "-P", "-c", "import sys; from parley.cli import main; sys.exit(main())")
 
 
 @pytest.fixture(autouse=True)

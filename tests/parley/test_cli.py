@@ -69,7 +69,6 @@ def test_a_dry_run_as_json_is_what_the_run_then_does(parley: Callable[..., Any],
         pytest.param(
             "server/x?base_url=http://h/v1&price_in=1&price_out=2",
             lambda plan: (plan["prompt_tokens"] + 2 * plan["completion_tokens"]) / 1e6,
-            marks=pytest.mark.xfail(strict=True, reason="_dry_run drops the name's options, and the price with them"),
         ),
     ],
 )
@@ -290,7 +289,6 @@ def test_what_a_model_says_is_shown_and_not_obeyed(parley: Callable[..., Any], s
     assert NASTY in [turn["text"] for turn in turns], "the file and JSON have it whole"
 
 
-@pytest.mark.xfail(strict=True, reason="rich turns :smile: into a picture unless it is told emoji=False")
 def test_colons_in_what_a_model_says_stay_colons(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: server.reply("ratio :1: :smile: {z}")
     parley(*RUN, "--out", "a.sqlite", "--model", server.model())
@@ -384,9 +382,6 @@ def test_a_report_on_several_runs(parley: Callable[..., Any]) -> None:
     assert [report["run"] for report in both] == ["a.sqlite", "b.sqlite"]
 
 
-_NO_SCORES = pytest.mark.xfail(strict=True, reason="differences: pivot_table drops an identity without any score")
-
-
 @pytest.mark.parametrize(
     "settings",
     [
@@ -397,7 +392,7 @@ _NO_SCORES = pytest.mark.xfail(strict=True, reason="differences: pivot_table dro
         ("--consensus", "chair"),
         ("--model", "sim/judge?malformed=0.5"),
         ("--model", "sim/judge?refuse=1", "--phases", "2"),
-        pytest.param(("--model", "sim/judge?refuse=1"), marks=_NO_SCORES),
+        pytest.param(("--model", "sim/judge?refuse=1")),
     ],
     ids=" ".join,
 )
@@ -414,7 +409,6 @@ def test_a_report_on_any_kind_of_run(parley: Callable[..., Any], settings: tuple
 
 
 @pytest.mark.parametrize("name", ["sim/a[/red]b", "sim/cheap$x^$dear"])
-@pytest.mark.xfail(strict=True, reason="report hands the model's name to rich's markup and matplotlib's mathtext")
 def test_a_report_on_a_model_with_an_odd_name(parley: Callable[..., Any], name: str) -> None:
     parley(*SIM, "--model", name)
 

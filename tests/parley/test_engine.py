@@ -120,9 +120,6 @@ def test_a_budget_of_nothing_asks_nothing(parley: Callable[..., Any], server: An
     assert server.asked == []
 
 
-@pytest.mark.xfail(
-    strict=True, reason="RunFile.spent counts finished units only: the calls of the others are forgotten"
-)
 def test_a_budget_is_for_all_commands_together(parley: Callable[..., Any], server: Any) -> None:
     command = (*QUICK, "--model", server.model(), "--budget-calls", "20")
     assert parley(*command).status == 1
@@ -132,7 +129,6 @@ def test_a_budget_is_for_all_commands_together(parley: Callable[..., Any], serve
     assert len(server.asked) == 20, "'stop after so many model calls in all'"
 
 
-@pytest.mark.xfail(strict=True, reason="an unknown price counts as nothing against --budget-cost")
 def test_a_budget_in_money_needs_a_price(parley: Callable[..., Any], server: Any) -> None:
     told = parley(*QUICK, "--model", server.model(), "--budget-cost", "0.01")
 
@@ -241,7 +237,6 @@ def test_its_fields_are_flags(parley: Callable[..., Any], place: Path, run_file:
     assert run_file("panel.sqlite").done() == {"cider", "mead"}
 
 
-@pytest.mark.xfail(strict=True, reason="find_study puts the file into sys.modules under its bare name")
 def test_its_file_may_have_any_name(start: Callable[..., Any], place: Path) -> None:
     (place / "analysis.py").write_text("from judging.malibu import Malibu\n\n\nclass Own(Malibu): ...\n")
 
@@ -307,7 +302,6 @@ def test_python_gets_the_same_errors_as_exceptions() -> None:
         library.run("malibu", suite="quick", model="sim/judge", rounds=3, out="a.sqlite")
 
 
-@pytest.mark.xfail(strict=True, reason="Job.open_file and Job.go leave the file claimed when something fails early")
 def test_after_an_error_the_file_can_be_used_again_in_the_same_process(place: Path) -> None:
     library.run("malibu", suite="quick", model="sim/judge", out="a.sqlite")
     with pytest.raises(ParleyError) as refused:
