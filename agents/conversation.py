@@ -1,7 +1,7 @@
 """What debate and critique share: seats, delivery of messages, and the face of an AutoGen `Team`.
 
 A conversation is a plain scheduler over `ChatAgent.on_messages`: each agent is handed only what it may see and
-has not yet seen. That costs a twentieth of AutoGen's team runtime (benchmarks/), and every AutoGen agent, team
+has not yet seen. With everything recorded that costs a tenth of AutoGen's team runtime (benchmarks/). Every AutoGen agent, team
 and termination condition can still take part; the conversation itself can sit in an AutoGen team in turn.
 """
 

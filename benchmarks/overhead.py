@@ -1,6 +1,6 @@
 """What orchestration costs: CPU time a message on a model that answers at once.
 
-    python -m benchmarks.overhead --inspect-python /tmp/bench-inspect/bin/python
+    python -m benchmarks.overhead --inspect-python inspect-env/bin/python
 
 Run from the repository's root. Rounds are interleaved and the median is shown, so that a noisy machine
 disturbs all rows alike. Parley's row includes the whole run: plan, run file, every message and call recorded.
