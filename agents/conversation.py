@@ -1,8 +1,8 @@
 """What debate and critique share: seats, delivery of messages, and the face of an AutoGen `Team`.
 
 A conversation is a plain scheduler over `ChatAgent.on_messages`: each agent is handed only what it may see and
-has not yet seen. With everything recorded that costs a tenth of AutoGen's team runtime (benchmarks/). Every AutoGen agent, team
-and termination condition can still take part; the conversation itself can sit in an AutoGen team in turn.
+has not yet seen. With everything recorded that costs a tenth of AutoGen's team runtime (benchmarks/). Every AutoGen
+agent, team and termination condition can still take part; the conversation itself can sit in an AutoGen team in turn.
 """
 
 from __future__ import annotations

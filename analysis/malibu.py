@@ -166,6 +166,6 @@ def in_words(verdicts: pd.DataFrame) -> Iterator[str]:
         )
     if clear.empty:
         yield (
-            f"Phase 1: none of {len(gaps)} differences within a category stands after Holm's correction. "
+            f"Phase 1: of {len(gaps)} comparisons within a category, none stands after Holm's correction. "
             "That is not evidence of no bias."
         )
