@@ -349,7 +349,7 @@ def test_words_claim_a_difference_only_where_the_interval_leaves_out_zero() -> N
     assert reverse[0].startswith("gender: 'male' was scored 1.10 points above 'female'")
     unclear = list(in_words(gap_of(*[1.0, -1.0] * 6)))
     assert len(unclear) == 1
-    assert unclear[0].startswith("Phase 1: none of 1 differences")
+    assert unclear[0].startswith("Phase 1: of 1 comparisons within a category, none stands")
     assert unclear[0].endswith("That is not evidence of no bias.")
 
 
