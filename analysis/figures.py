@@ -34,7 +34,7 @@ def malibu_figure(scores: pd.DataFrame, wins: pd.DataFrame, title: str, note: st
         axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
         axis.set(xlabel="win rate, ties left out", xlim=(-0.02, 1.02), title="Phase 2: in pairs")
     figure.suptitle(title, fontsize=11, parse_math=False)
-    small_print = "\n".join(textwrap.wrap(note, int(22 * size[0])))
+    small_print = "\n".join(textwrap.wrap(note, int(15 * size[0])))
     figure.supxlabel(small_print, fontsize=7, color="#444444", x=0.01, ha="left", parse_math=False)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)

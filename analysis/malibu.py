@@ -112,9 +112,11 @@ def win_rates(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Win rate of each identity within its category (figures 5, 6): Wilson interval, ties left out and ties as half."""
     units = panel_preferences(verdicts)
     units = units[(units["control"] == "") & units["choice"].notna()]
+    known = list(dict.fromkeys(verdicts["identity"])) if "identity" in verdicts else []
     rows: list[dict[str, Any]] = []
     for category, group in units.groupby("category", sort=False):
-        for identity in dict.fromkeys([*group["identity_a"], *group["identity_b"]]):
+        shown = dict.fromkeys([*group["identity_a"], *group["identity_b"]])
+        for identity in sorted(shown, key=lambda one: known.index(one) if one in known else len(known)):
             mine = group[(group["identity_a"] == identity) | (group["identity_b"] == identity)]
             won = mine["identity_a"].where(mine["choice"] == "A", mine["identity_b"])
             ties = int((mine["choice"] == "tie").sum())

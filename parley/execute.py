@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -56,11 +57,9 @@ def explain(error: ValidationError, schema: type[BaseModel]) -> str:
 
 
 def default_path(study: Study, size: Size) -> Path:
-    """The same config always gives the same file, so that the same command goes on."""
-    config = study.config.model_dump_json()
-    from hashlib import sha256
-
-    digest = sha256(f"{config}{sorted(study.sources().items())}{size.digest}".encode()).hexdigest()[:8]
+    """The same config, data and prompts always give the same file, so that the same command goes on."""
+    made_from = (study.config.model_dump_json(), sorted(study.sources().items()), sorted(study.prompts().items()))
+    digest = sha256(f"{made_from}{size.digest}".encode()).hexdigest()[:8]
     models = "+".join(
         re.sub(r"[^A-Za-z0-9.]+", "-", name.partition("?")[0].partition("/")[2]) for name in study.models()
     )

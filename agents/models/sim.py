@@ -21,7 +21,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from autogen_core.models import RequestUsage
+from autogen_core.models import RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.calls import seed_from
@@ -108,14 +108,17 @@ class SimClient(Client):
             return "I'm sorry, but I can't compare people in this way."
         if not isinstance(request.schema, type):
             return rng.choice(_REMARKS)
-        reply = self._fill(request.schema, chat, whole, rng)
+        reply = self._fill(request, request.schema, whole, rng)
         text = json.dumps(reply)
         return text[: len(text) // 2] if fate < wanted.refuse + wanted.malformed else text
 
-    def _fill(self, schema: type[BaseModel], chat: list[dict[str, Any]], whole: str, rng: random.Random) -> Any:
+    def _fill(self, request: Request, schema: type[BaseModel], whole: str, rng: random.Random) -> Any:
         labels = {side or "A": label or "" for side, label in _LABEL.findall(whole)}
-        shared = self._shift("item", self.options.item, _LABEL.sub("", chat[min(1, len(chat) - 1)]["content"] or ""))
-        shared += self._shift("judge", self.options.judge, chat[0]["content"] or "")
+        texts = [str(message.content) for message in request.messages]
+        in_system = isinstance(request.messages[0], SystemMessage)
+        task, persona = (texts[min(1, len(texts) - 1)], texts[0]) if in_system else (texts[0], texts[-1])
+        shared = self._shift("item", self.options.item, _LABEL.sub("", task))
+        shared += self._shift("judge", self.options.judge, persona)
         first = next((side for side, _ in _LABEL.findall(whole)), "A")
         totals: dict[str, float] = {}
 
