@@ -3,7 +3,7 @@
 This is the only room that imports AutoGen.
 """
 
-from agents.calls import Call, Piece, Session, hear_calls, seed_from, session
+from agents.calls import Call, Piece, hear_calls, seed_from
 from agents.critique import Assessment, Critique
 from agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
 from agents.errors import (
@@ -16,7 +16,7 @@ from agents.errors import (
     RateLimited,
     ServerFault,
 )
-from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, model, register
+from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
 from agents.personas import Persona, PersonaAgent, Placement, load_personas
 from agents.structured import Readout, Structured, ask, parse, remark, scale
 from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage

@@ -1,24 +1,14 @@
-"""What one model call was, and the setting it was made in.
+"""What one model call was, and who hears of it.
 
-A `Call` is written down for every reply. Two context variables carry the setting, so that any AutoGen agent
-that holds one of our clients is recorded, cached and budgeted without knowing it:
-
-- `Session`: the unit of a run that is being worked on (its sample key, the reply cache, the budget);
-- the list of calls heard during the current turn (`hear_calls`).
+A `Call` is written down for every reply. Whoever listens (`hear_calls`) gets those made inside, whichever agent
+makes them: so any AutoGen agent that holds one of our clients is recorded without knowing it.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from agents.models.budget import Budget
-    from agents.models.cache import ReplyCache
+from typing import NamedTuple
 
 
 class Piece(NamedTuple):
@@ -43,35 +33,7 @@ class Call(NamedTuple):
     attempts: int
 
 
-@dataclass(slots=True)
-class Session:
-    """The unit at work. `sample` keeps repeats apart in the cache; `seed` follows from it."""
-
-    sample: str = ""
-    cache: ReplyCache | None = None
-    budget: Budget | None = None
-    on_call: Callable[[Call], None] | None = None
-    asked: dict[bytes, int] = field(default_factory=dict)
-
-    def occurrence(self, request_key: bytes) -> int:
-        """How often this very request was made before in this unit: each time is a sample of its own."""
-        seen = self.asked.get(request_key, 0)
-        self.asked[request_key] = seen + 1
-        return seen
-
-
-SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
 _HEARD: ContextVar[list[Call] | None] = ContextVar("parley_heard", default=None)
-
-
-@contextmanager
-def session(current: Session) -> Iterator[Session]:
-    """Everything called inside belongs to `current`."""
-    token = SESSION.set(current)
-    try:
-        yield current
-    finally:
-        SESSION.reset(token)
 
 
 class hear_calls:
@@ -91,11 +53,7 @@ class hear_calls:
             self._outer.extend(self._heard)
 
 
-def note_call(call: Call) -> None:
-    """Called by the clients."""
-    current = SESSION.get()
-    if current is not None and current.on_call is not None:
-        current.on_call(call)
+def tell_listeners(call: Call) -> None:
     heard = _HEARD.get()
     if heard is not None:
         heard.append(call)

@@ -28,7 +28,7 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
-from agents.models.base import Reply
+from agents.models.reply import Reply
 from agents.models.wire import NARRATOR, strict_schema
 from agents.readout import TOP, expected_numbers
 from agents.transcripts import ParseStatus

@@ -11,8 +11,7 @@ from autogen_core.models import RequestUsage
 from pydantic import BaseModel, ConfigDict
 
 from agents import Client, Debate, Models, Persona
-from agents.models import register
-from agents.models.base import Reply, Request
+from agents.models import Reply, Request, register
 from benchmarks.workload import ABOUT, MESSAGES, NAMES, ROUNDS, TASK, reply
 from judging import Estimate, Outcome, Unit
 from parley.execute import Job, Options

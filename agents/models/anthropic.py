@@ -18,7 +18,8 @@ from autogen_core.models import FinishReasons, RequestUsage, SystemMessage
 from pydantic import Field
 
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Reply, Request
+from agents.models.base import Client, Options, Request
+from agents.models.reply import Reply
 from agents.models.wire import retry_seconds, server_words, strict_schema, to_chat
 
 KEY = "ANTHROPIC_API_KEY"

@@ -31,10 +31,12 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.calls import SESSION, Call, Piece, Session, note_call, seed_from
+from agents.calls import Call, Piece, seed_from
 from agents.errors import ConfigError, ModelError, RateLimited
 from agents.models.budget import Budget
 from agents.models.prices import Price, price_of
+from agents.models.reply import Reply
+from agents.models.session import SESSION, Session, note_call
 from agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
@@ -75,12 +77,6 @@ class Request(NamedTuple):
 
     def pieces(self) -> tuple[Piece, ...]:
         return tuple(_piece(message) for message in self.messages)
-
-
-class Reply(CreateResult):
-    """AutoGen's result, and what the provider alone knows."""
-
-    refused: bool = False
 
 
 def _piece(message: LLMMessage) -> Piece:

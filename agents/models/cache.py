@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from agents.errors import ParleyError
-from agents.models.base import Reply
+from agents.models.reply import Reply
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (

@@ -21,9 +21,10 @@ from autogen_core.models import CreateResult, LLMMessage, ModelFamily, ModelInfo
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
-from agents.calls import SESSION
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Reply, Request
+from agents.models.base import Client, Options, Request
+from agents.models.reply import Reply
+from agents.models.session import SESSION
 from agents.models.wire import FINISH, from_completion, retry_seconds, server_words, strict_schema, to_chat, to_tools
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode

@@ -19,7 +19,8 @@ from google.genai import errors, types
 from pydantic import Field, ValidationError
 
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Reply, Request
+from agents.models.base import Client, Options, Request
+from agents.models.reply import Reply
 from agents.models.wire import retry_seconds, strict_schema, to_chat
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")

@@ -20,9 +20,10 @@ import xllamacpp
 from pydantic import BaseModel, Field
 
 from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from agents.models.base import Client, Options, Reply, Request
+from agents.models.base import Client, Options, Request
 from agents.models.catalogue import Entry, catalogue, fetch, is_fetched, weights_path
 from agents.models.expand import expanded
+from agents.models.reply import Reply
 from agents.models.wire import from_completion, strict_schema, to_chat
 
 SLOT_TOKENS = 2048

@@ -26,7 +26,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents.calls import seed_from
 from agents.errors import RateLimited, ServerFault
-from agents.models.base import Client, Options, Reply, Request, estimate_tokens
+from agents.models.base import Client, Options, Request, estimate_tokens
+from agents.models.reply import Reply
 from agents.models.wire import to_chat
 
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")

@@ -1,0 +1,53 @@
+"""The unit of a run that is being worked on, carried to the clients by a context variable.
+
+Cache, budget and progress reach every call made inside `session(...)`, through whichever agent it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from agents.calls import Call, tell_listeners
+from agents.models.budget import Budget
+from agents.models.cache import ReplyCache
+
+
+@dataclass(slots=True)
+class Session:
+    """The unit at work. `sample` keeps repeats apart in the cache; `seed` follows from it."""
+
+    sample: str = ""
+    cache: ReplyCache | None = None
+    budget: Budget | None = None
+    on_call: Callable[[Call], None] | None = None
+    asked: dict[bytes, int] = field(default_factory=dict)
+
+    def occurrence(self, request_key: bytes) -> int:
+        """How often this very request was made before in this unit: each time is a sample of its own."""
+        seen = self.asked.get(request_key, 0)
+        self.asked[request_key] = seen + 1
+        return seen
+
+
+SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
+
+
+@contextmanager
+def session(current: Session) -> Iterator[Session]:
+    """Everything called inside belongs to `current`."""
+    token = SESSION.set(current)
+    try:
+        yield current
+    finally:
+        SESSION.reset(token)
+
+
+def note_call(call: Call) -> None:
+    """Called by the clients, once a call."""
+    current = SESSION.get()
+    if current is not None and current.on_call is not None:
+        current.on_call(call)
+    tell_listeners(call)
