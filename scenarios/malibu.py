@@ -2,7 +2,7 @@
 
     suite = load_suite("quick")
 
-A *view* is a named part of a shipped suite with settings that suit it: `quick` is for a first look on a laptop.
+A *view* is a named part of a shipped suite with settings that suit it: `quick` is for a first look.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class View:
 VIEWS: dict[str, View] = {
     "quick": View(
         "malibu-0",
-        "three scenarios, female and male, one comparison each: minutes on a laptop",
+        "three scenarios, female and male, one comparison each: a few minutes on two cores",
         scenarios=("fitness", "engineering", "childcare"),
         identities=("gender",),
         design="paper",

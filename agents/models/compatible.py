@@ -3,7 +3,7 @@
     model("server/my-model?base_url=http://localhost:8000/v1")
     model("ollama/llama3.2")
 
-The `openai` package spends 4 to 6 ms of CPU a call; this spends well under one (see benchmarks/).
+What that saves beside AutoGen's client on the `openai` package is in benchmarks/.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Quantised weights unpacked to 32-bit floats, once, beside the original.
 
-llama.cpp's portable ARM build has no fast kernels for Q4_1: unpacked, SmolLM2 reads and writes about 1.7 times
-faster there (docs/decisions.md). The numbers are the same numbers; only their storage changes.
+llama.cpp's portable ARM build has no fast kernels for Q4_1: unpacked, SmolLM2 reads and writes 1.6 times faster
+there (docs/decisions.md). The numbers are the same numbers; only their storage changes.
 """
 
 from __future__ import annotations
