@@ -18,7 +18,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scenarios.errors import ScenarioError, UnknownName
 
-SCHEMA = 1
 Design = Literal["counterbalanced", "paper"]
 
 

@@ -1,0 +1,142 @@
+"""Servers that refuse, overload, break, babble or keep silent: one clear line, and what was finished is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+RUN = ("run", "malibu", "--suite", "quick", "--quiet")
+KEY = "sk-a-secret-that-must-not-show"
+
+
+def refuse_key(nth: int, body: Any) -> web.Response:
+    return web.json_response({"error": {"message": f"Incorrect API key provided: {KEY}"}}, status=401)
+
+
+def too_many(nth: int, body: Any) -> web.Response:
+    return web.json_response({"error": {"message": "slow down"}}, status=429, headers={"Retry-After": "0.01"})
+
+
+def broken(nth: int, body: Any) -> web.Response:
+    return web.Response(text="<h1>Internal Server Error</h1>", status=500)
+
+
+def unwilling(nth: int, body: Any) -> web.Response:
+    return web.json_response({"error": {"message": "no such model"}}, status=404)
+
+
+def garbage(nth: int, body: Any) -> web.Response:
+    return web.Response(body=b"\x89PNG\r\n\x1a\n\x00\xff" * 20)
+
+
+def wrong_shape(nth: int, body: Any) -> web.Response:
+    return web.json_response({"choices": []})
+
+
+def not_an_object(nth: int, body: Any) -> web.Response:
+    return web.json_response([1, 2, 3])
+
+
+TROUBLE = {
+    "429 for ever": (too_many, "retries=1", "answered 429, too many requests"),
+    "500 for ever": (broken, "retries=0", "answered 500: <h1>Internal Server Error</h1>"),
+    "404": (unwilling, "retries=0", "answered 404: no such model"),
+    "garbage": (garbage, "retries=0", "answered what is no reply"),
+    "no choices": (wrong_shape, "retries=0", "answered what is no reply"),
+    "a list": (not_an_object, "retries=0", "answered what is no reply"),
+    "half a body": ("cuts_short", "retries=0", "http://127.0.0.1:"),
+    "nothing at all": ("silent", "retries=0&timeout=0.2", "no answer within 0.2 s"),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_a_server_in_trouble_costs_no_finished_unit(
+    parley: Callable[..., Any], server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, trouble: str
+) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    how, options, words = TROUBLE[trouble]
+    command = (*RUN, "--concurrency", "1", "--out", "a.sqlite", "--model", server.model(options))
+    file = run_file("a.sqlite")
+    assert parley(*command, "--budget-calls", "16").status == 1
+    assert file.count() == 2
+    done = file.done()
+
+    if isinstance(how, str):
+        setattr(server, how, True)
+    else:
+        server.answer = how
+    told = parley(*command)
+
+    assert told.status == 1
+    assert told.complaints == [line for line in told.err.splitlines() if "units failed" in line]
+    assert "7 units failed, the first with: server/judge: " in told.complaints[0]
+    assert words in told.complaints[0]
+    assert "the same command goes on from here" in told.err
+    assert "Traceback" not in told.err
+    assert KEY not in told.err + told.out
+    assert file.done() == done
+    assert file.count("failed") == 7
+    file.check()
+
+    if isinstance(how, str):
+        setattr(server, how, False)
+    server.answer = lambda nth, body: None
+    assert parley(*command).status == 0
+    assert file.count() == 9
+    assert all(one["Authorization"] == f"Bearer {KEY}" for one in server.headers)
+
+
+@pytest.mark.parametrize("provider", ["server", "openai"])
+def test_a_refused_key_stops_at_once(
+    parley: Callable[..., Any], server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, provider: str
+) -> None:
+    variable = {"server": "PARLEY_SERVER_KEY", "openai": "OPENAI_API_KEY"}[provider]
+    monkeypatch.setenv(variable, KEY)
+    command = (*RUN, "--out", "a.sqlite", "--model", server.model("retries=5", provider), "--concurrency", "1")
+    server.answer = lambda nth, body: refuse_key(nth, body) if nth >= 20 else None
+    file = run_file("a.sqlite")
+
+    told = parley(*command)
+
+    assert told.status == 1
+    assert len(server.asked) == 21, "once is enough"
+    assert len(told.complaints) == 1
+    assert f"stopped: {provider}/judge: " in told.complaints[0]
+    assert f"answered 401, the key was refused; check {variable}" in told.complaints[0]
+    assert KEY not in told.err + told.out
+    assert file.count() == 2
+    assert file.count("failed") == 0
+
+    server.answer = lambda nth, body: None
+    assert parley(*command).status == 0
+    assert file.count() == 9
+    assert len(server.asked) == 21 + 72 - 20, "what was answered is not asked again"
+
+
+def test_a_server_that_is_not_there(parley: Callable[..., Any], server: Any) -> None:
+    model = server.model()
+    server.close()
+
+    told = parley(*RUN, "--out", "a.sqlite", "--model", model)
+
+    assert told.status == 1
+    assert len(told.complaints) == 1
+    assert f"http://127.0.0.1:{server.port}/v1: " in told.complaints[0]
+    assert "Traceback" not in told.err
+
+
+def test_a_server_that_says_the_key_aloud(
+    parley: Callable[..., Any], server: Any, place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    server.answer = lambda nth, body: web.Response(text=f"no account for Bearer {KEY}", status=400)
+
+    told = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
+
+    assert told.status == 1
+    assert KEY not in told.err + told.out
+    assert KEY.encode() not in (place / "a.sqlite").read_bytes()
