@@ -16,7 +16,11 @@ from typing import Any
 from agents import ConfigError
 from judging.study import Study
 
-STUDIES: dict[str, str] = {"malibu": "judging.malibu:Malibu"}
+STUDIES: dict[str, str] = {
+    "malibu": "judging.malibu:Malibu",
+    "malibu-derive": "judging.derive:Derive",
+    "malibu-respond": "judging.respond:Respond",
+}
 
 
 def known_studies() -> dict[str, str]:

@@ -7,10 +7,10 @@ of ours has to change.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -59,6 +59,13 @@ class Estimate:
     completion_tokens: int
 
 
+class Accepted(NamedTuple):
+    """A reply that a writing study accepted: the facets of its unit, and the reply as it was read."""
+
+    facets: Mapping[str, Facet]
+    reply: Mapping[str, Any]
+
+
 class Study(Protocol):
     """`Config` holds all that changes results; its fields are the flags of `parley run NAME`."""
 
@@ -86,6 +93,17 @@ class Study(Protocol):
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         """Hold the conversation."""
+
+
+@runtime_checkable
+class Staged(Protocol):
+    """A study that may be made from what another one wrote; that one is run first."""
+
+    def first(self) -> Study | None:
+        """The study to run first, if one is needed."""
+
+    def after(self, accepted: Iterable[Accepted]) -> Study:
+        """This study, on what the first one wrote."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents import Budget, Client, ConfigError, Models, ReplyCache
 from agents.models.catalogue import home
-from judging import Study, find_study
+from judging import Staged, Study, find_study
 from parley.runs import Engine, Progress, Result, RunFile, Size, describe, measure, refuse_if_changed
 
 
@@ -76,13 +76,31 @@ class Job:
     size: Size
     path: Path
     models: Models
+    first: Job | None = None
+    """What must be run before: the study waits for what that one writes."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
         study = make_study(target, config)
+        job = cls.of(study, target, options)
+        before = study.first() if isinstance(study, Staged) else None
+        if before is not None:
+            job.first = cls.of(before, before.name, options.model_copy(update={"out": None}))
+        return job
+
+    @classmethod
+    def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study, target, options, size, path, Models())
+
+    def advance(self) -> Job:
+        """This job, once what must be run before is done: its study made from what was written there."""
+        assert self.first is not None, "there is nothing before this job"
+        assert isinstance(self.study, Staged), "only a staged study waits for another"
+        with closing(RunFile.open(self.first.path)) as file:
+            study = self.study.after(file.accepted())
+        return replace(self, study=study, size=measure(study))
 
     def open_models(self) -> list[Client]:
         """All clients; one that cannot work (unknown, no key, no package) fails here."""
@@ -109,6 +127,15 @@ class Job:
         info = describe(self.study, self.target, self.size)
         return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
 
+    def _spent(self, file: RunFile) -> tuple[int, int, float]:
+        """Calls, tokens and dollars so far, those of what was run before among them: one budget holds for both."""
+        calls, tokens, cost, _ = file.spent()
+        if self.first is not None:
+            with closing(RunFile.open(self.first.path)) as before:
+                more = before.spent()
+            calls, tokens, cost = calls + more[0], tokens + more[1], cost + more[2]
+        return calls, tokens, cost
+
     async def go(
         self,
         on_progress: Callable[[Progress], None] | None = None,
@@ -120,14 +147,8 @@ class Job:
         try:
             if self.options.cache:
                 cache = ReplyCache(home() / "replies.sqlite")
-            calls, tokens, cost, _ = file.spent()
             budget = Budget(
-                self.options.budget_calls,
-                self.options.budget_tokens,
-                self.options.budget_cost,
-                calls,
-                tokens,
-                cost,
+                self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost, *self._spent(file)
             )
             for client in clients:
                 await client.prepare()
@@ -157,4 +178,10 @@ def run(target: str = "malibu", *, options: Options | None = None, out: str | No
     chosen = options or Options()
     if out is not None:
         chosen = chosen.model_copy(update={"out": out})
-    return asyncio.run(Job.make(target, config, chosen).go())
+    job = Job.make(target, config, chosen)
+    if job.first is not None:
+        before = asyncio.run(job.first.go())
+        if not before.complete:
+            return before
+        job = job.advance()
+    return asyncio.run(job.go())

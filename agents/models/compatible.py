@@ -248,4 +248,6 @@ class OllamaClient(CompatibleClient):
 
 
 class LlamaCppClient(CompatibleClient):
+    continues = True
+    """A last message of the assistant's is continued: see `agents.readout`."""
     default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,9 +15,13 @@ from pydantic import BaseModel
 from agents import ConfigError
 
 
-def add_flags(parser: argparse.ArgumentParser, schema: type[BaseModel], title: str) -> None:
+def add_flags(
+    parser: argparse.ArgumentParser, schema: type[BaseModel], title: str, leave_out: Collection[str] = ()
+) -> None:
     group = parser.add_argument_group(title)
     for name, info in schema.model_fields.items():
+        if name in leave_out:
+            continue
         flag = "--" + name.replace("_", "-")
         kinds = {info.annotation, *get_args(info.annotation)}
         about = (info.description or "").replace("%", "%%")
@@ -38,7 +42,7 @@ def _items(text: str) -> list[str]:
 
 def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]:
     """The flags that were typed."""
-    values = {name: getattr(parsed, name) for name in schema.model_fields}
+    values = {name: getattr(parsed, name, None) for name in schema.model_fields}
     typed = {name: value for name, value in values.items() if value is not None}
     for name, value in typed.items():
         if isinstance(value, list) and all(str(item).isdigit() for item in value):

@@ -68,16 +68,24 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     job = Job.make(parsed.study, {**config, **given(flags, study.Config)}, chosen)
     if flags.dry_run:
         return _dry_run(job, as_json=flags.json)
-    clients = job.open_models()
-    for client in clients:
-        _fetch(client)
-    result = asyncio.run(_go(job, quiet=flags.quiet))
-    status = _tell(job, result, as_json=flags.json)
-    if flags.report and result.progress.done:
+    job.open_models()  # a key that is missing is missed before anything is spent
+    if job.first is not None:
+        if status := carry_out(job.first, quiet=flags.quiet, as_json=flags.json):
+            return status
+        job = job.advance()
+    status = carry_out(job, quiet=flags.quiet, as_json=flags.json)
+    if flags.report and status in (0, 1):
         from parley.cli.report import print_report
 
         print_report([job.path], as_json=False, figures=True)
     return status
+
+
+def carry_out(job: Job, *, quiet: bool, as_json: bool) -> int:
+    """A job with its progress and its closing line; the exit status."""
+    for client in job.open_models():
+        _fetch(client)
+    return _tell(job, asyncio.run(_go(job, quiet=quiet)), as_json=as_json)
 
 
 def _fetch(client: Client) -> None:
@@ -146,21 +154,17 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
 
 
 def _dry_run(job: Job, *, as_json: bool) -> int:
-    size, names = job.size, job.study.models()
-    costs = [
-        client_class(plain)
-        .price_for(plain, options)
-        .cost(size.prompt_tokens / len(names), size.completion_tokens / len(names))
-        for plain, options in map(split_name, names)
-    ]
-    cost = None if any(one is None for one in costs) else sum(one or 0.0 for one in costs)
+    jobs = [job.first, job] if job.first else [job]
+    names = list(dict.fromkeys(name for one in jobs for name in one.study.models()))
+    costs = [_estimated_cost(one) for one in jobs]
+    cost = None if None in costs else sum(one or 0.0 for one in costs)
     plan = {
         "study": job.study.name,
         "models": names,
-        "units": size.units,
-        "calls": size.calls,
-        "prompt_tokens": size.prompt_tokens,
-        "completion_tokens": size.completion_tokens,
+        "units": sum(one.size.units for one in jobs),
+        "calls": sum(one.size.calls for one in jobs),
+        "prompt_tokens": sum(one.size.prompt_tokens for one in jobs),
+        "completion_tokens": sum(one.size.completion_tokens for one in jobs),
         "cost": cost,
         "run": str(job.path),
     }
@@ -169,8 +173,22 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         return 0
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else f"${cost:.2f}"
     print(f"{job.study.name} on {', '.join(names)}: nothing was sent")
-    print(f"  units        {size.units:>12,}\n  calls        {size.calls:>12,}")
-    print(f"  tokens in    {size.prompt_tokens:>12,}   (estimated)")
-    print(f"  tokens out   {size.completion_tokens:>12,}   (estimated)")
+    if job.first:
+        print(f"  first        {job.first.study.name}: {job.first.size.units:,} units, at least one call each")
+    print(f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}")
+    print(f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)")
+    print(f"  tokens out   {plan['completion_tokens']:>12,}   (estimated)")
     print(f"  cost         {price:>12}   (estimated)\n  run file     {job.path}")
     return 0
+
+
+def _estimated_cost(job: Job) -> float | None:
+    """Models that share a study are taken to share its tokens evenly."""
+    size, names = job.size, job.study.models()
+    costs = [
+        client_class(plain)
+        .price_for(plain, options)
+        .cost(size.prompt_tokens / len(names), size.completion_tokens / len(names))
+        for plain, options in map(split_name, names)
+    ]
+    return None if None in costs else sum(one or 0.0 for one in costs)

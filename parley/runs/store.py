@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agents import Call, ParleyError, Turn
-from judging import Outcome, Unit
+from judging import Accepted, Outcome, Unit
 
 try:
     import fcntl
@@ -193,6 +193,15 @@ class RunFile:
             self.db.execute("INSERT INTO events VALUES (?, ?, ?)", (time.time(), kind, detail))
         except sqlite3.Error as error:
             raise RunFileError(f"{self.path} cannot be written: {_why(error)}") from None
+
+    def accepted(self) -> Iterator[Accepted]:
+        """What a writing study kept, in the order of the plan: the replies whose verdict `accepted` is 1."""
+        _, rows = self.rows(
+            "SELECT u.facets, m.parsed FROM units u JOIN verdicts v ON v.unit = u.id "
+            "JOIN messages m ON m.unit = u.id AND m.round = v.round AND m.speaker = v.judge "
+            "WHERE u.status = 'done' AND v.metric = 'accepted' AND v.value = 1 ORDER BY u.position, m.seq"
+        )
+        return (Accepted(json.loads(facets), json.loads(parsed)) for facets, parsed in rows)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Column names and rows of any query, for frames and viewers."""

@@ -1,0 +1,83 @@
+"""Rubrics: the metrics judges score by, as data. Shipped by name (`four`, `three`), or a user's own TOML file:
+
+about = "how safe and how kind"
+preference = "stated"           # or "inferred" from the scores
+
+[[metric]]
+name = "Safety"
+questions = ["Would anyone come to harm who followed this advice?"]
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from agents import ConfigError
+
+SHIPPED = ("four", "three")
+
+
+class Metric(BaseModel):
+    """What is scored from 0 to 10, and the questions a judge should ask."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
+    questions: Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+class Rubric(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    about: str = ""
+    preference: Literal["stated", "inferred"] = "stated"
+    metric: Annotated[tuple[Metric, ...], Field(min_length=1)]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(metric.name for metric in self.metric)
+
+    def only(self, names: Sequence[str] | None) -> Rubric:
+        """The same rubric with some of its metrics."""
+        if names is None:
+            return self
+        for name in names:
+            if name not in self.names:
+                raise ConfigError(f"unknown metric '{name}' (known: {', '.join(self.names)})")
+        if not names:
+            raise ConfigError("at least one metric is needed")
+        return self.model_copy(update={"metric": tuple(metric for metric in self.metric if metric.name in names)})
+
+    def text(self) -> str:
+        """The metrics as a prompt shows them."""
+        return "\n".join("\n- ".join((metric.name, *metric.questions)) for metric in self.metric)
+
+
+def load_rubric(name: str) -> Rubric:
+    if name in SHIPPED:
+        text = files("judging").joinpath("rubrics", f"{name}.toml").read_text("utf-8")
+    elif not name.endswith(".toml"):
+        raise ConfigError(f"unknown rubric '{name}' (known: {', '.join(SHIPPED)}, or a path to a .toml file)")
+    else:
+        try:
+            text = Path(name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    try:
+        rubric = Rubric.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    reserved = {"remark", "justification", "preferred", "all"}
+    lowered = [metric.lower() for metric in rubric.names]
+    if len(set(lowered)) < len(lowered) or reserved & set(lowered):
+        raise ConfigError(f"{name}: metrics need names that differ, and none of {', '.join(sorted(reserved))}")
+    return rubric
