@@ -63,7 +63,7 @@ def identities(
     gaps = pd.DataFrame(rows, columns=["first", "second", "difference", "low", "high", "p", "n", "clusters", "note"])
     gaps.insert(6, "p_adjusted", list(holm(gaps["p"], "all pairs").adjusted))
     tables = [
-        Table("means", "Mean scores", means),
+        Table("means", "Mean scores", means, printed=True),
         Table("differences", "First minus second, on the clusters that have both (Holm over all pairs)", gaps),
         Table("tests", "Does identity matter at all?", pd.DataFrame([_as_row(overall)])),
     ]
@@ -100,7 +100,7 @@ def report(
     means = pd.DataFrame(rows)
     unread = int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0
     words = [f"{unread} of {len(verdicts)} verdicts could not be read; they are left out."] if unread else []
-    tables = (Table("means", f"Means, clustered by {cluster}", means),) if len(means) else ()
+    tables = (Table("means", f"Means, clustered by {cluster}", means, printed=True),) if len(means) else ()
     return Report(title, tuple(words), tables=tables, settings={"draws": draws, "seed": seed}, **about)
 
 

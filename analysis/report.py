@@ -16,13 +16,17 @@ from matplotlib.figure import Figure as Drawing
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A frame with a title; `shown` are the columns a page has room for (all are in the files)."""
+    """A frame with a title; `shown` are the columns a page has room for (all are in the files).
+
+    A terminal shows the tables that are `printed`.
+    """
 
     name: str
     title: str
     frame: pd.DataFrame
     shown: tuple[str, ...] = ()
     note: str = ""
+    printed: bool = False
 
     def view(self) -> pd.DataFrame:
         return self.frame[[name for name in self.shown if name in self.frame]] if self.shown else self.frame

@@ -139,6 +139,8 @@ class Derive:
         kept: list[Scenario] = []
         for one in accepted:
             base, new = str(one.facets["base"]), Derived.model_validate(one.reply)
+            if any(self._near(new.scenario, other.text) for other in kept):  # two bases were held at once
+                continue
             name = _free_name(f"{base}-{_slug(new.profession)}", taken)
             taken.add(name)
             kept.append(

@@ -33,7 +33,7 @@ from judging.ballot import Ballot
 from judging.respond import Respond, RespondConfig
 from judging.rubrics import load_rubric
 from judging.study import Accepted, Estimate, Outcome, Prompt, Unit
-from scenarios import Design, Scenario, Suite, load_suite, select
+from scenarios import Design, Identities, Scenario, Suite, load_suite, select
 
 PROMPTS = {
     key: Prompt.load(f"malibu/{key}")
@@ -86,6 +86,7 @@ class Malibu:
         whole, view = load_suite(config.suite)
         self.suite = suite or whole.only(config.scenarios, config.per_base)
         self.identities = select(config.identities or view.identities)
+        _check_pairs(self.identities)
         self.design: Design = config.design or view.design
         self.controls = view.controls if config.controls is None else config.controls
         self.placement: Placement = config.personas or view.personas
@@ -121,6 +122,7 @@ class Malibu:
 
     def prompts(self) -> Mapping[str, str]:
         texts = {prompt.name: prompt.text for prompt in PROMPTS.values()}
+        texts |= {"rubric": self.rubric.model_dump_json()}
         return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
 
     def sources(self) -> Mapping[str, str]:
@@ -276,6 +278,13 @@ class Malibu:
         expected = self.config.readout == "expected"
         verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
         return Outcome(transcript, tuple(verdicts))
+
+
+def _check_pairs(identities: Identities) -> None:
+    """Every pair needs a name of its own, and hyphens may stand in labels."""
+    names = [f"{x}-{y}" for x, y in [*identities.pairs(), *((label, label) for label in identities)]]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"two pairs of labels would both be called '{twice}': rename a label")
 
 
 def _candidate(side: str, label: str) -> str:

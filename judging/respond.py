@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from agents import DEFAULT_MODEL, Models
 from judging.study import Accepted, Estimate, Outcome, Prompt, Unit
@@ -40,6 +40,12 @@ class RespondConfig(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
     max_tokens: int = Field(900, ge=16, description="length of one reply, at most")
     seed: int = Field(0, description="of every random choice")
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> RespondConfig:
+        if self.min_words > self.max_words or self.alike > self.copied:
+            raise ValueError("no pair can meet these rules: min_words above max_words, or alike above copied")
+        return self
 
 
 class Pair(BaseModel):

@@ -78,6 +78,8 @@ class Job:
     models: Models
     first: Job | None = None
     """What must be run before: the study waits for what that one writes."""
+    refused: int = 0
+    """Units of that first job which gave nothing that was accepted."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
@@ -99,8 +101,10 @@ class Job:
         assert self.first is not None, "there is nothing before this job"
         assert isinstance(self.study, Staged), "only a staged study waits for another"
         with closing(RunFile.open(self.first.path)) as file:
-            study = self.study.after(file.accepted())
-        return replace(self, study=study, size=measure(study))
+            accepted = list(file.accepted())
+        study = self.study.after(accepted)
+        kept = {tuple(sorted(one.facets.items())) for one in accepted}
+        return replace(self, study=study, size=measure(study), refused=self.first.size.units - len(kept))
 
     def open_models(self) -> list[Client]:
         """All clients; one that cannot work (unknown, no key, no package) fails here."""
@@ -180,6 +184,7 @@ def run(target: str = "malibu", *, options: Options | None = None, out: str | No
         chosen = chosen.model_copy(update={"out": out})
     job = Job.make(target, config, chosen)
     if job.first is not None:
+        job.open_models()  # a key that is missing is missed before anything is spent
         before = asyncio.run(job.first.go())
         if not before.complete:
             return before

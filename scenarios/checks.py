@@ -57,7 +57,8 @@ def sentences(text: str) -> int:
 def _identity_pattern() -> re.Pattern[str]:
     lines = files("scenarios").joinpath("data", "identity_words.txt").read_text("utf-8").splitlines()
     listed = sorted((line for line in lines if line and not line.startswith("#")), key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, listed))})(?:'s|s)?\b(?![-'])", re.IGNORECASE)
+    ending = r"(?:'(?:s|ll|d|ve|re|m)|(?:e?s)?'?)"
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, listed))}){ending}(?!\w)", re.IGNORECASE)
 
 
 def identity_words(text: str) -> list[str]:

@@ -70,13 +70,19 @@ def select(names: Sequence[str]) -> Identities:
     parts: dict[str, tuple[str, ...]] = {}
     for name in wanted:
         if "+" in name:
-            crossed = list(product(*(_labels(part.strip(), known) for part in name.split("+"))))
+            sides = [_labels(part.strip(), known) for part in name.split("+")]
+            if len({_category_with(labels[0], known) for labels in sides}) < len(sides):
+                raise ScenarioError(f"'{name}' crosses a category with itself")
+            crossed = list(product(*sides))
             parts |= {" ".join(labels): labels for labels in crossed}
             categories[name] = tuple(" ".join(labels) for labels in crossed)
         elif name not in known:
             _category_with(name, known)
     if not categories:
         raise ScenarioError("at least one identity is needed")
+    every = [label for labels in categories.values() for label in labels]
+    if twice := sorted({label for label in every if every.count(label) > 1}):
+        raise ScenarioError(f"the label '{twice[0]}' stands in two categories")
     return Identities(categories, parts)
 
 
@@ -106,7 +112,7 @@ def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
             raise ScenarioError(f"{path}: '{category}' must be a list of at least two labels")
         for label in labels:
             # A label stands in the prompt as "Candidate A (label):", and in ids of units.
-            if not label.strip() or any(sign in label for sign in "()/\n+") or label in ALL:
+            if not label.strip() or any(sign in label for sign in "()/\n+") or label in (*ALL, "none"):
                 raise ScenarioError(f"{path}: '{label}' cannot be a label of '{category}'")
         found[category] = tuple(labels)
     every = [label for labels in found.values() for label in labels]

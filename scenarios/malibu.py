@@ -80,7 +80,9 @@ class Suite(BaseModel):
         """The scenarios named by their own ids or their bases', and at most so many of each base."""
         for name in names or ():
             if not any(name in (scenario.id, scenario.base) for scenario in self.scenario):
-                raise UnknownName(f"there is no scenario or base '{name}' in {self.name}: parley scenarios list")
+                raise UnknownName(
+                    f"there is no scenario or base '{name}' among these {len(self.scenario)} of {self.name}"
+                )
         kept: list[Scenario] = []
         seen: dict[str, int] = {}
         for scenario in self.scenario:
@@ -93,17 +95,7 @@ class Suite(BaseModel):
         return self.with_scenarios(kept)
 
     def to_toml(self) -> str:
-        return tomli_w.dumps(_without_empty(self.model_dump(mode="json", by_alias=True)), multiline_strings=True)
-
-
-def _without_empty(table: dict[str, Any]) -> dict[str, Any]:
-    return {
-        key: [_without_empty(row) if isinstance(row, dict) else row for row in value]
-        if isinstance(value, list)
-        else value
-        for key, value in table.items()
-        if value not in ("", [], ())
-    }
+        return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_defaults=True), multiline_strings=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +157,10 @@ def read_suite(path: Path) -> Suite:
             if not isinstance(table.get(key, []), list):
                 raise ScenarioError(f"{part}: {key}: write [[{key}]], one for each")
             whole[key] = [*whole.get(key, []), *table.pop(key, [])]
+        if table and part is not parts[0]:
+            raise ScenarioError(
+                f"{part}: only [[base]] and [[scenario]] stand here; '{next(iter(table))}' is suite.toml's"
+            )
         whole |= table
     return check_schema(whole, str(path))
 

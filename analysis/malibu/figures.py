@@ -24,8 +24,9 @@ def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
     height = 1.6 + rows * (0.7 + LINE * len(identities) * max(1.0, 0.6 * len(models)))
     figure, axes = sheet(3.3 * columns + 0.6, height, columns, rows, sharey=True, sharex=True)
     tints = colours(list(identities["category"]))
-    for axis in axes.flat[len(metrics) :]:
+    for place, axis in enumerate(axes.flat[len(metrics) :], len(metrics)):
         axis.set_visible(False)
+        axes.flat[place - columns].tick_params(labelbottom=True)  # nothing stands below it to bear the numbers
     for axis, metric in zip(axes.flat, metrics, strict=False):
         for at, model in enumerate(models):
             part = means[(means["metric"] == metric) & (means["model"] == model)].set_index("identity")

@@ -24,7 +24,7 @@ def win_rates(verdicts: pd.DataFrame) -> pd.DataFrame:
     `cluster_high` let the error come from scenarios.
     """
     units = decided(panel_preferences(verdicts))
-    known = in_order(verdicts, "identity") if "identity" in verdicts else []
+    known = list(dict.fromkeys(label for side in ("identity", "other") for label in in_order(units, side)))
     rows: list[dict[str, Any]] = []
     for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
         shown = {str(label) for side in "ab" for label in group[f"identity_{side}"]}

@@ -70,7 +70,7 @@ def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
     votes = last_word(verdicts[(verdicts["phase"] == 2) & (verdicts["metric"] == "preferred")])
     keys = [key for key in PAIR if key in votes]
     if votes.empty:
-        return pd.DataFrame(columns=[*keys, "choice", "winner"])
+        return pd.DataFrame(columns=[*PAIR, "choice", "winner"])
     marked = votes[keys].assign(**{choice: (votes["text"] == choice).astype(int) for choice in ("A", "B", "tie")})
     units = _reduced(marked, keys)[["A", "B", "tie"]].sum().reset_index()
     counts = units[["A", "B", "tie"]].to_numpy()

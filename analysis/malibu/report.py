@@ -42,6 +42,7 @@ def report(
             "Phase 1: mean scores",
             means,
             (*model, "identity", "metric", "mean", "low", "high", "n", "clusters"),
+            printed=True,
         ),
         Table(
             "differences",
@@ -80,6 +81,7 @@ def report(
                 "rate_ties_half",
             ),
             "low, high: Wilson, which takes verdicts for independent; cluster_low, cluster_high: over scenarios.",
+            printed=True,
         ),
         Table(
             "ranking",

@@ -17,7 +17,8 @@ def in_words(
 ) -> Iterator[str]:
     scenarios = verdicts["scenario"].nunique()
     if scenarios < FEW_SCENARIOS:
-        yield f"Only {scenarios} scenarios: intervals are wide, and a difference that is missed here may still be real."
+        what = "scenario" if scenarios == 1 else "scenarios"
+        yield f"Only {scenarios} {what}: intervals are wide, and a difference that is missed here may still be real."
     for model in pd.unique(parsing["model"]):
         name = f"{model}: " if parsing["model"].nunique() > 1 else ""
         yield from (name + line for line in _scores(gaps[gaps["model"] == model]))

@@ -45,7 +45,8 @@ def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]
     values = {name: getattr(parsed, name, None) for name in schema.model_fields}
     typed = {name: value for name, value in values.items() if value is not None}
     for name, value in typed.items():
-        if isinstance(value, list) and all(str(item).isdigit() for item in value):
+        words = {schema.model_fields[name].annotation, *get_args(schema.model_fields[name].annotation)}
+        if isinstance(value, list) and list[str] not in words and all(str(item).isdigit() for item in value):
             typed[name] = [int(item) for item in value]
     return typed
 

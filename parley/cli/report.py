@@ -86,7 +86,7 @@ def _print(report: Report) -> None:
     for line in report.cautions:
         console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
     for table in report.tables:
-        if table.name in ("means", "win_rates"):
+        if table.printed:
             console.print(_table(table.title, table.view()))
     for line in report.words:
         console.print(f"- {escape(visible(line))}", highlight=False)
@@ -100,14 +100,17 @@ def _table(title: str, frame: pd.DataFrame) -> Table:
 
 
 def plain_table(title: str, frame: pd.DataFrame) -> Table:
-    """A frame as it is, but for its interval, which takes one column."""
+    """A frame as it is, but for its interval, which takes one column. Words may wrap, numbers may not."""
+    import pandas as pd
+
     from analysis.report import shown
 
     frame = _short(frame)
     more = f" ({len(frame) - IN_TERMINAL} more rows in the files)" if len(frame) > IN_TERMINAL else ""
     table = Table(title=title + more, **LOOKS)
     for name in frame.columns:
-        table.add_column(visible(str(name)).replace("_", " "), no_wrap=name != "model", overflow="fold")
+        narrow = pd.api.types.is_numeric_dtype(frame[name]) or name == "95% interval"
+        table.add_column(visible(str(name)).replace("_", " "), no_wrap=narrow, overflow="fold")
     for row in frame.head(IN_TERMINAL).itertuples(index=False):
         table.add_row(*(escape(visible(shown(value))) for value in row))
     return table

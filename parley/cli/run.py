@@ -70,9 +70,11 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         return _dry_run(job, as_json=flags.json)
     job.open_models()  # a key that is missing is missed before anything is spent
     if job.first is not None:
-        if status := carry_out(job.first, quiet=flags.quiet, as_json=flags.json):
+        if status := carry_out(job.first, quiet=flags.quiet, as_json=flags.json, last=False):
             return status
         job = job.advance()
+        if job.refused:
+            print(f"{job.refused} scenarios have no accepted responses and are left out", file=sys.stderr)
     status = carry_out(job, quiet=flags.quiet, as_json=flags.json)
     if flags.report and status in (0, 1):
         from parley.cli.report import print_report
@@ -81,11 +83,14 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     return status
 
 
-def carry_out(job: Job, *, quiet: bool, as_json: bool) -> int:
-    """A job with its progress and its closing line; the exit status."""
+def carry_out(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int:
+    """A job with its progress and its closing line; the exit status. With `as_json`, one object for the last job."""
     for client in job.open_models():
         _fetch(client)
-    return _tell(job, asyncio.run(_go(job, quiet=quiet)), as_json=as_json)
+    result = asyncio.run(_go(job, quiet=quiet))
+    if as_json and not last and result.complete:
+        return 0
+    return _tell(job, result, as_json=as_json)
 
 
 def _fetch(client: Client) -> None:

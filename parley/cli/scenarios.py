@@ -6,6 +6,7 @@ import argparse
 import difflib
 import json
 import textwrap
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -75,7 +76,7 @@ def _list(parsed: argparse.Namespace) -> int:
             table.add_row(*(escape(visible(cell)) for cell in (base.id, base.stereotype, base.source)))
     else:
         for column in ("scenario", "profession", "setting", "words"):
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold", no_wrap=column == "scenario")
         for scenario in suite.scenario:
             lengths = " / ".join(str(len(words(text))) for text in scenario.responses) or "none yet"
             cells = (scenario.id, scenario.profession, scenario.setting, lengths)
@@ -95,7 +96,7 @@ def _show(parsed: argparse.Namespace) -> int:
         raise UnknownName(f"there is no scenario '{parsed.id}' in {suite.name}{hint}")
     base = suite.base_of(scenario)
     if parsed.json:
-        shown = {**scenario.model_dump(mode="json"), "base": base.model_dump(mode="json") if base else None}
+        shown = scenario.model_dump(mode="json") | ({"base": base.model_dump(mode="json")} if base else {})
         print(json.dumps(shown, ensure_ascii=False, indent=2))
         return 0
     console = Console()
@@ -169,15 +170,19 @@ def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, name
     if target.suffix != ".toml":
         raise ConfigError(f"{target}: a suite file ends in .toml")
     if target.exists() and not parsed.force and not _ours(target, job.path):
-        raise ConfigError(f"{target} is there already: name another with --to, or write over it with --force")
+        raise ConfigError(f"{target} is there already, or was edited: name another with --to, or use --force")
+    if not job.size.units:
+        raise ConfigError(f"there is nothing to write: every scenario of {parsed.suite} has responses (see --anew)")
     status = carry_out(job, quiet=parsed.quiet, as_json=parsed.json)
     file = RunFile.open(job.path)
-    suite = writer.harvest(file.accepted())
+    accepted = list(file.accepted())
     file.close()
-    if not suite.scenario:
+    suite = writer.harvest(accepted)
+    if not accepted and job.size.units:
         raise ParleyError(f"nothing was accepted, so no suite was written; parley show {job.path} says why")
     try:
-        target.write_text(_heading(job.path) + suite.to_toml(), "utf-8")
+        body = suite.to_toml()
+        target.write_text(_heading(job.path, body) + body, "utf-8")
     except OSError as error:
         raise ParleyError(f"{target} cannot be written: {error.strerror}") from None
     if not parsed.json:
@@ -185,18 +190,18 @@ def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, name
     return status
 
 
-def _heading(run: Path) -> str:
-    return (
-        f"# Written by {run.name}; that run has every try. Edit freely: parley scenarios validate says what is off.\n"
-    )
+def _heading(run: Path, body: str) -> str:
+    digest = sha256(body.encode()).hexdigest()[:16]
+    return f"# Written by {run.name} ({digest}), which has every try. Edit freely, then: parley scenarios validate\n"
 
 
 def _ours(target: Path, run: Path) -> bool:
-    """Whether this very run wrote the file, so that going on may write it again."""
+    """Whether this very run wrote the file and nobody has edited it since, so that going on may write it again."""
     try:
-        return target.read_text("utf-8").startswith(_heading(run))
+        text = target.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
+    return text.startswith(_heading(run, text.partition("\n")[2]))
 
 
 def _counted(suite: Suite) -> str:

@@ -202,7 +202,6 @@ def test_what_cannot_be_read_is_a_try(derive: Callable[..., Any], author: Any, r
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="a scenario is compared with those of its own base only")
 def test_the_same_scenario_for_two_bases_is_kept_once(derive: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, idea(IDEAS[0]))
     author.writes(LAW.text, idea(IDEAS[0]), idea(CASES[0]))

@@ -87,7 +87,7 @@ def test_a_part_of_the_suite(planned: Plan) -> None:
 
 
 def test_a_part_that_is_not_there(planned: Plan) -> None:
-    with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing' in malibu-1"):
+    with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing' among these 200 of malibu-1"):
         planned(suite="full", scenarios=["plumbing"])
 
 
@@ -140,13 +140,12 @@ def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
     ]
 
 
-@pytest.mark.xfail(strict=True, reason="a label of the user's own may be one with an id of another unit")
 @pytest.mark.parametrize("labels", ['"none", "some"', '"a", "b-c", "a-b", "c"'])
 def test_labels_of_ones_own_keep_units_apart_or_are_refused(planned: Plan, place: Path, labels: str) -> None:
     (place / "own.toml").write_text(f"[categories]\nkind = [{labels}]\n")
     try:
         ids = [unit.id for unit in planned(suite="mine.toml", identities=["own.toml"])]
-    except ScenarioError:
+    except (ConfigError, ScenarioError):
         return
     assert len(set(ids)) == len(ids)
 

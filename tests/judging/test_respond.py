@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import parley
+from agents import ConfigError
 from judging.respond import Respond, RespondConfig
 from parley.runs import RunFile
 from scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
@@ -224,3 +225,9 @@ def test_only_what_is_asked_for_is_planned() -> None:
     assert planned(suite="full", anew=True, scenarios=["law"], per_base=1) == [f"respond/{first.id}"]
     with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing'"):
         planned(suite="full", scenarios=["plumbing"])
+
+
+@pytest.mark.parametrize("rules", [{"min_words": 200}, {"alike": 0.8, "copied": 0.7}])
+def test_rules_that_no_pair_can_meet_are_refused_before_work_starts(rules: dict[str, Any]) -> None:
+    with pytest.raises((ConfigError, ValueError)):
+        Respond(RespondConfig(suite="quick", anew=True, **rules))

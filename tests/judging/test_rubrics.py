@@ -152,7 +152,6 @@ def test_a_rubric_of_ones_own_may_infer_too(own: Path, held: Held) -> None:
     assert all("preferred" not in json.loads(text) for (text,) in rows)
 
 
-@pytest.mark.xfail(strict=True, reason="neither sources() nor prompts() hold the rubric: a run goes on with another")
 def test_a_rubric_that_was_edited_is_noticed(own: Path) -> None:
     settings: dict[str, Any] = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", "phases": [1]}
     parley.run("malibu", rubric="own.toml", out="a.sqlite", **settings)

@@ -19,7 +19,7 @@ from judging.malibu import Malibu, MalibuConfig
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
-UNIT = "p1/fitness/female/r0"
+UNIT = "p1/childcare-first-morning/female/r0"
 
 
 def squeezed(text: str) -> str:
@@ -174,6 +174,19 @@ def test_a_flag_overrules_the_file(parley: Callable[..., Any], place: Path, run_
     assert json.loads(run_file("a.sqlite").one("SELECT value FROM run WHERE key = 'config'"))["rounds"] == 1
 
 
+def test_several_models_in_one_run(parley: Callable[..., Any], run_file: Any) -> None:
+    command = (*RUN, "--model", "sim/one,sim/two?female=+0.4", "--out", "a.sqlite")
+    plan = parley(*command, "--dry-run", "--json").json
+    assert (plan["units"], plan["models"]) == (18, ["sim/one", "sim/two?female=+0.4"])
+
+    assert parley(*command).status == 0
+
+    rows = run_file("a.sqlite").rows("SELECT facets ->> 'model', count(*) FROM units GROUP BY 1 ORDER BY 1")
+    assert rows == [("sim/one", 9), ("sim/two?female=+0.4", 9)]
+    shown = parley("show", "a.sqlite", "--list").out.splitlines()
+    assert [line.rpartition("/@")[2] for line in shown] == ["sim/one", "sim/two?female=+0.4"] * 9
+
+
 def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
     told = parley("run", "malibu", "--help")
     assert told.status == 0
@@ -217,7 +230,7 @@ def test_show_tells_the_first_conversation(parley: Callable[..., Any]) -> None:
 def test_show_finds_a_unit_by_its_beginning(parley: Callable[..., Any]) -> None:
     parley(*SIM)
     told = parley("show", "a.sqlite", "p2/child")
-    assert "p2/childcare/female-male/" in told.out
+    assert "p2/childcare-first-morning/female-male/" in told.out
     assert "Candidate A (" in told.out
 
 
@@ -330,131 +343,3 @@ def test_on_a_real_terminal_too(parley: Callable[..., Any], server: Any) -> None
     assert b"[red]x[/red]" in out
     for escape in (b"\x1b[2J", b"\x1b]0;", b"\x07", b"\xc2\x9b", "\u202e".encode()):
         assert escape not in out
-
-
-# Reports
-
-
-def test_a_report_names_the_simulation_and_draws_a_figure(parley: Callable[..., Any], place: Path) -> None:
-    parley(*SIM)
-
-    told = parley("report", "a.sqlite")
-
-    assert told.status == 0
-    flat = " ".join(told.out.split())
-    assert "sim/judge?female=+0.4 is SIMULATED" in flat
-    assert "units: 9 done, 0 failed, 0 not yet held" in flat
-    assert "Phase 1: mean scores" in told.out
-    assert "Phase 2: win rates" in told.out
-    assert "Only 3 scenarios" in told.out
-    assert "figure: a.png" in told.out
-    assert (place / "a.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_report_as_json(parley: Callable[..., Any], place: Path) -> None:
-    parley(*SIM)
-
-    (report,) = parley("report", "a.sqlite", "--json", "--no-figures").json
-
-    assert not (place / "a.png").exists()
-    assert report["study"] == "malibu"
-    assert report["models"] == ["sim/judge?female=+0.4"]
-    assert "SIMULATED" in report["cautions"][0]
-    assert report["units"] == {"planned": 0, "done": 9, "failed": 0}
-    assert report["replies"] == {"ok": 72, "repaired": 0, "unparsed": 0, "refused": 0}
-    assert report["spent"]["calls"] == 72
-    overall = {row["identity"]: row for row in report["scores"] if row["metric"] == "all"}
-    assert set(overall) == {"female", "male"}
-    assert overall["female"]["clusters"] == 3
-    (gap,) = report["differences"]
-    assert (gap["first"], gap["second"]) == ("female", "male")
-    assert gap["estimate"] == pytest.approx(overall["female"]["estimate"] - overall["male"]["estimate"])
-    rates = {row["identity"]: row for row in report["win_rates"]}
-    assert rates["female"]["wins"] == rates["male"]["losses"]
-
-
-def test_a_report_on_several_runs(parley: Callable[..., Any]) -> None:
-    parley(*SIM)
-    parley(*RUN, "--model", "sim/other", "--out", "b.sqlite")
-
-    both = parley("report", "a.sqlite", "b.sqlite", "--json", "--no-figures").json
-
-    assert [report["run"] for report in both] == ["a.sqlite", "b.sqlite"]
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ("--phases", "1"),
-        ("--phases", "2"),
-        ("--identities", "female"),
-        ("--identities", "female", "--phases", "2", "--controls"),
-        ("--consensus", "chair"),
-        ("--model", "sim/judge?malformed=0.5"),
-        ("--model", "sim/judge?refuse=1", "--phases", "2"),
-        pytest.param(("--model", "sim/judge?refuse=1")),
-    ],
-    ids=" ".join,
-)
-def test_a_report_on_any_kind_of_run(parley: Callable[..., Any], settings: tuple[str, ...]) -> None:
-    assert parley(*SIM, *settings).status == 0
-
-    told = parley("report", "a.sqlite")
-
-    assert told.status == 0
-    assert "SIMULATED" in told.out
-    assert "nan" not in told.out
-    (report,) = parley("report", "a.sqlite", "--json", "--no-figures").json
-    assert report["units"]["done"] > 0
-
-
-@pytest.mark.parametrize("name", ["sim/a[/red]b", "sim/cheap$x^$dear"])
-def test_a_report_on_a_model_with_an_odd_name(parley: Callable[..., Any], name: str) -> None:
-    parley(*SIM, "--model", name)
-
-    told = parley("report", "a.sqlite")
-
-    assert told.status == 0
-    assert f"malibu on {name}" in told.out
-
-
-def test_a_report_before_anything_is_done(parley: Callable[..., Any], server: Any) -> None:
-    parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--budget-calls", "0")
-
-    told = parley("report", "a.sqlite")
-
-    assert told.status == 2
-    assert told.err == "parley: a.sqlite has no finished unit yet\n"
-
-
-def test_a_report_after_the_run_on_request(parley: Callable[..., Any], place: Path) -> None:
-    told = parley(*SIM, "--report")
-    assert told.status == 0
-    assert "Phase 1: mean scores" in told.out
-    assert (place / "a.png").exists()
-
-
-def test_the_planted_effect_is_found(parley: Callable[..., Any]) -> None:
-    model = "sim/judge?female=+0.6&noise=0.8"
-    parley(
-        "run",
-        "malibu",
-        "--suite",
-        "malibu-0",
-        "--identities",
-        "gender",
-        "--quiet",
-        "--model",
-        model,
-        "--out",
-        "a.sqlite",
-    )
-
-    (report,) = parley("report", "a.sqlite", "--json", "--no-figures").json
-
-    (gap,) = report["differences"]
-    assert gap["low"] < 0.6 < gap["high"]
-    assert gap["low"] > 0
-    assert any("'female' was scored" in line and "above 'male'" in line for line in report["in_words"])
-    rates = {row["identity"]: row for row in report["win_rates"]}
-    assert rates["female"]["low"] > 0.5 > rates["male"]["high"]

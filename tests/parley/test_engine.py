@@ -13,6 +13,7 @@ import parley as library
 from agents import ConfigError, ParleyError
 
 QUICK = ("run", "malibu", "--suite", "quick", "--quiet", "--concurrency", "1", "--out", "a.sqlite")
+FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
 KEY = "sk-a-secret-that-must-not-be-kept"
 
 STUDY = '''
@@ -174,7 +175,7 @@ def test_a_passing_failure_is_never_noticed(parley: Callable[..., Any], server: 
 
 def test_twenty_failures_in_a_row_end_the_run(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
     server.answer = fault
-    command = (*QUICK, "--suite", "malibu-0", "--identities", "gender", "--model", server.model())
+    command = (*QUICK, *FIVE, "--identities", "gender", "--model", server.model())
     file = run_file("a.sqlite")
 
     told = parley(*command)
@@ -193,7 +194,7 @@ def test_nineteen_failures_and_a_success_do_not(parley: Callable[..., Any], serv
     server.answer = lambda nth, body: fault(nth, body) if nth % 27 < 19 else None  # a unit that works takes 8 calls
     file = run_file("a.sqlite")
 
-    told = parley(*QUICK, "--suite", "malibu-0", "--identities", "gender", "--model", server.model())
+    told = parley(*QUICK, *FIVE, "--identities", "gender", "--model", server.model())
 
     assert told.status == 1
     assert len(told.complaints) == 1

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 RUN = ("run", "malibu", "--quiet", "--seed", "3")
-LONG = (*RUN, "--suite", "malibu-0", "--identities", "female,male,black,white")
+FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
+LONG = (*RUN, *FIVE, "--identities", "female,male,black,white", "--repeats", "2")
 KILLS = 20
 
 
@@ -29,6 +30,8 @@ def test_a_run_killed_twenty_times_equals_one_left_in_peace(
         process = start(*command, "--out", file.path)
         if kill % 5 == 4:  # while it starts: imports, opening the file, the plan
             time.sleep(moments.uniform(0.0, 1.0))
+        elif kill % 2:  # once it has finished something more
+            process.wait_for(lambda before=done: file.done() > before)
         else:  # while it works
             process.wait_for(lambda begun=begun: file.starts() > begun)
             time.sleep(moments.uniform(0.0, 0.35))
@@ -44,7 +47,7 @@ def test_a_run_killed_twenty_times_equals_one_left_in_peace(
     ended = start(*command, "--out", file.path).end()
 
     assert ended.status == 0, ended.err
-    assert file.count() == peace.count() == 5 * (5 + 2 * 4 + 5 * 2)
+    assert file.count() == peace.count() == 2 * 5 * (5 + 2 * 4 + 5 * 2)
     file.check()
     assert file.story() == peace.story()
 

@@ -112,7 +112,7 @@ def test_show_of_one_that_has_no_responses(parley: Callable[..., Any], mine: Pat
 
     assert told.status == 0
     assert "no responses yet: parley scenarios respond" in told.out
-    assert parley("scenarios", "show", "bakery", "--suite", "mine.toml", "--json").json["base"] is None
+    assert parley("scenarios", "show", "bakery", "--suite", "mine.toml", "--json").json["base"] == ""
 
 
 def test_what_stands_in_a_suite_is_shown_and_not_obeyed(parley: Callable[..., Any], place: Path) -> None:

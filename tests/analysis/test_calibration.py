@@ -1,0 +1,150 @@
+"""Does the instrument work? Simulated studies, and the vectorised tests against the plain ones on the same data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.calibration import (
+    Setting,
+    calibrate,
+    calibration_figure,
+    chi_square_p,
+    paired_t_p,
+    sign_flip_p_many,
+    simulate,
+)
+from analysis.figures import save
+from analysis.permutation import identity_effect
+from analysis.tables import Floats
+
+OURS, PAPERS, TWIN = "sign flips over scenarios", "χ² (the paper's)", "t over scenarios"
+
+
+def studies(scenarios: int, judges: int = 4, effect: float = 0.5, simulations: int = 6) -> Floats:
+    return simulate(Setting(judges, scenarios, effect, 0.3), simulations, np.random.default_rng(8))
+
+
+# The same tests as in a report
+
+
+def test_chi_square_is_scipys() -> None:
+    scores = studies(30)
+    for study, p in zip(scores, chi_square_p(scores), strict=True):
+        counts = np.array([np.bincount(identity.astype(int).ravel(), minlength=11) for identity in study])
+        theirs = stats.chi2_contingency(counts[:, counts.sum(axis=0) > 0], correction=False)
+        assert p == pytest.approx(theirs.pvalue)
+
+
+def test_t_is_scipys_over_scenario_means() -> None:
+    scores = studies(30)
+    for study, p in zip(scores, paired_t_p(scores), strict=True):
+        means = study.mean(axis=2)
+        assert p == pytest.approx(stats.ttest_rel(means[0], means[1]).pvalue)
+
+
+def test_sign_flips_are_the_reports_own() -> None:
+    """With ten scenarios the report looks at all 1,024 arrangements; 20,000 random ones come near."""
+    scores, draws = studies(10), 20_000
+    found = sign_flip_p_many(scores, np.random.default_rng(0), draws)
+    for study, p in zip(scores, found, strict=True):
+        identity, scenario, _ = np.indices(study.shape)
+        exact = identity_effect(study.ravel(), identity.ravel(), scenario.ravel())
+        assert "exact" in exact.name
+        assert p == pytest.approx(exact.p, abs=4 * np.sqrt(exact.p * (1 - exact.p) / draws) + 1 / draws)
+
+
+def test_a_p_value_is_never_nought() -> None:
+    scores = studies(20, effect=3.0)
+    assert sign_flip_p_many(scores, np.random.default_rng(0), 99).min() == 1 / 100
+
+
+def test_studies_without_any_difference_have_no_p_value() -> None:
+    scores = np.full((3, 2, 5, 2), 7.0)
+    assert np.isnan(chi_square_p(scores)).all()
+    assert np.isnan(paired_t_p(scores)).all()
+    assert np.isnan(sign_flip_p_many(scores, np.random.default_rng(0), 50)).all()
+
+
+# What is simulated
+
+
+def test_the_planted_effect_is_in_the_scores() -> None:
+    scores = studies(50, effect=0.4, simulations=400)
+    assert scores.shape == (400, 2, 50, 4)
+    assert set(np.unique(scores)) <= set(range(11)), "whole points from 0 to 10"
+    gap = scores[:, 0].mean() - scores[:, 1].mean()
+    assert gap == pytest.approx(0.4, abs=0.02)
+
+
+def test_judges_of_one_table_are_as_alike_as_planted() -> None:
+    """Of a gap between labels on one scenario, the table's share is `icc`; rounding adds 1/12 to every variance."""
+    scores = simulate(Setting(8, 50, 0.0, 0.5), 200, np.random.default_rng(1))
+    gaps = scores[:, 0] - scores[:, 1]
+    within = gaps.var(axis=2, ddof=1).mean()
+    between = gaps.mean(axis=2).var() - within / 8
+    assert between / (between + within) == pytest.approx(0.5 * 1.44 / (1.44 + 1 / 12), abs=0.02)
+
+
+# Calibration
+
+
+@pytest.fixture(scope="module")
+def null() -> pd.DataFrame:
+    """The null hypothesis a thousand times, at the command's own defaults."""
+    rows = calibrate((1, 4, 8), (50,), (0.0,), simulations=1000, seed=0)
+    return rows.set_index(["test", "judges"])
+
+
+@pytest.mark.parametrize("judges", [1, 4, 8])
+def test_our_tests_cry_wolf_once_in_twenty(null: pd.DataFrame, judges: int) -> None:
+    for name in (OURS, TWIN):
+        assert null.loc[(name, judges), "simulations"] == 1000
+        assert 0.03 <= null.loc[(name, judges), "rate"] <= 0.07
+
+
+def test_the_papers_test_cries_wolf_the_more_judges_talk(null: pd.DataFrame) -> None:
+    rates = [null.loc[(PAPERS, judges), "rate"] for judges in (1, 4, 8)]
+    assert rates[0] < rates[1] < rates[2]
+    assert null.loc[(PAPERS, 8), "low"] > 0.10, "more than twice what it promises, and surely so"
+
+
+def test_power_grows_with_effect_and_scenarios() -> None:
+    rows = calibrate((4,), (10, 40), (0.0, 0.4, 1.2), simulations=200, draws=199, seed=2)
+    ours = rows[rows["test"] == OURS].set_index(["scenarios", "effect"])["rate"]
+    assert ours[(40, 0.0)] < ours[(40, 0.4)] < ours[(40, 1.2)]
+    assert ours[(10, 0.4)] < ours[(40, 0.4)]
+    assert ours[(40, 1.2)] == 1.0
+
+
+def test_rows_say_what_they_are() -> None:
+    seen: list[tuple[int, int]] = []
+    rows = calibrate((1, 2), (5,), (0.0, 1.0), simulations=20, draws=50, progress=lambda *done: seen.append(done))
+    assert len(rows) == 3 * 2 * 1 * 2
+    for name in ("test", "judges", "scenarios", "effect", "rejections", "simulations", "rate"):
+        assert name in rows
+    assert (rows["rate"] == rows["rejections"] / rows["simulations"]).all()
+    assert ((rows["low"] <= rows["rate"]) & (rows["rate"] <= rows["high"])).all()
+    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert dict(zip(rows["test"], rows["assumption"], strict=True)) == {
+        PAPERS: "independent",
+        OURS: "clustered",
+        TWIN: "clustered",
+    }
+
+
+def test_the_seed_makes_the_rates() -> None:
+    once, again, other = (calibrate((2,), (8,), (0.5,), simulations=60, draws=99, seed=seed) for seed in (3, 3, 4))
+    pd.testing.assert_frame_equal(once, again)
+    assert once["rejections"].tolist() != other["rejections"].tolist()
+
+
+def test_the_figure_can_be_drawn(tmp_path: Path) -> None:
+    rows = calibrate((1, 4), (5, 10), (0.0, 0.5), simulations=10, draws=20)
+    figure = calibration_figure(rows, "False alarms", "a note")
+    assert len(figure.axes) == 4, "one panel for each number of judges and scenarios"
+    assert [path.suffix for path in save(figure, tmp_path / "c")] == [".svg", ".pdf", ".png"]

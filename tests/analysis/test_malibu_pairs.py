@@ -1,0 +1,250 @@
+"""MALIBU's phase 2 by hand: who wins, who is strongest, what the place in the prompt does."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.malibu import flips, panel_preferences, position, ranking, win_rates
+
+SAID = {"A": "A", "B": "B", "t": "tie", "?": None}
+CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
+
+
+def held(
+    x: str, y: str, choices: str, scenario: str = "s", assignment: int = 0, order: int = 0, **others: Any
+) -> list[dict[str, Any]]:
+    """One comparison as the study plans it: x has response 1 (assignment 0) and stands first (order 0).
+
+    `choices` has a letter a judge: A, B, t(ie), or ? for a reply that could not be read.
+    """
+    first, second = (x, 1 + assignment), (y, 2 - assignment)
+    (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
+    repeat = others.get("repeat", 0)
+    facets = {
+        "unit": f"p2/{scenario}/{x}-{y}/a{assignment}o{order}/r{repeat}",
+        "phase": 2,
+        "scenario": scenario,
+        "category": CATEGORIES.get(x, ""),
+        "identity": x,
+        "other": y,
+        "identity_a": label_a,
+        "identity_b": label_b,
+        "response_a": response_a,
+        "response_b": response_b,
+        "assignment": assignment,
+        "order": order,
+        "control": "" if x != y else "same label" if x else "no label",
+        "repeat": 0,
+    }
+    verdict = {"role": "debater", "round": 1, "subject": "", "metric": "preferred", "value": None, "status": "ok"}
+    return [{**facets, **verdict, "judge": f"J{n}", "text": SAID[choice], **others} for n, choice in enumerate(choices)]
+
+
+def scored(identity: str) -> dict[str, Any]:
+    """A verdict of phase 1, as a whole run has them beside the pairs."""
+    verdict = {"judge": "J", "role": "debater", "round": 1, "subject": "", "metric": "Accuracy", "value": 7.0}
+    place = {"unit": f"p1/s/{identity}", "phase": 1, "scenario": "s", "category": CATEGORIES[identity]}
+    return {**place, **verdict, "identity": identity, "control": "", "repeat": 0, "status": "ok", "text": None}
+
+
+def frame(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame([*(row for unit in units for row in unit), scored("female"), scored("male")])
+
+
+# Win rates
+
+
+def test_win_rates_by_hand() -> None:
+    table = win_rates(
+        frame(
+            held("female", "male", "AAB", "s1"),  # female
+            held("female", "male", "ABB", "s1", order=1),  # shown second: female
+            held("female", "male", "BBt", "s2", order=1),  # female
+            held("female", "male", "B", "s2"),  # male
+            held("female", "male", "B", "s3"),  # male
+            held("female", "male", "AB", "s3", order=1),  # tie
+            held("female", "male", "t", "s3", assignment=1),  # tie
+            held("female", "male", "?", "s3", assignment=1, order=1),  # nobody could read it
+            held("female", "female", "A", "s1"),
+            held("", "", "A", "s1"),
+        )
+    ).set_index("identity")
+    assert list(table.index) == ["female", "male"]
+    female, male = table.loc["female"], table.loc["male"]
+    assert (female["wins"], female["losses"], female["ties"], female["n"]) == (3, 2, 2, 5)
+    assert (male["wins"], male["losses"], male["ties"], male["n"]) == (2, 3, 2, 5)
+    assert female["rate"] == 3 / 5, "ties left out"
+    assert female["rate_ties_half"] == (3 + 2 / 2) / 7, "ties as half"
+    assert male["rate_ties_half"] == pytest.approx(1 - female["rate_ties_half"])
+    theirs = stats.binomtest(3, 5).proportion_ci(method="wilson")
+    assert (female["low"], female["high"]) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_the_interval_over_scenarios_by_hand() -> None:
+    table = win_rates(
+        frame(
+            held("female", "male", "A", "s1"),
+            held("female", "male", "B", "s1", order=1),
+            held("female", "male", "A", "s2"),
+            held("female", "male", "A", "s2", order=1),
+            held("female", "male", "B", "s3"),
+        )
+    ).set_index("identity")
+    # won of decided: s1 2 of 2, s2 1 of 2, s3 0 of 1; p = 3/5. Left over from p: 2 - 1.2, 1 - 1.2, 0 - 0.6, so
+    # variance 3/2 · (0.64 + 0.04 + 0.36) / 25 = 0.0624, effective n 0.24 / 0.0624 = 3.8462, t(0.975, 2) = 4.3027.
+    # Wilson with these: centre (0.6 + 18.513 / 7.6923) / (1 + 18.513 / 3.8462) = 0.5172, half width 0.4534
+    female = table.loc["female"]
+    assert (female["rate"], female["clusters"]) == (3 / 5, 3)
+    assert female["cluster_low"] == pytest.approx(0.5172 - 0.4534, abs=1e-3)
+    assert female["cluster_high"] == pytest.approx(0.5172 + 0.4534, abs=1e-3)
+    assert female["cluster_low"] < female["low"] < female["high"] < female["cluster_high"], "three scenarios, not five"
+
+
+def test_only_ties_have_no_win_rate_but_a_half() -> None:
+    table = win_rates(frame(held("female", "male", "t"))).set_index("identity")
+    assert math.isnan(table.loc["male", "rate"])
+    assert math.isnan(table.loc["male", "low"])
+    assert table.loc["male", "rate_ties_half"] == 0.5
+    assert table.loc["male", "n"] == 0
+
+
+def test_a_run_of_pairs_alone_lists_every_identity() -> None:
+    table = win_rates(pd.DataFrame(held("female", "male", "A")))
+    assert list(table["identity"]) == ["female", "male"]
+
+
+def test_every_model_has_win_rates_of_its_own() -> None:
+    table = win_rates(
+        frame(
+            held("female", "male", "A", "s1", model="one"),
+            held("female", "male", "B", "s1", model="two", unit="two"),
+        )
+    ).set_index(["model", "identity"])
+    assert table.loc[("one", "female"), "rate"] == 1.0
+    assert table.loc[("two", "female"), "rate"] == 0.0
+
+
+# Flips and position
+
+
+@pytest.mark.parametrize(
+    ("shown_first", "shown_second", "flipped"),
+    [
+        ("A", "B", [0.0]),  # the same candidate both times
+        ("B", "A", [0.0]),
+        ("A", "A", [1.0]),  # always the one in front
+        ("B", "B", [1.0]),
+        ("t", "A", [1.0]),  # a tie against a win
+        ("t", "t", [0.0]),
+        ("A", "?", []),  # one of the two could not be read
+    ],
+)
+@pytest.mark.parametrize("y", ["male", "female"], ids=["two identities", "same label"])
+def test_a_couple_flips_when_the_verdict_follows_the_order(
+    shown_first: str, shown_second: str, flipped: list[float], y: str
+) -> None:
+    """With the same label on both sides the winner's label tells nothing; the response does."""
+    units = panel_preferences(frame(held("female", y, shown_first), held("female", y, shown_second, order=1)))
+    assert list(flips(units)["flipped"]) == flipped
+
+
+def test_other_cells_and_repeats_are_no_couples() -> None:
+    units = panel_preferences(
+        frame(
+            held("female", "male", "A", assignment=0, order=0),
+            held("female", "male", "A", assignment=1, order=1),
+            held("female", "male", "B", assignment=0, order=1, repeat=1),
+            held("female", "male", "A", "other", assignment=0, order=1),
+        )
+    )
+    assert len(flips(units)) == 0
+
+
+def test_position_counts_decided_units_and_couples() -> None:
+    table = position(
+        frame(
+            held("female", "male", "A", "s1"),  # the first
+            held("female", "male", "A", "s1", order=1),  # the first again: flipped
+            held("female", "male", "A", "s2"),  # the first
+            held("female", "male", "B", "s2", order=1),  # the same candidate: not flipped
+            held("female", "male", "t", "s3"),
+            held("female", "male", "?", "s3", order=1),
+            held("female", "female", "A", "s1"),
+            held("female", "female", "A", "s1", order=1),
+            held("", "", "B", "s1"),
+        )
+    ).set_index("pairs")
+    assert list(table.index) == ["two identities", "same label", "no label"]
+    row = table.loc["two identities"]
+    assert (row["first_rate"], row["n"], row["ties"]) == (3 / 4, 4, 1)
+    assert (row["flip_rate"], row["flip_n"]) == (1 / 2, 2)
+    control = table.loc["same label"]
+    assert (control["first_rate"], control["flip_rate"], control["flip_n"]) == (1.0, 1.0, 1)
+    assert math.isnan(control["first_low"]), "one scenario has no interval"
+    assert table.loc["no label", "first_rate"] == 0.0
+    assert math.isnan(table.loc["no label", "flip_rate"]), "held in one order only"
+
+
+def test_the_papers_design_has_no_couples_and_says_nothing_of_flips() -> None:
+    cells = ((0, 0), (0, 1), (1, 0), (1, 1))
+    units = [held("female", "male", "A", f"s{n}", assignment=a, order=o) for n, (a, o) in enumerate(cells)]
+    (row,) = position(frame(*units)).to_dict("records")
+    assert (row["n"], row["flip_n"]) == (4, 0)
+    assert math.isnan(row["flip_rate"])
+
+
+# Ranking
+
+
+def test_strengths_by_hand() -> None:
+    outcomes = "AAAB"  # female, shown first, wins 3 of 4; shown second, the one in front wins 1 of 4
+    units = [held("female", "male", choice, f"s{n}") for n, choice in enumerate(outcomes)]
+    units += [held("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("BBBA")]
+    table = ranking(frame(*units), draws=50)
+    assert list(table["identity"]) == ["female", "male"], "strongest first"
+    # f - m + place = log 3 and m - f + place = -log 3: place 0, f = -m = log(3) / 2
+    assert table["strength"].tolist() == pytest.approx([math.log(3) / 2, -math.log(3) / 2])
+    assert (table["n"].tolist(), table["clusters"].tolist()) == ([8, 8], [4, 4])
+
+
+def test_the_place_in_the_prompt_is_taken_out() -> None:
+    # female first: wins 9 of 10; male first: male wins 5 of 10. f - m + place = log 9, m - f + place = log 1:
+    # place = log(9) / 2 = log 3, f - m = log 3
+    units = [held("female", "male", choice, f"s{n}") for n, choice in enumerate("AAAAAAAAAB")]
+    units += [held("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("AAAAABBBBB")]
+    table = ranking(frame(*units), draws=50).set_index("identity")
+    assert table.loc["female", "strength"] - table.loc["male", "strength"] == pytest.approx(math.log(3))
+
+
+def test_a_category_is_ranked_by_itself_strongest_first() -> None:
+    units = []
+    for scenario, last in enumerate("ABA"):
+        for order in (0, 1):
+            other = {"A": "B", "B": "A"}
+            sides = (("black", "white", "A"), ("asian", "black", "B"), ("asian", "white", last))
+            for x, y, choice in sides:
+                said = other[choice] if order else choice
+                units.append(held(x, y, said, f"s{scenario}", order=order))
+    units += [held("white", "black", "AB", "s0"), held("asian", "black", "A", "s0", assignment=1)]
+    units.append(held("white", "black", "A", "s1", assignment=1))
+    units.append(held("female", "male", "AB", "s0"))
+    table = ranking(frame(*units), draws=50)
+    race = table[table["category"] == "race"]
+    assert race["identity"].iloc[0] == "black"
+    assert race["strength"].is_monotonic_decreasing
+    assert race["strength"].sum() == pytest.approx(0)
+    assert set(table["category"]) == {"race", "gender"}
+
+
+def test_whoever_always_wins_has_no_strength_but_a_reason() -> None:
+    units = [held("female", "male", "A", f"s{n}") for n in range(3)]
+    units += [held("female", "male", "B", f"s{n}", order=1) for n in range(3)]
+    table = ranking(frame(*units), draws=50)
+    assert table["strength"].isna().all()
+    assert all("no bound" in note for note in table["note"])

@@ -1,0 +1,285 @@
+"""MALIBU's tests by hand: the paper's χ², and those that respect scenarios; do judges agree, and change their minds?"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from analysis.agreement import fleiss_kappa, krippendorff_alpha
+from analysis.malibu import agreement, changed_minds, parsing, significance
+
+CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
+CHI, PERMUTED, PAIRS, ALIKE = "χ² of identity", "identity effect", "preference in pairs", "equivalence"
+
+
+def single(scenario: str, identity: str, value: float | None, **others: Any) -> dict[str, Any]:
+    """One verdict on one candidate."""
+    return {
+        "unit": f"p1/{scenario}/{identity or 'none'}",
+        "phase": 1,
+        "scenario": scenario,
+        "category": CATEGORIES.get(identity, ""),
+        "identity": identity,
+        "other": None,
+        "judge": "J",
+        "role": "debater",
+        "round": 1,
+        "subject": "",
+        "metric": "Accuracy",
+        "value": value,
+        "text": None,
+        "status": "ok" if value is not None else "unparsed",
+        **others,
+    }
+
+
+def vote(scenario: str, choice: str | None, order: int = 0, **others: Any) -> dict[str, Any]:
+    """One judge's preference between female and male."""
+    labels = ("male", "female") if order else ("female", "male")
+    pair = {"phase": 2, "other": "male", "identity_a": labels[0], "identity_b": labels[1], "metric": "preferred"}
+    place = {"unit": f"p2/{scenario}/o{order}", "text": choice, "status": "ok"}
+    return single(scenario, "female", None) | pair | place | others
+
+
+def of_family(frame: pd.DataFrame, family: str, **options: Any) -> pd.DataFrame:
+    found = significance(frame, **options)
+    return found[found["family"].str.startswith(family)]
+
+
+# The paper's χ²
+
+
+def test_chi_square_of_the_table_by_hand() -> None:
+    scores = {"female": [7] * 6 + [8] * 2, "male": [7] * 2 + [8] * 6}
+    rows = [
+        single(f"s{n // 2}", identity, float(value), judge=f"J{n % 2}")
+        for identity, values in scores.items()
+        for n, value in enumerate(values)
+    ]
+    (row,) = of_family(pd.DataFrame(rows), CHI).to_dict("records")
+    # n (ad - bc)² / (product of the margins) = 16 · (36 - 4)² / 8⁴ = 4, df 1; V = sqrt(4 / 16)
+    assert (row["statistic"], row["df"]) == pytest.approx((4.0, 1))
+    assert row["p"] == pytest.approx(stats.chi2.sf(4, 1))
+    assert row["effect"] == pytest.approx(0.5)
+    assert row["n"] == 16, "every judge counts as independent, as in the paper"
+    assert row["assumption"] == "independent"
+    assert (row["category"], row["metric"]) == ("gender", "Accuracy")
+
+
+def test_chi_square_counts_last_words_in_whole_points() -> None:
+    """What was said counts, not its expectation; first rounds and controls do not."""
+    rng = np.random.default_rng(3)
+    rows = []
+    counts: dict[str, list[int]] = {"black": [0] * 11, "white": [0] * 11, "asian": [0] * 11}
+    for scenario in range(15):
+        rows.append(single(f"s{scenario}", "", 3.0))
+        for identity, levels in counts.items():
+            said = int(rng.integers(5, 8))
+            levels[said] += 1
+            rows.append(single(f"s{scenario}", identity, 1.0, round=1))
+            rows.append(single(f"s{scenario}", identity, said + 0.4 - 0.8 * (said % 2), sampled=float(said), round=2))
+    (row,) = of_family(pd.DataFrame(rows), CHI, draws=50).to_dict("records")
+    table = np.array(list(counts.values()))
+    theirs = stats.chi2_contingency(table[:, table.sum(axis=0) > 0], correction=False)
+    assert (row["statistic"], row["df"], row["p"]) == pytest.approx((theirs.statistic, theirs.dof, theirs.pvalue))
+    assert row["n"] == 45
+
+
+# Tests that respect scenarios
+
+
+def scored(**gaps: tuple[float, ...]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [single(f"s{n}", identity, 5 + gap) for identity, values in gaps.items() for n, gap in enumerate(values)]
+    )
+
+
+def test_two_identities_are_tested_by_flipping_signs() -> None:
+    frame = scored(female=(1.0, 2.0, 3.0, 2.0), male=(0.0, 0.0, 0.0, 0.0))
+    rows = of_family(frame, PERMUTED).set_index("metric")
+    assert rows.loc["all", "p"] == 2 / 16, "only all plus and all minus reach the sum"
+    assert rows.loc["all", "effect"] == 2.0
+    assert rows.loc["all", "statistic"] == pytest.approx(stats.ttest_1samp([1, 2, 3, 2], 0).statistic)
+    assert (rows.loc["all", "n"], rows.loc["all", "clusters"], rows.loc["all", "assumption"]) == (8, 4, "clustered")
+    assert rows["p_adjusted"].tolist() == [0.25, 0.25], "Holm over 'all' and the one metric"
+
+
+def test_three_identities_are_tested_by_permuting_labels_within_scenarios() -> None:
+    frame = scored(black=(1.0, 1.0), white=(2.0, 2.0), asian=(3.0, 3.0))
+    rows = of_family(frame, PERMUTED).set_index("metric")
+    # 6 arrangements in each of two scenarios; the sums are as far apart as seen where both are arranged alike: 6 of 36
+    assert rows.loc["all", "p"] == pytest.approx(6 / 36)
+    assert rows.loc["all", "note"], "no spread is left to judge the size by"
+
+
+def test_many_scenarios_are_drawn_and_the_seed_is_named() -> None:
+    rng = np.random.default_rng(0)
+    frame = scored(female=tuple(rng.normal(0.2, 1, 40)), male=tuple(rng.normal(0, 1, 40)))
+    once, again, other = (of_family(frame, PERMUTED, draws=200, seed=seed) for seed in (4, 4, 5))
+    assert all("200 draws, seed 4" in name for name in once["name"])
+    pd.testing.assert_frame_equal(once, again)
+    assert once["p"].tolist() != other["p"].tolist()
+
+
+def test_preferences_are_tested_scenario_by_scenario() -> None:
+    rows = []
+    for n in range(5):  # female wins both orders of every scenario
+        rows += [vote(f"s{n}", "A", 0), vote(f"s{n}", "B", 1)]
+    (row,) = of_family(pd.DataFrame(rows), PAIRS).to_dict("records")
+    assert row["p"] == 2 / 2**5, "five scenarios, not ten verdicts"
+    assert (row["effect"], row["metric"], row["category"]) == (1.0, "female/male", "gender")
+    assert (row["n"], row["clusters"]) == (10, 5)
+
+
+def test_a_win_and_a_loss_in_one_scenario_are_a_draw() -> None:
+    rows = []
+    for n, (first, second) in enumerate([("A", "A"), ("A", "B"), ("A", "tie"), ("B", "A"), ("tie", "tie")]):
+        rows += [vote(f"s{n}", first, 0), vote(f"s{n}", second, 1)]
+    rows += [vote("s9", None, 0)]
+    (row,) = of_family(pd.DataFrame(rows), PAIRS).to_dict("records")
+    # margins of female: (1 - 1) / 2, (1 + 1) / 2, (1 + 0) / 2, (-1 - 1) / 2, 0: their mean is 0.1.
+    # |±1 ± 0.5 ± 1| is 2.5, 1.5, 0.5, 0.5: all reach 0.5
+    assert row["effect"] == pytest.approx(0.1)
+    assert row["p"] == 1.0
+    assert row["clusters"] == 5, "what nobody could read is no scenario"
+
+
+def test_likeness_is_tested_against_the_margin() -> None:
+    gaps = (0.1, -0.1, 0.0, 0.05, -0.02)
+    frame = scored(female=gaps, male=(0.0,) * 5)
+    (row,) = of_family(frame, ALIKE, margin=0.2).to_dict("records")
+    above = stats.ttest_1samp(gaps, -0.2, alternative="greater").pvalue
+    below = stats.ttest_1samp(gaps, 0.2, alternative="less").pvalue
+    assert row["p"] == pytest.approx(max(above, below))
+    assert row["effect"] == pytest.approx(np.mean(gaps))
+    assert row["family"] == "equivalence within ±0.2"
+
+
+def test_every_family_is_corrected_by_itself() -> None:
+    frame = scored(
+        female=(1.0, 2.0, 3.0, 2.0), male=(0.0,) * 4, black=(0.5, -0.5, 1.0, 0.0), white=(0.0, 0.0, 0.0, 0.0)
+    )
+    for _, family in significance(frame).groupby("family"):
+        known = family["p"].dropna().sort_values()
+        expected = np.minimum(np.maximum.accumulate(known * np.arange(len(known), 0, -1)), 1)
+        assert family.loc[known.index, "p_adjusted"].tolist() == pytest.approx(expected.tolist())
+
+
+# Agreement, changed minds, parsing
+
+
+def test_agreement_on_preferences_by_hand() -> None:
+    said = [("A", "A"), ("B", "B"), ("A", "A"), ("A", "B")]
+    rows = [
+        vote(f"s{n}", choice, judge=f"J{judge}") for n, pair in enumerate(said) for judge, choice in enumerate(pair)
+    ]
+    (row,) = agreement(pd.DataFrame(rows), draws=50).to_dict("records")
+    # agreed 3 of 4; by chance (5/8)² + (3/8)² = 34/64; κ = (3/4 - 34/64) / (30/64) = 14/30
+    assert (row["metric"], row["coefficient"]) == ("preferred", "Fleiss' κ")
+    assert row["value"] == pytest.approx(14 / 30)
+    assert (row["judges"], row["n"]) == (2, 8)
+
+
+def test_agreement_on_scores_by_hand() -> None:
+    pairs = [(1.0, 1.0), (2.0, 2.0), (3.0, 4.0)]
+    rows = [
+        single(f"s{n}", "female", value, judge=f"J{judge}")
+        for n, pair in enumerate(pairs)
+        for judge, value in enumerate(pair)
+    ]
+    (row,) = agreement(pd.DataFrame(rows), draws=50).to_dict("records")
+    # seen: 2 · 1²; by chance 2 (6 · 35 - 13²) = 82 over all 6 · 5 ordered pairs; α = 1 - 5 · 2 / 82
+    assert row["coefficient"] == "Krippendorff's α"
+    assert row["value"] == pytest.approx(1 - 10 / 82)
+    theirs = krippendorff_alpha(pairs, clusters=["s0", "s1", "s2"], draws=50)
+    assert (row["low"], row["high"]) == pytest.approx((theirs.low, theirs.high))
+
+
+def test_agreement_goes_by_round_without_the_chair_and_each_side_is_an_item() -> None:
+    rng = np.random.default_rng(1)
+    rows, tables = [], {1: [], 2: []}  # type: tuple[list[dict[str, Any]], dict[int, list[list[float]]]]
+    for n in range(6):
+        for round, table in tables.items():
+            for side in "AB":
+                table.append([float(rng.integers(0, 11)) for _ in range(3)])
+                for judge, value in enumerate(table[-1]):
+                    more = {"subject": side, "metric": "Accuracy", "value": value, "text": None}
+                    rows.append(vote(f"s{n}", None, judge=f"J{judge}", round=round) | more)
+        rows.append(vote(f"s{n}", "A", judge="Chair", role="chair", round=2))
+    found = agreement(pd.DataFrame(rows), draws=50)
+    assert found["metric"].unique().tolist() == ["Accuracy"], "the chair has nobody to agree with"
+    assert found["round"].tolist() == [1, 2]
+    for row in found.itertuples():
+        theirs = krippendorff_alpha(tables[row.round], clusters=[f"s{n}" for n in range(6) for _ in "AB"], draws=50)
+        assert (row.value, row.low, row.high) == pytest.approx((theirs.estimate, theirs.low, theirs.high))
+        assert row.judges == 3
+
+
+def test_judges_who_never_differ_have_no_measured_agreement() -> None:
+    rows = [vote(f"s{n}", "A", judge=f"J{judge}") for n in range(4) for judge in range(2)]
+    (row,) = agreement(pd.DataFrame(rows), draws=50).to_dict("records")
+    assert math.isnan(row["value"])
+    assert row["note"]
+    assert math.isnan(fleiss_kappa([["A", "A"]] * 4).estimate), "by hand as well"
+
+
+def talked(scenario: str, *rounds: float | str | None, judge: str = "J") -> list[dict[str, Any]]:
+    """One judge's word, round by round: a score, or a preference."""
+    rows = []
+    for number, said in enumerate(rounds, start=1):
+        stated = isinstance(said, str)
+        row = vote(scenario, str(said)) if stated else single(scenario, "male", said)  # type: ignore[arg-type]
+        rows.append(row | {"round": number, "judge": judge})
+    return rows
+
+
+def test_changed_minds_by_hand() -> None:
+    frame = pd.DataFrame(
+        [
+            *talked("s1", 5.0, 9.0, 6.0),  # what stands between first and last does not count: +1
+            *talked("s1", 5.0, 4.0, 5.0, judge="K"),  # there and back: no change
+            *talked("s2", 7.0, 7.0, 7.0),
+            *talked("s2", 8.0, 8.0, 6.0, judge="K"),  # -2
+            *talked("s3", None, 8.0, 6.0),  # its first word could not be read
+            *talked("s1", "A", "A", "B"),
+            *talked("s2", "A", "tie", "A"),
+            *talked("s3", "tie", "tie", "B"),
+        ]
+    )
+    table = changed_minds(frame).set_index("what")
+    assert (table.loc["scores", "changed"], table.loc["scores", "n"]) == (2 / 4, 4)
+    assert table.loc["scores", "mean_change"] == (1 + 0 + 0 - 2) / 4
+    assert table.loc["scores", "clusters"] == 2
+    assert (table.loc["preferences", "changed"], table.loc["preferences", "n"]) == (2 / 3, 3)
+    assert math.isnan(table.loc["preferences", "mean_change"]), "preferences have no points"
+
+
+def test_a_single_round_changes_no_minds_and_claims_none() -> None:
+    assert changed_minds(pd.DataFrame([*talked("s1", 5.0), *talked("s2", 6.0)])).empty
+
+
+@pytest.mark.xfail(
+    strict=True, reason="a unit of one round is compared with itself: 0% changed, as if it had been asked"
+)
+def test_units_of_a_single_round_are_left_out_beside_longer_ones() -> None:
+    short = [row | {"model": "short"} for row in talked("s1", 5.0)]
+    long = [row | {"model": "long", "unit": f"long/{row['unit']}"} for row in talked("s1", 5.0, 6.0)]
+    table = changed_minds(pd.DataFrame([*short, *long]))
+    assert table["model"].tolist() == ["long"]
+    assert table["changed"].tolist() == [1.0]
+
+
+def test_replies_are_counted_once_however_many_metrics_they_hold() -> None:
+    rows = []
+    for judge, status in (("J1", "ok"), ("J2", "repaired"), ("J3", "unparsed"), ("J4", "refused"), ("J5", "ok")):
+        for metric in ("Accuracy", "Creativity", "Efficiency", "Reliability"):
+            rows.append(single("s", "male", 5.0, judge=judge, metric=metric, status=status))
+    rows += [vote("s", "A", round=1), vote("s", "B", round=2)]
+    table = parsing(pd.DataFrame(rows)).set_index("phase")
+    assert table.loc[1, ["ok", "repaired", "unparsed", "refused"]].tolist() == [2, 1, 1, 1]
+    assert table.loc[2, ["ok", "repaired", "unparsed", "refused"]].tolist() == [2, 0, 0, 0]

@@ -1,0 +1,137 @@
+"""Disks that are full, read-only or in the way, a cache that is broken, packages of strangers: one line each."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+RUN = ("run", "malibu", "--suite", "quick", "--quiet")
+SIM = (*RUN, "--model", "sim/judge")
+
+
+def one_line(told: Any, status: int, *words: str) -> None:
+    """Exactly one line of complaint on stderr, the status, and what the line must name."""
+    assert told.status == status, told
+    assert told.out == ""
+    assert told.err.count("\n") == 1, told.err
+    assert told.err.startswith("parley: ")
+    for word in words:
+        assert word in told.err, told.err
+
+
+@pytest.fixture
+def whole(parley: Callable[..., Any], place: Path) -> Path:
+    """A run that is done."""
+    assert parley(*SIM, "--out", "whole.sqlite").status == 0
+    return place / "whole.sqlite"
+
+
+# Disks
+
+
+def test_a_place_under_a_file(parley: Callable[..., Any], place: Path) -> None:
+    (place / "file").write_text("in the way")
+    one_line(parley(*SIM, "--out", "file/a.sqlite"), 1, "file/a.sqlite cannot be written: ")
+
+
+def test_a_place_where_nothing_can_be_made(parley: Callable[..., Any]) -> None:
+    one_line(parley(*SIM, "--out", "/proc/parley/a.sqlite"), 1, "/proc/parley/a.sqlite cannot be written: ")
+
+
+def test_a_folder_in_place_of_a_file(parley: Callable[..., Any], place: Path) -> None:
+    (place / "runs").mkdir()
+    one_line(parley(*SIM, "--out", "runs"), 1, "runs")
+
+
+def test_a_read_only_place(parley: Callable[..., Any], mounted: Callable[[str], Path]) -> None:
+    out = mounted("ro") / "a.sqlite"
+    one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: the place is read-only")
+
+
+def test_an_archived_run_on_a_read_only_place_can_be_read(
+    parley: Callable[..., Any], whole: Path, mounted: Callable[[str], Path], remount: Callable[[Path, str], None]
+) -> None:
+    archive = mounted("size=2m")
+    shutil.copy(whole, archive / "a.sqlite")
+    remount(archive, "ro")
+
+    shown = parley("show", archive / "a.sqlite")
+
+    assert shown.status == 0, shown.err
+    assert "Candidate" in shown.out
+
+
+def test_a_report_that_cannot_be_written(parley: Callable[..., Any], whole: Path, place: Path) -> None:
+    (place / "whole-report").write_text("something is in the folder's place")
+    told = parley("report", whole)
+    assert told.status == 1
+    assert len(told.complaints) == 1, "one line, not a traceback"
+
+
+MANY = ("run", "malibu", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge", "--concurrency", "2")
+
+
+def test_a_full_disk_keeps_what_was_finished_and_the_run_goes_on_when_there_is_room(
+    parley: Callable[..., Any],
+    mounted: Callable[[str], Path],
+    remount: Callable[[Path, str], None],
+    run_file: Any,
+) -> None:
+    disk = mounted("size=400k")
+    file = run_file(disk / "a.sqlite")
+
+    told = parley(*MANY, "--out", file.path)
+
+    assert told.status == 1
+    assert len(told.complaints) == 1
+    assert "the disk is full; what was finished is kept" in told.err
+    assert "the same command goes on from here" in told.err
+    assert "Traceback" not in told.err
+    kept = file.done()
+    assert 0 < len(kept) < 108
+    assert told.out == f"{len(kept)} of 108 units are done: {file.path}\n"
+    file.check()
+
+    remount(disk, "size=20m")
+    assert parley(*MANY, "--out", file.path).status == 0
+    assert kept <= file.done()
+    assert file.count() == 108
+    assert parley(*MANY, "--out", "peace.sqlite").status == 0
+    assert file.story() == run_file("peace.sqlite").story()
+
+
+@pytest.mark.parametrize("size", ["16k", "48k"])
+def test_a_disk_too_full_to_begin_leaves_nothing_in_the_way(
+    parley: Callable[..., Any], mounted: Callable[[str], Path], remount: Callable[[Path, str], None], size: str
+) -> None:
+    disk = mounted(f"size={size}")
+    one_line(parley(*MANY, "--out", disk / "a.sqlite"), 1, "the disk is full")
+
+    remount(disk, "size=20m")
+
+    again = parley(*MANY, "--out", disk / "a.sqlite")
+    assert again.status == 0, again.err
+
+
+def test_a_reply_cache_that_is_no_database(parley: Callable[..., Any], place: Path) -> None:
+    (place / "home").mkdir()
+    (place / "home" / "replies.sqlite").write_text("not a database at all, " * 100)
+    one_line(parley(*SIM, "--out", "a.sqlite"), 1, "the reply cache", "--no-cache")
+    assert parley(*SIM, "--out", "b.sqlite", "--no-cache").status == 0
+
+
+# Other people's packages
+
+
+def test_a_strangers_package_of_our_name_is_pointed_at(start: Callable[..., Any], place: Path) -> None:
+    theirs = place / "elsewhere" / "agents"
+    theirs.mkdir(parents=True)
+    (theirs / "__init__.py").write_text("raise RuntimeError('imported')\n")
+
+    told = start("models", PYTHONPATH=str(theirs.parent)).end()
+
+    one_line(told, 2, f"the package 'agents' that Python finds at {theirs}", "is not Parley's")

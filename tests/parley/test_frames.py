@@ -1,0 +1,133 @@
+"""Runs as frames: every verdict with the facets of its unit, small in memory, empty where nothing is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import parley
+from analysis import malibu
+from parley import frames
+from parley.runs import RunFile
+
+FACETS = {"phase", "scenario", "base", "category", "identity", "control", "repeat", "model"}
+PAIR = {"other", "identity_a", "identity_b", "response_a", "response_b", "assignment", "order"}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run of both phases; one reply in five cannot be read."""
+    target = tmp_path_factory.mktemp("frames") / "run.sqlite"
+    options = parley.Options(cache=False, out=str(target))
+    assert parley.run("malibu", model="sim/judge?malformed=0.2", suite="quick", options=options).complete
+    return target
+
+
+@pytest.fixture
+def file(path: Path) -> Iterator[RunFile]:
+    with closing(RunFile.open(path)) as opened:
+        yield opened
+
+
+def test_every_verdict_is_a_row_with_the_facets_of_its_unit(file: RunFile) -> None:
+    frame = frames.verdicts(file)
+    _, rows = file.rows(
+        "SELECT v.unit, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status, u.facets "
+        "FROM verdicts v JOIN units u ON u.id = v.unit ORDER BY u.position, v.nth"
+    )
+    assert len(frame) == len(rows) > 100
+    columns = ["unit", "judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status"]
+    read = frame.astype(object).where(frame.notna(), None)
+    for row, ours in zip(rows, read.to_dict("records"), strict=True):
+        assert tuple(ours[name] for name in columns) == row[:-1]
+        facets = json.loads(row[-1])
+        assert {name: ours[name] for name in facets} == facets
+        assert all(ours[name] is None for name in PAIR - set(facets)), "a facet of the other phase only"
+
+
+def test_words_are_kept_once_and_numbers_are_numbers(file: RunFile) -> None:
+    frame = frames.verdicts(file)
+    for name in ("unit", "judge", "role", "subject", "metric", "text", "status", "scenario", "identity", "model"):
+        assert isinstance(frame[name].dtype, pd.CategoricalDtype), name
+    assert frame["value"].dtype == frame["sampled"].dtype == float
+    assert frame["round"].dtype == frame["phase"].dtype == int
+    assert set(frame["role"]) == {"debater"}
+
+
+def test_what_could_not_be_read_is_missing_and_not_a_nought(file: RunFile) -> None:
+    frame = frames.verdicts(file)
+    unread = frame["status"] == "unparsed"
+    assert 0 < unread.sum() < len(frame)
+    assert frame.loc[unread, ["value", "text"]].isna().all(axis=None)
+    assert frame.loc[~unread & (frame["metric"] != "preferred"), "value"].notna().all()
+
+
+def test_every_message_is_a_row_of_turns(file: RunFile) -> None:
+    frame = frames.turns(file)
+    _, ((messages,),) = file.rows("SELECT count(*) FROM messages")
+    assert len(frame) == messages
+    assert set(frame.columns) == {"unit", "seq", "round", "speaker", "role", "text", "parse_status"} | (FACETS | PAIR)
+    one = frame[frame["unit"] == frame["unit"].iloc[0]]
+    assert one["seq"].tolist() == list(range(len(one)))
+    assert (one["scenario"] == one["scenario"].iloc[0]).all()
+
+
+def test_units_and_what_they_cost(file: RunFile) -> None:
+    frame = frames.spending(file)
+    assert frame["unit"].tolist() == [name for (name,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
+    assert frame["calls"].sum() == file.spent()[0]
+    assert frame["tokens"].sum() == file.spent()[1]
+    assert (frame["cost"] == 0).all(), "a simulated model is free"
+    assert frame.columns[0] == "unit"
+    assert {"phase", "scenario", "identity"} <= set(frame.columns)
+
+
+def test_a_price_nobody_knows_is_no_nought(path: Path, tmp_path: Path, run_file: Any) -> None:
+    import shutil
+    import sqlite3
+
+    copy = tmp_path / "copy.sqlite"
+    shutil.copy(path, copy)
+    with closing(sqlite3.connect(copy)) as db:
+        (unit,) = db.execute("SELECT unit FROM calls LIMIT 1").fetchone()
+        db.execute("UPDATE calls SET cost = NULL WHERE unit = ? AND seq = (SELECT max(seq) FROM calls c)", (unit,))
+        db.execute("UPDATE calls SET cost = NULL WHERE unit = ? AND nth = 0", (unit,))
+        db.commit()
+    with closing(RunFile.open(copy)) as file:
+        frame = frames.spending(file).set_index("unit")
+    assert pd.isna(frame.loc[unit, "cost"])
+    assert frame["cost"].isna().sum() == 1
+
+
+def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> None:
+    options = parley.Options(cache=False, out=str(tmp_path / "none.sqlite"), budget_calls=0)
+    parley.run("malibu", model="sim/judge", suite="quick", options=options)
+    with closing(RunFile.open(tmp_path / "none.sqlite")) as file:
+        assert file.counts()["done"] == 0
+        read = frames.verdicts(file), frames.turns(file), frames.units(file), frames.spending(file)
+    assert [len(frame) for frame in read] == [0, 0, 0, 0]
+    assert {"unit", "judge", "metric", "value", "status"} <= set(read[0].columns)
+
+
+def test_only_finished_units_count(tmp_path: Path) -> None:
+    options = parley.Options(cache=False, out=str(tmp_path / "half.sqlite"), budget_calls=20, concurrency=1)
+    parley.run("malibu", model="sim/judge", suite="quick", options=options)
+    with closing(RunFile.open(tmp_path / "half.sqlite")) as file:
+        done = {name for (name,) in file.rows("SELECT id FROM units WHERE status = 'done'")[1]}
+        frame = frames.verdicts(file)
+        assert 0 < len(done) < sum(file.counts().values())
+    assert set(frame["unit"]) == done
+
+
+def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
+    """Categories and all: grouped numbers are those of a plain frame."""
+    frame = frames.verdicts(file)
+    bare = frame.astype({name: object for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype)})
+    for table in (malibu.mean_scores, malibu.win_rates, malibu.position, malibu.parsing, malibu.changed_minds):
+        pd.testing.assert_frame_equal(table(frame), table(bare))
