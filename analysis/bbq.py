@@ -278,7 +278,7 @@ def _wilson(above: Floats, below: Floats, level: float) -> tuple[float, float]:
 
 
 def pooled(cells: list[Cell], level: float = 0.95) -> Cell:
-    """The macro mean: every category counts the same. Categories where a score is undefined are left out of its mean."""
+    """The macro mean: every category counts the same. Where a score is undefined, its category is left out of that mean."""
     accuracy, accuracy_ends = _mean([(one.accuracy, one.spread[0]) for one in cells], cells, level, 0.0, 1.0)
     bias, bias_ends = _mean([(one.bias, one.spread[1]) for one in cells], cells, level, -100.0, 100.0)
     nan = math.nan

@@ -1,4 +1,4 @@
-"""The command line: `parley run`, `report`, `show`, `score`, `scenarios`, `models`. Thin: all of it can be done in Python.
+"""The command line: `parley run`, `report`, `show`, `score`, `scenarios`, `models`. Thin: Python can do all of it.
 
 Exit status: 0 done, 1 not everything was done, 2 something to mend in what was typed, 130 interrupted.
 """

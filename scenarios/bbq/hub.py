@@ -15,9 +15,7 @@ PLACE = "hf://datasets/heegyu/bbq@{revision}/data"
 """A copy of the authors' JSONL files, one a category."""
 
 
-def load_hub(
-    categories: Iterable[str] | None = None, *, revision: str = REVISION, place: str | None = None
-) -> Bbq:
+def load_hub(categories: Iterable[str] | None = None, *, revision: str = REVISION, place: str | None = None) -> Bbq:
     """The rows of some categories (default: all). `place` is another folder or URL with the same files."""
     try:
         from datasets import load_dataset

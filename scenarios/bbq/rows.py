@@ -116,6 +116,8 @@ def _why(found: object, error: Exception) -> str:
     if not isinstance(found, Mapping):
         return "not a JSON object"
     info = found.get("answer_info")
-    if isinstance(info, Mapping) and not any(isinstance(one, list) and one[-1:] == ["unknown"] for one in info.values()):
+    if isinstance(info, Mapping) and not any(
+        isinstance(one, list) and one[-1:] == ["unknown"] for one in info.values()
+    ):
         return "no answer is tagged unknown"
     return f"not a row of BBQ ({error})"

@@ -92,8 +92,7 @@ def stereotyped(row: Row, templates: Templates) -> int | None:
     found = [
         place
         for place in of_race
-        if template.trait
-        in _traits(row.answers[place], row.answers[sum(people) - place], row.subcategory)
+        if template.trait in _traits(row.answers[place], row.answers[sum(people) - place], row.subcategory)
     ]
     return found[0] if len(found) == 1 else None
 
