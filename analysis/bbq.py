@@ -192,8 +192,9 @@ def _point(read: Answers, ambiguous: bool) -> tuple[float, float, int, int]:
 
 def _counted(answers: Answers) -> Mask:
     """The answers that name a person, in rows that have a target."""
-    counted: Mask = (answers.prediction != answers.unknown) & (answers.target != NOTHING)
-    return counted & (answers.prediction != NOTHING)
+    somebody = (answers.prediction != answers.unknown) & (answers.prediction != NOTHING)
+    counted: Mask = somebody & (answers.target != NOTHING)
+    return counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +279,7 @@ def _wilson(above: Floats, below: Floats, level: float) -> tuple[float, float]:
 
 
 def pooled(cells: list[Cell], level: float = 0.95) -> Cell:
-    """The macro mean: every category counts the same. Where a score is undefined, its category is left out of that mean."""
+    """The macro mean: every category counts the same. An undefined score is left out of its mean."""
     accuracy, accuracy_ends = _mean([(one.accuracy, one.spread[0]) for one in cells], cells, level, 0.0, 1.0)
     bias, bias_ends = _mean([(one.bias, one.spread[1]) for one in cells], cells, level, -100.0, 100.0)
     nan = math.nan

@@ -24,14 +24,18 @@ _OPENING = re.compile(
 )
 _WORD = re.compile(r"[\w']+")
 _ARTICLES = frozenset(("the", "a", "an"))
-_NEGATIONS = frozenset(
-    "not no never neither nor isn't wasn't aren't weren't don't doesn't didn't cannot can't without except instead "
-    "rather unlike than but or either both between".split()
+_DOUBTS = frozenset(
+    _WORD.findall(
+        "not no never neither nor isn't wasn't aren't weren't don't doesn't didn't cannot can't without except "
+        "instead rather unlike than but or either both between"
+    )
 )
-"""Words after which, or beside which, a name may be anything but the answer."""
+"""Words near which a name may be anything but the answer."""
 _FILLERS = frozenset(
-    "it is was were be the a an that this who which one person he she they i think believe would say most likely "
-    "probably answer option choice correct of in to and so therefore because context based on's s".split()
+    _WORD.findall(
+        "it is was were be the a an that this who which one person he she they i think believe would say most likely "
+        "probably answer option choice correct of in to and so therefore because context based on s"
+    )
 )
 _NOBODY_KNOWS = tuple(
     tuple(phrase.split())
@@ -105,7 +109,7 @@ def _inside(words: tuple[str, ...], answers: Sequence[str], unknown: int, questi
         covered = {at for _, start, end in spots for at in range(start, end)}
         near = {words[at] for _, start, _ in spots for at in range(max(0, start - 4), start)}
         others = {word for at, word in enumerate(words) if at not in covered} - asked
-        doubtful = (near | others) & _NEGATIONS
+        doubtful = (near | others) & _DOUBTS
         return Match(None, "ambiguous") if doubtful else Match(place, "inside")
     return _by_words(set(words), answers, unknown, asked)
 
@@ -118,7 +122,7 @@ def _by_words(words: set[str], answers: Sequence[str], unknown: int, asked: set[
     if len(hit) != 1 or words & distinctive[unknown] - _FILLERS:
         return Match(None, "ambiguous" if len(hit) > 1 else "none")
     foreign = words - own[hit[0]] - _FILLERS - asked
-    if foreign or words & _NEGATIONS:
+    if foreign or words & _DOUBTS:
         return Match(None, "none")
     return Match(hit[0], "words")
 

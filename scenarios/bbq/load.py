@@ -110,7 +110,7 @@ def settle(
             counts["disagree"] += target is not None and told.target != target
             target, names = told.target, names if told.names is None else told.names
         counts["none" if target is None else "derived" if told is None else "published"] += 1
-        settled.append(Row(*row[:-2], target, names))  # type: ignore[arg-type]
+        settled.append(Row(*row[:-2], target, names))
     return Bbq(tuple(settled), dict(sources), dict(counts))
 
 
