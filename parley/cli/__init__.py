@@ -1,4 +1,4 @@
-"""The command line: `parley run`, `report`, `show`, `score`, `scenarios`, `models`. Thin: Python can do all of it.
+"""The command line. Thin: all that it does can be done in Python.
 
 Exit status: 0 done, 1 not everything was done, 2 something to mend in what was typed, 130 interrupted.
 """
@@ -65,9 +65,9 @@ def _commands(arguments: list[str]) -> list[Any]:
 
     if arguments[:1] == ["score"]:
         return [score]
-    from parley.cli import models, report, run, scenarios, show
+    from parley.cli import calibrate, compare, models, report, run, scenarios, show
 
-    return [run, report, show, score, scenarios, models]
+    return [run, report, compare, show, score, scenarios, calibrate, models]
 
 
 def _complain(line: str, status: int = 2) -> int:
