@@ -352,3 +352,9 @@ def _fields(one: Cell) -> Iterator[tuple[str, Any]]:
 
 def _null(value: float) -> float | None:
     return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def cluster_table(answers: Answers) -> Floats:
+    """One row a scenario: how many rows, right answers, people named, targets named."""
+    sums = _Sums.of(answers, answers.scenario)
+    return np.column_stack([sums.rows, sums.right, sums.people, sums.targets])

@@ -61,6 +61,7 @@ class BbqStudy:
     """BBQ: accuracy and bias of a model's answers, by any method of asking."""
 
     name: ClassVar[str] = "bbq"
+    report: ClassVar[str] = "analysis.bbq_report:report"
     Config: ClassVar[type[BaseModel]] = BbqConfig
 
     def __init__(self, config: BbqConfig) -> None:
