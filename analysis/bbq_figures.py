@@ -14,7 +14,7 @@ TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> Drawing:
     """`leaderboard` as `analysis.bbq_leaderboard.leaderboard` gives it. A system without a bias has no point."""
     contexts = [context for context in TITLES if context in set(leaderboard["context"])]
-    figure, axes = sheet(4.4 * len(contexts), 3.9, len(contexts), sharey=True)
+    figure, axes = sheet(2.2 + 3.8 * len(contexts), 3.9, len(contexts), sharey=True)
     tints = colours(list(leaderboard["system"]))
     for axis, context in zip(axes[0], contexts, strict=True):
         here = leaderboard[leaderboard["context"] == context]
@@ -32,8 +32,9 @@ def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> D
         axis.axvline(0, color="#888888", linewidth=0.8)
         axis.set_xlabel("bias (−100 to 100; 0 is none)")
         axis.set_title(TITLES[context], fontsize=10)
-        axis.legend(fontsize=7, frameon=False)
         tidy(axis, "both")
     axes[0, 0].set_ylabel("accuracy, %")
+    shown = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(shown.values()), list(shown), loc="outside right upper", fontsize=7, frameon=False)
     caption(figure, title, note)
     return figure

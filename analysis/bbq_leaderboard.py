@@ -140,10 +140,10 @@ def _paired(system: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
 def _compared(both: pd.DataFrame, system: str, baseline: str, context: str, draws: int, seed: int) -> Iterator[Columns]:
     first = Answers.of(_columns(both))
     second = Answers.of(_columns(both.assign(prediction=both["prediction_baseline"])))
-    right = [(one.prediction == one.label).astype(float) for one in (first, second)]
+    right, right_baseline = ((one.prediction == one.label).astype(float) for one in (first, second))
     place = {"system": system, "baseline": baseline, "context": context}
-    exact = mcnemar(*right)
-    flips = paired_permutation(*right, both["scenario"].to_numpy(), draws=draws, seed=seed)
+    exact = mcnemar(right, right_baseline)
+    flips = paired_permutation(right, right_baseline, both["scenario"].to_numpy(), draws=draws, seed=seed)
     yield {
         **place,
         "measure": "accuracy",
@@ -181,7 +181,7 @@ def bias_difference(
     ambiguous = bool(first.ambiguous.any())
     one, other = cluster_table(first), cluster_table(second)
     count = len(one)
-    gap = float((_bias(one.sum(axis=0), ambiguous) - _bias(other.sum(axis=0), ambiguous)))
+    gap = float(_bias(one.sum(axis=0), ambiguous) - _bias(other.sum(axis=0), ambiguous))
     if math.isnan(gap):
         return gap, math.nan, math.nan, math.nan, count, "one of the two named nobody: its bias is undefined"
     if count < 2 or (one == other).all():

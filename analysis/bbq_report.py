@@ -47,7 +47,7 @@ def report(
                 "system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted",
                 "p_mcnemar", "n", "clusters", "note",
             ),
-            "System minus baseline. p: sign flips (accuracy) or exchanges (bias) within scenarios; Holm over the table.",
+            "System minus baseline. p: sign flips (accuracy) or exchanges (bias) by scenario; Holm over the table.",
         ),
     ]  # fmt: skip
     note = f"Macro means over categories. {CLUSTERED} {' '.join(about.get('cautions', ()))}"
