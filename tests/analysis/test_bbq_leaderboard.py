@@ -86,9 +86,7 @@ def test_the_difference_in_bias_is_that_of_the_scores() -> None:
     first, second = (Answers.of(clear[clear["method"] == method]) for method in ("cot", "default"))
     gap, low, high, p, clusters, note = bias_difference(first, second, draws=500)
     table = by_category(values).set_index(["system", "context", "category"])["bias"]
-    assert gap == pytest.approx(
-        table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")]
-    )
+    assert gap == pytest.approx(table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")])
     assert low < gap < high
     assert p < 0.01
     assert (clusters, note) == (60, "")

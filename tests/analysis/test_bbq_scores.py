@@ -185,7 +185,9 @@ def test_intervals_of_proportions_are_those_of_clustered_proportions() -> None:
         assert cell.accuracy_by_question == pytest.approx((coarse.low, coarse.high))
     people = made[(made["condition"] == "disambig") & (made["prediction"] != 2)]
     known = cluster_proportion(people["prediction"] == people["target"], people["scenario"])
-    assert (found["disambig"].low, found["disambig"].high) == pytest.approx((200 * known.low - 100, 200 * known.high - 100))
+    assert (found["disambig"].low, found["disambig"].high) == pytest.approx(
+        (200 * known.low - 100, 200 * known.high - 100)
+    )
 
 
 def test_the_interval_of_ambiguous_bias_is_students_over_scenarios() -> None:
