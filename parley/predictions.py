@@ -15,7 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from scenarios import ScenarioError
-from scenarios.bbq import Row, match
+from scenarios.bbq import SHARED, Row, match
 
 UNREAD = -1
 
@@ -97,7 +97,7 @@ def columns(rows: Sequence[Row], places: Sequence[int]) -> dict[str, list[Any]]:
         "target": [UNREAD if row.target is None else row.target for row in rows],
         "unknown": [row.unknown for row in rows],
         "names": [row.names for row in rows],
-        "scenario": [(row.category, row.example_id // 4) for row in rows],
+        "scenario": [(row.category, row.example_id // SHARED) for row in rows],
         "question": [row.question_index for row in rows],
         "prediction": list(places),
     }

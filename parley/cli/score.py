@@ -11,13 +11,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table
-
 from parley.predictions import Predictions, columns, read_predictions
 from scenarios import ScenarioError
-from scenarios.bbq import Bbq, load
+from scenarios.bbq import Bbq, load, uncollected
 
 if TYPE_CHECKING:
     from analysis.bbq import Cell, Pair, Scores
@@ -40,9 +36,10 @@ def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
     except ModuleNotFoundError:
         raise ScenarioError("scores need numpy and scipy: pip install 'parley[analysis]'") from None
     file = Path(parsed.predictions)
-    bbq = load(parsed.data, leave_out=[file], beside=parsed.templates)
-    predictions = read_predictions(file, bbq.rows)
-    scores = score(Answers.of(columns(predictions.rows, predictions.places)))
+    with uncollected():
+        bbq = load(parsed.data, leave_out=[file], beside=parsed.templates)
+        predictions = read_predictions(file, bbq.rows)
+        scores = score(Answers.of(columns(predictions.rows, predictions.places)))
     if parsed.json:
         matched = {"how": dict(predictions.how), "missing": predictions.missing}
         print(json.dumps({**plain(scores), "predictions": matched, "targets": dict(bbq.targets)}))
@@ -52,6 +49,10 @@ def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _print(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
     console = Console()
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for column in ("category", "n", "accuracy", "95%", "bias", "95%"):

@@ -2,7 +2,7 @@
 
 from scenarios.bbq.answers import LETTERS, Match, match
 from scenarios.bbq.hub import load_hub
-from scenarios.bbq.load import Bbq, load, settle
+from scenarios.bbq.load import Bbq, load, settle, uncollected
 from scenarios.bbq.rows import CONDITIONS, COUNTS, INTERSECTIONAL, POLARITIES, SHARED, Answer, Row, read_row
 from scenarios.bbq.sample import AS_PUBLISHED, Order, only, sample, shuffled
 from scenarios.bbq.targets import Template, stereotyped, target_of
@@ -31,4 +31,5 @@ __all__ = [
     "shuffled",
     "stereotyped",
     "target_of",
+    "uncollected",
 ]

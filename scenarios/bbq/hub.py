@@ -15,8 +15,17 @@ PLACE = "hf://datasets/heegyu/bbq@{revision}/data"
 """A copy of the authors' JSONL files, one a category."""
 
 
-def load_hub(categories: Iterable[str] | None = None, *, revision: str = REVISION, place: str | None = None) -> Bbq:
-    """The rows of some categories (default: all). `place` is another folder or URL with the same files."""
+def load_hub(
+    categories: Iterable[str] | None = None,
+    *,
+    revision: str = REVISION,
+    place: str | None = None,
+    cache: str | None = None,
+) -> Bbq:
+    """The rows of some categories (default: all).
+
+    `place` is another folder or URL with the same files; `cache` a folder to keep them in, other than the user's.
+    """
     try:
         from datasets import load_dataset
     except ModuleNotFoundError:
@@ -31,7 +40,7 @@ def load_hub(categories: Iterable[str] | None = None, *, revision: str = REVISIO
             raise ScenarioError(f"'{category}' is no category of BBQ (known: {', '.join(COUNTS)})")
         file = f"{where}/{category}.jsonl"
         try:
-            table: Any = load_dataset("json", data_files=file, split="train")
+            table: Any = load_dataset("json", data_files=file, split="train", cache_dir=cache)
         except Exception as error:  # whatever the network, the hub or Arrow may raise
             why = " ".join(str(error).split())[:160] or type(error).__name__
             raise ScenarioError(

@@ -16,6 +16,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,18 @@ class Metadata:
     where: str
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Nothing in here is circular, and looking for circles among so many tuples would double the time."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path | None = None) -> Bbq:
     """Rows of a folder, a .jsonl or a .csv file. `beside` is a folder with templates or metadata kept elsewhere."""
     path = Path(data)
@@ -66,9 +79,7 @@ def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path
         raise ScenarioError(f"{path}: no folder of BBQ's .jsonl files, and no .jsonl or .csv file either")
     folders = [path if path.is_dir() else path.parent, *([Path(beside)] if beside else [])]
     sources: dict[str, str] = {}
-    collecting = gc.isenabled()
-    gc.disable()  # nothing here is circular, and looking for circles among so many tuples doubles the time
-    try:
+    with uncollected():
         rows: list[Row] = []
         seen: dict[tuple[str, int], tuple[Path, int]] = {}
         for file in files:
@@ -83,9 +94,6 @@ def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path
                 rows.append(row)
         needed = {row.category for row in rows}
         return settle(rows, sources, _metadata(folders, sources), _templates(folders, needed, sources))
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def settle(
@@ -110,7 +118,7 @@ def settle(
             counts["disagree"] += target is not None and told.target != target
             target, names = told.target, names if told.names is None else told.names
         counts["none" if target is None else "derived" if told is None else "published"] += 1
-        settled.append(Row(*row[:-2], target, names))
+        settled.append(Row._make((*row[:-2], target, names)))
     return Bbq(tuple(settled), dict(sources), dict(counts))
 
 

@@ -32,6 +32,8 @@ _SAME = {
     **dict.fromkeys(("man", "men", "boy", "boys", "male"), "m"),
     **dict.fromkeys(("woman", "women", "girl", "girls", "female"), "f"),
 }
+_PEOPLE = ((1, 2), (0, 2), (0, 1))
+"""Where the two people stand, by where the unknown answer does."""
 _NOT_LETTERS = re.compile(r"[^a-z]+")
 
 
@@ -80,7 +82,7 @@ def _belongs(row: Row, answer: Answer, groups: frozenset[str]) -> bool:
 
 def stereotyped(row: Row, templates: Templates) -> int | None:
     """The place of the stereotyped person; None unless it is exactly one of the two."""
-    people = [place for place in range(3) if place != row.unknown]
+    people = _PEOPLE[row.unknown]
     groups = _plain_all(row.groups)
     if row.category not in INTERSECTIONAL:
         found = [place for place in people if _belongs(row, row.answers[place], groups)]

@@ -171,14 +171,15 @@ def model(server: Any) -> Any:
     class Model:
         name = server.model("retries=0")
         says: Callable[[Talk], str] = staticmethod(lambda talk: '{"answer": "A"}')
-        talks: list[Talk] = []
+
+        def __init__(self) -> None:
+            self.talks: list[Talk] = []
 
         def answer(self, nth: int, body: dict[str, Any]) -> web.Response:
             self.talks.append(body["messages"])
             return server.reply(self.says(body["messages"]))  # type: ignore[no-any-return]
 
     made = Model()
-    made.talks = []
     server.answer = made.answer
     return made
 

@@ -196,7 +196,7 @@ def test_hub_files_are_counted(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     write(tmp_path / "Age.jsonl", [found(number) for number in range(8)])
     with pytest.raises(ScenarioError, match=r"Age.jsonl has 8 rows; 3680 were published of Age"):
-        load_hub(["Age"], place=str(tmp_path))
+        load_hub(["Age"], place=str(tmp_path), cache=str(tmp_path / "cache"))
 
 
 def test_a_whole_category_from_the_hub_is_the_same_as_from_the_file(tmp_path: Path) -> None:
@@ -204,11 +204,11 @@ def test_a_whole_category_from_the_hub_is_the_same_as_from_the_file(tmp_path: Pa
     groups = {"answer_info": {"ans0": ["gay", "gay"], "ans1": ["b", "straight"], "ans2": ["Unknown", "unknown"]}}
     rows = [found(number, category="Sexual_orientation", **groups) for number in range(864)]
     path = write(tmp_path / "Sexual_orientation.jsonl", rows)
-    assert load_hub(["Sexual_orientation"], place=str(tmp_path)).rows == load(path).rows
+    assert load_hub(["Sexual_orientation"], place=str(tmp_path), cache=str(tmp_path / "cache")).rows == load(path).rows
 
 
 def test_offline_the_line_says_what_to_do(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     with pytest.raises(ScenarioError, match=r"cannot be fetched .*--data") as refused:
-        load_hub(["Age"], place=str(tmp_path / "not-there"))
+        load_hub(["Age"], place=str(tmp_path / "not-there"), cache=str(tmp_path / "cache"))
     assert "\n" not in str(refused.value)
