@@ -52,12 +52,27 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
         found = score(Answers.of(_columns(here)))
         pairs = {**found.categories, "macro mean": found.macro, "micro mean": found.micro}
         rows += [
-            {"system": system, "context": context, "category": name, **_cell(pair[context])}
+            {
+                "system": system,
+                "context": context,
+                "category": name,
+                **_cell(pair[context]),
+                "refused": _refused(here, context, name),
+            }
             for context in CONTEXTS
             for name, pair in pairs.items()
             if pair[context].n + pair[context].unparsed
         ]
     return pd.DataFrame(rows)
+
+
+def _refused(frame: pd.DataFrame, context: str, name: str) -> int:
+    """How many of the unread answers were refusals."""
+    kept = (frame["status"].astype(str) == "refused") & (frame["condition"] == context)
+    if not name.endswith(" mean"):
+        kept &= frame["category"] == name.removesuffix(" (names)")
+        kept &= frame["names"].astype(bool) | (not name.endswith(" (names)"))
+    return int(kept.sum())
 
 
 def _columns(frame: pd.DataFrame) -> Columns:

@@ -12,8 +12,8 @@ from analysis.bbq_leaderboard import BASELINE, against_default, answers, by_cate
 from analysis.report import Figure, Report, Table
 
 CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
-UNREAD = "Answers that could not be read are left out; the columns “as unknown” count them as unknown."
-SCORES = ("accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "unparsed")
+UNREAD = "Answers that could not be read (refusals among them) are left out; “as unknown” columns count them so."
+SCORES = ("accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "unparsed", "refused")
 
 
 def report(

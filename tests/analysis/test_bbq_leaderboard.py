@@ -57,6 +57,24 @@ def test_every_system_has_its_categories_in_both_contexts() -> None:
     assert cell["accuracy"].item() == pytest.approx((said == 2).mean())
 
 
+def test_refusals_are_counted_among_the_unread() -> None:
+    verdicts = frame(default=(0.3, 0.6))
+    verdicts.loc[[0, 4, 8], "value"] = math.nan
+    verdicts.loc[[0, 8], "status"] = "refused"
+    verdicts.loc[4, "status"] = "unparsed"
+    table = by_category(answers(verdicts)).set_index(["context", "category"])[["unparsed", "refused"]]
+    assert {at: tuple(row) for at, row in table.iterrows()} == {
+        ("ambig", "Age"): (2, 2),
+        ("ambig", "SES"): (1, 0),
+        ("ambig", "macro mean"): (3, 2),
+        ("ambig", "micro mean"): (3, 2),
+        ("disambig", "Age"): (0, 0),
+        ("disambig", "SES"): (0, 0),
+        ("disambig", "macro mean"): (0, 0),
+        ("disambig", "micro mean"): (0, 0),
+    }
+
+
 def test_a_method_that_says_unknown_more_often_is_shown_to_differ() -> None:
     tests = against_default(answers(frame(default=(0.1, 0.9), cot=(0.7, 0.5))), draws=500).set_index(
         ["context", "measure"]
