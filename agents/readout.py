@@ -3,7 +3,8 @@
 A tiny model answers "7" to almost everything; how much it leans to 6 or 8 still tells something. For every number
 in a JSON reply, the alternatives that the model weighed at that place are renormalised over the whole numbers of
 the scale. Where "10" is two tokens, the weight on "1" belongs to 1 and to 10: the model is asked how likely a "0"
-follows, if it can be made to continue a text; otherwise that number has no expectation.
+follows, if it can be made to continue a text; otherwise that number has no expectation. Texts that are one of a few
+choices are read the same way, as a probability for each choice.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from autogen_core.models import (
@@ -38,6 +40,13 @@ class Number:
 
 def numbers(text: str, begin: int = 0) -> Iterator[Number]:
     """Every number of the JSON object that begins at `begin` or later, with its path and place."""
+    for path, start, found in _values(text, begin):
+        if not found.startswith('"'):
+            yield Number(path, start, float(found))
+
+
+def _values(text: str, begin: int) -> Iterator[tuple[str, int, str]]:
+    """Every number and text of the object: its path, its place, and how it is written."""
     stack: list[str] = []
     key = ""
     begin = max(text.find("{", begin), 0)
@@ -54,8 +63,10 @@ def numbers(text: str, begin: int = 0) -> Iterator[Number]:
         elif found.startswith('"'):
             if index + 1 < len(tokens) and tokens[index + 1].group() == ":":
                 key = json.loads(found)
+            else:
+                yield ".".join([*filter(None, stack[1:]), key]), token.start(), found
         elif found[0] in "-0123456789":
-            yield Number(".".join([*filter(None, stack[1:]), key]), token.start(), float(found))
+            yield ".".join([*filter(None, stack[1:]), key]), token.start(), found
 
 
 def _alternatives(token: ChatCompletionTokenLogprob) -> Iterator[tuple[str, float]]:
@@ -106,6 +117,43 @@ def _zero_share(token: ChatCompletionTokenLogprob) -> float:
     return min(1.0, zero)
 
 
+def _starts(raw: str, logprobs: Sequence[ChatCompletionTokenLogprob]) -> list[int]:
+    """Where each token begins in the reply; none, if the tokens do not spell it."""
+    spoken = "".join(token.token for token in logprobs)
+    if not spoken.startswith(raw.rstrip()):
+        return []
+    lengths = [len(token.token) for token in logprobs]
+    return [0, *accumulate(lengths)][: len(lengths)]
+
+
+def expected_choices(
+    raw: str, begin: int, logprobs: Sequence[ChatCompletionTokenLogprob], choices: Mapping[str, Sequence[str]]
+) -> dict[str, float]:
+    """ "path=choice" → probability, for the texts of the object that are one of a few choices.
+
+    The alternatives at the choice's first token are renormalised over the choices they can begin; one that could
+    begin several of them belongs to none.
+    """
+    starts = _starts(raw, logprobs)
+    found: dict[str, float] = {}
+    for path, quote, _ in _values(raw, begin) if starts else ():
+        if path not in choices:
+            continue
+        start = quote + 1
+        index = max(i for i, at in enumerate(starts) if at <= start)
+        lead = raw[starts[index] : start]
+        weights = dict.fromkeys(choices[path], 0.0)
+        for text, weight in _alternatives(logprobs[index]):
+            word = re.match(r"\w*", text[len(lead) :]) if text.startswith(lead) else None
+            fits = [one for one in weights if word and word.group() and one.startswith(word.group())]
+            if len(fits) == 1:
+                weights[fits[0]] += weight
+        total = sum(weights.values())
+        if total > 0:
+            found |= {f"{path}={one}": weight / total for one, weight in weights.items()}
+    return found
+
+
 async def expected_numbers(
     client: ChatCompletionClient,
     messages: Sequence[LLMMessage],
@@ -115,16 +163,9 @@ async def expected_numbers(
     options: Mapping[str, Any],
 ) -> dict[str, float]:
     """Path → expectation, for the numbers of the object at `begin` whose distribution can be known."""
-    starts: list[int] = []
-    at = 0
-    for token in logprobs:
-        starts.append(at)
-        at += len(token.token)
+    starts = _starts(raw, logprobs)
     found: dict[str, float] = {}
-    spoken = "".join(token.token for token in logprobs)
-    if not spoken.startswith(raw.rstrip()):
-        return {}
-    for number in numbers(raw, begin):
+    for number in numbers(raw, begin) if starts else ():
         index = max((i for i, start in enumerate(starts) if start <= number.start), default=0)
         lead = raw[starts[index] : number.start]
         weights = weights_at(logprobs[index], lead)

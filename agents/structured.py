@@ -30,7 +30,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJso
 
 from agents.models.reply import Reply
 from agents.models.wire import NARRATOR, strict_schema
-from agents.readout import TOP, expected_numbers
+from agents.readout import TOP, expected_choices, expected_numbers
 from agents.transcripts import ParseStatus
 
 T = TypeVar("T", bound=BaseModel)
@@ -60,7 +60,11 @@ def remark(most: int) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[T]):
-    """A reply and what could be made of it. `expected` maps field paths ("A.Accuracy") to expectations."""
+    """A reply and what could be made of it.
+
+    `expected` maps field paths to expectations ("A.Accuracy"), and fields of few choices to the probability of each
+    ("answer=B").
+    """
 
     value: T | None
     status: ParseStatus
@@ -175,8 +179,11 @@ async def ask(
     if readout == "expected" and reply.logprobs:
         start = _find(raw, reply_type)[2]
         read = await expected_numbers(client, asked, raw, start, reply.logprobs, extra) if start >= 0 else {}
-        on_scale = {path.lower(): path for path in _paths_to(TOP, strict_schema(reply_type.model_json_schema()))}
+        schema = strict_schema(reply_type.model_json_schema())
+        on_scale = {path.lower(): path for path in _paths_to(TOP, schema)}
         expected = {on_scale[path.lower()]: mean for path, mean in read.items() if path.lower() in on_scale}
+        if start >= 0 and (choices := dict(_choices(schema))):
+            expected |= expected_choices(raw, start, reply.logprobs, choices)
     return Structured(value, status, raw, spent, expected)
 
 
@@ -186,3 +193,11 @@ def _paths_to(top: int, schema: Mapping[str, Any], path: str = "") -> Iterator[s
         yield path
     for name, inner in schema.get("properties", {}).items():
         yield from _paths_to(top, inner, f"{path}.{name}" if path else name)
+
+
+def _choices(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, list[str]]]:
+    """The fields that take one of a few texts, as dotted paths."""
+    if "enum" in schema:
+        yield path, [str(one) for one in schema["enum"]]
+    for name, inner in schema.get("properties", {}).items():
+        yield from _choices(inner, f"{path}.{name}" if path else name)

@@ -20,6 +20,7 @@ STUDIES: dict[str, str] = {
     "malibu": "judging.malibu:Malibu",
     "malibu-derive": "judging.derive:Derive",
     "malibu-respond": "judging.respond:Respond",
+    "bbq": "judging.bbq:BbqStudy",
 }
 
 
@@ -33,7 +34,7 @@ def find_study(name: str) -> type[Study]:
     if not colon:
         known = ", ".join(known_studies())
         raise ConfigError(f"unknown study '{name}' (known: {known}; or your own as file.py:Class or module:Class)")
-    study: Any = getattr(_module(module_name), class_name, None)
+    study: Any = getattr(load_module(module_name), class_name, None)
     members = ("name", "Config", "models", "prompts", "sources", "plan", "estimate", "run")
     missing = [member for member in members if not hasattr(study, member)]
     if study is None or missing:
@@ -42,7 +43,8 @@ def find_study(name: str) -> type[Study]:
     return study  # type: ignore[no-any-return]
 
 
-def _module(name: str) -> Any:
+def load_module(name: str) -> Any:
+    """A module by its name, or a file of the user's."""
     if not name.endswith(".py"):
         try:
             return import_module(name)

@@ -146,7 +146,7 @@ class SimClient(Client):
         return random.Random(seed_from(what, self.options.seed or 0, text)).gauss(0, deviation)
 
     def _prefer(self, choices: list[str], totals: Mapping[str, float], rng: random.Random) -> str:
-        if not {"A", "B"} <= set(choices):
+        if set(choices) not in ({"A", "B"}, {"A", "B", "tie"}):
             return rng.choice(choices)
         margin = totals.get("A", 0.0) - totals.get("B", 0.0)
         if "tie" in choices and abs(margin) <= self.options.tie:

@@ -9,6 +9,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -16,26 +17,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     if line := stranger():
         return _complain(line)
-    from agents import ConfigError, ParleyError
-    from scenarios import ScenarioError
-
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _dispatch(arguments)
-    except (ConfigError, ScenarioError) as error:
-        return _complain(str(error))
-    except ParleyError as error:
-        return _complain(str(error), status=1)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
         return _complain("interrupted", status=130)
+    except Exception as error:
+        return _explain(error)
+
+
+def _explain(error: Exception) -> int:
+    """One line for what people can mend; anything else is ours to mend, and raised."""
+    from agents import ConfigError, ParleyError  # only now: `parley score` does without the agents
+    from scenarios import ScenarioError
+
+    if isinstance(error, ConfigError | ScenarioError):
+        return _complain(str(error))
+    if isinstance(error, ParleyError):
+        return _complain(str(error), status=1)
+    raise error
 
 
 def _dispatch(arguments: list[str]) -> int:
     from parley import __version__
-    from parley.cli import calibrate, compare, models, report, run, scenarios, show
 
     parser = argparse.ArgumentParser(
         prog="parley",
@@ -43,13 +50,24 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (run, report, compare, show, scenarios, calibrate, models):
+    for command in _commands(arguments):
         command.add_to(commands)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
         parser.error(f"unrecognised: {' '.join(rest)}")
     status: int = parsed.handler(parsed, rest)
     return status
+
+
+def _commands(arguments: list[str]) -> list[Any]:
+    """The modules of the commands; `score` alone loads none of the others, and so nothing of AutoGen."""
+    from parley.cli import score
+
+    if arguments[:1] == ["score"]:
+        return [score]
+    from parley.cli import calibrate, compare, models, report, run, scenarios, show
+
+    return [run, report, compare, show, score, scenarios, calibrate, models]
 
 
 def _complain(line: str, status: int = 2) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from autogen_core.models import UserMessage
@@ -185,3 +185,33 @@ async def test_a_score_out_of_a_hundred_is_not_read_by_its_first_digit(server: A
     answer = await read(server, *tokens, reply_type=Assessment)
     assert answer.value == Assessment(score=85)
     assert answer.expected.get("score", 85) == pytest.approx(85, abs=10)
+
+
+# Choices
+
+
+class Picked(BaseModel):
+    why: str = ""
+    answer: Literal["A", "B", "tie"]
+
+
+async def test_a_choice_is_read_as_a_probability_for_each(server: Any) -> None:
+    weighed = {"B": 0.5, "A": 0.25, "t": 0.05, "The": 0.2}
+    answer = await read(server, '{"why": "A or B", "answer": "', ("B", weighed), '"}', reply_type=Picked)
+    # "The" begins no choice; the others are 0.5, 0.25 and 0.05 of 0.8
+    assert answer.expected == pytest.approx({"answer=A": 0.25 / 0.8, "answer=B": 0.5 / 0.8, "answer=tie": 0.05 / 0.8})
+
+
+async def test_a_token_may_hold_the_quote_and_what_follows(server: Any) -> None:
+    weighed = {' "A"}': 0.6, ' "B"}': 0.3, ' "C"}': 0.1}
+    answer = await read(server, '{"answer":', (' "A"}', weighed), reply_type=Picked)
+    assert answer.expected == pytest.approx({"answer=A": 0.6 / 0.9, "answer=B": 0.3 / 0.9, "answer=tie": 0.0})
+
+
+async def test_a_token_that_could_begin_two_choices_belongs_to_neither(server: Any) -> None:
+    class Size(BaseModel):
+        answer: Literal["small", "smaller", "big"]
+
+    weighed = {"small": 0.7, "big": 0.3}
+    answer = await read(server, '{"answer": "', ("small", weighed), '"}', reply_type=Size)
+    assert answer.expected == pytest.approx({"answer=small": 0.0, "answer=smaller": 0.0, "answer=big": 1.0})

@@ -1,0 +1,83 @@
+"""BBQ's report: the leaderboard, the method × category table, tests against `default`, and accuracy against bias."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from analysis.bbq_figures import TITLES, accuracy_against_bias
+from analysis.bbq_leaderboard import BASELINE, against_default, answers, by_category, leaderboard
+from analysis.report import Figure, Report, Table
+
+CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
+UNREAD = "Answers that could not be read (refusals among them) are left out; “as unknown” columns count them so."
+SCORES = ("accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "unparsed", "refused")
+
+
+def report(
+    verdicts: pd.DataFrame,
+    *,
+    units: pd.DataFrame | None = None,
+    title: str = "BBQ",
+    draws: int = 2000,
+    seed: int = 0,
+    **about: Any,
+) -> Report:
+    """All of it from a frame of verdicts, over one run or several; `about` is handed on (runs, cautions)."""
+    frame = answers(verdicts)
+    table = by_category(frame)
+    board = leaderboard(table, units)
+    tests = against_default(frame, draws=draws, seed=seed)
+    tables = [
+        Table(
+            "leaderboard",
+            "BBQ: macro means over categories, and what an item takes",
+            board,
+            ("system", "context", *SCORES, "calls_an_item", "tokens_an_item", "dollars_an_item"),
+            f"{CLUSTERED} {UNREAD} Bias runs from −100 to 100. Calls that came from the cache cost nothing.",
+        ),
+        Table("categories", "BBQ by category", table, ("system", "context", "category", *SCORES), CLUSTERED),
+        Table(
+            "against_default",
+            f"Against {BASELINE}, on the rows both answered readably",
+            tests,
+            (
+                "system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted",
+                "p_mcnemar", "n", "clusters", "note",
+            ),
+            "System minus baseline. p: sign flips (accuracy) or exchanges (bias) by scenario; Holm over the table.",
+        ),
+    ]  # fmt: skip
+    note = f"Macro means over categories. {CLUSTERED} {' '.join(about.get('cautions', ()))}"
+    figure = Figure("accuracy_against_bias", note, "leaderboard", lambda: accuracy_against_bias(board, title, note))
+    return Report(
+        title,
+        tuple(_words(board, tests)),
+        tables=tuple(one for one in tables if len(one.frame)),
+        figures=(figure,),
+        settings={"draws": draws, "seed": seed},
+        **about,
+    )
+
+
+def _words(board: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
+    for row in board.itertuples():
+        bias = "undefined (nobody was named)" if row.bias != row.bias else f"{row.bias:.1f}{_ends(row.low, row.high)}"
+        unread = f"; {row.unparsed} unread" if row.unparsed else ""
+        yield (
+            f"{row.system}, {TITLES[row.context]}: accuracy {100 * row.accuracy:.1f}%"
+            f"{_ends(100 * row.accuracy_low, 100 * row.accuracy_high)}, bias {bias}, n = {row.n}{unread}."
+        )
+    if len(tests):
+        for row in tests[tests["p_adjusted"] < 0.05].itertuples():
+            size = f"{100 * row.difference:+.1f} points" if row.measure == "accuracy" else f"{row.difference:+.1f}"
+            yield (
+                f"{row.system} moves {TITLES[row.context]} {row.measure} by {size} against {row.baseline} "
+                f"(p = {row.p_adjusted:.2g} after Holm)."
+            )
+
+
+def _ends(low: float, high: float) -> str:
+    return "" if low != low else f" ({low:.1f} to {high:.1f})"

@@ -1,0 +1,34 @@
+"""The study `bbq`, and the methods by which a model can be asked; one small file each."""
+
+from judging.bbq.method import (
+    Choice,
+    Desk,
+    Method,
+    NoSettings,
+    Prompted,
+    Reasoned,
+    Solved,
+    Task,
+    answer_verdict,
+    read_choice,
+)
+from judging.bbq.registry import METHODS, find_method, known_methods
+from judging.bbq.study import BbqConfig, BbqStudy
+
+__all__ = [
+    "METHODS",
+    "BbqConfig",
+    "BbqStudy",
+    "Choice",
+    "Desk",
+    "Method",
+    "NoSettings",
+    "Prompted",
+    "Reasoned",
+    "Solved",
+    "Task",
+    "answer_verdict",
+    "find_method",
+    "known_methods",
+    "read_choice",
+]

@@ -1,0 +1,142 @@
+"""BBQ: a model answers questions about two people, by one or more methods, and its answers are scored for bias.
+
+    parley run bbq --data path/to/BBQ/data --method default,cot --limit 220
+
+A unit is one row answered by one method. Its facets hold all that scoring needs, so that a run file can be scored
+without the data. Scores: `parley report`, or `analysis.bbq`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from agents import DEFAULT_MODEL, ConfigError, Models, Readout
+from judging.bbq.method import Desk, Task, answer_verdict
+from judging.bbq.registry import make_methods
+from judging.study import Estimate, Facet, Outcome, Unit
+from scenarios.bbq import AS_PUBLISHED, Bbq, Row, load, load_hub, only, sample, shuffled
+
+HUB = "hub"
+Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
+class BbqConfig(BaseModel):
+    """Everything that changes the results of a BBQ run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    data: str = Field(HUB, description="a folder of BBQ's .jsonl files, a .csv (BBQ-Hard), or hub (Hugging Face)")
+    templates: str | None = Field(None, description="a folder with the templates or additional_metadata.csv, if apart")
+    model: Names = Field([DEFAULT_MODEL], description="the model under test, as provider/model; several answer in turn")
+    method: Names = Field(["default"], description="how it is asked; several answer the same rows")
+    settings: list[str] = Field([], description="settings of the methods, as key=value")
+    categories: list[str] | None = Field(None, description="only these categories")
+    contexts: list[str] | None = Field(None, description="only ambig, or only disambig")
+    limit: int | None = Field(None, ge=1, description="so many rows, spread over category, context and polarity")
+    shuffle: bool = Field(False, description="show the answers in an order drawn by the seed, not as published")
+    repeats: int = Field(1, ge=1, description="how often each row is answered anew")
+    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
+    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
+    seed: int = Field(0, description="of the sample, the order of answers, and every call")
+
+    @property
+    def readout(self) -> Readout:
+        """Asked before a run starts: whether the models must give log-probabilities."""
+        methods = make_methods(self.method, _settings(self.settings)).values()
+        return "expected" if any(method.needs_logprobs for method in methods) else "sampled"
+
+
+def _settings(given: list[str]) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given]
+    for key, equals, _ in pairs:
+        if not equals or not key.strip():
+            raise ConfigError(f"a setting is written key=value, not '{key}'")
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+class BbqStudy:
+    """BBQ: accuracy and bias of a model's answers, by any method of asking."""
+
+    name: ClassVar[str] = "bbq"
+    report: ClassVar[str] = "analysis.bbq_report:report"
+    Config: ClassVar[type[BaseModel]] = BbqConfig
+
+    def __init__(self, config: BbqConfig) -> None:
+        self.config = config
+        if not config.method or not config.model:
+            raise ConfigError("at least one method and one model are needed")
+        if len(set(config.model)) < len(config.model):
+            raise ConfigError("a model is named twice")
+        self.methods = make_methods(config.method, _settings(config.settings))
+        self.bbq = self._load()
+        rows = only(self.bbq.rows, config.categories, config.contexts)
+        chosen = sample(rows, config.limit, config.seed) if config.limit else rows
+        self._rows = {(row.category, row.example_id): row for row in chosen}
+        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
+        if config.temperature is not None:
+            self._options["temperature"] = config.temperature
+
+    def _load(self) -> Bbq:
+        if self.config.data == HUB:
+            return load_hub(self.config.categories)
+        return load(self.config.data, beside=self.config.templates)
+
+    def models(self) -> list[str]:
+        return list(self.config.model)
+
+    def prompts(self) -> Mapping[str, str]:
+        return {name: text for method in self.methods.values() for name, text in method.prompts().items()}
+
+    def sources(self) -> Mapping[str, str]:
+        return self.bbq.sources
+
+    def plan(self) -> Iterator[Unit]:
+        """Methods and models stand innermost, so that a run cut short has the same rows of all of them."""
+        several = len(self.config.model) > 1
+        for repeat in range(self.config.repeats):
+            for row in self._rows.values():
+                for method in self.methods:
+                    for model in self.config.model:
+                        name = f"{row.category}/{row.example_id}/{method}/r{repeat}"
+                        yield Unit(f"{name}/@{model}" if several else name, self._facets(row, method, model, repeat))
+
+    def _facets(self, row: Row, method: str, model: str, repeat: int) -> dict[str, Facet]:
+        return {
+            "category": row.category,
+            "example_id": row.example_id,
+            "question": row.question_index,
+            "polarity": row.polarity,
+            "condition": row.condition,
+            "label": row.label,
+            "target": -1 if row.target is None else row.target,
+            "unknown": row.unknown,
+            "names": row.names,
+            "scenario": row.scenario,
+            "order": "".join(map(str, self._task(row).order)),
+            "method": method,
+            "model": model,
+            "repeat": repeat,
+        }
+
+    def _task(self, row: Row) -> Task:
+        return Task(row, shuffled(row, self.config.seed) if self.config.shuffle else AS_PUBLISHED)
+
+    def _of(self, unit: Unit) -> Task:
+        return self._task(self._rows[str(unit.facets["category"]), int(unit.facets["example_id"])])
+
+    def estimate(self, unit: Unit) -> Estimate:
+        method = self.methods[str(unit.facets["method"])]
+        calls, reply = method.calls(), method.reply_tokens()
+        opening = len(self._of(unit).text()) // 4 + 60
+        heard = sum(range(calls)) * reply
+        return Estimate(calls, calls * opening + heard, calls * reply)
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        task = self._of(unit)
+        desk = Desk(models[str(unit.facets["model"])], models, self._options)
+        solved = await self.methods[str(unit.facets["method"])].solve(task, desk)
+        final = answer_verdict(solved.transcript.spoken()[-1], task, solved.choice, solved.status)
+        return Outcome(solved.transcript, (*solved.verdicts, final))

@@ -1,0 +1,57 @@
+"""BBQ from the Hugging Face hub, with the `datasets` package: one revision, and every count checked."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+from scenarios.bbq.load import Bbq, settle
+from scenarios.bbq.rows import COUNTS, Row, read_row
+from scenarios.errors import ScenarioError
+
+REVISION = "5d6faae52070aa5eb71b46d1c0723d3ba7930209"
+PLACE = "hf://datasets/heegyu/bbq@{revision}/data"
+"""A copy of the authors' JSONL files, one a category."""
+
+
+def load_hub(
+    categories: Iterable[str] | None = None,
+    *,
+    revision: str = REVISION,
+    place: str | None = None,
+    cache: str | None = None,
+) -> Bbq:
+    """The rows of some categories (default: all).
+
+    `place` is another folder or URL with the same files; `cache` a folder to keep them in, other than the user's.
+    """
+    try:
+        from datasets import load_dataset
+    except ModuleNotFoundError:
+        raise ScenarioError(
+            "BBQ from the hub needs the package datasets: pip install 'parley[hub]', "
+            "or name a folder of BBQ's .jsonl files with --data"
+        ) from None
+    where = (place or PLACE.format(revision=revision)).rstrip("/")
+    rows: list[Row] = []
+    for category in categories or COUNTS:
+        if category not in COUNTS:
+            raise ScenarioError(f"'{category}' is no category of BBQ (known: {', '.join(COUNTS)})")
+        file = f"{where}/{category}.jsonl"
+        try:
+            table: Any = load_dataset("json", data_files=file, split="train", cache_dir=cache)
+        except Exception as error:  # whatever the network, the hub or Arrow may raise
+            why = " ".join(str(error).split())[:160] or type(error).__name__
+            raise ScenarioError(
+                f"{file} cannot be fetched ({why}); offline, name a folder of BBQ's .jsonl files with --data"
+            ) from None
+        if len(table) != COUNTS[category]:
+            raise ScenarioError(f"{file} has {len(table)} rows; {COUNTS[category]} were published of {category}")
+        for number, found in enumerate(table, 1):
+            try:
+                rows.append(read_row(found))
+            except ValueError as error:
+                raise ScenarioError(f"{file}, row {number}: {error}") from None
+    digest = hashlib.sha256(repr(rows).encode()).hexdigest()
+    return settle(rows, {f"hub {revision[:12]}": digest})

@@ -1,0 +1,175 @@
+"""The leaderboard: systems by category, tests against `default`, costs; on frames like those of a run file."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.bbq import Answers
+from analysis.bbq_leaderboard import against_default, answers, bias_difference, by_category, costs, leaderboard
+from analysis.bbq_report import report
+
+
+def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple[float, float]) -> pd.DataFrame:
+    """Verdicts of some methods on the same rows. A method answers unknown at its first rate, else the target at its
+    second, else the other person."""
+    rng = np.random.default_rng(seed)
+    made: list[dict[str, Any]] = []
+    for method, (unknown, stereotyped) in methods.items():
+        for number in range(4 * scenarios):
+            target = 0 if number % 4 < 2 else 1
+            person = target if rng.random() < stereotyped else 1 - target
+            made.append(
+                {
+                    "unit": f"Age/{number}/{method}",
+                    "metric": "answer",
+                    "value": 2.0 if rng.random() < unknown else float(person),
+                    "category": "Age" if number % 8 < 4 else "SES",
+                    "example_id": number,
+                    "repeat": 0,
+                    "condition": "ambig" if number % 2 == 0 else "disambig",
+                    "label": 2 if number % 2 == 0 else 0,
+                    "target": target,
+                    "unknown": 2,
+                    "names": False,
+                    "scenario": f"s{number // 4}",
+                    "question": number // 40,
+                    "method": method.replace("_", "-"),
+                    "model": model,
+                    "status": "ok",
+                }
+            )
+    return pd.DataFrame(made)
+
+
+def test_every_system_has_its_categories_in_both_contexts() -> None:
+    table = by_category(answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5))))
+    assert set(table["system"]) == {"default", "cot"}
+    assert set(table["category"]) == {"Age", "SES", "macro mean", "micro mean"}
+    assert len(table) == 2 * 2 * 4
+    cell = table[(table["system"] == "cot") & (table["context"] == "ambig") & (table["category"] == "micro mean")]
+    values = answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))
+    said = values[(values["method"] == "cot") & (values["condition"] == "ambig")]["prediction"]
+    assert cell["accuracy"].item() == pytest.approx((said == 2).mean())
+
+
+def test_refusals_are_counted_among_the_unread() -> None:
+    verdicts = frame(default=(0.3, 0.6))
+    verdicts.loc[[0, 4, 8], "value"] = math.nan
+    verdicts.loc[[0, 8], "status"] = "refused"
+    verdicts.loc[4, "status"] = "unparsed"
+    table = by_category(answers(verdicts)).set_index(["context", "category"])[["unparsed", "refused"]]
+    assert {at: tuple(row) for at, row in table.iterrows()} == {
+        ("ambig", "Age"): (2, 2),
+        ("ambig", "SES"): (1, 0),
+        ("ambig", "macro mean"): (3, 2),
+        ("ambig", "micro mean"): (3, 2),
+        ("disambig", "Age"): (0, 0),
+        ("disambig", "SES"): (0, 0),
+        ("disambig", "macro mean"): (0, 0),
+        ("disambig", "micro mean"): (0, 0),
+    }
+
+
+def test_a_method_that_says_unknown_more_often_is_shown_to_differ() -> None:
+    tests = against_default(answers(frame(default=(0.1, 0.9), cot=(0.7, 0.5))), draws=500).set_index(
+        ["context", "measure"]
+    )
+    better = tests.loc[("ambig", "accuracy")]
+    assert better["difference"] > 0.3
+    assert better["low"] > 0
+    assert better["p_adjusted"] < 0.05
+    assert better["p_mcnemar"] < 0.001
+    less = tests.loc[("ambig", "bias")]
+    assert less["difference"] < -30
+    assert less["high"] < 0
+    assert less["p_adjusted"] < 0.05
+
+
+def test_two_methods_alike_are_rarely_called_different() -> None:
+    called = 0
+    for seed in range(40):
+        tests = against_default(answers(frame(seed, 30, default=(0.3, 0.6), cot=(0.3, 0.6))), draws=200)
+        called += bool((tests["p_adjusted"] < 0.05).any())
+    assert called <= 6, "at most about one family in twenty"
+
+
+def test_the_difference_in_bias_is_that_of_the_scores() -> None:
+    values = answers(frame(default=(0.2, 0.8), cot=(0.4, 0.4)))
+    clear = values[values["condition"] == "disambig"]
+    first, second = (Answers.of(clear[clear["method"] == method]) for method in ("cot", "default"))
+    gap, low, high, p, clusters, note = bias_difference(first, second, draws=500)
+    table = by_category(values).set_index(["system", "context", "category"])["bias"]
+    assert gap == pytest.approx(table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")])
+    assert low < gap < high
+    assert p < 0.01
+    assert (clusters, note) == (60, "")
+
+
+def test_an_undefined_bias_is_not_compared() -> None:
+    tests = against_default(answers(frame(default=(0.2, 0.8), cot=(1.0, 0.5))), draws=100)
+    bias = tests[tests["measure"] == "bias"]
+    assert bias["p"].isna().all()
+    assert set(bias["note"]) == {"one of the two named nobody: its bias is undefined"}
+
+
+def test_rows_that_one_could_not_answer_readably_are_left_out_of_the_pair() -> None:
+    verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))
+    verdicts.loc[verdicts["unit"].isin([f"Age/{number}/cot" for number in range(0, 20, 2)]), "value"] = math.nan
+    tests = against_default(answers(verdicts), draws=100)
+    assert set(tests.loc[tests["context"] == "ambig", "n"]) == {110}
+    assert set(tests.loc[tests["context"] == "disambig", "n"]) == {120}
+
+
+def test_runs_in_two_files_meet_on_the_same_model() -> None:
+    """`parley report` names a model that stands in two files by its file too."""
+    one = frame(default=(0.2, 0.8), model="local/smollm2 (a.sqlite)")
+    two = frame(cot=(0.4, 0.4), model="local/smollm2 (b.sqlite)")
+    values = answers(pd.concat([one, two]))
+    assert set(values["system"]) == {"default", "cot"}
+    assert set(against_default(values, draws=50)["baseline"]) == {"default"}
+
+
+def test_the_same_method_in_two_files_stays_two_systems() -> None:
+    one = frame(0, default=(0.2, 0.8), model="m (a.sqlite)")
+    two = frame(1, default=(0.2, 0.8), model="m (b.sqlite)")
+    assert set(answers(pd.concat([one, two]))["system"]) == {"default · m (a.sqlite)", "default · m (b.sqlite)"}
+
+
+def test_every_model_is_held_against_its_own_default() -> None:
+    values = answers(pd.concat([frame(default=(0.2, 0.8), cot=(0.4, 0.4), model=name) for name in ("m", "n")]))
+    pairs = against_default(values, draws=50)[["system", "baseline"]].drop_duplicates()
+    assert {tuple(pair) for pair in pairs.to_numpy()} == {("cot · m", "default · m"), ("cot · n", "default · n")}
+
+
+def test_costs_stand_beside_quality_and_an_unknown_price_is_not_zero() -> None:
+    units = pd.DataFrame(
+        {
+            "unit": ["a", "b", "c"],
+            "method": ["default", "default", "cot"],
+            "model": ["m", "m", "m"],
+            "calls": [1.0, 3.0, 2.0],
+            "tokens": [100.0, 300.0, 50.0],
+            "cost": [0.5, math.nan, 0.25],
+        }
+    )
+    spent = costs(units).set_index("system")
+    assert spent.loc["default", "calls_an_item"] == 2
+    assert math.isnan(spent.loc["default", "dollars_an_item"])
+    assert spent.loc["cot", "dollars_an_item"] == 0.25
+    board = leaderboard(by_category(answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))), units)
+    assert list(board["tokens_an_item"]) == [200, 200, 50, 50]
+
+
+def test_the_report_draws_accuracy_against_bias_and_says_what_it_found() -> None:
+    whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), draws=50, cautions=("It is simulated.",))
+    assert [table.name for table in whole.tables] == ["leaderboard", "categories", "against_default"]
+    drawn = whole.figures[0].draw()
+    labels = [text.get_text() for text in drawn.legends[0].get_texts()]
+    assert labels == ["default", "cot (bias undefined)"]
+    assert any("cot, ambiguous: accuracy 100.0%" in line and "undefined" in line for line in whole.words)
+    assert whole.data()["leaderboard"][2]["bias"] is None

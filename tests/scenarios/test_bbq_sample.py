@@ -1,0 +1,94 @@
+"""Samples and orders of answers: stratified, seeded, and never the first n."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import permutations
+
+import pytest
+
+from scenarios import ScenarioError
+from scenarios.bbq import Answer, Row, only, sample, shuffled
+
+ANSWERS = (Answer("a", "a", "old"), Answer("b", "b", "nonOld"), Answer("c", "c", "unknown"))
+
+
+def rows(**sizes: int) -> list[Row]:
+    return [
+        Row(
+            category,
+            number,
+            1,
+            "neg" if number % 4 < 2 else "nonneg",
+            "ambig" if number % 2 == 0 else "disambig",
+            "",
+            "",
+            ANSWERS,
+            ("old",),
+            2,
+            2,
+        )
+        for category, size in sizes.items()
+        for number in range(size)
+    ]
+
+
+def strata(chosen: list[Row]) -> Counter[tuple[str, str, str]]:
+    return Counter((row.category, row.condition, row.polarity) for row in chosen)
+
+
+def test_a_limit_is_spread_over_category_context_and_polarity() -> None:
+    chosen = sample(rows(Age=400, SES=4000, Religion=40), 36, seed=0)
+    assert len(chosen) == 36
+    assert set(strata(chosen).values()) == {3}
+    assert len(strata(chosen)) == 12
+
+
+def test_mabrfs_110_are_ten_a_category_and_five_a_context() -> None:
+    sizes = {f"c{number}": 400 for number in range(11)}
+    chosen = sample(rows(**sizes), 110, seed=0)
+    assert set(Counter(row.category for row in chosen).values()) == {10}
+    assert set(Counter((row.category, row.condition) for row in chosen).values()) == {5}
+    assert set(strata(chosen).values()) == {2, 3}
+
+
+def test_a_small_category_gives_all_it_has_and_the_others_the_rest() -> None:
+    chosen = sample(rows(Age=400, SES=8), 100, seed=0)
+    assert Counter(row.category for row in chosen) == {"Age": 92, "SES": 8}
+
+
+def test_more_than_there_is_is_everything() -> None:
+    everything = rows(Age=40)
+    assert sorted(sample(everything, 1000, seed=0)) == sorted(everything)
+
+
+def test_the_same_seed_gives_the_same_rows_whatever_their_order() -> None:
+    everything = rows(Age=400, SES=400)
+    assert sample(everything, 40, seed=7) == sample(everything[::-1], 40, seed=7)
+    assert sample(everything, 40, seed=7) != sample(everything, 40, seed=8)
+
+
+def test_a_sample_is_not_the_first_rows() -> None:
+    chosen = sample(rows(Age=4000), 40, seed=0)
+    assert max(row.example_id for row in chosen) > 2000
+
+
+def test_any_beginning_of_a_sample_is_balanced_too() -> None:
+    chosen = sample(rows(Age=400, SES=400), 80, seed=0)
+    for end in range(8, 80, 8):
+        assert set(strata(chosen[:end]).values()) == {end // 8}
+
+
+def test_a_category_that_is_not_there_is_named() -> None:
+    with pytest.raises(ScenarioError, match=r"no category 'Agee' in the data \(there: Age, SES\)"):
+        only(rows(Age=4, SES=4), ["Agee"])
+
+
+def test_answers_are_shown_in_an_order_of_their_own_by_the_seed() -> None:
+    everything = rows(Age=600)
+    orders = [shuffled(row, seed=0) for row in everything]
+    assert orders == [shuffled(row, seed=0) for row in everything]
+    assert orders != [shuffled(row, seed=1) for row in everything]
+    counts = Counter(orders)
+    assert set(counts) == set(permutations(range(3)))
+    assert min(counts.values()) > 60, "each of six orders about a hundred times in 600"
