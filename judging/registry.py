@@ -20,6 +20,10 @@ STUDIES: dict[str, str] = {
     "malibu": "judging.malibu:Malibu",
     "malibu-derive": "judging.derive:Derive",
     "malibu-respond": "judging.respond:Respond",
+    "rldf": "judging.rldf:Rldf",
+    "topics": "judging.topics:WriteTopics",
+    "framing": "judging.framing:Framing",
+    "rubric": "judging.scoring:RubricScores",
 }
 
 
