@@ -43,7 +43,7 @@ from judging.study import Estimate, Outcome, Prompt, Unit, Verdict
 from scenarios import load_topics, normal, sample, topic_id
 
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
-KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides", "statements")
+KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides", "referee_blind", "statements")
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
 AGAIN = "Referee_again"
 """The judge's name of a second refereeing."""
@@ -212,19 +212,18 @@ class Rldf:
                 yield from statement_verdicts(turn, roles[turn.speaker], topic, self.config.max_tokens)
 
     async def _referee_again(self, unit: Unit, statements: list[Turn], models: Models) -> Transcript:
-        """A referee who was not there scores one round: no earlier rounds, no first scores, another order."""
+        """A referee who was not there scores one round: it knows neither which one, nor the first scores or order."""
         round = statements[0].round
         mixed = list(statements)
         random.Random(seed_from("again", self.config.seed, unit.id, round)).shuffle(mixed)
-        instruction = PROMPTS["referee"](
-            round=round,
+        instruction = PROMPTS["referee_blind"](
             names=", ".join(self.names),
             trait=self.bias.trait,
             last=len(self.names),
             format=report_format(self.names, guides=False),
         )
         listed = "\n\n".join(f"{turn.speaker}: {turn.text}" for turn in mixed)
-        task = PROMPTS["statements"](round=round, topic=unit.facets["topic"], statements=listed)
+        task = PROMPTS["statements"](topic=unit.facets["topic"], statements=listed)
         table = Debate(
             [Persona(AGAIN, self._referee.about, self._referee.model)],
             model=models[self._player],
