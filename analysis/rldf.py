@@ -236,10 +236,12 @@ def in_words(verdicts: pd.DataFrame) -> Iterator[str]:
             yield f"To a second referee, who did not know the round: {one.estimate:+.2f} points ({told})."
         if blind.empty:
             yield "The referee knows which round it scores, so part of a change may be its own (--rereferee is blind)."
-    ranks = rankings(verdicts)
-    for row in ranks[ranks["judge"] == FIRST].itertuples():
-        given = row.reports - row.unreadable
+    for ranks in rankings(verdicts).to_dict("records"):
+        if ranks["judge"] != FIRST:
+            continue
+        given = ranks["reports"] - ranks["unreadable"] - ranks["no_ranking"]
         yield (
-            f"Of {row.reports} reports {row.unreadable} could not be read; of the others {row.no_ranking} gave no "
-            f"ranking and {row.contradicted} ranked against their own scores ({given - row.no_ranking} rankings)."
+            f"Of {ranks['reports']} reports {ranks['unreadable']} could not be read; of the others "
+            f"{ranks['no_ranking']} gave no ranking, and {ranks['contradicted']} of the {given} rankings went "
+            "against their own scores."
         )

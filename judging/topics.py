@@ -84,7 +84,7 @@ class WriteTopics:
 
     def plan(self) -> Iterator[Unit]:
         for area, quota in self._quota.items():
-            wanted = math.ceil(quota * (1 + self.config.spare))
+            wanted = quota + math.ceil(round(quota * self.config.spare, 6))
             parts = math.ceil(wanted / PART)
             for part in range(parts):
                 here = wanted // parts + (part < wanted % parts)
