@@ -74,13 +74,13 @@ def change(verdicts: pd.DataFrame) -> pd.DataFrame:
     """
     first, last = verdicts["round"].min(), verdicts["round"].max()
     rows: list[dict[str, Any]] = []
-    for judge in (FIRST, AGAIN):
+    for judge in (FIRST, AGAIN) if first != last else ():
         said = scores(verdicts, judge)
         for role, part in [("all", said), *said.groupby("subject", sort=False)]:
             found = _mean(*_gaps(part, first, last))
             rows.append({"judge": judge, "role": role, "first": first, "last": last, **asdict(found)})
     table = pd.DataFrame(rows)
-    return table[table["n"] > 0] if first != last else table.iloc[:0]
+    return table[table["n"] > 0] if rows else table
 
 
 def _gaps(said: pd.DataFrame, first: int, last: int) -> tuple[pd.Series, pd.Series]:
@@ -180,7 +180,6 @@ def ablation(
         said = scores(verdicts)
         last = said[said["round"] == said["round"].max()]
         by_topic = last.groupby("topic")["value"].mean().dropna()
-        moved = _mean(*_gaps(said, said["round"].min(), said["round"].max()))
         gap = (by_topic - base).dropna() if base is not None else pd.Series(dtype=float)
         beside = _mean(gap, gap.index.to_series())
         base = by_topic if base is None else base
@@ -191,9 +190,7 @@ def ablation(
                 setting: config.get(setting),
                 **asdict(_mean(last["value"], last["topic"])),
                 "high_share": float((known > threshold).mean()) if len(known) else math.nan,
-                "change": moved.estimate if said["round"].nunique() > 1 else math.nan,
-                "change_low": moved.low,
-                "change_high": moved.high,
+                **_moved(change(verdicts)),
                 "against_first": beside.estimate,
                 "against_low": beside.low,
                 "against_high": beside.high,
@@ -201,6 +198,13 @@ def ablation(
             }
         )
     return setting, pd.DataFrame(rows)
+
+
+def _moved(table: pd.DataFrame) -> dict[str, float]:
+    """The change of everyone's scores, NaN in a run of one round."""
+    found = [row for row in table.to_dict("records") if (row["judge"], row["role"]) == (FIRST, "all")]
+    ends = {"change": "estimate", "change_low": "low", "change_high": "high"}
+    return {name: found[0][key] if found else math.nan for name, key in ends.items()}
 
 
 def _sort_key(value: Any) -> tuple[bool, float, str]:

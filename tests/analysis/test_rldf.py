@@ -142,6 +142,13 @@ def test_runs_are_compared_on_the_topics_they_share() -> None:
     assert table.iloc[0]["change"] == pytest.approx(-4.5)
 
 
+def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
+    one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
+    _, table = rldf.ablation({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
+    assert math.isnan(table.iloc[0]["change"])
+    assert table.iloc[1]["change"] == pytest.approx(-3)
+
+
 # Sentences and figures
 
 
