@@ -237,3 +237,18 @@ def test_scores_that_are_missing_are_counted_and_not_taken_for_low(parley: Calla
     found = parley("export", "a.sqlite", "--to", "out", "--json").json
     assert found["left_out"] == {"no score (unparsed report)": 3 * TOPICS}
     assert (found["high"], found["low"]) == (2 * TOPICS, TOPICS)
+
+
+def test_a_killed_run_goes_on_and_gives_the_dataset_it_would_have_given(
+    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
+) -> None:
+    model = "sim/debate?base=3.5&noise=2&latency=0.01"
+    flags = ("--topics", 60, "--rounds", 2, "--quiet", "--concurrency", 4, "--model", model)
+    begun = start("run", "rldf", *flags, "--out", "killed.sqlite")
+    begun.wait_for(lambda: Path("killed.sqlite").exists() and run_file("killed.sqlite").count() >= 10)
+    begun.kill()
+    assert run_file("killed.sqlite").count() < 60
+    assert parley("run", "rldf", *flags, "--out", "killed.sqlite").status == 0
+    assert parley("run", "rldf", *flags, "--out", "whole.sqlite").status == 0
+    run_file("killed.sqlite").check()
+    assert run_file("killed.sqlite").story() == run_file("whole.sqlite").story()
