@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     from parley import __version__
-    from parley.cli import export, models, report, run, scenarios, score, show, topics
+    from parley.cli import attention, export, models, report, run, scenarios, score, show, topics
 
     parser = argparse.ArgumentParser(
         prog="parley",
@@ -45,7 +45,7 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (run, report, show, export, score, scenarios, topics, models):
+    for command in (run, report, show, export, score, attention, scenarios, topics, models):
         command.add_to(commands)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
