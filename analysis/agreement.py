@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 
 from analysis.resampling import DRAWS, percentile, resampled_sums
 from analysis.results import Estimate, no_estimate
-from analysis.tables import Column, Floats, codes
+from analysis.tables import Column, Floats, Ints, codes, distinct
 
-Ratings = pd.DataFrame | NDArray[Any] | Sequence[Sequence[Any]]
-Coefficient = Callable[[Floats], Floats]  # from rows of sums over items to one number a row
+Ratings: TypeAlias = pd.DataFrame | NDArray[Any] | Sequence[Sequence[Any]]
+Coefficient: TypeAlias = Callable[[Floats], Floats]  # from rows of sums over items to one number a row
+Parts: TypeAlias = tuple[Floats, Coefficient]
+Builder: TypeAlias = Callable[[Floats], Parts]
 ONE_VALUE = "every rating is the same: agreement beyond chance is not defined"
 NO_PAIR = "no item has two ratings"
 
@@ -34,19 +36,8 @@ def fleiss_kappa(
     level: float = 0.95,
 ) -> Estimate:
     """Fleiss' kappa for categories. Items with gaps count with the pairs of ratings they have."""
-    counts, _ = _counts(ratings, None)
-    size = counts.sum(axis=1)
-    kept = size >= 2
-    counts, size = counts[kept], size[kept]
-    alike = (counts * (counts - 1)).sum(axis=1) / np.maximum(size * (size - 1), 1)
-    units = np.column_stack([alike, np.ones(len(alike)), counts])
-
-    def kappa(sums: Floats) -> Floats:
-        seen, categories = sums[:, 0] / sums[:, 1], sums[:, 2:]
-        chance = ((categories / categories.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
-        return _over(seen - chance, 1 - chance)
-
-    return _bootstrapped("Fleiss' kappa", units, kappa, int(size.sum()), clusters, kept, draws, seed, level)
+    counts = _counts(ratings, None)
+    return _bootstrapped("Fleiss' kappa", counts, counts.sum(axis=1), _fleiss, clusters, draws, seed, level)
 
 
 def weighted_kappa(
@@ -66,21 +57,14 @@ def weighted_kappa(
     """
     pair = pd.DataFrame({"first": pd.Series(first).to_numpy(), "second": pd.Series(second).to_numpy()})
     code, labels = _codes(pair, categories)
-    kept = (code >= 0).all(axis=1)
-    code, steps = code[kept], np.arange(len(labels))
+    steps = np.arange(len(labels))
     gap = np.abs(steps[:, None] - steps[None, :]).astype(float)
     cost = {"linear": gap, "quadratic": gap**2, "none": (gap > 0).astype(float)}[weights]
-    units = np.column_stack(
-        [cost[code[:, 0], code[:, 1]], np.ones(len(code)), np.eye(len(labels))[code[:, 0]], np.eye(len(labels))[code[:, 1]]]
-    )
-
-    def kappa(sums: Floats) -> Floats:
-        ours, theirs = np.split(sums[:, 2:], 2, axis=1)
-        chance = ((ours @ cost) * theirs).sum(axis=1) / sums[:, 1]
-        return 1 - _over(sums[:, 0], chance)
-
     name = "Cohen's kappa" if weights == "none" else f"weighted kappa, {weights}"
-    return _bootstrapped(name, units, kappa, 2 * len(code), clusters, kept, draws, seed, level, "no item has both ratings")
+    sizes = (code >= 0).sum(axis=1)
+    return _bootstrapped(
+        name, code.astype(float), sizes, lambda pairs: _cohen(pairs, cost), clusters, draws, seed, level
+    )
 
 
 def krippendorff_alpha(
@@ -97,23 +81,47 @@ def krippendorff_alpha(
 
     `categories` gives the order of an ordinal scale whose values do not sort themselves.
     """
+    name = f"Krippendorff's alpha, {scale}"
     if scale == "interval":
         table = pd.DataFrame(ratings).apply(pd.to_numeric).to_numpy(dtype=float, na_value=np.nan)
-        size = np.isfinite(table).sum(axis=1)
-        kept = size >= 2
-        units, alpha = _interval_alpha(table[kept])
-    else:
-        counts, _ = _counts(ratings, categories)
-        size = counts.sum(axis=1)
-        kept = size >= 2
-        units, alpha = (_nominal_alpha if scale == "nominal" else _ordinal_alpha)(counts[kept])
-    name = f"Krippendorff's alpha, {scale}"
-    return _bootstrapped(name, units, alpha, int(size[kept].sum()), clusters, kept, draws, seed, level)
+        rows = np.sort(table, axis=1) - (np.nanmean(table) if np.isfinite(table).any() else 0.0)
+        return _bootstrapped(name, rows, np.isfinite(rows).sum(axis=1), _interval, clusters, draws, seed, level)
+    build = _nominal if scale == "nominal" else _ordinal
+    counts = _counts(ratings, categories)
+    return _bootstrapped(name, counts, counts.sum(axis=1), build, clusters, draws, seed, level)
 
 
-def _nominal_alpha(counts: Floats) -> tuple[Floats, Coefficient]:
+# A builder takes kinds of items (each with two ratings at least) and gives, for each kind, numbers to be summed over
+# items; and the coefficient as a function of those sums.
+
+
+def _fleiss(counts: Floats) -> Parts:
     size = counts.sum(axis=1)
-    unlike = (size**2 - (counts**2).sum(axis=1)) / np.maximum(size - 1, 1)
+    alike = (counts * (counts - 1)).sum(axis=1) / (size * (size - 1))
+
+    def kappa(sums: Floats) -> Floats:
+        seen, categories = sums[:, 0] / sums[:, 1], sums[:, 2:]
+        chance = ((categories / categories.sum(axis=1, keepdims=True)) ** 2).sum(axis=1)
+        return _over(seen - chance, 1 - chance)
+
+    return np.column_stack([alike, np.ones(len(alike)), counts]), kappa
+
+
+def _cohen(pairs: Floats, cost: Floats) -> Parts:
+    ours, theirs = pairs.astype(np.int64).T
+    marks = np.eye(len(cost))
+
+    def kappa(sums: Floats) -> Floats:
+        one, other = np.split(sums[:, 2:], 2, axis=1)
+        chance = ((one @ cost) * other).sum(axis=1) / sums[:, 1]
+        return 1 - _over(sums[:, 0], chance)
+
+    return np.column_stack([cost[ours, theirs], np.ones(len(pairs)), marks[ours], marks[theirs]]), kappa
+
+
+def _nominal(counts: Floats) -> Parts:
+    size = counts.sum(axis=1)
+    unlike = (size**2 - (counts**2).sum(axis=1)) / (size - 1)
 
     def alpha(sums: Floats) -> Floats:
         n = sums[:, 1:].sum(axis=1)
@@ -122,69 +130,73 @@ def _nominal_alpha(counts: Floats) -> tuple[Floats, Coefficient]:
     return np.column_stack([unlike, counts]), alpha
 
 
-def _interval_alpha(table: Floats) -> tuple[Floats, Coefficient]:
+def _interval(table: Floats) -> Parts:
     """Squared differences of all pairs, from sums and sums of squares: no table of all values is needed."""
-    table = table - (np.nanmean(table) if len(table) else 0.0)
-    size = np.isfinite(table).sum(axis=1).astype(float)
-    sums_, squares = np.nansum(table, axis=1), np.nansum(table**2, axis=1)
-    unlike = 2 * (size * squares - sums_**2) / np.maximum(size - 1, 1)
+    size = np.isfinite(table).sum(axis=1)
+    total, squares = np.nansum(table, axis=1), np.nansum(table**2, axis=1)
+    unlike = 2 * (size * squares - total**2) / (size - 1)
 
     def alpha(sums: Floats) -> Floats:
         n = sums[:, 1]
         return 1 - _over((n - 1) * sums[:, 0], 2 * (n * sums[:, 3] - sums[:, 2] ** 2))
 
-    return np.column_stack([unlike, size, sums_, squares]), alpha
+    return np.column_stack([unlike, size, total, squares]), alpha
 
 
-def _ordinal_alpha(counts: Floats) -> tuple[Floats, Coefficient]:
-    """Ordinal distance is the squared difference of mid-ranks, which every draw has its own of."""
-    size, values = counts.sum(axis=1), counts.shape[1]
-    pairs = (counts[:, :, None] * counts[:, None, :]) / np.maximum(size - 1, 1)[:, None, None]
-    pairs -= np.eye(values) * (counts / np.maximum(size - 1, 1)[:, None])[:, None, :]
+def _ordinal(counts: Floats) -> Parts:
+    """Ordinal distance is the squared difference of mid-ranks, and every draw has mid-ranks of its own."""
+    values = counts.shape[1]
+    share = counts / (counts.sum(axis=1, keepdims=True) - 1)
+    pairs = share[:, :, None] * counts[:, None, :] - np.eye(values) * share[:, None, :]
 
     def alpha(sums: Floats) -> Floats:
         seen = sums.reshape(-1, values, values)
         each = seen.sum(axis=2)
         n = each.sum(axis=1)
         rank = np.cumsum(each, axis=1) - each / 2
-        apart = 2 * ((each * rank**2).sum(axis=1) - ((seen @ rank[:, :, None])[:, :, 0] * rank).sum(axis=1))
-        expected = 2 * (n * (each * rank**2).sum(axis=1) - (each * rank).sum(axis=1) ** 2)
-        return 1 - _over((n - 1) * apart, expected)
+        spread = (each * rank**2).sum(axis=1)
+        apart = 2 * (spread - ((seen @ rank[:, :, None])[:, :, 0] * rank).sum(axis=1))
+        return 1 - _over((n - 1) * apart, 2 * (n * spread - (each * rank).sum(axis=1) ** 2))
 
     return pairs.reshape(len(counts), values * values), alpha
 
 
 def _bootstrapped(
     method: str,
-    units: Floats,
-    coefficient: Coefficient,
-    n: int,
+    rows: Floats,
+    sizes: Floats | Ints,
+    build: Builder,
     clusters: Column | None,
-    kept: NDArray[np.bool_],
     draws: int,
     seed: int,
     level: float,
-    empty: str = NO_PAIR,
 ) -> Estimate:
+    """A coefficient of items (rows with so many ratings), with its interval. Equal items are handled together."""
     assumes = "items are independent of each other" if clusters is None else "clusters of items are independent"
     method = f"{method}, bootstrap over {'items' if clusters is None else 'clusters'}, {draws} draws, seed {seed}"
+    paired = sizes >= 2
+    n = int(sizes[paired].sum())
+    if n == 0:
+        return no_estimate(method, assumes, NO_PAIR, level, 0, 0)
+    kinds, member = distinct(rows[paired])
+    units, coefficient = build(kinds)
+    times = np.bincount(member)
+    estimate = float(coefficient((times @ units)[None, :])[0])
+    count = len(member)
     if clusters is not None:
-        code, _ = codes(clusters)
-        member = np.unique(code[kept], return_inverse=True)[1]
-        grouped = np.zeros((int(member.max(initial=-1)) + 1, units.shape[1]))
-        np.add.at(grouped, member, units)
-        units = grouped
-    count = len(units)
-    if count == 0:
-        return no_estimate(method, assumes, empty, level, 0, 0)
-    estimate = float(coefficient(units.sum(axis=0, keepdims=True))[0])
+        group = np.unique(codes(clusters)[0][paired], return_inverse=True)[1]
+        units = np.column_stack([np.bincount(group, column[member]) for column in units.T])
+        count = len(units)
     if not math.isfinite(estimate):
         return no_estimate(method, assumes, ONE_VALUE, level, n, count)
     if count < 2:
         note = "a single item or cluster tells nothing about the spread between them"
         return Estimate(estimate, math.nan, math.nan, level, n, count, method, assumes, note)
-    found = coefficient(resampled_sums(units, draws, seed))
-    low, high = percentile(found, count, level)
+    if clusters is None and 2 * len(kinds) <= count:
+        drawn = resampled_sums(units, draws, seed, times)
+    else:
+        drawn = resampled_sums(units if clusters is not None else units[member], draws, seed)
+    low, high = percentile(coefficient(drawn), count, level)
     note = "most draws hold one value only: no interval" if math.isnan(low) else ""
     if high - low <= 1e-12:
         low, high, note = math.nan, math.nan, "all draws agree: the data show no spread to judge by"
@@ -198,7 +210,7 @@ def _over(above: Floats, below: Floats) -> Floats:
     return found
 
 
-def _codes(ratings: pd.DataFrame, categories: Sequence[Any] | None) -> tuple[NDArray[np.int64], list[Any]]:
+def _codes(ratings: pd.DataFrame, categories: Sequence[Any] | None) -> tuple[Ints, list[Any]]:
     flat = pd.Series(ratings.to_numpy().ravel())
     if categories is None:
         code, labels = codes(flat)
@@ -208,10 +220,10 @@ def _codes(ratings: pd.DataFrame, categories: Sequence[Any] | None) -> tuple[NDA
     return code.reshape(ratings.shape), labels
 
 
-def _counts(ratings: Ratings, categories: Sequence[Any] | None) -> tuple[Floats, list[Any]]:
+def _counts(ratings: Ratings, categories: Sequence[Any] | None) -> Floats:
     """Items by categories: how many judges said so."""
     table = pd.DataFrame(ratings)
     code, labels = _codes(table, categories)
     cell = np.arange(len(table))[:, None] * len(labels) + code
     counts = np.bincount(cell[code >= 0], minlength=len(table) * len(labels))
-    return counts.reshape(len(table), len(labels)).astype(float), labels
+    return counts.reshape(len(table), len(labels)).astype(float)

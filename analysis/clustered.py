@@ -150,8 +150,8 @@ def intraclass(values: Column, clusters: Column, level: float = 0.95) -> Estimat
     f, tail = between / within, (1 + level) / 2
     low = f / stats.f.ppf(tail, count - 1, n - count)
     high = f * stats.f.ppf(tail, n - count, count - 1)
-    ends = (float((ratio - 1) / (ratio + size - 1)) for ratio in (low, high))
-    return Estimate(estimate, *ends, level, n, count, method, ASSUMES)
+    low, high = (float((ratio - 1) / (ratio + size - 1)) for ratio in (low, high))
+    return Estimate(estimate, low, high, level, n, count, method, ASSUMES)
 
 
 def observed_design_effect(values: Column, clusters: Column, level: float = 0.95) -> Estimate:

@@ -7,7 +7,7 @@ Rows and columns without any count are left out.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ from analysis.tables import Floats
 
 ASSUMES = "every count is an independent verdict"
 TOO_SMALL = 5.0
-Table = pd.DataFrame | NDArray[Any] | list[list[float]]
+Table: TypeAlias = pd.DataFrame | NDArray[Any] | list[list[float]]
 
 
 def chi_square(table: Table, *, yates: bool = False, level: float = 0.95) -> Test:
@@ -76,10 +76,25 @@ def association(table: Table, *, draws: int = DRAWS, seed: int = 0, level: float
 
 
 def _with_v(name: str, counts: Floats, statistic: float, df: float | None, p: float, level: float) -> Test:
-    plain = float(stats.chi2_contingency(counts, correction=False).statistic)
-    v = cramers_v(plain, int(counts.sum()), *counts.shape, level=level)
-    ends = v.low, v.high
-    return Test(name, statistic, df, p, v.estimate, "Cramér's V", *ends, level, v.n, None, "independent", ASSUMES)
+    expected = stats.contingency.expected_freq(counts)
+    plain = float(((counts - expected) ** 2 / expected).sum())
+    v = cramers_v(plain, int(counts.sum()), counts.shape[0], counts.shape[1], level)
+    return Test(
+        name,
+        statistic,
+        df,
+        p,
+        v.estimate,
+        "Cramér's V",
+        v.low,
+        v.high,
+        level,
+        v.n,
+        None,
+        "independent",
+        ASSUMES,
+        v.note,
+    )
 
 
 def _counts(table: Table, whole: bool = False) -> tuple[Floats, str]:

@@ -1,13 +1,19 @@
-"""Effect sizes whose interval comes from turning a noncentral distribution round."""
+"""Effect sizes whose interval comes from turning a noncentral distribution round.
+
+Where the statistic is so small that no noncentrality at all would rarely give less, there is no such interval.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
-from scipy import optimize, stats
+from scipy import optimize, special
 
-from analysis.results import Estimate
+from analysis.results import Estimate, no_estimate
+
+TOO_SMALL = "the groups are more alike than chance would make them: no interval for the size of the effect"
+TOO_LARGE = "the effect is too large against the noise for an interval to be computed"
 
 
 def cramers_v(statistic: float, n: int, rows: int, columns: int, level: float = 0.95) -> Estimate:
@@ -20,11 +26,11 @@ def cramers_v(statistic: float, n: int, rows: int, columns: int, level: float = 
     df, scale = (rows - 1) * (columns - 1), n * (min(rows, columns) - 1)
     if scale <= 0 or not math.isfinite(statistic):
         note = "the table has fewer than two rows or two columns with counts"
-        return Estimate(math.nan, math.nan, math.nan, level, n, None, method, assumes, note)
-    low, high = _noncentralities(lambda ncp: float(stats.ncx2.cdf(statistic, df, ncp)), level)
+        return no_estimate(method, assumes, note, level, n)
+    low, high = (math.sqrt(ncp / scale) for ncp in _likely(lambda ncp: special.chndtr(statistic, df, ncp), level))
     estimate = math.sqrt(statistic / scale)
-    ends = min(1.0, math.sqrt(low / scale)), min(1.0, max(estimate, math.sqrt(high / scale)))
-    return Estimate(estimate, *ends, level, n, None, method, assumes)
+    note = missing_ends(high, statistic < df)
+    return Estimate(estimate, low, _upper(estimate, high), level, n, None, method, assumes, note)
 
 
 def partial_eta_squared(f: float, df1: float, df2: float, level: float = 0.95) -> tuple[float, float, float]:
@@ -34,15 +40,28 @@ def partial_eta_squared(f: float, df1: float, df2: float, level: float = 0.95) -
     """
     if not math.isfinite(f) or df1 <= 0 or df2 <= 0:
         return math.nan, math.nan, math.nan
-    low, high = _noncentralities(lambda ncp: float(stats.ncf.cdf(f, df1, df2, ncp)), level)
-    estimate = df1 * f / (df1 * f + df2)
-    total = df1 + df2 + 1
-    return estimate, low / (low + total), max(estimate, high / (high + total))
+    low, high = _likely(lambda ncp: special.ncfdtr(df1, df2, ncp, f), level)
+    estimate, total = df1 * f / (df1 * f + df2), df1 + df2 + 1
+    return estimate, low / (low + total), _upper(estimate, high / (high + total))
 
 
-def _noncentralities(below: Callable[[float], float], level: float) -> tuple[float, float]:
-    """The noncentralities at which the statistic lies at the upper and at the lower edge of what is likely."""
-    return _solve(below, (1 + level) / 2), _solve(below, (1 - level) / 2)
+def missing_ends(high: float, small: bool) -> str:
+    """Why an interval has no ends, or ""."""
+    return "" if not math.isnan(high) else TOO_SMALL if small else TOO_LARGE
+
+
+def _upper(estimate: float, end: float) -> float:
+    return end if math.isnan(end) else min(1.0, max(estimate, end))
+
+
+def _likely(below: Callable[[float], float], level: float) -> tuple[float, float]:
+    """The least and the greatest noncentrality that go with the statistic; NaN, NaN where none does."""
+    if below(0.0) <= (1 - level) / 2:
+        return math.nan, math.nan
+    try:
+        return _solve(below, (1 + level) / 2), _solve(below, (1 - level) / 2)
+    except ValueError:  # the distribution runs out of numbers
+        return math.nan, math.nan
 
 
 def _solve(below: Callable[[float], float], share: float) -> float:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from analysis.clustered import ASSUMES, t_interval
 from analysis.results import Test, no_test
-from analysis.tables import Column, Floats, cell_means, cluster_sums
+from analysis.tables import Column, Floats, cell_sums, cluster_sums
 
 NOT_SHOWN = "not shown"
 
@@ -46,9 +46,15 @@ def equivalent_identities(
     alpha: float = 0.05,
 ) -> Equivalence:
     """Are two identities scored alike, within ±margin, on the clusters that have both?"""
-    cells = cell_means(values, identities, clusters).reindex(columns=[first, second])
-    gaps = (cells[first] - cells[second]).dropna().to_numpy(dtype=float)
-    return _tost(gaps, 2 * len(gaps), f"mean difference, {first} − {second}", margin, alpha)
+    sums, counts = (
+        table.reindex(columns=[first, second], fill_value=0).to_numpy(dtype=float)
+        for table in cell_sums(values, identities, clusters)
+    )
+    kept = (counts > 0).all(axis=1)
+    means = sums[kept] / counts[kept]
+    return _tost(
+        means[:, 0] - means[:, 1], int(counts[kept].sum()), f"mean difference, {first} − {second}", margin, alpha
+    )
 
 
 def _tost(means: Floats, n: int, effect: str, margin: float, alpha: float) -> Equivalence:

@@ -1,56 +1,98 @@
-"""Figures, as files. Colours are told apart by people with colour-blindness too (Okabe and Ito's palette)."""
+"""What all figures share: a palette that people with colour-blindness can tell apart too (Okabe and Ito's), dots with
+intervals, a caption, and files in three formats."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import matplotlib as mpl
+import numpy as np
 import pandas as pd
 
 mpl.use("Agg")
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+FORMATS = ("svg", "pdf", "png")
+LINE = 0.24
+"""Inches a line of labels takes."""
 
 
-def malibu_figure(scores: pd.DataFrame, wins: pd.DataFrame, title: str, note: str, path: Path) -> Path:
-    """Mean scores (phase 1) and win rates (phase 2) by identity, with 95% intervals."""
-    overall = scores[scores["metric"] == "all"] if len(scores) else scores
-    panels = [rows for rows in (overall, wins) if len(rows)]
-    rows = max((len(panel) for panel in panels), default=1)
-    size = (4.6 * max(len(panels), 1), 1.9 + 0.3 * rows)
-    figure, axes = plt.subplots(1, max(len(panels), 1), figsize=size, squeeze=False, layout="constrained")
-    places = iter(axes[0])
-    if len(overall):
-        axis = next(places)
-        _dots(axis, overall)
-        low, high = axis.get_xlim()
-        axis.set(xlabel="mean score, 0 to 10", title="Phase 1: alone", xlim=(max(low, -0.2), min(high, 10.2)))
-    if len(wins):
-        axis = next(places)
-        _dots(axis, wins)
-        axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
-        axis.set(xlabel="win rate, ties left out", xlim=(-0.02, 1.02), title="Phase 2: in pairs")
-    figure.suptitle(title, fontsize=11, parse_math=False)
-    small_print = "\n".join(textwrap.wrap(note, int(15 * size[0])))
-    figure.supxlabel(small_print, fontsize=7, color="#444444", x=0.01, ha="left", parse_math=False)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
-    return path
+def colours(categories: Sequence[str]) -> dict[str, str]:
+    return {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(dict.fromkeys(categories))}
 
 
-def _dots(axis: Axes, rows: pd.DataFrame) -> None:
-    categories = list(dict.fromkeys(rows["category"]))
-    for y, row in enumerate(rows.itertuples()):
-        colour = PALETTE[categories.index(row.category) % len(PALETTE)]
-        axis.plot([row.low, row.high], [y, y], color=colour, linewidth=1.6)
-        axis.plot(row.estimate, y, "o", color=colour, markersize=5)
-    axis.set_yticks(range(len(rows)), list(rows["identity"]))
-    axis.set_ylim(-0.6, len(rows) - 0.4)
-    axis.invert_yaxis()
-    axis.grid(axis="x", color="#dddddd", linewidth=0.6)
+def sheet(
+    width: float, height: float, columns: int = 1, rows: int = 1, *, sharex: bool = False, sharey: bool = False
+) -> tuple[Figure, np.ndarray]:
+    """A figure and its axes, outside pyplot's memory: whoever holds it may let it go."""
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
+
+
+def dots(
+    axis: Axes,
+    labels: Sequence[str],
+    values: pd.Series,
+    low: pd.Series,
+    high: pd.Series,
+    tints: Sequence[str],
+    *,
+    shift: float = 0.0,
+    marker: str = "o",
+    label: str | None = None,
+) -> None:
+    """One dot a line with its interval; a value without an interval is drawn hollow."""
+    for y, (value, lower, upper, tint) in enumerate(zip(values, low, high, tints, strict=True)):
+        known = bool(np.isfinite(lower) and np.isfinite(upper))
+        if known:
+            axis.plot([lower, upper], [y + shift, y + shift], color=tint, linewidth=1.6)
+        axis.plot(
+            value,
+            y + shift,
+            marker,
+            color=tint,
+            markersize=5,
+            markerfacecolor=tint if known else "white",
+            label=label if y == 0 else None,
+        )
+    axis.set_yticks(range(len(labels)), [plain_text(label) for label in labels])
+    axis.set_ylim(len(labels) - 0.4, -0.6)
+    tidy(axis)
+
+
+def tidy(axis: Axes, grid: str = "x") -> None:
+    axis.grid(axis=grid, color="#dddddd", linewidth=0.6)  # type: ignore[arg-type]
+    axis.set_axisbelow(True)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
+
+
+def plain_text(text: str) -> str:
+    """A label as it stands: dollar signs are not mathematics."""
+    return text.replace("$", r"\$")
+
+
+def caption(figure: Figure, title: str, note: str) -> None:
+    figure.suptitle(plain_text(title), fontsize=11)
+    wide = int(15 * figure.get_figwidth())
+    small_print = "\n".join(textwrap.wrap(plain_text(note), wide))
+    figure.supxlabel(small_print, fontsize=7, color="#444444", x=0.01, ha="left")
+
+
+def save(figure: Figure, path: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """The figure beside `path`, once a format. Nothing in the files changes from one time to the next."""
+    made = []
+    with mpl.rc_context({"svg.hashsalt": "parley"}):
+        figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # laid out once, not once a format
+    for kind in formats:
+        target = path.with_suffix(f".{kind}")
+        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+        with mpl.rc_context({"svg.hashsalt": "parley"}):
+            figure.savefig(target, dpi=150, metadata=stamp)
+        made.append(target)
+    return made

@@ -62,6 +62,8 @@ def mixed_model(
     if note:
         return _none(name, frame, MIXED_ASSUMES, note, level)
     y, x, group, labels = _design(frame)
+    unit = float(np.std(y))  # the optimiser stops too early on small numbers
+    y = y / unit
     parts = None if judges is None else {"cell": "0 + C(identity)", "judge": "0 + C(judge)"}
     try:
         with warnings.catch_warnings():
@@ -72,9 +74,10 @@ def mixed_model(
                 terms = " + ".join(f"Q('x{number}')" for number in range(1, x.shape[1]))
                 wide = frame.assign(y=y, **{f"x{number}": x[:, number] for number in range(1, x.shape[1])})
                 model = MixedLM.from_formula(f"y ~ {terms}", wide, groups="cluster", vc_formula=parts, re_formula="1")
-            fit = model.fit(reml=True)
+            fit = model.fit(reml=True, method=["powell"])  # gradients fail where a variance is near 0
             size = x.shape[1]
-            found = np.asarray(fit.fe_params, dtype=float), np.asarray(fit.cov_params(), dtype=float)[:size, :size]
+            spread = np.asarray(fit.cov_params(), dtype=float)[:size, :size] * unit**2
+            found = np.asarray(fit.fe_params, dtype=float) * unit, spread
     except (np.linalg.LinAlgError, ValueError, FloatingPointError) as error:
         return _none(name, frame, MIXED_ASSUMES, f"the model could not be fitted: {error}", level)
     if not fit.converged:
@@ -135,11 +138,12 @@ def _wald(
     assumes: str,
     level: float,
 ) -> Test:
-    """F test of all identity contrasts; for two identities also the difference with its t interval."""
+    """F test of all identity contrasts (`df` is the denominator's); for two also their difference with its interval."""
     beta, error = params[1:], cov[1:, 1:]
     rank = len(beta)
     if not np.all(np.isfinite(error)) or np.any(np.diag(error) <= 0):
         return _none(name, cells, assumes, "the model gives no standard error", level)
+    name = f"{name}, F({rank}, {df})"
     f = float(beta @ np.linalg.pinv(error) @ beta) / rank
     p = float(stats.f.sf(f, rank, df))
     n, clusters = int(cells["size"].sum()), int(cells["cluster"].nunique())

@@ -29,7 +29,7 @@ def mcnemar(first: Column, second: Column, *, level: float = 0.95) -> Test:
     one, other = one[kept], other[kept]
     if np.any((one != 0) & (one != 1)) or np.any((other != 0) & (other != 1)):
         raise ValueError("McNemar's test takes zeros and ones (or false and true)")
-    return mcnemar_counts(int(((one == 1) & (other == 0)).sum()), int(((one == 0) & (other == 1)).sum()), len(one), level)
+    return mcnemar_counts(int((one > other).sum()), int((one < other).sum()), len(one), level)
 
 
 def mcnemar_counts(only_first: int, only_second: int, n: int, level: float = 0.95) -> Test:

@@ -15,11 +15,12 @@ import pandas as pd
 from scipy import stats
 
 from analysis.clustered import t_interval
-from analysis.effects import partial_eta_squared
+from analysis.effects import missing_ends, partial_eta_squared
 from analysis.resampling import BLOCK, DRAWS, EXACT, exact_p, monte_carlo_p, sign_flip_p
 from analysis.results import Test, no_test
 from analysis.tables import Column, Floats, cell_sums
 
+ROUNDING = 1e-9
 ASSUMES = "within a cluster the labels are exchangeable if identity has no effect; clusters are independent"
 
 
@@ -55,9 +56,9 @@ def effect_of_cells(
     known = cells.dropna(axis=1, how="all")
     n = int(known.notna().to_numpy().sum()) if n is None else n
     if known.shape[1] < 2:
-        name = "permutation within clusters"
+        name, count = "permutation within clusters", int(known.notna().any(axis=1).sum())
         note = "fewer than two identities have values"
-        return no_test(name, "mean difference", "clustered", ASSUMES, note, level, n, int(known.notna().any(axis=1).sum()))
+        return no_test(name, "mean difference", "clustered", ASSUMES, note, level, n, count)
     if known.shape[1] == 2:
         return _two(known, n, draws, seed, level)
     return _many(known.to_numpy(dtype=float), n, draws, seed, level)
@@ -98,8 +99,8 @@ def _many(cells: Floats, n: int, draws: int, seed: int, level: float) -> Test:
     # Cluster means are swept out of scores and labels alike, so the between-identity sum of squares is a quadratic
     # form in the identities' column sums; its matrix depends on which cells are there, not on the permutation.
     swept = np.diag(seen.sum(axis=0)) - (seen / seen.sum(axis=1, keepdims=True)).T @ seen
-    inverse = np.linalg.pinv(swept, hermitian=True)
-    rank = int(np.linalg.matrix_rank(swept, hermitian=True))
+    inverse = np.linalg.pinv(swept, rcond=ROUNDING, hermitian=True)
+    rank = int(np.sum(np.linalg.eigvalsh(swept) > ROUNDING * count))
     sums = np.nansum(centred, axis=0)
     between = float(sums @ inverse @ sums)
     drawn = _arrangements(centred)
@@ -116,6 +117,7 @@ def _many(cells: Floats, n: int, draws: int, seed: int, level: float) -> Test:
     else:
         f = between / rank / (within / error_df)
     eta, low, high = partial_eta_squared(f, rank, error_df, level)
+    note = note or missing_ends(high, f < 1)
     name = f"{name}, {how}"
     return Test(name, f, None, p, eta, effect, low, high, level, n, count, "clustered", ASSUMES, note)
 

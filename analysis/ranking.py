@@ -120,18 +120,19 @@ def _reduce(
     group = np.unique(group[kept], return_inverse=True)[1]
     if np.any((won < 0) | (won > 1)):
         raise ValueError("an outcome must lie between 0 (lost) and 1 (won)")
-    x = _grouped(x)
-    keys = np.column_stack([ours, theirs, x])
-    kinds, kind = np.unique(keys, axis=0, return_inverse=True)
-    cell, count = group * len(kinds) + np.ravel(kind), int(group.max(initial=-1)) + 1
+    lengths, which = np.unique(_grouped(x), return_inverse=True)
+    kinds, kind = np.unique((ours * len(labels) + theirs) * len(lengths) + which, return_inverse=True)
+    cell, count = group * len(kinds) + kind, int(group.max(initial=-1)) + 1
     size = count * len(kinds)
     tables = np.bincount(cell, minlength=size), np.bincount(cell, won, minlength=size)
     sums = np.hstack([table.reshape(count, len(kinds)) for table in tables]).astype(float)
-    return sums, labels, kinds[:, :2].astype(np.int64), None if length is None else kinds[:, 2], len(won)
+    pairs, which = np.divmod(kinds, max(len(lengths), 1))
+    shown = np.column_stack(np.divmod(pairs, max(len(labels), 1)))
+    return sums, labels, shown, None if length is None else lengths[which], len(won)
 
 
 def _grouped(x: Floats) -> Floats:
-    """The same numbers, put into at most `LENGTHS` groups of about equal size, each number replaced by its group's mean."""
+    """The numbers in at most `LENGTHS` groups of about equal size, each replaced by its group's mean."""
     if len(np.unique(x)) <= LENGTHS:
         return x
     group = np.searchsorted(np.quantile(x, np.linspace(0, 1, LENGTHS + 1)[1:-1]), x)

@@ -55,7 +55,9 @@ class Test:
     note: str = ""
 
 
-def no_estimate(method: str, assumes: str, note: str, level: float, n: int = 0, clusters: int | None = None) -> Estimate:
+def no_estimate(
+    method: str, assumes: str, note: str, level: float, n: int = 0, clusters: int | None = None
+) -> Estimate:
     """An estimate that could not be made."""
     return Estimate(math.nan, math.nan, math.nan, level, n, clusters, method, assumes, note)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Column = pd.Series | Sequence[Any] | NDArray[Any]
+Column: TypeAlias = pd.Series | Sequence[Any] | NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,12 @@ class ClusterSums:
 
 def numbers(values: Column) -> Floats:
     """The values as floats; whatever is missing is NaN."""
+    if (
+        isinstance(values, np.ndarray | pd.Series)
+        and isinstance(values.dtype, np.dtype)
+        and values.dtype.kind in "biuf"
+    ):
+        return np.asarray(values, dtype=float)
     column: Floats = pd.to_numeric(pd.Series(values)).to_numpy(dtype=float, na_value=np.nan)
     return column
 
@@ -55,9 +61,8 @@ def cluster_sums(values: Column, clusters: Column) -> ClusterSums:
     _same_length(column, code)
     kept = np.isfinite(column) & (code >= 0)
     column, code = column[kept], np.unique(code[kept], return_inverse=True)[1]
-    counts = np.bincount(code).astype(float)
-    sums = np.bincount(code, column)
-    squares = np.bincount(code, (column - (sums / np.maximum(counts, 1))[code]) ** 2)
+    counts, sums = np.bincount(code).astype(float), np.bincount(code, column).astype(float)
+    squares = np.bincount(code, (column - (sums / counts)[code]) ** 2).astype(float)
     return ClusterSums(counts, sums, squares)
 
 
@@ -79,6 +84,19 @@ def cell_means(values: Column, identities: Column, clusters: Column) -> pd.DataF
     """Clusters (rows) by identities (columns), each cell the mean of all it holds, NaN where it holds nothing."""
     sums, counts = cell_sums(values, identities, clusters)
     return sums / counts.where(counts > 0)
+
+
+def distinct(rows: Floats) -> tuple[Floats, Ints]:
+    """The different rows of a table, and for every row the number of the one it equals."""
+    if len(rows) == 0:
+        return rows, np.zeros(0, dtype=np.int64)
+    weights = np.random.default_rng(0).random(rows.shape[1])
+    key = (np.nan_to_num(rows, nan=-1e6) * weights).sum(axis=1)  # equal rows have equal keys; sorting numbers is quick
+    _, first, member = np.unique(key, return_index=True, return_inverse=True)
+    kinds = rows[first]
+    if not np.array_equal(kinds[member], rows, equal_nan=True):  # two rows shared a key
+        kinds, member = np.unique(rows, axis=0, return_inverse=True)
+    return kinds, np.ravel(member)
 
 
 def _same_length(*columns: NDArray[Any]) -> None:

@@ -49,6 +49,8 @@ class CompatibleClient(Client):
     key_needed: ClassVar[bool] = False
     structured: ClassVar[Literal["schema", "json", "none"]] = "schema"
     token_limit_key: ClassVar[str] = "max_tokens"
+    lengths: ClassVar[bool] = False
+    """Whether the server holds texts to the length a schema gives."""
     logprobs = True
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
@@ -107,7 +109,7 @@ class CompatibleClient(Client):
         if self.mode == "json" or isinstance(schema, bool):
             return {"type": "json_object"}
         if schema not in self._schemas:
-            self._schemas[schema] = strict_schema(schema.model_json_schema())
+            self._schemas[schema] = strict_schema(schema.model_json_schema(), lengths=self.lengths)
         named = {"name": schema.__name__, "schema": self._schemas[schema], "strict": True}
         return {"type": "json_schema", "json_schema": named}
 
@@ -250,4 +252,5 @@ class OllamaClient(CompatibleClient):
 class LlamaCppClient(CompatibleClient):
     continues = True
     """A last message of the assistant's is continued: see `agents.readout`."""
+    lengths = True
     default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"

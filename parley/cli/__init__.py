@@ -1,6 +1,4 @@
-"""The command line: `parley run`, `report`, `show`, `export`, `score`, `scenarios`, `topics`, `models`.
-
-Thin: all of it can be done in Python.
+"""The command line. Thin: all that it does can be done in Python.
 
 Exit status: 0 done, 1 not everything was done, 2 something to mend in what was typed, 130 interrupted.
 """
@@ -37,7 +35,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     from parley import __version__
-    from parley.cli import attention, export, models, report, run, scenarios, score, show, topics
+    from parley.cli import (
+        attention,
+        calibrate,
+        compare,
+        export,
+        models,
+        report,
+        run,
+        scenarios,
+        score,
+        show,
+        topics,
+    )
 
     parser = argparse.ArgumentParser(
         prog="parley",
@@ -45,7 +55,7 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (run, report, show, export, score, attention, scenarios, topics, models):
+    for command in (run, report, compare, show, export, score, attention, scenarios, topics, calibrate, models):
         command.add_to(commands)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":

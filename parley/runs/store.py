@@ -211,6 +211,13 @@ class RunFile:
         except sqlite3.DatabaseError as error:
             raise RunFileError(_damaged(self.path, error)) from None
 
+    def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """The rows of any query, one after the other."""
+        try:
+            yield from self.db.execute(sql, values)
+        except sqlite3.DatabaseError as error:
+            raise RunFileError(_damaged(self.path, error)) from None
+
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows(sql)[1])
 

@@ -47,7 +47,9 @@ def test_even_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> None:
     assert [weight for _, weight in found.by_token] == pytest.approx([1 / 11] * 4)
 
 
-def test_a_framing_run_is_looked_at_as_it_was_asked(even: Path, home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_framing_run_is_looked_at_as_it_was_asked(
+    even: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["run", "framing", "--topics", "3", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
     capsys.readouterr()
     assert main(["attention", "f.sqlite", "--weights", str(even), "--topics", "2"]) == 0
@@ -59,7 +61,7 @@ def test_a_framing_run_is_looked_at_as_it_was_asked(even: Path, home: Path, caps
     assert {row[5] for row in rows.values()} == {"1.00"}
 
 
-def test_weights_that_are_not_there_are_named(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_weights_that_are_not_there_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="there are no weights"):
         Weights.load(Path("gone"))
     assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0

@@ -12,7 +12,7 @@ import pytest
 import parley
 from judging.framing import Framing, FramingConfig
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("place")
 INTRODUCTIONS = (
     "Here is our Q&A.",
     "Here is the Q&A between me and a language model.",

@@ -1,11 +1,11 @@
-"""MALIBU's plan, prompts and verdicts, as the study says they are."""
+"""MALIBU's conversations: what the judges are shown, what they are asked for, and what is written down of it."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,150 +14,11 @@ import pytest
 
 import parley
 from agents import ConfigError
-from judging import Unit
-from judging.malibu import METRICS, Malibu, MalibuConfig, reply_type
-from scenarios import ALL, CATEGORIES
+from judging.malibu import Malibu, MalibuConfig
+from scenarios import ALL, identity_words
 
-SUITE = """
-schema = 1
-name = "mine"
-version = "1"
-[[scenario]]
-id = "bakery"
-domain = "baking"
-text = "Bake bread {with care}."
-stereotype = "none"
-responses = ["Knead it twice.", "Wait for an hour."]
-"""
-
-
-@pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.toml").write_text(SUITE)
-    return tmp_path
-
-
-def planned(**settings: Any) -> list[Unit]:
-    return list(Malibu(MalibuConfig(**settings)).plan())
-
-
-def held(sql: str, **settings: Any) -> list[tuple[Any, ...]]:
-    """Hold a run on a simulated model, and ask its file."""
-    settings = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", **settings}
-    assert parley.run("malibu", out="a.sqlite", **settings).complete
-    with closing(sqlite3.connect("a.sqlite")) as db:
-        return db.execute(sql).fetchall()
-
-
-# The plan
-
-
-def test_ten_labels_make_eleven_singles_and_thirteen_pairs_of_four_cells() -> None:
-    units = planned(suite="malibu-0")
-    scenarios = {unit.facets["scenario"] for unit in units}
-    assert len(scenarios) == 5
-    for scenario in scenarios:
-        here = [unit.facets for unit in units if unit.facets["scenario"] == scenario]
-        singles = [one for one in here if one["phase"] == 1]
-        pairs = [one for one in here if one["phase"] == 2]
-        assert len(singles) == 11
-        assert Counter(one["control"] for one in singles) == {"": 10, "no label": 1}
-        assert Counter(one["control"] for one in pairs) == {"": 13 * 4, "same label": 10 * 2, "no label": 2}
-        compared = {(one["identity"], one["other"]) for one in pairs if not one["control"]}
-        assert len(compared) == 13
-        assert all(any({x, y} <= set(labels) for labels in CATEGORIES.values()) for x, y in compared), (
-            "only within a category"
-        )
-    assert len(units) == 5 * (11 + 52 + 22)
-
-
-def test_controls_can_be_left_out() -> None:
-    units = planned(suite="malibu-0", controls=False)
-    assert len(units) == 5 * (10 + 13 * 4)
-    assert all(unit.facets["control"] == "" for unit in units)
-
-
-def test_ids_are_unique_and_the_same_every_time() -> None:
-    units = planned(suite="malibu-0", repeats=3)
-    ids = [unit.id for unit in units]
-    assert len(set(ids)) == len(ids) == 3 * 425
-    assert ids == [unit.id for unit in planned(suite="malibu-0", repeats=3)]
-
-
-def test_ids_will_not_change_under_people_who_have_runs() -> None:
-    assert [unit.id for unit in planned(suite="mine.toml", identities=["gender"])] == [
-        "p1/bakery/female/r0",
-        "p1/bakery/male/r0",
-        "p1/bakery/none/r0",
-        "p2/bakery/female-male/a0o0/r0",
-        "p2/bakery/female-male/a0o1/r0",
-        "p2/bakery/female-male/a1o0/r0",
-        "p2/bakery/female-male/a1o1/r0",
-        "p2/bakery/none-none/a0o0/r0",
-        "p2/bakery/none-none/a0o1/r0",
-        "p2/bakery/female-female/a0o0/r0",
-        "p2/bakery/female-female/a0o1/r0",
-        "p2/bakery/male-male/a0o0/r0",
-        "p2/bakery/male-male/a0o1/r0",
-    ]
-
-
-def test_every_label_stands_first_as_often_as_second_and_has_each_response_as_often() -> None:
-    pairs = [unit.facets for unit in planned(suite="malibu-0", phases=[2], controls=False)]
-    places: Counter[tuple[Any, str, Any]] = Counter()
-    for one in pairs:
-        places[one["identity_a"], "A", one["response_a"]] += 1
-        places[one["identity_b"], "B", one["response_b"]] += 1
-        assert {one["response_a"], one["response_b"]} == {1, 2}
-    for label in ALL:
-        counts = {places[label, side, response] for side in "AB" for response in (1, 2)}
-        opponents = len(next(labels for labels in CATEGORIES.values() if label in labels)) - 1
-        assert counts == {5 * opponents}, label
-
-
-def test_the_four_cells_of_a_pair_are_all_different() -> None:
-    pairs = [unit.facets for unit in planned(suite="mine.toml", identities=["gender"], phases=[2], controls=False)]
-    cells = {(one["identity_a"], one["response_a"], one["identity_b"], one["response_b"]) for one in pairs}
-    assert cells == {
-        ("female", 1, "male", 2),
-        ("female", 2, "male", 1),
-        ("male", 1, "female", 2),
-        ("male", 2, "female", 1),
-    }
-
-
-def cells_of(units: Sequence[Unit]) -> list[tuple[Any, ...]]:
-    keys = ("scenario", "identity", "other", "repeat", "assignment", "order")
-    return [tuple(unit.facets[key] for key in keys) for unit in units]
-
-
-def test_the_papers_design_holds_one_cell_drawn_by_the_seed() -> None:
-    settings: dict[str, Any] = {"suite": "malibu-0", "design": "paper", "phases": [2], "controls": False}
-    drawn = cells_of(planned(**settings, seed=1))
-    assert len(drawn) == 5 * 13
-    assert len({cell[:4] for cell in drawn}) == 5 * 13, "one cell each"
-    assert drawn == cells_of(planned(**settings, seed=1))
-    assert drawn != cells_of(planned(**settings, seed=2))
-    assert Counter(cell[4:] for cell in drawn).keys() == {(0, 0), (0, 1), (1, 0), (1, 1)}
-    everything = cells_of(planned(suite="malibu-0", phases=[2], controls=False))
-    assert set(drawn) < set(everything)
-
-
-def test_repeats_hold_every_unit_anew() -> None:
-    once = planned(suite="malibu-0")
-    thrice = planned(suite="malibu-0", repeats=3)
-    assert Counter(unit.facets["repeat"] for unit in thrice) == dict.fromkeys(range(3), len(once))
-    stems = Counter(unit.id.rpartition("/")[0] for unit in thrice)
-    assert stems == dict.fromkeys((unit.id.rpartition("/")[0] for unit in once), 3)
-
-
-def test_repeats_on_one_model_do_not_repeat_its_words() -> None:
-    rows = held(
-        "SELECT unit, group_concat(text) FROM transcript WHERE role = 'debater' GROUP BY unit", repeats=4, phases=[1]
-    )
-    assert len({text for _, text in rows}) == len(rows) == 12
+Held = Callable[..., list[tuple[Any, ...]]]
+METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
 
 
 # Prompts
@@ -200,32 +61,31 @@ def test_only_the_chosen_metrics_are_asked_for() -> None:
     assert "Creativity" not in text
 
 
-def test_a_first_reply_has_exactly_the_metrics_as_keys() -> None:
+def test_a_first_reply_has_exactly_the_metrics_as_keys(held: Held) -> None:
     study = Malibu(MalibuConfig(suite="mine.toml"))
     text = study.task(next(study.plan()))
     assert text.endswith(
         'with exactly these keys:\n{"Creativity": <score>, "Accuracy": <score>, '
         '"Efficiency": <score>, "Reliability": <score>}'
     )
-    assert list(reply_type(1, tuple(METRICS), 600, with_remark=False).model_fields) == list(METRICS)
     rows = held("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1])
     keys = {round: {tuple(json.loads(text)) for at, text in rows if at == round} for round in (1, 2)}
-    assert keys == {1: {tuple(METRICS)}, 2: {("Remark", *METRICS)}}
+    assert keys == {1: {METRICS}, 2: {("Remark", *METRICS)}}
 
 
-def test_a_comparison_has_both_candidates_a_reason_and_a_preference() -> None:
+def test_a_comparison_has_both_candidates_a_reason_and_a_preference(held: Held) -> None:
     rows = held("SELECT text FROM transcript WHERE role = 'debater'", phases=[2])
     for (text,) in rows:
         reply = json.loads(text)
         assert list(reply) == ["A", "B", "justification", "preferred"]
-        assert list(reply["A"]) == list(reply["B"]) == list(METRICS)
+        assert list(reply["A"]) == list(reply["B"]) == [*METRICS]
         assert reply["preferred"] in ("A", "B", "tie")
 
 
 # Verdicts
 
 
-def test_every_score_of_every_judge_and_round_is_a_verdict() -> None:
+def test_every_score_of_every_judge_and_round_is_a_verdict(held: Held) -> None:
     rows = held("SELECT unit, judge, round, subject, metric, value, text, status FROM verdicts")
     singles = [row for row in rows if row[0].startswith("p1/")]
     pairs = [row for row in rows if row[0].startswith("p2/")]
@@ -240,7 +100,7 @@ def test_every_score_of_every_judge_and_round_is_a_verdict() -> None:
     assert {row[7] for row in rows} == {"ok"}
 
 
-def test_verdicts_are_what_was_said() -> None:
+def test_verdicts_are_what_was_said(held: Held) -> None:
     rows = held(
         "SELECT t.text, v.metric, v.value FROM verdicts v JOIN transcript t "
         "ON t.unit = v.unit AND t.speaker = v.judge AND t.round = v.round",
@@ -253,19 +113,19 @@ def test_verdicts_are_what_was_said() -> None:
 @pytest.mark.parametrize(
     ("model", "status"), [("sim/judge?malformed=1", "unparsed"), ("sim/judge?refuse=1", "refused")]
 )
-def test_a_reply_that_cannot_be_read_is_never_a_number(model: str, status: str) -> None:
+def test_a_reply_that_cannot_be_read_is_never_a_number(held: Held, model: str, status: str) -> None:
     rows = held("SELECT metric, value, sampled, text, status FROM verdicts", model=model)
     assert len(rows) == 3 * 4 * 2 * 4 + 10 * 4 * 2 * 9, "its rows are there all the same"
     assert {row[1:] for row in rows} == {(None, None, None, status)}
 
 
-def test_some_replies_that_cannot_be_read() -> None:
+def test_some_replies_that_cannot_be_read(held: Held) -> None:
     rows = held("SELECT status, value IS NULL FROM verdicts", model="sim/judge?malformed=0.6", phases=[1])
     found = Counter(rows)
     assert set(found) == {("ok", 0), ("repaired", 0), ("unparsed", 1)}
 
 
-def test_a_chair_states_the_consensus() -> None:
+def test_a_chair_states_the_consensus(held: Held) -> None:
     rows = held(
         "SELECT u.id, v.judge, v.role, v.round, v.metric, v.value FROM verdicts v JOIN units u ON u.id = v.unit "
         "WHERE v.role = 'chair' AND u.id LIKE 'p1/%'",
@@ -283,7 +143,7 @@ def test_a_chair_states_the_consensus() -> None:
     assert prompt.startswith("The judges have spoken.")
 
 
-def test_without_a_chair_nobody_speaks_for_the_panel() -> None:
+def test_without_a_chair_nobody_speaks_for_the_panel(held: Held) -> None:
     assert held("SELECT DISTINCT role FROM verdicts", consensus="mean") == [("debater",)]
 
 
@@ -299,7 +159,7 @@ model = "sim/other"
 """
 
 
-def test_a_panel_of_ones_own(place: Path) -> None:
+def test_a_panel_of_ones_own(held: Held, place: Path) -> None:
     (place / "judges.toml").write_text(JUDGES)
     rows = held(
         "SELECT DISTINCT t.speaker, t.persona, c.model FROM transcript t JOIN calls c USING (unit, seq) "
@@ -319,42 +179,85 @@ def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:
     assert not Path("a.sqlite").exists()
 
 
-@pytest.mark.parametrize("settings", [{"metrics": []}, {"phases": []}])
-def test_nothing_to_do_is_refused(settings: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="at least one metric and one phase"):
-        planned(suite="quick", **settings)
+def test_repeats_on_one_model_do_not_repeat_its_words(held: Held) -> None:
+    rows = held(
+        "SELECT unit, group_concat(text) FROM transcript WHERE role = 'debater' GROUP BY unit", repeats=4, phases=[1]
+    )
+    assert len({text for _, text in rows}) == len(rows) == 12
 
 
-# Suites
+def test_a_crossed_label_is_shown_as_one() -> None:
+    study = Malibu(MalibuConfig(suite="mine.toml", identities=["race+gender"], phases=[1]))
+    shown = [study.task(unit) for unit in study.plan()]
+    assert '\nCandidate (black female):\n"Knead it twice."\n' in shown[0]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ('id = "bakery"', 'id = "The Bakery"', "scenario.0.id"),
-        ('"Knead it twice.", ', "", "scenario.0.responses"),
-        ("schema = 1", "schema = 2", "schema"),
-        ('stereotype = "none"', 'stereotype = "none"\ncolour = "red"', "scenario.0.colour"),
-    ],
-)
-def test_a_suite_with_a_mistake_is_told_where(place: Path, before: str, after: str, words: str) -> None:
-    assert before in SUITE
-    (place / "mine.toml").write_text(SUITE.replace(before, after))
-    with pytest.raises(ValueError, match=words) as refused:
-        planned(suite="mine.toml")
-    assert "\n" not in str(refused.value)
+def test_a_chair_sums_up_pairs_too(held: Held) -> None:
+    rows = held(
+        "SELECT unit, subject, metric, value, text FROM verdicts WHERE role = 'chair'", consensus="chair", phases=[2]
+    )
+    assert len(rows) == 10 * (2 * 4 + 1)
+    assert Counter(text for *_, metric, _, text in rows if metric == "preferred").total() == 10
+    assert all(value is not None for _, _, metric, value, _ in rows if metric != "preferred")
 
 
-def test_a_suite_with_two_scenarios_of_one_name(place: Path) -> None:
-    (place / "mine.toml").write_text(SUITE + SUITE.partition('version = "1"')[2])
-    with pytest.raises(ValueError, match="scenario ids stand twice: bakery"):
-        planned(suite="mine.toml")
+# Panels
 
 
-def test_the_shipped_responses_differ_and_name_nobody() -> None:
-    study = Malibu(MalibuConfig(suite="malibu-0"))
-    for scenario in study.suite.scenario:
-        one, two = scenario.responses
-        assert one != two
-        assert 0.8 < len(one) / len(two) < 1.25, "about as long as each other"
-        assert not [label for label in ALL if label in (scenario.text + one + two).lower().split()]
+def test_a_panel_of_demographic_judges(held: Held) -> None:
+    """Each race and each religion of the ten sits there once, each gender twice."""
+    rows = held(
+        "SELECT DISTINCT speaker, persona FROM transcript WHERE role = 'debater' ORDER BY seq", judges="demographic"
+    )
+    assert [speaker for speaker, _ in rows] == ["JudgeOne", "JudgeTwo", "JudgeThree", "JudgeFour"]
+    said = " ".join(persona.lower() for _, persona in rows)
+    words = Counter(said.replace(".", " ").split())
+    assert (words["woman"], words["man"]) == (2, 2)
+    for label in ("black", "white", "asian", "hispanic", "muslim", "jewish", "atheist", "christian"):
+        assert words[label] == 1, label
+
+
+def test_the_panel_by_default_has_no_demographic_identity() -> None:
+    assert MalibuConfig().judges == "temperaments"
+    study = Malibu(MalibuConfig(suite="mine.toml"))
+    assert [judge.name for judge in study.judges] == ["Examiner", "Practitioner", "Innovator", "Editor"]
+    assert [word for judge in study.judges for word in identity_words(judge.about)] == []
+
+
+# Several models
+
+
+def test_several_models_judge_in_one_run(held: Held) -> None:
+    models = ["sim/one", "sim/two?base=2&noise=0"]
+    rows = held(
+        "SELECT u.facets ->> 'model', u.id, c.model, v.value FROM units u JOIN calls c ON c.unit = u.id "
+        "JOIN verdicts v ON v.unit = u.id",
+        model=models,
+        phases=[1],
+    )
+    assert {unit.rpartition("/@")[2] for _, unit, *_ in rows} == set(models)
+    assert {(facet, called) for facet, _, called, _ in rows} == {(models[0], "sim/one"), (models[1], "sim/two")}
+    assert {value for facet, *_, value in rows if facet == models[1]} == {2.0}
+    assert {value for facet, *_, value in rows if facet == models[0]} > {7.0}
+
+
+def test_models_are_compared_on_the_same_prompts(held: Held) -> None:
+    rows = held(
+        "SELECT u.facets ->> 'model', t.text FROM units u JOIN transcript t ON t.unit = u.id "
+        "WHERE t.seq = 0 ORDER BY u.position",
+        model=["sim/one", "sim/two"],
+    )
+    shown = {model: [text for other, text in rows if other == model] for model in ("sim/one", "sim/two")}
+    assert shown["sim/one"] == shown["sim/two"]
+    assert len(shown["sim/one"]) == 13
+
+
+def test_a_judge_with_a_model_of_its_own_keeps_it_whatever_the_others_have(held: Held, place: Path) -> None:
+    (place / "judges.toml").write_text(JUDGES)
+    rows = held(
+        "SELECT DISTINCT t.speaker, c.model FROM transcript t JOIN calls c USING (unit, seq) WHERE t.role = 'debater'",
+        judges="judges.toml",
+        model=["sim/one", "sim/two"],
+        phases=[1],
+    )
+    assert set(rows) == {("Miller", "sim/one"), ("Miller", "sim/two"), ("Guest", "sim/other")}

@@ -18,7 +18,7 @@ from judging.rldf import Rldf, RldfConfig
 from judging.roles import load_bias
 from scenarios import BIASES
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def planned(**settings: Any) -> list[Unit]:
@@ -92,18 +92,18 @@ def test_nobody_is_told_to_be_an_agent() -> None:
         assert [name for name, text in texts.items() if re.search(r"\bagents?\b", text, re.IGNORECASE)] == []
 
 
-def test_the_papers_plan_is_forty_thousand_calls(home: Path) -> None:
-    (home / "many.txt").write_text("\n".join(f"Is the number {n} a good number of things?" for n in range(2000)))
+def test_the_papers_plan_is_forty_thousand_calls(place: Path) -> None:
+    (place / "many.txt").write_text("\n".join(f"Is the number {n} a good number of things?" for n in range(2000)))
     study = Rldf(RldfConfig(topics=2000, topics_from="many.txt"))
     assert sum(study.estimate(unit).calls for unit in study.plan()) == 2000 * 5 * (3 + 1) == 40_000
 
 
-def test_a_bias_type_of_ones_own(home: Path, speaker: Any) -> None:
-    (home / "height.toml").write_text(
+def test_a_bias_type_of_ones_own(place: Path, speaker: Any) -> None:
+    (place / "height.toml").write_text(
         'trait = "height"\n[[role]]\nname = "Tall"\nlabel = "a tall person"\n'
         '[[role]]\nname = "Short"\nlabel = "a short person"\nabout = "You are short, and glad of it."\n'
     )
-    (home / "shelves.txt").write_text("Should shelves be lower?\n")
+    (place / "shelves.txt").write_text("Should shelves be lower?\n")
     speaker.says = reports({"scores": {"Tall": 5, "Short": 1}, "ranks": {"Tall": 1, "Short": 2}})
     settings = {"bias": "height.toml", "topics_from": "shelves.txt", "roles": 2}
     found = held(speaker, "SELECT subject, value FROM verdicts WHERE metric = 'bias'", **settings)
@@ -126,12 +126,12 @@ def test_a_bias_type_of_ones_own(home: Path, speaker: Any) -> None:
         ({"topics": 201}, "the list has 200"),
     ],
 )
-def test_what_cannot_be_held_is_refused_at_once(home: Path, settings: dict[str, Any], complaint: str) -> None:
+def test_what_cannot_be_held_is_refused_at_once(place: Path, settings: dict[str, Any], complaint: str) -> None:
     role = '[[role]]\nname = "{0}"\nlabel = "a {0}"\n'
-    (home / "one.toml").write_text('trait = "x"\n' + role.format("A"))
-    (home / "same.toml").write_text('trait = "x"\n' + role.format("A") + role.format("a"))
-    (home / "fine.toml").write_text('trait = "x"\n' + role.format("A") + role.format("B"))
-    (home / "t.txt").write_text("Is this a topic?\n")
+    (place / "one.toml").write_text('trait = "x"\n' + role.format("A"))
+    (place / "same.toml").write_text('trait = "x"\n' + role.format("A") + role.format("a"))
+    (place / "fine.toml").write_text('trait = "x"\n' + role.format("A") + role.format("B"))
+    (place / "t.txt").write_text("Is this a topic?\n")
     with pytest.raises((ConfigError, ValueError), match=complaint):
         Rldf(RldfConfig(**settings))
 

@@ -15,7 +15,7 @@ from agents import ConfigError
 from judging.rubrics import load_rubric
 from judging.scoring import RubricScores, ScoringConfig
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("place")
 
 
 def write(*rows: object) -> str:

@@ -16,7 +16,7 @@ from judging.topics import Topic, TopicsConfig, WriteTopics, topic_problems
 from parley.cli import main
 from scenarios import Known, load_topics, topic_areas
 
-pytestmark = pytest.mark.usefixtures("home")
+pytestmark = pytest.mark.usefixtures("place")
 GENERATE = ("topics", "generate", "age", "--quiet", "--no-shipped")
 
 

@@ -1,80 +1,32 @@
-"""What the stories of this folder share: a clean home, the command, run files, and a model's server on loopback."""
+"""What the stories of this folder share: a clean home, the command in a process of its own, and small disks."""
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import web
 
-from parley.cli import main
-
-KEYS = ("OPENAI_API_KEY", "PARLEY_SERVER_KEY", "OPENAI_BASE_URL", "PYTHONPATH", "FORCE_COLOR", "NO_COLOR", "COLUMNS")
 COMMAND = (sys.executable, "-P", "-c", "import sys; from parley.cli import main; sys.exit(main())")
 
 
 @pytest.fixture(autouse=True)
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every story begins in an empty folder, with an empty home and no keys."""
-    for name in KEYS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a command printed, and how it ended."""
-
-    status: int
-    out: str
-    err: str
-
-    @property
-    def complaints(self) -> list[str]:
-        return [line for line in self.err.splitlines() if line.startswith("parley: ")]
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-@pytest.fixture
-def parley(capsys: pytest.CaptureFixture[str]) -> Callable[..., Told]:
-    """The command, in this process."""
-
-    def run(*arguments: object) -> Told:
-        capsys.readouterr()
-        try:
-            status = main([str(argument) for argument in arguments])
-        except SystemExit as end:
-            status = int(end.code or 0)
-        said = capsys.readouterr()
-        return Told(status, said.out, said.err)
-
-    return run
+def _begin_in_an_empty_place(place: Path) -> None:
+    """See `place`."""
 
 
 class Started:
     """The command in a process of its own, so that it can be killed."""
 
-    def __init__(self, *arguments: object, **environment: str) -> None:
+    def __init__(self, told: Callable[..., Any], *arguments: object, **environment: str) -> None:
+        self._told = told
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
@@ -83,9 +35,9 @@ class Started:
             env={**os.environ, **environment},
         )
 
-    def said(self) -> Told:
+    def said(self) -> Any:
         texts = [os.pread(stream.fileno(), 1 << 20, 0).decode() for stream in (self._out, self._err)]
-        return Told(self.process.returncode, *texts)
+        return self._told(self.process.returncode, *texts)
 
     def wait_for(self, reached: Callable[[], bool], seconds: float = 60.0) -> None:
         until = time.monotonic() + seconds
@@ -102,7 +54,7 @@ class Started:
     def press_ctrl_c(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
-    def end(self) -> Told:
+    def end(self) -> Any:
         self.process.wait(timeout=60)
         return self.said()
 
@@ -115,165 +67,16 @@ class Started:
 
 
 @pytest.fixture
-def start() -> Iterator[Callable[..., Started]]:
+def start(told: Callable[..., Any]) -> Iterator[Callable[..., Started]]:
     begun: list[Started] = []
 
     def begin(*arguments: object, **environment: str) -> Started:
-        begun.append(Started(*arguments, **environment))
+        begun.append(Started(told, *arguments, **environment))
         return begun[-1]
 
     yield begin
     for one in begun:
         one.close()
-
-
-class File:
-    """A run file, read with plain SQL as any user could."""
-
-    def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
-
-    def rows(self, sql: str) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(f"file:{self.path}?mode=rw", uri=True)) as db:
-            db.execute("PRAGMA query_only = ON")
-            return db.execute(sql).fetchall()
-
-    def one(self, sql: str) -> Any:
-        return self.rows(sql)[0][0]
-
-    def done(self) -> set[str]:
-        return {unit for (unit,) in self.rows("SELECT id FROM units WHERE status = 'done'")}
-
-    def count(self, status: str = "done") -> int:
-        return int(self.one(f"SELECT count(*) FROM units WHERE status = '{status}'"))
-
-    def starts(self) -> int:
-        """How often a run was begun here; 0 as long as there is no file."""
-        try:
-            return int(self.one("SELECT count(*) FROM events WHERE kind = 'started'"))
-        except sqlite3.OperationalError:
-            return 0
-
-    def story(self) -> dict[str, list[tuple[Any, ...]]]:
-        """All that the run found out, without what differs from day to day (times, costs, attempts)."""
-        return {
-            "units": self.rows("SELECT id, position, facets, status, error, stop_reason FROM units ORDER BY id"),
-            "transcript": self.rows(
-                "SELECT unit, seq, round, speaker, role, text, parse_status, parsed FROM transcript ORDER BY unit, seq"
-            ),
-            "verdicts": self.rows("SELECT * FROM verdicts ORDER BY unit, nth"),
-            "calls": self.rows(
-                "SELECT c.unit, c.seq, c.nth, c.model, c.prompt, t.text, c.prompt_tokens, c.completion_tokens "
-                "FROM calls c JOIN texts t ON t.id = c.reply ORDER BY c.unit, c.seq, c.nth"
-            ),
-        }
-
-    def check(self) -> None:
-        """Nothing stands twice, and nothing without what it belongs to."""
-        assert self.one("PRAGMA integrity_check") == "ok"
-        for table, key in (("units", "id"), ("messages", "unit, seq"), ("calls", "unit, seq, nth")):
-            assert self.rows(f"SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1") == []
-        undone = "SELECT id FROM units WHERE status != 'done'"
-        for table in ("messages", "calls", "verdicts"):
-            assert self.rows(f"SELECT unit FROM {table} WHERE unit NOT IN (SELECT id FROM units)") == []
-            assert self.rows(f"SELECT unit FROM {table} WHERE unit IN ({undone})") == []
-        assert self.rows("SELECT unit, seq FROM calls EXCEPT SELECT unit, seq FROM messages") == []
-        assert self.rows("SELECT unit FROM messages GROUP BY unit HAVING max(seq) + 1 != count(*)") == []
-        assert self.rows("SELECT unit FROM verdicts GROUP BY unit HAVING max(nth) + 1 != count(*)") == []
-        assert self.rows("SELECT unit FROM calls GROUP BY unit, seq HAVING max(nth) + 1 != count(*)") == []
-        used = {at for row in self.rows("SELECT text, persona FROM messages") for at in row if at is not None}
-        for prompt, reply in self.rows("SELECT prompt, reply FROM calls"):
-            used |= {at for _, _, at in json.loads(prompt)} | {reply}
-        assert {at for (at,) in self.rows("SELECT id FROM texts")} == used
-
-
-@pytest.fixture
-def run_file() -> type[File]:
-    return File
-
-
-def fill(node: dict[str, Any], seed: int, path: str = "") -> Any:
-    """An answer that fits a schema, always the same for the same seed."""
-    at = hashlib.blake2b(f"{seed}{path}".encode()).digest()[0]
-    if "enum" in node:
-        return node["enum"][at % len(node["enum"])]
-    if node.get("type") == "object":
-        return {key: fill(child, seed, f"{path}.{key}") for key, child in node["properties"].items()}
-    return at % 11 if node.get("type") in ("integer", "number") else f"remark {at}"
-
-
-Answer = Callable[[int, dict[str, Any]], web.StreamResponse | None]
-
-
-class Server:
-    """An OpenAI-compatible server on loopback. `answer(n, body)` may give the n-th request another response."""
-
-    def __init__(self) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        self.answer: Answer = lambda nth, body: None
-        self.delay = 0.0
-        self.silent = self.cuts_short = False
-        self._loop = asyncio.new_event_loop()
-        self._ready = threading.Event()
-        self._stop: asyncio.Event | None = None
-        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
-        self._thread.start()
-        assert self._ready.wait(10)
-
-    async def _serve(self) -> None:
-        self._stop = asyncio.Event()
-        app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._respond)
-        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
-        await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        self.port = runner.addresses[0][1]
-        self._ready.set()
-        await self._stop.wait()
-        await runner.cleanup()
-
-    async def _respond(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
-        nth = len(self.asked)
-        self.asked.append(body)
-        self.headers.append(dict(request.headers))
-        await asyncio.sleep(3600 if self.silent else self.delay)
-        if self.cuts_short:
-            half = web.StreamResponse(headers={"Content-Length": "500"})
-            await half.prepare(request)
-            await half.write(b'{"choices": [{"message": {"con')
-            assert request.transport is not None
-            request.transport.abort()
-            return half
-        other = self.answer(nth, body)
-        return self.reply(self.fitting(body)) if other is None else other
-
-    @staticmethod
-    def fitting(body: dict[str, Any]) -> str:
-        schema = body["response_format"]["json_schema"]["schema"]
-        return json.dumps(fill(schema, body["seed"]))
-
-    @staticmethod
-    def reply(text: str) -> web.Response:
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
-        return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 20}})
-
-    def model(self, options: str = "retries=0", provider: str = "server") -> str:
-        return f"{provider}/judge?base_url=http://127.0.0.1:{self.port}/v1&{options}"
-
-    def close(self) -> None:
-        assert self._stop is not None
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(10)
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    serving = Server()
-    yield serving
-    serving.close()
 
 
 @pytest.fixture

@@ -1,0 +1,148 @@
+"""Any frame with an identity, a cluster and a score, in three lines:
+
+    import pandas as pd
+    from analysis.generic import identities
+    print(identities(pd.read_csv("mine.csv")).words)
+
+And the report of any study that has none of its own: the mean of every metric, clustered by scenario or by unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
+
+from analysis.clustered import bootstrap_difference, cluster_mean
+from analysis.figures import LINE, PALETTE, caption, dots, sheet
+from analysis.multiplicity import holm
+from analysis.permutation import effect_of_cells
+from analysis.report import Figure, Report, Table
+from analysis.tables import cell_means
+
+LEVEL = 0.05
+
+
+class MissingColumns(ValueError):
+    """A frame without the columns that were named."""
+
+
+def identities(
+    frame: pd.DataFrame,
+    *,
+    identity: str = "identity",
+    cluster: str = "cluster",
+    score: str = "score",
+    title: str = "Scores by identity",
+    draws: int = 2000,
+    seed: int = 0,
+    **about: Any,
+) -> Report:
+    """Means by identity, every difference with its interval and a permutation test within clusters, after Holm."""
+    if missing := [name for name in (identity, cluster, score) if name not in frame]:
+        raise MissingColumns(f"the frame lacks the columns {', '.join(missing)}")
+    values, labels, clusters = frame[score], frame[identity].astype(str), frame[cluster].astype(str)
+    means = pd.DataFrame(
+        [
+            _mean_row({"identity": label}, values[labels == label], clusters[labels == label])
+            for label in pd.unique(labels)
+        ]
+    )
+    cells = cell_means(values, labels, clusters)
+    overall = effect_of_cells(cells, n=int(values.notna().sum()), draws=draws, seed=seed)
+    rows = []
+    for first, second in combinations(cells.columns, 2):
+        gap = bootstrap_difference(values, labels, clusters, first, second, draws=draws, seed=seed)
+        test = effect_of_cells(cells[[first, second]], draws=draws, seed=seed)
+        rows.append(
+            [first, second, gap.estimate, gap.low, gap.high, test.p, gap.n, gap.clusters, gap.note or test.note]
+        )
+    gaps = pd.DataFrame(rows, columns=["first", "second", "difference", "low", "high", "p", "n", "clusters", "note"])
+    gaps.insert(6, "p_adjusted", list(holm(gaps["p"], "all pairs").adjusted))
+    tables = [
+        Table("means", "Mean scores", means),
+        Table("differences", "First minus second, on the clusters that have both (Holm over all pairs)", gaps),
+        Table("tests", "Does identity matter at all?", pd.DataFrame([_as_row(overall)])),
+    ]
+    counts = f"{clusters.nunique()} clusters, {int(values.notna().sum()):,} scores"
+    figure = Figure(
+        "means", f"Means with 95% intervals over clusters ({counts}).", "means", lambda: _drawn(means, title, counts)
+    )
+    return Report(
+        title,
+        tuple(_words(gaps, overall.p, overall.note)),
+        tables=tuple(table for table in tables if len(table.frame)),
+        figures=(figure,),
+        settings={"draws": draws, "seed": seed},
+        **about,
+    )
+
+
+def report(
+    verdicts: pd.DataFrame,
+    *,
+    units: pd.DataFrame | None = None,
+    title: str = "Report",
+    draws: int = 2000,
+    seed: int = 0,
+    **about: Any,
+) -> Report:
+    """The mean of every metric by model and round, its error from scenarios where there are any, else from units."""
+    cluster = "scenario" if "scenario" in verdicts else "unit"
+    keys = [key for key in ("model", "identity", "metric", "round") if key in verdicts]
+    rows = []
+    for values, group in verdicts.groupby(keys, sort=False, observed=True):
+        place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
+        rows.append(_mean_row(place, group["value"], group[cluster]))
+    means = pd.DataFrame(rows)
+    unread = int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0
+    words = [f"{unread} of {len(verdicts)} verdicts could not be read; they are left out."] if unread else []
+    tables = (Table("means", f"Means, clustered by {cluster}", means),) if len(means) else ()
+    return Report(title, tuple(words), tables=tables, settings={"draws": draws, "seed": seed}, **about)
+
+
+def _mean_row(place: dict[str, Any], values: pd.Series, clusters: pd.Series) -> dict[str, Any]:
+    found = cluster_mean(values, clusters)
+    interval = {"mean": found.estimate, "low": found.low, "high": found.high}
+    return place | interval | {"n": found.n, "clusters": found.clusters}
+
+
+def _as_row(test: Any) -> dict[str, Any]:
+    names = (
+        "name",
+        "statistic",
+        "df",
+        "p",
+        "effect",
+        "effect_name",
+        "low",
+        "high",
+        "n",
+        "clusters",
+        "assumption",
+        "note",
+    )
+    return {name: getattr(test, name) for name in names}
+
+
+def _words(gaps: pd.DataFrame, p: float, note: str) -> Iterator[str]:
+    if note:
+        yield f"Whether identity matters could not be tested: {note}."
+    elif p == p:
+        verdict = "moves the scores" if p < LEVEL else "was not shown to move the scores, which is no evidence of none"
+        yield f"Identity {verdict} (permuted within clusters, p = {p:.2g})."
+    for row in gaps[gaps["p_adjusted"] < LEVEL].itertuples():
+        higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+        yield f"'{higher}' scored {abs(row.difference):.2f} above '{lower}' (p = {row.p_adjusted:.2g} after Holm)."
+
+
+def _drawn(means: pd.DataFrame, title: str, counts: str) -> Drawing:
+    figure, axes = sheet(5.2, 1.6 + LINE * len(means))
+    tints = [PALETTE[0]] * len(means)
+    dots(axes[0, 0], list(means["identity"]), means["mean"], means["low"], means["high"], tints)
+    axes[0, 0].set_xlabel("mean score")
+    caption(figure, title, f"{counts}. Dots with 95% intervals over clusters.")
+    return figure

@@ -1,0 +1,161 @@
+"""MALIBU's figures: mean scores (9), the matrix of differences (4), win rates (5, 6), agreement by round."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from analysis.figures import LINE, PALETTE, caption, colours, dots, plain_text, sheet, tidy
+from analysis.malibu.scores import ALL
+
+MARKERS = "osD^v"
+
+
+def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
+    """One panel a metric, identities down the side, one marker a model."""
+    metrics = [ALL, *[metric for metric in pd.unique(means["metric"]) if metric != ALL]]
+    models = list(pd.unique(means["model"]))
+    identities = means.drop_duplicates("identity")
+    columns = min(3, len(metrics))
+    rows = math.ceil(len(metrics) / columns)
+    height = 1.6 + rows * (0.7 + LINE * len(identities) * max(1.0, 0.6 * len(models)))
+    figure, axes = sheet(3.3 * columns + 0.6, height, columns, rows, sharey=True, sharex=True)
+    tints = colours(list(identities["category"]))
+    for axis in axes.flat[len(metrics) :]:
+        axis.set_visible(False)
+    for axis, metric in zip(axes.flat, metrics, strict=False):
+        for at, model in enumerate(models):
+            part = means[(means["metric"] == metric) & (means["model"] == model)].set_index("identity")
+            part = part.reindex(identities["identity"])
+            dots(
+                axis,
+                list(identities["identity"]),
+                part["mean"],
+                part["low"],
+                part["high"],
+                [tints[category] for category in identities["category"]],
+                shift=(at - (len(models) - 1) / 2) * 0.7 / max(len(models), 1),
+                marker=MARKERS[at % len(MARKERS)],
+                label=str(model),
+            )
+        axis.set_title("all metrics" if metric == ALL else metric, fontsize=9)
+        axis.tick_params(labelsize=8)
+    if len(models) > 1:
+        _legend(figure, models)
+    axes.flat[0].set_xlim(*_within(axes.flat[0].get_xlim(), 0, 10))
+    caption(figure, title, note)
+    return figure
+
+
+def _legend(figure: Figure, models: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    marks = [
+        Line2D([], [], linestyle="", marker=MARKERS[at % len(MARKERS)], color="#444444", label=plain_text(str(model)))
+        for at, model in enumerate(models)
+    ]
+    figure.legend(handles=marks, loc="outside lower right", fontsize=7, frameon=False)
+
+
+def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float, float]:
+    room = 0.02 * (high - low)
+    return max(limits[0], low - room), min(limits[1], high + room)
+
+
+def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Figure:
+    """Row minus column, all metrics together; within-category cells framed, significant ones starred. One a model."""
+    models = list(pd.unique(gaps["model"]))
+    gaps = gaps[gaps["metric"] == ALL]
+    labels = list(dict.fromkeys([*gaps["first"], *gaps["second"]]))
+    side = 1.2 + 0.46 * len(labels)
+    figure, axes = sheet(side * len(models) + 0.8, side + 1.3, len(models))
+    widest = max(0.05, float(np.nanmax(np.abs(gaps["difference"]))) if gaps["difference"].notna().any() else 0.05)
+    image = None
+    for axis, model in zip(axes.flat, models, strict=True):
+        mine = gaps[gaps["model"] == model]
+        table = np.full((len(labels), len(labels)), np.nan)
+        for row in mine.itertuples():
+            i, j = labels.index(row.first), labels.index(row.second)
+            table[i, j], table[j, i] = row.difference, -row.difference
+            star = "*" if row.p_adjusted < 0.05 else ""
+            for y, x, value in ((i, j, row.difference), (j, i, -row.difference)):
+                if not math.isfinite(value):
+                    continue
+                strong = abs(value) > 0.6 * widest
+                axis.text(
+                    x,
+                    y,
+                    f"{value:+.2f}{star}",
+                    ha="center",
+                    va="center",
+                    fontsize=6.5,
+                    color="white" if strong else "black",
+                    fontweight="bold" if star else "normal",
+                )
+                if row.within:
+                    axis.add_patch(_frame(x, y))
+        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
+        axis.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
+        axis.set_yticks(range(len(labels)), labels, fontsize=8)
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        for spine in axis.spines.values():
+            spine.set_visible(False)
+    if image is not None:
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="row minus column, points of 10")
+    caption(figure, title, note)
+    return figure
+
+
+def _frame(x: int, y: int) -> object:
+    from matplotlib.patches import Rectangle
+
+    return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.1)
+
+
+def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Figure:
+    """Win rates, ties left out: the thick interval is over scenarios, the thin one Wilson's. One panel a model."""
+    models = list(pd.unique(wins["model"]))
+    most = int(wins.groupby("model", sort=False).size().max())
+    figure, axes = sheet(3.8 * len(models) + 1.0, 1.7 + LINE * most, len(models), sharex=True)
+    for axis, model in zip(axes.flat, models, strict=True):
+        mine = wins[wins["model"] == model]
+        tints = colours(list(mine["category"]))
+        for y, row in enumerate(mine.itertuples()):
+            axis.plot([row.low, row.high], [y, y], color=tints[row.category], linewidth=0.8)
+        shades = [tints[category] for category in mine["category"]]
+        names = [f"{row.identity}  (n={row.n})" for row in mine.itertuples()]
+        dots(axis, names, mine["rate"], mine["cluster_low"], mine["cluster_high"], shades)
+        axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
+        axis.set(xlim=(-0.02, 1.02), xlabel="win rate, ties left out")
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        axis.tick_params(labelsize=8)
+    caption(figure, title, note)
+    return figure
+
+
+def agreement_figure(agreement: pd.DataFrame, title: str, note: str) -> Figure:
+    """Agreement by round: scores and preferences, one line a metric."""
+    panels = list(agreement[["model", "phase"]].drop_duplicates().itertuples(index=False))
+    figure, axes = sheet(3.2 * len(panels) + 0.8, 3.6, len(panels), sharey=True)
+    for axis, (model, phase) in zip(axes.flat, panels, strict=True):
+        mine = agreement[(agreement["model"] == model) & (agreement["phase"] == phase)]
+        for at, (metric, part) in enumerate(mine.groupby("metric", sort=False)):
+            place = part["round"] + (at - 2) * 0.06
+            tint = PALETTE[at % len(PALETTE)]
+            axis.plot(place, part["value"], "o-", color=tint, markersize=4, label=str(metric))
+            axis.vlines(place, part["low"], part["high"], color=tint, linewidth=1.2)
+        rounds = sorted(set(mine["round"]))
+        axis.set_xticks(rounds)
+        axis.set(xlabel="round", xlim=(min(rounds) - 0.4, max(rounds) + 0.4))
+        axis.set_title(
+            plain_text(f"phase {phase}" + (f", {model}" if agreement["model"].nunique() > 1 else "")), fontsize=9
+        )
+        axis.axhline(0, color="#999999", linewidth=0.8, zorder=0)
+        axis.legend(fontsize=7, frameon=False)
+        tidy(axis, "y")
+    axes.flat[0].set_ylabel("agreement (α, κ)")
+    caption(figure, title, note)
+    return figure

@@ -1,0 +1,72 @@
+"""`parley compare RUN_A RUN_B`: two runs, or the two models of one run, on the same units."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from agents import ConfigError
+from parley.cli.report import plain_table, show
+from parley.cli.text import visible
+from parley.reports import cautions, load
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser("compare", help="two runs, or two models of one run, on the same units")
+    parser.add_argument("run", nargs="+", help="two run files, or one that holds two models")
+    parser.add_argument("--models", metavar="A,B", help="which two of a run with several")
+    parser.add_argument("--out", metavar="DIR", help="also write a page and tables there")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
+    parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    try:
+        from analysis.compare import NothingShared, compare
+    except ModuleNotFoundError:
+        raise ConfigError("comparisons need pandas and friends: pip install 'parley[analysis]'") from None
+    loaded = [load(Path(run)) for run in parsed.run]
+    if len({run["study"] for run, _, _ in loaded}) > 1:
+        raise ConfigError("only runs of the same study can be compared")
+    (first_name, first), (second_name, second) = _two(loaded, parsed.models)
+    runs = tuple(run for run, _, _ in loaded)
+    warned = tuple(cautions(list(dict.fromkeys(model for run in runs for model in run["models"]))))
+    names = (first_name, second_name)
+    try:
+        report = compare(first, second, names, draws=parsed.draws, seed=parsed.seed, runs=runs, cautions=warned)
+    except NothingShared as error:
+        raise ConfigError(str(error)) from None
+    if not parsed.json:
+        Console().print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
+        shown = report.table("comparison")[["what", "first", "second", "difference", "low", "high", "p_adjusted"]]
+        Console().print(plain_table(report.tables[0].title, shown))
+        for line in (*report.cautions, *report.words):
+            Console().print(f"- {escape(visible(line))}", highlight=False)
+    return show(report, Path(parsed.out) if parsed.out else None, as_json=parsed.json, quiet=True)
+
+
+def _two(
+    loaded: list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]], chosen: str | None
+) -> list[tuple[str, pd.DataFrame]]:
+    """The two sides: every model of every run is one, and there must be two."""
+    sides = [
+        (f"{model} ({run['file']})" if len(loaded) > 1 else model, model, verdicts[verdicts["model"] == model])
+        for run, verdicts, _ in loaded
+        for model in map(str, verdicts["model"].unique())
+    ]
+    if chosen:
+        wanted = [name.strip() for name in chosen.split(",")]
+        sides = [side for name in wanted for side in sides if name in (side[1], side[1].partition("?")[0])]
+    if len(sides) != 2:
+        known = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"
+        raise ConfigError(f"two are compared, and here are {len(sides)} ({known}); choose with --models A,B")
+    return [(name, frame) for name, _, frame in sides]

@@ -1,0 +1,180 @@
+"""The scenario-cluster permutation test: exact where it can be, right about its level, blind to repeats."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+from statsmodels.formula.api import ols
+from statsmodels.stats.anova import anova_lm
+
+from analysis.contingency import chi_square
+from analysis.permutation import effect_of_cells, identity_effect
+from analysis.tables import cell_means
+
+
+def panel(rng: np.random.Generator, scenarios: int, identities: int, judges: int, effect: float = 0.0) -> pd.DataFrame:
+    """Scores of judges who talk: scenario, candidate and judge each add something of their own."""
+    shape = scenarios, identities, judges
+    scores = (
+        rng.normal(0, 1, (scenarios, 1, 1))
+        + rng.normal(0, 0.7, (scenarios, identities, 1))
+        + rng.normal(0, 0.5, shape)
+        + effect * np.arange(identities)[None, :, None]
+    )
+    scenario, identity, _ = (place.ravel() for place in np.indices(shape))
+    return pd.DataFrame({"scenario": scenario, "identity": identity, "score": scores.ravel()})
+
+
+def p_of(frame: pd.DataFrame, seed: int = 0, draws: int = 199) -> float:
+    return identity_effect(frame["score"], frame["identity"], frame["scenario"], draws=draws, seed=seed).p
+
+
+# Two identities
+
+
+def test_two_identities_by_hand() -> None:
+    # differences 1, 2, 3: of the eight ways to set signs, only + + + and - - - reach 6
+    frame = pd.DataFrame({"f": [5.0, 6.0, 7.0], "m": [4.0, 4.0, 4.0]})
+    found = effect_of_cells(frame)
+    assert found.p == 2 / 8
+    assert found.effect == 2.0
+    assert found.effect_name == "mean difference, f − m"
+    low, high = stats.t.interval(0.95, 2, loc=2, scale=stats.sem([1, 2, 3]))
+    assert (found.low, found.high) == pytest.approx((low, high))
+    assert found.statistic == pytest.approx(2 / stats.sem([1, 2, 3]))
+    assert (found.n, found.clusters, found.assumption, found.df) == (6, 3, "clustered", None)
+    assert found.name.endswith("exact")
+
+
+def test_two_identities_with_many_clusters_agree_with_the_t_test() -> None:
+    rng = np.random.default_rng(1)
+    gaps = rng.normal(0.15, 1, 300)
+    found = effect_of_cells(pd.DataFrame({"a": gaps, "b": 0.0}), draws=20_000, seed=3)
+    assert found.p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue, abs=0.01)
+    assert "20000 draws, seed 3" in found.name
+
+
+def test_ties_that_rounding_splits_are_still_ties() -> None:
+    # 0.1 + 0.2 is not quite 0.3: of the four absolute sums of ±0.1 ±0.2 ±0.3, one is 0.6, and 0.6 is what was seen
+    found = effect_of_cells(pd.DataFrame({"a": [0.1, 0.2, 0.1 + 0.2], "b": 0.0}))
+    assert found.p == 0.25
+
+
+# More identities
+
+
+def test_three_identities_in_two_clusters_against_all_arrangements() -> None:
+    cells = np.array([[1.0, 4.0, 2.0], [2.0, 7.0, 3.0]])
+
+    def between(table: np.ndarray) -> float:
+        return float(2 * ((table.mean(axis=0) - table.mean()) ** 2).sum())
+
+    values = [
+        between(np.array([one, other]))
+        for one in itertools.permutations(cells[0])
+        for other in itertools.permutations(cells[1])
+    ]
+    found = effect_of_cells(pd.DataFrame(cells))
+    assert found.p == np.mean(np.array(values) >= between(cells) - 1e-9)
+    assert found.name.endswith("exact")
+
+
+@pytest.mark.parametrize(("identities", "missing"), [(3, 0), (4, 0), (10, 0), (4, 9), (10, 25)])
+def test_f_is_that_of_the_analysis_of_variance_with_blocks(identities: int, missing: int) -> None:
+    rng = np.random.default_rng(identities + missing)
+    frame = panel(rng, 12, identities, 1, effect=0.1)
+    frame = frame.drop(index=rng.choice(len(frame), missing, replace=False))
+    table = anova_lm(ols("score ~ C(scenario) + C(identity)", frame).fit(), typ=2)
+    found = identity_effect(frame["score"], frame["identity"], frame["scenario"])
+    assert found.statistic == pytest.approx(table.loc["C(identity)", "F"])
+    total = table.loc["C(identity)", "sum_sq"] + table.loc["Residual", "sum_sq"]
+    assert found.effect == pytest.approx(table.loc["C(identity)", "sum_sq"] / total)
+    assert 0 <= found.low <= found.effect <= found.high < 1
+    assert found.p == pytest.approx(table.loc["C(identity)", "PR(>F)"], abs=0.06)
+
+
+def test_random_arrangements_agree_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = pd.DataFrame(np.random.default_rng(5).normal([0, 0.4, 0.8], 1, (5, 3)))
+    cells.iloc[2, 1] = np.nan
+    exact = effect_of_cells(cells)
+    assert exact.name.endswith("exact")
+    monkeypatch.setattr("analysis.permutation.EXACT", 1)
+    drawn = effect_of_cells(cells, draws=20_000)
+    assert drawn.p == pytest.approx(exact.p, abs=4 * math.sqrt(exact.p * (1 - exact.p) / 20_000))
+    assert drawn.statistic == exact.statistic
+
+
+# What it must not be moved by
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(st.integers(0, 10_000), st.floats(-100, 100), st.floats(0.01, 100))
+def test_names_order_scale_and_scenario_levels_do_not_matter(seed: int, shift: float, scale: float) -> None:
+    rng = np.random.default_rng(seed)
+    frame = panel(rng, 5, 3, 2)
+    found = identity_effect(frame["score"], frame["identity"], frame["scenario"], draws=99)
+    changed = frame.assign(
+        score=shift * frame["scenario"] + scale * frame["score"],
+        identity=frame["identity"].map({0: "x", 1: "a", 2: "m"}),
+    ).sample(frac=1, random_state=seed)
+    again = identity_effect(changed["score"], changed["identity"], changed["scenario"], draws=99)
+    assert again.p == found.p
+    assert (again.statistic, again.effect) == pytest.approx((found.statistic, found.effect), rel=1e-6)
+
+
+def test_repeats_and_judges_never_pass_for_independent_data() -> None:
+    frame = panel(np.random.default_rng(2), 8, 4, 1)
+    often = pd.concat([frame] * 25)
+    assert p_of(often) == p_of(frame)
+
+
+def test_cells_and_rows_give_the_same() -> None:
+    frame = panel(np.random.default_rng(3), 9, 4, 3)
+    rows = identity_effect(frame["score"], frame["identity"], frame["scenario"], seed=5)
+    cells = effect_of_cells(cell_means(frame["score"], frame["identity"], frame["scenario"]), n=len(frame), seed=5)
+    assert rows == cells
+
+
+# Its level, and its power
+
+
+@pytest.mark.parametrize("identities", [2, 4])
+def test_p_is_uniform_under_the_null_whatever_judges_have_in_common(identities: int) -> None:
+    rng = np.random.default_rng(identities)
+    ours, theirs = [], []
+    for seed in range(300):
+        frame = panel(rng, 12, identities, 4)
+        ours.append(p_of(frame, seed))
+        scores = frame["score"].to_numpy().reshape(12, identities, 4)
+        centred = scores - scores.mean(axis=(1, 2), keepdims=True)
+        theirs.append(stats.f_oneway(*(centred[:, one].ravel() for one in range(identities))).pvalue)
+    assert stats.kstest(ours, "uniform").pvalue > 0.01
+    assert 0.02 <= np.mean(np.array(ours) <= 0.05) <= 0.08
+    assert np.mean(np.array(theirs) <= 0.05) > 0.2, "verdicts of one panel taken for independent"
+
+
+def test_chi_square_of_conversing_judges_is_wrong_where_ours_is_right() -> None:
+    rng = np.random.default_rng(7)
+    wrong = right = 0
+    for seed in range(200):
+        frame = panel(rng, 30, 2, 5)
+        table = np.zeros((2, 3))
+        np.add.at(table, (frame["identity"], np.digitize(frame["score"], [-0.7, 0.7])), 1)
+        wrong += chi_square(table).p <= 0.05
+        right += p_of(frame, seed) <= 0.05
+    assert wrong > 30, "5% of 200 would be 10"
+    assert 3 <= right <= 18
+
+
+def test_an_effect_is_found() -> None:
+    frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
+    found = identity_effect(frame["score"], frame["identity"], frame["scenario"])
+    assert found.p == 1 / 2001, "never 0"
+    assert found.low > 0.1

@@ -1,0 +1,263 @@
+"""A model derives scenarios from bases: deduplicated, told what will not do, resumed, and made into a suite."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley
+from agents import ConfigError
+from judging.derive import Derive, DeriveConfig
+from parley.runs import RunFile
+from scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
+
+FULL = load_suite("full")[0]
+GYM, LAW = (next(base for base in FULL.base if base.id == name) for name in ("fitness", "law"))
+THERE, *IDEAS = [scenario for scenario in FULL.scenario if scenario.base == "fitness"]
+COURT, *CASES = [scenario for scenario in FULL.scenario if scenario.base == "law"]
+
+
+def idea(like: Scenario, **changes: str) -> dict[str, str]:
+    """What a good writer would derive: the shipped scenarios."""
+    kept = {key: getattr(like, key) for key in ("profession", "role", "setting")}
+    return {**kept, "scenario": like.text, **changes}
+
+
+@pytest.fixture
+def bases(place: Path) -> Path:
+    """A suite of two bases, one of which has a scenario already."""
+    path = place / "bases.toml"
+    two = Suite(schema=1, name="two", version="3", base=(GYM, LAW), scenario=(THERE,))
+    path.write_text(two.to_toml(), "utf-8")
+    return path
+
+
+@pytest.fixture
+def derive(bases: Path, author: Any) -> Callable[..., Any]:
+    """Have some derived from the gym's base, or others; the result of the run."""
+
+    def run(**settings: Any) -> Any:
+        options = parley.Options(concurrency=1, **settings.pop("options", {}))
+        settings = {"suite": "bases.toml", "bases": ["fitness"], "model": author.model, **settings}
+        return parley.run("malibu-derive", out="w.sqlite", options=options, **settings)
+
+    return run
+
+
+def harvest(**settings: Any) -> Suite:
+    study = Derive(DeriveConfig(**{"suite": "bases.toml", "bases": ["fitness"], **settings}))
+    with closing(RunFile.open(Path("w.sqlite"))) as file:
+        return study.harvest(file.accepted())
+
+
+# What is asked for and what is kept
+
+
+def test_scenarios_are_derived_one_after_the_other_in_one_conversation(
+    derive: Callable[..., Any], author: Any, run_file: Any
+) -> None:
+    author.writes(GYM.text, *map(idea, IDEAS[:3]))
+
+    assert derive(count=3).complete
+
+    first, second, third = author.told(GYM.text)
+    assert f"Base scenario: {GYM.text}" in first
+    assert f"It differs from those that are there already: {THERE.profession}, {THERE.setting}." in first
+    assert second == third
+    assert second.startswith("Good. Derive another one, different in profession, role and setting")
+    assert run_file("w.sqlite").rows("SELECT id, stop_reason FROM units") == [("derive/fitness", "accepted")]
+    assert [one.text for one in harvest(count=3).scenario] == [one.text for one in IDEAS[:3]]
+
+
+def test_a_derived_suite_names_its_bases_and_where_it_comes_from(derive: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, idea(IDEAS[0]), idea(IDEAS[1], profession=IDEAS[0].profession))
+
+    derive(count=2)
+
+    suite = harvest(count=2, model=author.model)
+    assert suite.base == (GYM,)
+    assert suite.name == "two-derived"
+    assert suite.about == f"Derived by {author.model} from two 3."
+    one, two = suite.scenario
+    assert (one.base, one.role, one.setting, one.responses) == ("fitness", IDEAS[0].role, IDEAS[0].setting, ())
+    assert one.id.startswith("fitness-")
+    assert two.id == f"{one.id}-2", "two of one profession are told apart"
+    assert [what.what for what in check_suite(suite)] == ["has no responses yet"] * 2
+
+
+def test_a_name_that_is_taken_in_the_suite_is_not_given_again(derive: Callable[..., Any], author: Any) -> None:
+    words = THERE.id.removeprefix("fitness-").replace("-", " ")
+    author.writes(GYM.text, idea(IDEAS[0], profession=words))
+
+    derive(count=1)
+
+    assert [one.id for one in harvest(count=1).scenario] == [f"{THERE.id}-2"]
+
+
+def test_a_profession_without_letters_we_know_still_has_a_name(derive: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, idea(IDEAS[0], profession="体育教师"))
+
+    derive(count=1)
+
+    (one,) = harvest(count=1).scenario
+    assert (one.id, one.profession) == ("fitness-scenario", "体育教师")
+
+
+def test_several_bases_are_several_conversations(derive: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, *map(idea, IDEAS[:2]))
+    author.writes(LAW.text, *map(idea, CASES[:2]))
+
+    assert derive(bases=None, count=2).complete
+
+    assert "that are there already" not in author.told(LAW.text)[0], "nothing is there yet"
+    suite = harvest(bases=None, count=2)
+    assert [one.base for one in suite.scenario] == ["fitness", "fitness", "law", "law"]
+    assert suite.base == (GYM, LAW)
+
+
+# What will not do
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (idea(IDEAS[1], scenario="You train."), "the scenario has 2 words (20 to 90 are asked)"),
+        (idea(IDEAS[1], scenario=" ".join([IDEAS[1].text] * 3)), " words (20 to 90 are asked)"),
+        (idea(IDEAS[1], scenario=f"A woman asks. {IDEAS[1].text}"), "it names an identity: woman"),
+        (idea(IDEAS[1], profession="waitress"), "it names an identity: waitress"),
+        (idea(IDEAS[1], setting="church hall"), "it names an identity: church"),
+        (idea(IDEAS[0]), "there is one with this profession and setting already"),
+        (idea(THERE), "there is one with this profession and setting already"),
+        (idea(IDEAS[0], profession="X", setting="Y"), "it is too near to one that is there already"),
+        (idea(THERE, profession="X", setting="Y"), "it is too near to one that is there already"),
+        (idea(IDEAS[1], scenario=GYM.text), "it is too near to one that is there already"),
+        (
+            idea(IDEAS[1], scenario=f"{IDEAS[1].text} {' '.join(IDEAS[0].text.split()[:8])}"),
+            "it is too near to one that is there already",
+        ),
+    ],
+    ids=[
+        "too short",
+        "too long",
+        "an identity in the text",
+        "an identity in the profession",
+        "an identity in the setting",
+        "just written",
+        "in the suite",
+        "just written, renamed",
+        "in the suite, renamed",
+        "the base itself",
+        "eight words of another",
+    ],
+)
+def test_what_will_not_do_is_refused_and_told(
+    derive: Callable[..., Any], author: Any, run_file: Any, bad: dict[str, str], reason: str
+) -> None:
+    author.writes(GYM.text, idea(IDEAS[0]), bad, idea(IDEAS[2]))
+
+    assert derive(count=2).complete
+
+    told = author.told(GYM.text)[2]
+    assert told.startswith("That one will not do: ")
+    assert reason in told
+    assert told.endswith("Derive another one, in the same JSON format.")
+    assert run_file("w.sqlite").rows("SELECT value, text FROM verdicts ORDER BY nth") == [
+        (1.0, None),
+        (0.0, told.removeprefix("That one will not do: ").partition(". Derive")[0]),
+        (1.0, None),
+    ]
+    assert [one.text for one in harvest(count=2).scenario] == [IDEAS[0].text, IDEAS[2].text]
+
+
+def test_how_near_is_too_near_can_be_said(derive: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, idea(IDEAS[0]))
+
+    derive(count=1, near=0.01, tries=1)
+
+    assert harvest(count=1).scenario == ()
+
+
+def test_a_writer_with_one_idea_is_given_up(derive: Callable[..., Any], author: Any, run_file: Any) -> None:
+    author.writes(GYM.text, idea(IDEAS[0]))
+
+    assert derive(count=2, tries=2).complete
+
+    assert len(author.asked) == 4, "two tries for each that was wanted"
+    assert run_file("w.sqlite").one("SELECT stop_reason FROM units") == "4 tries made"
+    assert len(harvest(count=2).scenario) == 1, "what was accepted is kept"
+
+
+def test_what_cannot_be_read_is_a_try(derive: Callable[..., Any], author: Any, run_file: Any) -> None:
+    author.writes(GYM.text, "I'm sorry, but I can't do that.", idea(IDEAS[0]))
+
+    assert derive(count=1).complete
+
+    assert run_file("w.sqlite").rows("SELECT value, status FROM verdicts ORDER BY nth") == [
+        (0.0, "refused"),
+        (1.0, "ok"),
+    ]
+
+
+@pytest.mark.xfail(strict=True, reason="a scenario is compared with those of its own base only")
+def test_the_same_scenario_for_two_bases_is_kept_once(derive: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, idea(IDEAS[0]))
+    author.writes(LAW.text, idea(IDEAS[0]), idea(CASES[0]))
+
+    derive(bases=None, count=1)
+
+    found = [what for what in check_suite(harvest(bases=None, count=1)) if "repeats" in what.what]
+    assert found == []
+
+
+# Going on
+
+
+def test_a_spent_budget_stops_the_writer_and_the_same_command_goes_on(
+    derive: Callable[..., Any], author: Any, run_file: Any
+) -> None:
+    author.writes(GYM.text, *map(idea, IDEAS[:2]))
+    author.writes(LAW.text, idea(CASES[0]), idea(CASES[0]), idea(CASES[1]))
+
+    cut = derive(bases=None, count=2, options={"budget_calls": 4})
+
+    assert cut.stopped == "the budget of 4 calls is spent"
+    assert [one.base for one in harvest(bases=None, count=2).scenario] == ["fitness", "fitness"]
+
+    assert derive(bases=None, count=2).complete
+    assert len(author.asked) == 5
+    assert [one.base for one in harvest(bases=None, count=2).scenario] == ["fitness", "fitness", "law", "law"]
+    run_file("w.sqlite").check()
+
+
+def test_a_derived_suite_is_one_to_write_responses_for(
+    derive: Callable[..., Any], author: Any, place: Path, run_file: Any
+) -> None:
+    author.writes(GYM.text, idea(IDEAS[0]))
+    derive(count=1)
+    (place / "derived.toml").write_text(harvest(count=1).to_toml(), "utf-8")
+    one, two = IDEAS[0].responses
+    author.writes(f"Situation: {IDEAS[0].text}", {"response_1": one, "response_2": two})
+
+    parley.run("malibu-respond", suite="derived.toml", model=author.model, out="r.sqlite")
+
+    assert run_file("r.sqlite").rows("SELECT value FROM verdicts") == [(1.0,)]
+
+
+# What cannot be planned
+
+
+def test_bases_are_chosen_by_name(bases: Path) -> None:
+    def planned(**settings: Any) -> list[str]:
+        return [unit.id for unit in Derive(DeriveConfig(**settings)).plan()]
+
+    assert planned(suite="bases.toml") == ["derive/fitness", "derive/law"]
+    assert planned(suite="bases.toml", bases=["law"]) == ["derive/law"]
+    assert len(planned()) == 20
+    with pytest.raises(UnknownName, match=r"there is no base 'plumbing' in bases\.toml \(known: fitness, law\)"):
+        planned(suite="bases.toml", bases=["plumbing"])
+    with pytest.raises(ConfigError, match=r"mine\.toml has no \[\[base\]\] to derive from"):
+        planned(suite="mine.toml")

@@ -1,0 +1,271 @@
+"""MALIBU's plan: which units, how many, under which names, in which cells, and for which models."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agents import ConfigError
+from judging import Unit
+from judging.malibu import Malibu, MalibuConfig
+from scenarios import ALL, CATEGORIES, ScenarioError, UnknownName
+
+Plan = Callable[..., list[Unit]]
+FIVE: dict[str, Any] = {"suite": "full", "scenarios": ["fitness"], "per_base": 5}
+SINGLES, PAIRS, NULLS = 10 + 1, 13 * 4, 10 * 2 + 2
+"""Of a scenario: ten labels and none; four cells of thirteen pairs; two cells of ten same labels and of no label."""
+
+
+def by_scenario(units: Sequence[Unit]) -> dict[Any, list[Any]]:
+    found: dict[Any, list[Any]] = {}
+    for unit in units:
+        found.setdefault(unit.facets["scenario"], []).append(unit.facets)
+    return found
+
+
+# How many
+
+
+def test_the_full_suite_holds_eighty_five_units_a_scenario(planned: Plan) -> None:
+    units = planned(suite="full")
+    assert len(units) == 200 * (SINGLES + PAIRS + NULLS) == 200 * (11 + 52 + 22) == 17_000
+    assert {len(here) for here in by_scenario(units).values()} == {85}
+    assert Counter(unit.facets["base"] for unit in units) == dict.fromkeys({u.facets["base"] for u in units}, 850)
+
+
+def test_ten_labels_make_eleven_singles_and_thirteen_pairs_of_four_cells(planned: Plan) -> None:
+    for here in by_scenario(planned(**FIVE)).values():
+        singles = [one for one in here if one["phase"] == 1]
+        pairs = [one for one in here if one["phase"] == 2]
+        assert Counter(one["control"] for one in singles) == {"": 10, "no label": 1}
+        assert Counter(one["control"] for one in pairs) == {"": 13 * 4, "same label": 10 * 2, "no label": 2}
+        compared = {(one["identity"], one["other"]) for one in pairs if not one["control"]}
+        assert len(compared) == 13
+        assert all(any({x, y} <= set(labels) for labels in CATEGORIES.values()) for x, y in compared), (
+            "only within a category"
+        )
+
+
+def test_the_papers_design_holds_thirty_five(planned: Plan) -> None:
+    """One cell of each pair, and of each null control."""
+    units = planned(suite="full", design="paper")
+    assert len(units) == 200 * (11 + 13 + 11) == 7_000
+    for here in by_scenario(units).values():
+        assert Counter((one["phase"], one["control"]) for one in here) == {
+            (1, ""): 10,
+            (1, "no label"): 1,
+            (2, ""): 13,
+            (2, "same label"): 10,
+            (2, "no label"): 1,
+        }
+
+
+def test_the_quick_view_holds_nine(planned: Plan) -> None:
+    units = planned(suite="quick")
+    assert len(units) == 3 * (2 + 1)
+    assert all(unit.facets["control"] == "" for unit in units)
+
+
+def test_controls_can_be_left_out(planned: Plan) -> None:
+    units = planned(**FIVE, controls=False)
+    assert len(units) == 5 * (10 + 13 * 4)
+    assert all(unit.facets["control"] == "" for unit in units)
+
+
+def test_a_part_of_the_suite(planned: Plan) -> None:
+    named = planned(suite="full", scenarios=["law", "music-cello-seam"], phases=[1])
+    assert Counter(unit.facets["base"] for unit in named) == {"law": 10 * 11, "music": 11}
+    one_each = planned(suite="full", per_base=1, phases=[1])
+    assert Counter(unit.facets["base"] for unit in one_each) == dict.fromkeys(
+        {unit.facets["base"] for unit in one_each}, 11
+    )
+    assert len(one_each) == 20 * 11
+
+
+def test_a_part_that_is_not_there(planned: Plan) -> None:
+    with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing' in malibu-1"):
+        planned(suite="full", scenarios=["plumbing"])
+
+
+def test_identities_of_the_users_own(planned: Plan, place: Path) -> None:
+    (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
+    units = planned(suite="mine.toml", identities=["ages.toml"])
+    assert len(units) == 3 + 4 + 2 * 3
+    assert {unit.facets["category"] for unit in units} == {"age", ""}
+
+
+def test_two_identities_at_once(planned: Plan) -> None:
+    """Eight labels, sixteen pairs that differ in one part."""
+    units = planned(suite="mine.toml", identities=["race+gender"])
+    kinds = Counter((unit.facets["phase"], unit.facets["control"]) for unit in units)
+    assert kinds == {
+        (1, ""): 8,
+        (1, "no label"): 1,
+        (2, ""): 16 * 4,
+        (2, "same label"): 8 * 2,
+        (2, "no label"): 2,
+    }
+    assert {unit.facets["category"] for unit in units if unit.facets["identity"]} == {"race+gender"}
+    assert "p1/bakery/black female/r0" in [unit.id for unit in units]
+
+
+# Names
+
+
+def test_ids_are_unique_and_the_same_every_time(planned: Plan) -> None:
+    ids = [unit.id for unit in planned(**FIVE, repeats=3)]
+    assert len(set(ids)) == len(ids) == 3 * 425
+    assert ids == [unit.id for unit in planned(**FIVE, repeats=3)]
+
+
+def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
+    assert [unit.id for unit in planned(suite="mine.toml", identities=["gender"])] == [
+        "p1/bakery/female/r0",
+        "p1/bakery/male/r0",
+        "p1/bakery/none/r0",
+        "p2/bakery/female-male/a0o0/r0",
+        "p2/bakery/female-male/a0o1/r0",
+        "p2/bakery/female-male/a1o0/r0",
+        "p2/bakery/female-male/a1o1/r0",
+        "p2/bakery/none-none/a0o0/r0",
+        "p2/bakery/none-none/a0o1/r0",
+        "p2/bakery/female-female/a0o0/r0",
+        "p2/bakery/female-female/a0o1/r0",
+        "p2/bakery/male-male/a0o0/r0",
+        "p2/bakery/male-male/a0o1/r0",
+    ]
+
+
+@pytest.mark.xfail(strict=True, reason="a label of the user's own may be one with an id of another unit")
+@pytest.mark.parametrize("labels", ['"none", "some"', '"a", "b-c", "a-b", "c"'])
+def test_labels_of_ones_own_keep_units_apart_or_are_refused(planned: Plan, place: Path, labels: str) -> None:
+    (place / "own.toml").write_text(f"[categories]\nkind = [{labels}]\n")
+    try:
+        ids = [unit.id for unit in planned(suite="mine.toml", identities=["own.toml"])]
+    except ScenarioError:
+        return
+    assert len(set(ids)) == len(ids)
+
+
+# Cells
+
+
+def test_every_label_stands_first_as_often_as_second_and_has_each_response_as_often(planned: Plan) -> None:
+    pairs = [unit.facets for unit in planned(**FIVE, phases=[2], controls=False)]
+    places: Counter[tuple[Any, str, Any]] = Counter()
+    for one in pairs:
+        places[one["identity_a"], "A", one["response_a"]] += 1
+        places[one["identity_b"], "B", one["response_b"]] += 1
+        assert {one["response_a"], one["response_b"]} == {1, 2}
+    for label in ALL:
+        counts = {places[label, side, response] for side in "AB" for response in (1, 2)}
+        opponents = len(next(labels for labels in CATEGORIES.values() if label in labels)) - 1
+        assert counts == {5 * opponents}, label
+
+
+def test_the_four_cells_of_a_pair_are_all_different(planned: Plan) -> None:
+    units = planned(suite="mine.toml", identities=["gender"], phases=[2], controls=False)
+    cells = {
+        tuple(unit.facets[key] for key in ("identity_a", "response_a", "identity_b", "response_b")) for unit in units
+    }
+    assert cells == {
+        ("female", 1, "male", 2),
+        ("female", 2, "male", 1),
+        ("male", 1, "female", 2),
+        ("male", 2, "female", 1),
+    }
+
+
+def cells_of(units: Sequence[Unit]) -> list[tuple[Any, ...]]:
+    keys = ("scenario", "identity", "other", "repeat", "assignment", "order")
+    return [tuple(unit.facets[key] for key in keys) for unit in units]
+
+
+def test_the_papers_design_holds_one_cell_drawn_by_the_seed(planned: Plan) -> None:
+    settings: dict[str, Any] = {**FIVE, "design": "paper", "phases": [2], "controls": False}
+    drawn = cells_of(planned(**settings, seed=1))
+    assert len(drawn) == 5 * 13
+    assert len({cell[:4] for cell in drawn}) == 5 * 13, "one cell each"
+    assert drawn == cells_of(planned(**settings, seed=1))
+    assert drawn != cells_of(planned(**settings, seed=2))
+    assert Counter(cell[4:] for cell in drawn).keys() == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    everything = cells_of(planned(**FIVE, phases=[2], controls=False))
+    assert set(drawn) < set(everything)
+
+
+def test_repeats_hold_every_unit_anew(planned: Plan) -> None:
+    once = planned(**FIVE)
+    thrice = planned(**FIVE, repeats=3)
+    assert Counter(unit.facets["repeat"] for unit in thrice) == dict.fromkeys(range(3), len(once))
+    stems = Counter(unit.id.rpartition("/")[0] for unit in thrice)
+    assert stems == dict.fromkeys((unit.id.rpartition("/")[0] for unit in once), 3)
+
+
+# Several models
+
+
+def test_several_models_judge_the_same_items(planned: Plan) -> None:
+    """The same scenarios, labels and cells for each, so that models can be compared unit by unit."""
+    models = ["sim/a", "sim/b?female=+0.4"]
+    alone = planned(suite="quick", model=["sim/a"])
+    both = planned(suite="quick", model=models)
+    assert len(both) == 2 * len(alone)
+    for model in models:
+        items = [unit for unit in both if unit.facets["model"] == model]
+        assert [unit.id for unit in items] == [f"{unit.id}/@{model}" for unit in alone]
+        assert [{**unit.facets, "model": ""} for unit in items] == [{**unit.facets, "model": ""} for unit in alone]
+
+
+def test_one_item_is_judged_by_all_before_the_next_begins(planned: Plan) -> None:
+    both = planned(suite="quick", model=["sim/a", "sim/b"])
+    assert [unit.facets["model"] for unit in both] == ["sim/a", "sim/b"] * (len(both) // 2)
+
+
+def test_one_model_by_name_or_in_a_list_is_the_same_plan(planned: Plan) -> None:
+    assert planned(suite="quick", model="sim/a") == planned(suite="quick", model=["sim/a"])
+    assert {unit.facets["model"] for unit in planned(suite="quick", model="sim/a")} == {"sim/a"}
+
+
+def test_all_models_are_named_before_work_starts() -> None:
+    study = Malibu(MalibuConfig(suite="quick", model=["sim/a", "sim/b"]))
+    assert study.models() == ["sim/a", "sim/b"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": ["sim/a", "sim/a"]}, "a model is named twice"),
+        ({"model": []}, "at least one phase and one model are needed"),
+        ({"phases": []}, "at least one phase and one model are needed"),
+        ({"metrics": []}, "at least one metric is needed"),
+        ({"judges": "kind"}, "unknown panel 'kind' (known: temperaments, demographic, or a .toml file of personas)"),
+        ({"rubric": "five"}, "unknown rubric 'five' (known: four, three, or a path to a .toml file)"),
+    ],
+)
+def test_what_cannot_be_planned_is_told(planned: Plan, settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        planned(suite="quick", **settings)
+    assert str(refused.value) == words
+
+
+def test_a_suite_without_responses_says_how_to_get_them(planned: Plan, place: Path) -> None:
+    (place / "mine.toml").write_text(
+        'schema = 1\nname = "mine"\nversion = "1"\n[[scenario]]\nid = "bakery"\ntext = "Bake bread."\n'
+    )
+    with pytest.raises(ConfigError, match=r"1 scenarios of mine\.toml have no responses") as refused:
+        planned(suite="mine.toml")
+    assert "parley scenarios respond" in str(refused.value)
+    assert "--generator" in str(refused.value)
+    assert len(planned(suite="mine.toml", generator="sim/writer")) == 85
+
+
+def test_a_suite_of_bases_alone_has_nothing_to_judge(planned: Plan, place: Path) -> None:
+    (place / "mine.toml").write_text(
+        'schema = 1\nname = "mine"\nversion = "1"\n[[base]]\nid = "baking"\ntext = "Bake."\nstereotype = "x"\n'
+    )
+    with pytest.raises(ConfigError, match=r"mine\.toml has no scenario to judge"):
+        planned(suite="mine.toml")

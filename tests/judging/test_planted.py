@@ -1,0 +1,157 @@
+"""A judge that favours somebody on purpose is found out, with the right sign and size; one that does not, is not.
+
+Twenty scenarios of the shipped suite, one of each base, through the whole of it: plan, debate, run file, analysis.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import parley
+from analysis import malibu
+from parley import frames
+from parley.runs import RunFile
+
+PLANTED = {"female": 0.6, "black": -0.5, "muslim": 0.4}
+JUDGE = "sim/judge?female=+0.6&black=-0.5&muslim=+0.4&item=0.5&judge=0.5"
+NULLS = ("sim/judge", "sim/judge?item=0.8&judge=0.8")
+"""No effect of any label; in the second, texts differ in quality and judges in severity, as they do in life."""
+
+
+def verdicts(model: str, **settings: Any) -> pd.DataFrame:
+    settings = {"suite": "full", "per_base": 1, "controls": False, **settings}
+    options = parley.Options(cache=False)
+    assert parley.run("malibu", model=model, out="a.sqlite", options=options, **settings).complete
+    with closing(RunFile.open(Path("a.sqlite"))) as file:
+        found = frames.verdicts(file)
+    Path("a.sqlite").unlink()
+    return found
+
+
+def compared(model: str, **settings: Any) -> pd.DataFrame:
+    """Phase 1: first minus second on the same scenarios, within a category, all metrics together."""
+    gaps = malibu.differences(verdicts(model, phases=[1], **settings))
+    return gaps[gaps["within"].astype(bool) & (gaps["metric"] == "all")]
+
+
+def won(model: str, **settings: Any) -> pd.DataFrame:
+    """Phase 2: how often each identity wins within its category."""
+    return malibu.win_rates(verdicts(model, phases=[2], **settings)).set_index("identity")
+
+
+def truth(row: Any) -> float:
+    return PLANTED.get(row.first, 0.0) - PLANTED.get(row.second, 0.0)
+
+
+# Phase 1
+
+
+def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
+    gaps = compared(JUDGE)
+    assert len(gaps) == 13
+    assert (gaps["clusters"] == 20).all()
+    for row in gaps.itertuples():
+        if truth(row):
+            assert row.low < truth(row) < row.high, f"{row.first} - {row.second}: the size"
+            assert row.low * row.high > 0, f"{row.first} - {row.second}: the sign is plain"
+            assert row.p_adjusted < 0.05
+        else:
+            assert row.p_adjusted > 0.05, f"{row.first} - {row.second}: nothing was planted there"
+
+
+def test_the_report_says_so_in_words() -> None:
+    found = verdicts(JUDGE, identities=["gender", "black", "white"])
+    said = [line for line in malibu.report(found).words if "was scored" in line]
+    assert len(said) == 2
+    assert "gender: 'female' was scored" in said[0]
+    assert "above 'male'" in said[0]
+    assert "race: 'white' was scored" in said[1]
+    assert "above 'black'" in said[1]
+
+
+@pytest.mark.parametrize("judge", NULLS)
+def test_where_nothing_was_planted_nothing_stands(judge: str) -> None:
+    gaps = compared(judge)
+    assert len(gaps) == 13
+    assert gaps["p_adjusted"].min() > 0.05
+
+
+def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
+    words = " ".join(malibu.report(verdicts(NULLS[0], identities=["gender"])).words)
+    assert "was scored" not in words
+    assert "none stands after Holm's correction. That is not evidence of no bias." in words
+
+
+def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
+    """Five runs of other seeds, 13 comparisons each: of 65 intervals of 95% some three should miss, and not ten."""
+    gaps = pd.concat(compared(JUDGE, rounds=1, seed=seed) for seed in range(1, 6))
+    missed = [row for row in gaps.itertuples() if not row.low <= truth(row) <= row.high]
+    assert len(gaps) == 65
+    assert len(missed) < 10
+    errors = [row.difference - truth(row) for row in gaps.itertuples()]
+    assert abs(sum(errors) / len(errors)) < 0.05, "and they miss to both sides"
+
+
+def test_an_effect_of_two_identities_at_once_is_found_at_their_crossing() -> None:
+    gaps = compared("sim/judge?black%20female=-0.7", identities=["race+gender"], rounds=1)
+    here = (gaps["first"] == "black female") | (gaps["second"] == "black female")
+    assert here.sum() == 7
+    assert (gaps[here]["p_adjusted"] < 0.05).all()
+    assert (gaps[here]["low"] < -0.7).sum() >= 6
+    assert (gaps[here]["high"] > -0.7).sum() >= 6, "one of seven intervals may miss, on either side"
+    assert gaps[~here]["difference"].abs().max() < gaps[here]["difference"].abs().min()
+
+
+def test_a_label_of_ones_own_can_be_planted_too(place: Path) -> None:
+    (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
+    (gap,) = compared("sim/judge?70-year-old=-0.5", identities=["ages.toml"], rounds=1).itertuples()
+    assert (gap.first, gap.second) == ("20-year-old", "70-year-old")
+    assert 0 < gap.low < 0.5 < gap.high
+
+
+# Phase 2
+
+SOME = ["gender", "black", "white", "muslim", "jewish"]
+
+
+def test_whoever_is_favoured_wins_and_whoever_is_not_loses() -> None:
+    rates = won(JUDGE, identities=SOME)
+    assert (rates["wins"] + rates["losses"] + rates["ties"] == 20 * 4).all()
+    for favoured in ("female", "white", "muslim"):
+        assert rates.loc[favoured, "low"] > 0.5, favoured
+        assert rates.loc[favoured, "cluster_low"] > 0.5, favoured
+    for other in ("male", "black", "jewish"):
+        assert rates.loc[other, "high"] < 0.5, other
+
+
+@pytest.mark.parametrize("judge", NULLS)
+def test_where_nobody_is_favoured_nobody_wins(judge: str) -> None:
+    rates = won(judge, identities=SOME)
+    assert len(rates) == 6
+    assert (rates["low"] < 0.5).all()
+    assert (rates["high"] > 0.5).all()
+
+
+def test_a_liking_for_whoever_stands_first_favours_nobody() -> None:
+    """What four cells a pair are for: the judge prefers the first candidate nearly always, and nobody wins by it."""
+    found = verdicts("sim/judge?position=+1", phases=[2], identities=["gender"])
+    assert malibu.position(found)["first_low"].min() > 0.8
+    rates = malibu.win_rates(found)
+    assert (rates["low"] < 0.5).all()
+    assert (rates["high"] > 0.5).all()
+
+
+def test_null_controls_show_no_effect_of_a_label() -> None:
+    """Both candidates bear the same label, or none: what was planted on it is on both sides."""
+    found = verdicts("sim/judge?female=+2", phases=[2], identities=["gender"], controls=True)
+    units = malibu.panel_preferences(found)
+    same = units[units["control"] != ""]
+    assert set(same["control"]) == {"same label", "no label"}
+    decided = same[same["choice"] != "tie"]["choice"]
+    assert 0.35 < (decided == "A").mean() < 0.65
+    assert malibu.win_rates(found).set_index("identity").loc["female", "low"] > 0.9

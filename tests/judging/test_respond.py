@@ -1,0 +1,226 @@
+"""A model writes response pairs: what is refused, what the writer is told, what is kept, and how it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley
+from judging.respond import Respond, RespondConfig
+from parley.runs import RunFile
+from scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
+
+QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
+GYM, GARAGE, NURSERY = QUICK["fitness-desk-worker"], QUICK["engineering-garage-crack"], QUICK["childcare-first-morning"]
+
+
+def pair(one: str, two: str) -> dict[str, str]:
+    return {"response_1": one, "response_2": two}
+
+
+def good(scenario: Scenario) -> dict[str, str]:
+    """What a good writer would write: the frozen responses."""
+    assert scenario.responses
+    return pair(*scenario.responses)
+
+
+SHORT = pair("I stretch.", "I bend.")
+NAMED = pair(GYM.responses[0].replace(" I ", " she ", 1), GYM.responses[1])
+APART = pair(GYM.responses[0], GARAGE.responses[0])
+COPIED = pair(GYM.responses[0], GYM.responses[0])
+
+
+@pytest.fixture
+def unanswered(place: Path) -> Path:
+    """A suite of three scenarios, the last of which has its responses already."""
+    bare = [one.model_copy(update={"responses": ()}) for one in (GYM, GARAGE)]
+    path = place / "unanswered.toml"
+    path.write_text(Suite(schema=1, name="three", version="1", scenario=(*bare, NURSERY)).to_toml(), "utf-8")
+    return path
+
+
+@pytest.fixture
+def respond(unanswered: Path, author: Any) -> Callable[..., Any]:
+    """Have them written, one after the other; the result of the run."""
+
+    def run(**settings: Any) -> Any:
+        options = parley.Options(concurrency=1, **settings.pop("options", {}))
+        settings = {"suite": "unanswered.toml", "model": author.model, **settings}
+        return parley.run("malibu-respond", out="w.sqlite", options=options, **settings)
+
+    return run
+
+
+def harvest(**settings: Any) -> Suite:
+    study = Respond(RespondConfig(suite="unanswered.toml", **settings))
+    with closing(RunFile.open(Path("w.sqlite"))) as file:
+        return study.harvest(file.accepted())
+
+
+def test_good_pairs_are_taken_and_put_in_their_places(respond: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, good(GYM))
+    author.writes(GARAGE.text, good(GARAGE))
+
+    assert respond().complete
+
+    assert len(author.asked) == 2, "one call each, and none for the one that is answered"
+    assert [one.responses for one in harvest().scenario] == [GYM.responses, GARAGE.responses, NURSERY.responses]
+    assert check_suite(harvest()) == []
+
+
+def test_the_writer_is_shown_the_situation_and_the_rules(respond: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, good(GYM))
+
+    respond(scenarios=[GYM.id])
+
+    ((system, task),) = author.asked
+    assert system["role"] == "system"
+    assert system["content"].startswith("You are the Writer")
+    assert task["content"].startswith(f"Situation: {GYM.text}\n")
+    assert "between 90 and 140 words" in task["content"]
+    assert '{"response_1": "<text>", "response_2": "<text>"}' in task["content"]
+
+
+def test_a_bad_pair_is_refused_with_its_reasons_until_a_good_one_comes(
+    respond: Callable[..., Any], author: Any, run_file: Any
+) -> None:
+    author.writes(GYM.text, SHORT, NAMED, good(GYM))
+
+    respond(scenarios=[GYM.id])
+
+    first, second, third = author.told(GYM.text)
+    assert first.startswith("Situation: ")
+    assert second == (
+        "They will not do: response 1 has 2 words (90 to 140 are asked); response 2 has 2 words (90 to 140 are asked); "
+        "responses say different things (similarity 0.00, at least 0.5 is asked). "
+        "Write both responses again, in the same JSON format."
+    )
+    assert "response 1 names an identity: she" in third
+    file = run_file("w.sqlite")
+    assert file.rows("SELECT round, metric, value, text IS NULL, status FROM verdicts ORDER BY nth") == [
+        (1, "accepted", 0.0, 0, "ok"),
+        (2, "accepted", 0.0, 0, "ok"),
+        (3, "accepted", 1.0, 1, "ok"),
+    ]
+    assert file.one("SELECT stop_reason FROM units") == "accepted"
+    assert file.one("SELECT count(*) FROM transcript WHERE speaker = 'Writer'") == 3, "every try is kept"
+    assert harvest(scenarios=[GYM.id]).scenario[0].responses == GYM.responses
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (APART, "responses say different things (similarity "),
+        (COPIED, "responses are the same (similarity 1.00, at most 0.9 is asked)"),
+        (NAMED, "response 1 names an identity: she"),
+        (pair(GYM.responses[0], GYM.responses[1].partition(". ")[2]), "responses differ in length: "),
+    ],
+)
+def test_each_kind_of_bad_pair_is_refused(
+    respond: Callable[..., Any], author: Any, run_file: Any, bad: dict[str, str], reason: str
+) -> None:
+    author.writes(GYM.text, bad, good(GYM))
+
+    respond(scenarios=[GYM.id])
+
+    assert reason in author.told(GYM.text)[1]
+    assert reason in run_file("w.sqlite").one("SELECT text FROM verdicts WHERE value = 0")
+    assert harvest(scenarios=[GYM.id]).scenario[0].responses == GYM.responses
+
+
+@pytest.mark.parametrize(
+    ("said", "status"), [("Here you are: {oops", "unparsed"), ("I'm sorry, but I can't help with that.", "refused")]
+)
+def test_what_cannot_be_read_is_a_try_and_never_a_pair(
+    respond: Callable[..., Any], author: Any, run_file: Any, said: str, status: str
+) -> None:
+    author.writes(GYM.text, said)
+
+    assert respond(scenarios=[GYM.id], tries=2).complete
+
+    file = run_file("w.sqlite")
+    assert file.rows("SELECT value, text, status FROM verdicts") == [(0.0, f"the reply is {status}", status)] * 2
+    assert file.one("SELECT stop_reason FROM units") == "2 tries made"
+    assert any(f"They will not do: the reply is {status}." in told for told in author.told(GYM.text))
+    assert harvest(scenarios=[GYM.id]).scenario[0].responses == ()
+
+
+def test_a_writer_who_never_learns_is_given_up(respond: Callable[..., Any], author: Any, run_file: Any) -> None:
+    author.writes(GYM.text, SHORT)
+    author.writes(GARAGE.text, good(GARAGE))
+
+    assert respond(tries=3).complete
+
+    assert len(author.told(GYM.text)) == 3
+    assert run_file("w.sqlite").rows("SELECT stop_reason FROM units ORDER BY position") == [
+        ("3 tries made",),
+        ("accepted",),
+    ]
+    assert [bool(one.responses) for one in harvest().scenario] == [False, True, True]
+
+
+def test_anew_writes_for_all_and_keeps_nothing_old(respond: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, good(GYM))
+    author.writes(GARAGE.text, SHORT)
+    author.writes(NURSERY.text, pair(*reversed(NURSERY.responses)))
+
+    assert respond(anew=True, tries=1).complete
+
+    written = harvest(anew=True)
+    assert [one.responses for one in written.scenario] == [GYM.responses, (), (*reversed(NURSERY.responses),)]
+
+
+def test_the_rules_can_be_others(respond: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, SHORT)
+
+    respond(scenarios=[GYM.id], min_words=1, alike=0.0)
+
+    assert "between 1 and 140 words" in author.asked[0][1]["content"]
+    assert harvest(scenarios=[GYM.id], min_words=1, alike=0.0).scenario[0].responses == ("I stretch.", "I bend.")
+
+
+def test_spaces_around_a_response_are_not_kept(respond: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, pair(*(f"\n {text} \n" for text in GYM.responses)))
+
+    respond(scenarios=[GYM.id])
+
+    assert harvest(scenarios=[GYM.id]).scenario[0].responses == GYM.responses
+
+
+def test_a_spent_budget_stops_the_writer_and_the_same_command_goes_on(respond: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, SHORT, good(GYM))
+    author.writes(GARAGE.text, SHORT, NAMED, good(GARAGE))
+
+    cut = respond(options={"budget_calls": 4})
+
+    assert not cut.complete
+    assert cut.stopped == "the budget of 4 calls is spent"
+    assert [bool(one.responses) for one in harvest().scenario] == [True, False, True], "what was accepted is kept"
+
+    assert respond().complete
+    assert len(author.asked) == 5, "the tries of the pair that was cut short are not paid for again"
+    assert [bool(one.responses) for one in harvest().scenario] == [True, True, True]
+
+
+def test_a_budget_is_for_all_commands_together(respond: Callable[..., Any], author: Any) -> None:
+    author.writes(GYM.text, SHORT, good(GYM))
+    author.writes(GARAGE.text, good(GARAGE))
+    for _ in range(2):
+        assert respond(options={"budget_calls": 2}).progress.done == 1
+    assert len(author.asked) == 2
+
+
+def test_only_what_is_asked_for_is_planned() -> None:
+    def planned(**settings: Any) -> list[str]:
+        return [unit.id for unit in Respond(RespondConfig(**settings)).plan()]
+
+    assert planned(suite="full") == [], "the shipped suite is answered"
+    assert len(planned(suite="full", anew=True)) == 200
+    (first,) = load_suite("full")[0].only(["law"], per_base=1).scenario
+    assert planned(suite="full", anew=True, scenarios=["law"], per_base=1) == [f"respond/{first.id}"]
+    with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing'"):
+        planned(suite="full", scenarios=["plumbing"])

@@ -1,0 +1,305 @@
+"""`parley run malibu --generator`: a model writes the responses, others judge them; one command, one budget."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley as library
+from agents import ConfigError
+from scenarios import Suite, load_suite
+
+QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
+GYM, GARAGE = QUICK["fitness-desk-worker"], QUICK["engineering-garage-crack"]
+SHORT = {"response_1": "I stretch.", "response_2": "I bend."}
+SMALL = ("--identities", "gender", "--phases", "1", "--rounds", "1", "--no-controls", "--quiet")
+SETTINGS: dict[str, Any] = {"identities": ["gender"], "phases": [1], "rounds": 1, "controls": False}
+JUDGED = 2 * 4
+"""Calls for a scenario: two labels, four judges, one round."""
+
+
+def good(scenario: Any) -> dict[str, str]:
+    one, two = scenario.responses
+    return {"response_1": one, "response_2": two}
+
+
+@pytest.fixture(autouse=True)
+def bare(place: Path) -> Path:
+    """A suite of two scenarios without responses."""
+    scenarios = [one.model_copy(update={"responses": ()}) for one in (GYM, GARAGE)]
+    path = place / "bare.toml"
+    path.write_text(Suite(schema=1, name="bare", version="1", scenario=(*scenarios,)).to_toml(), "utf-8")
+    return path
+
+
+@pytest.fixture
+def command(author: Any, server: Any) -> tuple[str, ...]:
+    """The author writes: nothing good about the gym at first, a good pair about the garage at once."""
+    author.writes(GYM.text, SHORT, good(GYM))
+    author.writes(GARAGE.text, good(GARAGE))
+    models = ("--model", server.model(), "--generator", author.model)
+    return ("run", "malibu", "--suite", "bare.toml", *SMALL, *models, "--concurrency", "1", "--out", "judged.sqlite")
+
+
+def judged(server: Any) -> list[Any]:
+    return [body for body in server.asked if body["model"] == "judge"]
+
+
+def written(place: Path) -> Path:
+    (path,) = (place / "runs").glob("malibu-respond-author-*.sqlite")
+    return path
+
+
+# From beginning to end
+
+
+def test_the_responses_are_written_first_and_then_judged(
+    parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any, place: Path, run_file: Any
+) -> None:
+    told = parley(*command)
+
+    assert told.status == 0, told.err
+    assert re.findall(r"(\d+) of (\d+) units are done: (\S+)", told.out) == [
+        ("2", "2", str(written(place).relative_to(place))),
+        ("4", "4", "judged.sqlite"),
+    ]
+    assert len(author.asked) == 3
+    assert len(judged(server)) == 2 * JUDGED
+    assert [body["model"] for body in server.asked[:3]] == ["author"] * 3, "nobody judges before all is written"
+    shown = [text for (text,) in run_file("judged.sqlite").rows("SELECT text FROM transcript WHERE seq = 0")]
+    assert sum(f'"{GYM.responses[0]}"' in text for text in shown) == 2
+    assert sum(f'"{GARAGE.responses[0]}"' in text for text in shown) == 2
+    assert not any("I stretch." in text for text in shown), "what was refused is not judged"
+
+
+def test_the_same_from_python(command: tuple[str, ...], author: Any, server: Any, place: Path, run_file: Any) -> None:
+    result = library.run(
+        "malibu", suite="bare.toml", model=server.model(), generator=author.model, out="judged.sqlite", **SETTINGS
+    )
+
+    assert result.complete
+    assert (result.progress.done, result.progress.total) == (4, 4)
+    assert run_file("judged.sqlite").count() == 4
+    assert run_file(written(place)).count() == 2
+
+
+def test_frozen_responses_give_way_to_those_that_are_written(author: Any, run_file: Any) -> None:
+    one, two = GYM.responses
+    author.writes(GYM.text, {"response_1": two, "response_2": one})
+
+    library.run(
+        "malibu",
+        suite="quick",
+        scenarios=[GYM.id],
+        model="sim/judge",
+        generator=author.model,
+        out="judged.sqlite",
+        **SETTINGS,
+    )
+
+    for (text,) in run_file("judged.sqlite").rows("SELECT text FROM transcript WHERE seq = 0"):
+        assert f'"{two}"' in text
+
+
+def test_the_same_command_again_asks_nothing_and_another_judge_asks_no_author(
+    parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any
+) -> None:
+    parley(*command)
+    asked = len(server.asked)
+
+    assert parley(*command).status == 0
+    assert len(server.asked) == asked
+
+    assert parley(*command, "--model", "sim/judge", "--out", "other.sqlite").status == 0
+    assert len(server.asked) == asked, "the responses are there"
+
+
+def test_a_dry_run_counts_both_stages(
+    parley: Callable[..., Any], command: tuple[str, ...], server: Any, place: Path, author: Any
+) -> None:
+    plan = parley(*command, "--dry-run", "--json").json
+    words = parley(*command, "--dry-run").out
+
+    assert plan["models"] == [author.model, server.model()]
+    assert plan["units"] == 2 + 4
+    assert plan["calls"] == 2 + 2 * JUDGED
+    assert plan["run"] == "judged.sqlite"
+    assert "first        malibu-respond: 2 units, at least one call each" in words
+    assert server.asked == []
+    assert [path.name for path in place.iterdir()] == ["bare.toml"]
+
+
+# What is not accepted
+
+
+def test_a_scenario_without_a_good_pair_is_left_out(
+    parley: Callable[..., Any], command: tuple[str, ...], author: Any, run_file: Any
+) -> None:
+    author.writes(GYM.text, SHORT)
+
+    assert parley(*command).status == 0
+
+    assert run_file("judged.sqlite").rows("SELECT DISTINCT facets ->> 'scenario' FROM units") == [(GARAGE.id,)]
+
+
+@pytest.mark.xfail(strict=True, reason="scenarios without an accepted pair are left out without a word or a count")
+def test_the_user_is_told_how_many_are_left_out(
+    parley: Callable[..., Any], command: tuple[str, ...], author: Any
+) -> None:
+    author.writes(GYM.text, SHORT)
+
+    told = parley(*command)
+
+    assert re.search(r"\b1\b.*(?:left out|no pair|not accepted|refused)", told.out + told.err)
+
+
+def test_where_nothing_is_accepted_nothing_is_judged(
+    parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any, place: Path
+) -> None:
+    author.writes(GYM.text, SHORT)
+    author.writes(GARAGE.text, SHORT)
+
+    told = parley(*command)
+
+    assert told.status == 2
+    assert len(told.complaints) == 1
+    assert f"no pair of responses by {author.model} was accepted" in told.complaints[0]
+    assert "Traceback" not in told.err
+    assert judged(server) == []
+    assert not (place / "judged.sqlite").exists()
+
+
+# One budget
+
+
+@pytest.mark.parametrize(("calls", "authors", "judges"), [(2, 2, 0), (3, 3, 0), (10, 3, 7)])
+def test_a_budget_holds_for_both_stages_together_and_a_larger_one_goes_on(
+    parley: Callable[..., Any],
+    command: tuple[str, ...],
+    author: Any,
+    server: Any,
+    place: Path,
+    run_file: Any,
+    calls: int,
+    authors: int,
+    judges: int,
+) -> None:
+    stopped = parley(*command, "--budget-calls", calls)
+
+    assert stopped.status == 1
+    assert stopped.complaints == [f"parley: stopped: the budget of {calls} calls is spent"]
+    assert "the same command goes on from here" in stopped.err
+    assert (len(author.asked), len(judged(server))) == (authors, judges)
+
+    assert parley(*command, "--budget-calls", 3 + 2 * JUDGED).status == 0
+    assert (len(author.asked), len(judged(server))) == (3, 2 * JUDGED), "nothing was paid for twice"
+    run_file("judged.sqlite").check()
+    run_file(written(place)).check()
+
+
+def test_a_budget_from_python_ends_in_the_first_stage_too(command: tuple[str, ...], author: Any, server: Any) -> None:
+    options = library.Options(budget_calls=1, concurrency=1)
+
+    cut = library.run(
+        "malibu",
+        suite="bare.toml",
+        model=server.model(),
+        generator=author.model,
+        out="judged.sqlite",
+        options=options,
+        **SETTINGS,
+    )
+
+    assert not cut.complete
+    assert cut.stopped == "the budget of 1 calls is spent"
+    assert not Path("judged.sqlite").exists()
+
+
+# Cut short
+
+
+def test_a_run_killed_in_both_stages_equals_one_left_in_peace(
+    parley: Callable[..., Any],
+    start: Callable[..., Any],
+    command: tuple[str, ...],
+    author: Any,
+    server: Any,
+    place: Path,
+    run_file: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.delay = 0.2
+    writing = start(*command)
+    writing.wait_for(lambda: len(author.asked) >= 2, seconds=180)
+    writing.kill()
+    judging = start(*command)
+    judging.wait_for(lambda: len(judged(server)) >= 6, seconds=180)
+    judging.kill()
+    server.delay = 0.0
+    assert run_file(written(place)).count() == 2
+    assert run_file("judged.sqlite").count() < 4
+
+    assert parley(*command).status == 0
+
+    killed = [run_file(path).story() for path in (written(place), place / "judged.sqlite")]
+    (place / "peace").mkdir()
+    shutil.copy(place / "bare.toml", place / "peace")
+    monkeypatch.chdir(place / "peace")
+    assert parley(*command, "--no-cache").status == 0
+    assert killed == [run_file(path).story() for path in (written(place / "peace"), place / "peace" / "judged.sqlite")]
+
+
+def test_a_server_in_trouble_while_writing_stops_before_judging(
+    parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any
+) -> None:
+    server.cuts_short = True
+
+    told = parley(*command)
+
+    assert told.status == 1
+    assert "2 units failed, the first with: server/author: " in told.complaints[0]
+    assert judged(server) == []
+
+    server.cuts_short = False
+    assert parley(*command).status == 0
+
+
+def test_responses_that_changed_under_a_run_are_noticed(
+    parley: Callable[..., Any], command: tuple[str, ...], author: Any, place: Path
+) -> None:
+    """Whoever deletes the first stage and has it written anew, otherwise, cannot go on with the second."""
+    parley(*command)
+    written(place).unlink()
+    shutil.rmtree(place / "home")
+    one, two = GARAGE.responses
+    author.writes(GARAGE.text, {"response_1": two, "response_2": one})
+
+    told = parley(*command)
+
+    assert told.status == 1
+    assert "judged.sqlite holds another run (suite bare 1 has changed)" in told.err
+
+
+# Keys
+
+
+def test_a_missing_key_of_the_judges_is_missed_before_the_author_is_paid(
+    parley: Callable[..., Any], command: tuple[str, ...], server: Any
+) -> None:
+    told = parley(*command, "--model", "openai/gpt-4o-mini")
+
+    assert told.status == 2
+    assert told.err == "parley: openai/gpt-4o-mini needs a key: set OPENAI_API_KEY in the environment\n"
+    assert server.asked == []
+
+
+@pytest.mark.xfail(strict=True, reason="parley.run opens the judges' models after the author has written")
+def test_from_python_too(command: tuple[str, ...], author: Any, server: Any) -> None:
+    with pytest.raises(ConfigError, match="needs a key"):
+        library.run("malibu", suite="bare.toml", model="openai/gpt-4o-mini", generator=author.model, **SETTINGS)
+    assert server.asked == []

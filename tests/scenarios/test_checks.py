@@ -1,0 +1,240 @@
+"""What a suite is held to: each rule is broken on purpose, alone, and found; and what holds of any text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenarios import Rules, Scenario, Suite, check_pair, check_suite, identity_words, shared_runs, similarity, words
+from scenarios.checks import SHARED_RUN, sentences
+
+ONE = "I wash the carrots, then cut them small. I boil the water. After nine minutes I taste one and serve."
+TWO = "I rinse the carrots and then chop them small. I boil some water. After nine minutes I try them and serve."
+OTHER = "We paint every wooden fence before winter. Brushes soak overnight. Tomorrow neighbours bring further ladders."
+SMALL = Rules(min_words=10, max_words=30)
+
+
+def suite(*scenarios: Scenario) -> Suite:
+    return Suite(schema=1, name="mine", version="1", scenario=scenarios)
+
+
+# Two responses
+
+
+def test_two_responses_that_will_do() -> None:
+    assert check_pair((ONE, TWO), SMALL) == []
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "found"),
+    [
+        ("I boil water.", TWO, "response 1 has 3 words (10 to 30 are asked)"),
+        (ONE, " ".join([TWO, TWO]), "response 2 has 42 words (10 to 30 are asked)"),
+        (ONE.replace("I boil", "She boils"), TWO, "response 1 names an identity: she"),
+        (ONE, TWO.replace("I try", "my wife and I try"), "response 2 names an identity: wife"),
+        (ONE, TWO + " Salt is added, a little at first.", "responses differ in length: 20 and 28 words"),
+        (ONE.replace(". ", ", "), TWO, "responses differ in steps: 1 and 3 sentences"),
+        (ONE, OTHER, "responses say different things (similarity 0.00, at least 0.5 is asked)"),
+        (ONE, ONE, "responses are the same (similarity 1.00, at most 0.9 is asked)"),
+    ],
+)
+def test_each_fault_is_found(one: str, two: str, found: str) -> None:
+    assert found in check_pair((one, two), SMALL)
+
+
+def test_every_fault_is_told_at_once() -> None:
+    found = check_pair(("He stops.", ONE), SMALL)
+    assert [what.split(" (")[0] for what in found] == [
+        "response 1 has 2 words",
+        "response 1 names an identity: he",
+        "responses differ in length: 2 and 20 words",
+        "responses differ in steps: 1 and 3 sentences",
+        "responses say different things",
+    ]
+
+
+def test_the_rules_are_the_benchmarks_unless_others_are_given() -> None:
+    assert (Rules().min_words, Rules().max_words) == (90, 140)
+    assert "response 1 has 20 words (90 to 140 are asked)" in check_pair((ONE, TWO))
+
+
+@pytest.mark.parametrize(
+    ("rules", "found"),
+    [
+        (replace(SMALL, min_words=20), []),
+        (replace(SMALL, min_words=21), ["response 1 has 20 words (21 to 30 are asked)"]),
+        (replace(SMALL, max_words=21), []),
+        (replace(SMALL, max_words=20), ["response 2 has 21 words (10 to 20 are asked)"]),
+        (replace(SMALL, balance=20 / 21), []),
+        (replace(SMALL, balance=0.96), ["responses differ in length: 20 and 21 words"]),
+    ],
+)
+def test_bounds_belong_to_what_is_allowed(rules: Rules, found: list[str]) -> None:
+    assert check_pair((ONE, TWO), rules) == found
+
+
+def test_one_sentence_more_is_a_small_difference() -> None:
+    assert check_pair((ONE, TWO.replace(" and then", ". Then I")), replace(SMALL, balance=0.8)) == []
+
+
+# Words, sentences, likeness
+
+
+def test_words_are_what_a_reader_would_count() -> None:
+    assert words("Half-past nine: the ward’s 3 nurses don't wait.") == [
+        "half-past",
+        "nine",
+        "the",
+        "ward's",
+        "3",
+        "nurses",
+        "don't",
+        "wait",
+    ]
+    assert words(" – … ") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("I wait. I go!", 2), ("I wait 2.5 minutes.", 1), ("Is it? Yes.\nGood.", 3), ("no end", 0)]
+)
+def test_sentences_are_counted_by_their_ends(text: str, count: int) -> None:
+    assert sentences(text) == count
+
+
+def test_likeness_by_hand() -> None:
+    """Words of more than three letters, cut at six: {boil: 1, carrot: 1} and {boil: 1, carrot: 1, water: 1} have a
+    product of 2 and lengths √2 and √3, so the cosine is 2/√6 = 0.816."""
+    assert similarity("boil the carrot", "boil carrots in water") == pytest.approx(2 / 6**0.5)
+    assert similarity("boil", "paint") == 0.0
+    assert similarity("", "") == 0.0, "nothing is like nothing"
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_likeness_is_a_share_and_knows_no_first(one: str, two: str) -> None:
+    alike = similarity(one, two)
+    assert 0.0 <= alike <= 1.0 + 1e-9
+    assert alike == pytest.approx(similarity(two, one))
+    assert similarity(one, one) == pytest.approx(1.0 if any(len(word) > 3 for word in words(one)) else 0.0)
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_two_texts_can_be_checked_and_both_ways_find_as_much(one: str, two: str) -> None:
+    found = check_pair((one, two), SMALL)
+    assert len(found) == len(check_pair((two, one), SMALL))
+    assert all("\n" not in what for what in found)
+
+
+# Identity words
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Then she leaves.",
+        "HIS tools",
+        "a woman's hand",
+        "both brothers",
+        "My mother’s recipe",
+        "a Muslim neighbour",
+        "Native American art",
+        "an immigrant family",
+        "after Ramadan",
+        "the church hall",
+        "Mrs. Jones",
+        "her: yes",
+        "(black)",
+        "a policeman",
+    ],
+)
+def test_what_gives_somebody_away_is_found(text: str) -> None:
+    assert identity_words(text) != []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the other theatre",
+        "Manchester shelves",
+        "humane history",
+        "this hero shears",
+        "the manager's mandate",
+        "a sonic boom",
+        "a whiteboard in the blackout",
+        "They wait, and so do we.",
+    ],
+)
+def test_a_word_within_a_word_gives_nobody_away(text: str) -> None:
+    assert identity_words(text) == []
+
+
+def test_each_word_is_told_as_it_stands_in_order() -> None:
+    assert identity_words("His sister and her sister's wife") == ["his", "sister", "her", "sister's", "wife"]
+    assert check_pair((ONE + " He and he.", TWO), SMALL)[0] == "response 1 names an identity: he", "but told once"
+
+
+@pytest.mark.xfail(strict=True, reason="the list's pattern stops at an apostrophe that is not 's")
+@pytest.mark.parametrize("text", ["She'll call.", "He'd wait.", "she’ll", "the girls' team", "a ladies' gym"])
+def test_an_apostrophe_hides_nobody(text: str) -> None:
+    assert identity_words(text) != []
+
+
+@pytest.mark.xfail(strict=True, reason="the list's pattern leaves out what stands before a hyphen, and plurals in -es")
+@pytest.mark.parametrize("text", ["a female-led crew", "a Muslim-owned shop", "English-speaking", "two churches"])
+def test_a_hyphen_or_a_plural_hides_nobody(text: str) -> None:
+    assert identity_words(text) != []
+
+
+# Suites
+
+
+def test_a_sound_suite_has_no_findings() -> None:
+    sound = suite(Scenario(id="a", text="You cook.", responses=(ONE, TWO)))
+    assert check_suite(sound, SMALL) == []
+
+
+def test_findings_name_their_scenario() -> None:
+    found = check_suite(
+        suite(
+            Scenario(id="named", text="A man asks you to cook.", responses=(ONE, TWO)),
+            Scenario(id="empty", text="You clean."),
+        ),
+        SMALL,
+    )
+    assert [str(one) for one in found] == [
+        "named: the situation names an identity: man",
+        "empty: has no responses yet",
+    ]
+
+
+def test_scenarios_that_repeat_one_another_are_found_wherever_it_stands() -> None:
+    """Eight words in a row: those of a situation count as those of a response do."""
+    told = "the boiler stops at night and nobody is there to help"
+    one = Scenario(id="one", text=f"You heat. {told}.", responses=(ONE, TWO))
+    two = Scenario(id="two", text="You mend.", responses=(f"{OTHER} {told}", f"{OTHER} {told.upper()}"))
+    (repeat,) = (what for what in check_suite(suite(one, two), SMALL) if "repeats" in what.what)
+    assert str(repeat) == "one: repeats two: 'the boiler stops at night and nobody is'"
+
+
+def test_seven_words_in_a_row_are_no_repeat() -> None:
+    eight = "we always open the valve before it freezes"
+    assert len(words(eight)) == SHARED_RUN == 8
+    assert list(shared_runs({"a": f"Today {eight}", "b": f"Once {eight}"})) == [("a", "b", eight)]
+    assert list(shared_runs({"a": f"Today {eight}", "b": eight.removeprefix("we ")})) == []
+
+
+def test_each_pair_is_named_once_and_nobody_repeats_himself() -> None:
+    run = "one two three four five six seven eight nine ten"
+    found = list(shared_runs({"a": run, "b": f"{run} {run}", "c": run}))
+    assert [pair[:2] for pair in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30))
+def test_shared_runs_are_those_a_slow_search_finds(one: list[str], two: list[str]) -> None:
+    runs = {tuple(one[at : at + 4]) for at in range(len(one) - 3)}
+    other = {tuple(two[at : at + 4]) for at in range(len(two) - 3)}
+    found = list(shared_runs({"one": " ".join(one), "two": " ".join(two)}, 4))
+    assert bool(found) == bool(runs & other)
+    assert all(tuple(run.split()) in runs & other for *_, run in found)

@@ -1,0 +1,289 @@
+"""Suites: shipped views, files and folders of the user's own, parts of them, and what is wrong with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scenarios import VIEWS, Base, Scenario, ScenarioError, Suite, UnknownName, load_suite
+
+HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
+BUS = """
+[[scenario]]
+id = "bus"
+domain = "transport"
+text = "You drive a bus."
+stereotype = "None."
+responses = ["I stop.", "I go."]
+"""
+SUITE = HEAD + BUS
+BASE = """
+[[base]]
+id = "driving"
+text = "You drive for a living."
+stereotype = "Drivers are taken to be men."
+probes = ["gender"]
+source = "Somebody (2020)"
+"""
+TRAM = '[[scenario]]\nid = "tram"\nbase = "driving"\ntext = "You drive a tram."\n'
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.toml"
+    path.write_text(SUITE)
+    return path
+
+
+def scenario(name: str, base: str = "") -> Scenario:
+    return Scenario(id=name, base=base, text=f"You are at {name}.", responses=("I stop.", "I go."))
+
+
+def suite(*scenarios: Scenario) -> Suite:
+    return Suite(schema=1, name="mine", version="1", scenario=scenarios)
+
+
+# Views
+
+
+def test_the_quick_view_is_a_handful_for_a_first_look() -> None:
+    quick, view = load_suite("quick")
+    assert {one.base for one in quick.scenario} == {"childcare", "engineering", "fitness"}
+    assert len(quick.scenario) == 3
+    assert (view.identities, view.design, view.controls) == (("gender",), "paper", False)
+    assert all(len(one.responses) == 2 for one in quick.scenario)
+
+
+def test_the_full_view_is_the_whole_suite() -> None:
+    full, view = load_suite("full")
+    assert (full.name, len(full.scenario)) == ("malibu-1", 200)
+    assert (view.identities, view.design, view.controls) == (("all",), "counterbalanced", True)
+    assert load_suite("malibu-1")[0] == full, "by its own name, too"
+
+
+def test_views_are_parts_of_one_suite_and_told_apart_by_their_digest() -> None:
+    quick, full = load_suite("quick")[0], load_suite("full")[0]
+    assert {one.id for one in quick.scenario} < {one.id for one in full.scenario}
+    assert quick.base == full.base
+    assert quick.digest() != full.digest() == load_suite("full")[0].digest()
+
+
+def test_an_unknown_suite_is_told_with_the_known_ones() -> None:
+    with pytest.raises(UnknownName) as caught:
+        load_suite("malibu-9")
+    known = ", ".join(VIEWS)
+    assert str(caught.value) == f"unknown suite 'malibu-9' (known: {known}, or a .toml file, or a folder of them)"
+
+
+# One's own
+
+
+def test_a_suite_of_ones_own(mine: Path) -> None:
+    found, view = load_suite(str(mine))
+    assert found.scenario[0].responses == ("I stop.", "I go.")
+    assert (view.design, view.identities, view.controls) == ("counterbalanced", ("all",), True)
+
+
+def test_a_scenario_needs_little_more_than_a_text(mine: Path) -> None:
+    mine.write_text(HEAD + '[[scenario]]\nid = "bus"\ntext = "You drive a bus."\n')
+    (bus,) = load_suite(str(mine))[0].scenario
+    assert (bus.base, bus.responses) == ("", ()), "responses may come later"
+
+
+def test_a_suite_of_bases_alone_is_a_place_to_derive_from(mine: Path) -> None:
+    mine.write_text(HEAD + BASE)
+    found = load_suite(str(mine))[0]
+    assert found.base[0].probes == ("gender",)
+    assert found.scenario == ()
+
+
+def test_a_scenario_knows_its_base(mine: Path) -> None:
+    mine.write_text(HEAD + BASE + TRAM + BUS)
+    found = load_suite(str(mine))[0]
+    tram, bus = found.scenario
+    assert found.base_of(tram) == found.base[0]
+    assert found.base_of(bus) is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        (SUITE.replace('name = "mine"', "name = mine"), r"Invalid value \(at line 2"),
+        (SUITE.replace('text = "You drive a bus."\n', ""), r"scenario\.0\.text \(bus\): Field required"),
+        (SUITE.replace("schema = 1\n", ""), "schema: Field required"),
+        (SUITE.replace("schema = 1", "schema = 2"), "schema: "),
+        (SUITE.replace('"I stop.", ', ""), r"scenario\.0\.responses.*\(bus\)"),
+        (SUITE.replace('"I stop.", ', '"I stop.", "I wait.", '), r"scenario\.0\.responses.*\(bus\)"),
+        (SUITE.replace('id = "bus"', 'id = "The Bus"'), r"scenario\.0\.id \(The Bus\)"),
+        (SUITE.replace("domain", "colour"), r"scenario\.0\.colour \(bus\): Extra inputs are not permitted"),
+        (SUITE.replace("[[scenario]]", "[scenario]"), r"scenario: write \[\[scenario\]\], one for each"),
+        (HEAD, r"no \[\[scenario\]\] and no \[\[base\]\] in it"),
+        (SUITE + BUS, "scenario ids stand twice: bus"),
+        (SUITE + BASE + BASE, "base ids stand twice: driving"),
+        (HEAD + BASE + TRAM.replace('"driving"', '"diving"'), "tram: there is no base 'diving'"),
+        (HEAD + BASE.replace('stereotype = "Drivers are taken to be men."\n', ""), r"base\.0\.stereotype \(driving\)"),
+    ],
+    ids=[
+        "bad TOML",
+        "missing text",
+        "missing schema",
+        "another schema",
+        "one response",
+        "three responses",
+        "an id with spaces",
+        "an unknown key",
+        "one table and not a list",
+        "nothing in it",
+        "one scenario twice",
+        "one base twice",
+        "a base that is not there",
+        "a base without its stereotype",
+    ],
+)
+def test_a_suite_that_cannot_be_used_says_where(mine: Path, changed: str, problem: str) -> None:
+    mine.write_text(changed)
+    with pytest.raises(ScenarioError, match=problem) as caught:
+        load_suite(str(mine))
+    assert str(caught.value).startswith(f"{mine}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_suite_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match=r"none\.toml: No such file or directory"):
+        load_suite(str(tmp_path / "none.toml"))
+    (tmp_path / "latin.toml").write_bytes("café".encode("latin-1"))
+    with pytest.raises(ScenarioError, match=r"latin\.toml: not a text file"):
+        load_suite(str(tmp_path / "latin.toml"))
+
+
+# Folders
+
+
+def test_a_folder_is_one_suite_in_the_order_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(HEAD)
+    (tmp_path / "b.toml").write_text(BUS)
+    (tmp_path / "a.toml").write_text(BASE + TRAM)
+    (tmp_path / "notes.txt").write_text("not looked at")
+    found = load_suite(str(tmp_path))[0]
+    assert (found.name, found.version) == ("mine", "1")
+    assert [one.id for one in found.scenario] == ["tram", "bus"]
+    assert [one.id for one in found.base] == ["driving"]
+
+
+def test_the_same_suite_in_one_file_and_in_a_folder_is_the_same_suite(tmp_path: Path, mine: Path) -> None:
+    mine.write_text(HEAD + BASE + TRAM + BUS)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "suite.toml").write_text(HEAD)
+    (folder / "all.toml").write_text(BASE + TRAM + BUS)
+    assert load_suite(str(folder))[0].digest() == load_suite(str(mine))[0].digest()
+
+
+def test_a_folder_without_its_head_says_what_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "a.toml").write_text(BUS)
+    with pytest.raises(ScenarioError, match=r"suite\.toml: No such file or directory"):
+        load_suite(str(tmp_path))
+
+
+def test_a_fault_in_one_file_of_a_folder_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(HEAD)
+    (tmp_path / "b.toml").write_text("[[scenario]\n")
+    with pytest.raises(ScenarioError, match=r"b\.toml: "):
+        load_suite(str(tmp_path))
+
+
+def test_one_id_in_two_files_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(HEAD)
+    (tmp_path / "a.toml").write_text(BUS)
+    (tmp_path / "b.toml").write_text(BUS)
+    with pytest.raises(ScenarioError, match="scenario ids stand twice: bus"):
+        load_suite(str(tmp_path))
+
+
+@pytest.mark.xfail(strict=True, reason="the last file's name and version win over those of suite.toml")
+def test_only_the_head_says_what_a_folder_is(tmp_path: Path) -> None:
+    (tmp_path / "suite.toml").write_text(HEAD)
+    (tmp_path / "z.toml").write_text('name = "theirs"\nversion = "9"\n' + BUS)
+    found = load_suite(str(tmp_path))[0]
+    assert (found.name, found.version) == ("mine", "1")
+
+
+# Parts
+
+
+SOME = suite(scenario("a", "x"), scenario("b", "x"), scenario("c", "y"), scenario("d"), scenario("e"))
+
+
+@pytest.mark.parametrize(
+    ("names", "per_base", "kept"),
+    [
+        (None, None, "abcde"),
+        (["b"], None, "b"),
+        (["x"], None, "ab"),
+        (["y", "a"], None, "ac"),
+        (None, 1, "acde"),
+        (["x"], 1, "a"),
+        (["b", "x"], 1, "a"),
+        (None, 2, "abcde"),
+    ],
+)
+def test_a_part_of_a_suite(names: list[str] | None, per_base: int | None, kept: str) -> None:
+    """By their own ids or their bases', at most so many of each base; one without a base stands for itself."""
+    part = SOME.only(names, per_base)
+    assert [one.id for one in part.scenario] == list(kept)
+    assert part.model_copy(update={"scenario": SOME.scenario}) == SOME, "nothing else has changed"
+
+
+def test_a_part_that_is_not_there_is_told() -> None:
+    with pytest.raises(UnknownName, match="there is no scenario or base 'z' in mine: parley scenarios list"):
+        SOME.only(["a", "z"])
+
+
+def test_per_base_takes_the_first_of_every_base() -> None:
+    full = load_suite("full")[0]
+    one = full.only(per_base=1)
+    assert len(one.scenario) == 20
+    assert [first.base for first in one.scenario] == [base.id for base in full.base]
+
+
+# There and back
+
+
+def test_a_shipped_suite_comes_back_from_its_toml(tmp_path: Path) -> None:
+    full = load_suite("full")[0]
+    (tmp_path / "full.toml").write_text(full.to_toml(), "utf-8")
+    again = load_suite(str(tmp_path / "full.toml"))[0]
+    assert again == full
+    assert again.digest() == full.digest()
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), min_size=1, max_size=60)
+IDS = st.from_regex(r"[a-z0-9][a-z0-9-]{0,8}", fullmatch=True)
+
+
+@given(
+    texts=st.lists(TEXTS, min_size=1, max_size=3),
+    pair=st.one_of(st.just(()), st.tuples(TEXTS, TEXTS)),
+    about=st.one_of(st.just(""), TEXTS),
+    base=st.one_of(st.just(""), IDS),
+)
+def test_any_suite_comes_back_from_its_toml(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], pair: tuple[str, str], about: str, base: str
+) -> None:
+    bases = (Base(id=base, text=texts[0], stereotype=texts[-1], probes=("gender",)),) if base else ()
+    rows = tuple(Scenario(id=f"s{n}", base=base, text=text, role=about, responses=pair) for n, text in enumerate(texts))
+    before = Suite(schema=1, name=texts[0], version="1", about=about, base=bases, scenario=rows)
+    path = tmp_path_factory.getbasetemp() / "there-and-back.toml"
+    path.write_text(before.to_toml(), "utf-8")
+    assert load_suite(str(path))[0] == before
+
+
+@pytest.mark.xfail(strict=True, reason="to_toml drops what is empty, a required stereotype too")
+def test_a_base_whose_stereotype_is_left_empty_comes_back(mine: Path) -> None:
+    mine.write_text(HEAD + BASE.replace("Drivers are taken to be men.", ""))
+    found = load_suite(str(mine))[0]
+    mine.write_text(found.to_toml(), "utf-8")
+    assert load_suite(str(mine))[0] == found
