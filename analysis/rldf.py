@@ -25,7 +25,7 @@ FLAGS = ("role_break", "leak", "refused", "cut")
 FEW_TOPICS = 10
 
 
-def report(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd.DataFrame]:
+def tables(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd.DataFrame]:
     """Every table of one run."""
     return {
         "by_round": by_round(verdicts, threshold),
@@ -141,7 +141,8 @@ def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Share of statements that broke role, gave it away, refused, or were cut, by role."""
     rows: list[dict[str, Any]] = []
     noted = verdicts[verdicts["metric"].isin(FLAGS)]
-    for role, part in [("all", noted), *noted.groupby("subject", sort=False)]:
+    groups = [("all", noted), *noted.groupby("subject", sort=False)] if len(noted) else []
+    for role, part in groups:
         for metric in FLAGS:
             here = part[part["metric"] == metric]
             found = _mean(here["value"], here["topic"])

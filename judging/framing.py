@@ -51,6 +51,7 @@ class Admitted(BaseModel):
 class Framing:
     name: ClassVar[str] = "framing"
     Config: ClassVar[type[BaseModel]] = FramingConfig
+    report: ClassVar[str] = "analysis.rldf_report:framings"
 
     def __init__(self, config: FramingConfig) -> None:
         self.config = config

@@ -80,6 +80,7 @@ class RldfConfig(BaseModel):
 class Rldf:
     name: ClassVar[str] = "rldf"
     Config: ClassVar[type[BaseModel]] = RldfConfig
+    report: ClassVar[str] = "analysis.rldf_report:debates"
 
     def __init__(self, config: RldfConfig) -> None:
         self.config = config

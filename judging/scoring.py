@@ -66,6 +66,7 @@ class Text:
 class RubricScores:
     name: ClassVar[str] = "rubric"
     Config: ClassVar[type[BaseModel]] = ScoringConfig
+    report: ClassVar[str] = "analysis.rldf_report:rubric_scores"
 
     def __init__(self, config: ScoringConfig) -> None:
         self.config = config

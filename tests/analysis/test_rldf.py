@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 
 from analysis import framing, rldf, rubrics
-from analysis.rldf_figures import ablation_figure, framing_figure, rldf_figure
+from analysis.rldf_report import debates as debates_report
+from analysis.rldf_report import framings, rubric_scores
 
 
 def row(topic: str, round: int, subject: str, value: float | None, **more: Any) -> dict[str, Any]:
@@ -160,15 +160,35 @@ def test_sentences_claim_no_more_than_the_intervals() -> None:
     assert any("No clear change" in line and "not evidence" in line for line in rldf.in_words(unclear))
 
 
-def test_figures_are_written(tmp_path: Path) -> None:
-    _, table = rldf.ablation({"a": (config(), THREE), "b": (config(roles=2), THREE)})
-    frames = framing.by_frame(asked({"x": (0, 1, 2), "y": (1, 1, 3)}))
-    made = [
-        rldf_figure(rldf.by_round(THREE), "t $1", "n", tmp_path / "a.png"),
-        ablation_figure("roles", table, "t", "n", tmp_path / "b.png"),
-        framing_figure(frames, "t", "n", tmp_path / "c.png"),
-    ]
-    assert all(path.read_bytes()[:4] == b"\x89PNG" for path in made)
+def test_a_report_of_one_run_has_its_tables_sentences_and_figure() -> None:
+    found = debates_report(THREE, title="RLDF $1")
+    assert [table.name for table in found.tables] == ["by_round", "change"], "what was not measured has no table"
+    assert "run" not in found.table("by_round")
+    assert any("fell by 2.67" in line for line in found.words)
+    (figure,) = found.figures
+    assert len(figure.draw().axes) == 2
+
+
+def test_a_report_of_several_runs_begins_with_what_was_varied() -> None:
+    frames = [THREE.assign(unit=f"{at}:" + THREE["unit"]) for at in (0, 1)]
+    frames[1]["value"] = frames[1]["value"] + 1
+    runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
+    found = debates_report(pd.concat(frames), runs=runs)
+    table = found.table("ablation")
+    assert list(table["run"]) == ["b.sqlite", "a.sqlite"]
+    assert table.iloc[1]["against_first"] == -1
+    assert set(found.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
+    assert [len(figure.draw().axes) for figure in found.figures] == [1, 2, 2]
+    other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
+    said = debates_report(pd.concat(frames), runs=other).words
+    assert said[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
+
+
+def test_framings_and_rubrics_have_reports_too() -> None:
+    found = framings(asked({"x": (0, 1, 2), "y": (1, 1, 3)}))
+    assert [table.name for table in found.tables] == ["frames", "differences"]
+    assert len(found.figures[0].draw().axes) == 1
+    assert len(rubric_scores(rated({"a": [1, 2], "b": [8, 9]}), draws=50).table("agreement")) == 3
 
 
 # Framing
