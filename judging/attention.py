@@ -45,10 +45,12 @@ class Weights:
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
+            from transformers.utils import logging
         except ModuleNotFoundError:
             raise ConfigError(MISSING) from None
         if not path.exists():
             raise ConfigError(f"there are no weights at {path}")
+        logging.disable_progress_bar()
         where = {"gguf_file": path.name} if path.is_file() else {}
         folder = str(path.parent if path.is_file() else path)
         try:
