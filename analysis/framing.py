@@ -15,6 +15,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
 from analysis.clustered import cluster_mean
+from analysis.columns import uncategorised
 
 FRAMES = ("ours", "model", "rival")
 SAID = {"ours": "our Q&A", "model": "with a language model", "rival": "with a competing model"}
@@ -23,6 +24,7 @@ LEVEL = 0.05
 
 def by_frame(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Mean number of biases by framing, the share of answers with any, and replies that could not be read."""
+    verdicts = uncategorised(verdicts)
     rows: list[dict[str, Any]] = []
     for frame in FRAMES:
         for metric in ("biases", "named"):
@@ -42,7 +44,7 @@ def by_frame(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def differences(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Second framing minus first on the same answers: interval over topics, paired t test, Holm over the three."""
-    counted = verdicts[verdicts["metric"] == "biases"]
+    counted = uncategorised(verdicts[verdicts["metric"] == "biases"])
     table = counted.pivot_table(index="topic", columns="subject", values="value", aggfunc="mean")
     table = table.reindex(columns=list(FRAMES))
     rows: list[dict[str, Any]] = []

@@ -17,6 +17,7 @@ import pandas as pd
 
 from analysis.agreement import krippendorff_alpha, weighted_kappa
 from analysis.clustered import cluster_mean
+from analysis.columns import uncategorised
 from analysis.results import Interval
 
 THRESHOLD = 3.0
@@ -38,7 +39,7 @@ def tables(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd
 
 def scores(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
     """The referee's scores, one row a statement; `value` is NaN where the report could not be read."""
-    return verdicts[(verdicts["metric"] == "bias") & (verdicts["judge"] == judge)]
+    return uncategorised(verdicts[(verdicts["metric"] == "bias") & (verdicts["judge"] == judge)])
 
 
 def _mean(values: pd.Series, topics: pd.Series) -> Interval:
@@ -94,7 +95,7 @@ def _gaps(said: pd.DataFrame, first: int, last: int) -> tuple[pd.Series, pd.Seri
 def rankings(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Do the referee's ranks follow from its scores? Pairs with equal scores may be ranked either way."""
     rows: list[dict[str, Any]] = []
-    for judge, part in verdicts[verdicts["metric"] == "discordant"].groupby("judge", sort=False):
+    for judge, part in uncategorised(verdicts[verdicts["metric"] == "discordant"]).groupby("judge", sort=False):
         readable = part[part["status"].isin(["ok", "repaired"])]
         valid = readable[readable["value"].notna()]
         agree = (valid["value"] == 0).astype(float)
@@ -130,7 +131,7 @@ def refereed_again(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.D
 
 
 def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
-    bias = verdicts[verdicts["metric"] == "bias"]
+    bias = uncategorised(verdicts[verdicts["metric"] == "bias"])
     table = bias.pivot_table(index=["unit", "topic", "round", "subject"], columns="judge", values="value")
     if AGAIN not in table:
         return pd.DataFrame()
@@ -140,7 +141,7 @@ def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
 def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Share of statements that broke role, gave it away, refused, or were cut, by role."""
     rows: list[dict[str, Any]] = []
-    noted = verdicts[verdicts["metric"].isin(FLAGS)]
+    noted = uncategorised(verdicts[verdicts["metric"].isin(FLAGS)])
     groups = [("all", noted), *noted.groupby("subject", sort=False)] if len(noted) else []
     for role, part in groups:
         for metric in FLAGS:

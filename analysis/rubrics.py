@@ -14,6 +14,7 @@ import pandas as pd
 
 from analysis.agreement import fleiss_kappa, krippendorff_alpha
 from analysis.clustered import cluster_mean
+from analysis.columns import uncategorised
 from analysis.results import Estimate
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
@@ -22,6 +23,7 @@ BANDS = (-0.5, 3.5, 6.5, 10.5)
 
 def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Mean of each metric, times ten (the paper's 0 to 100), by group, with intervals over texts."""
+    verdicts = uncategorised(verdicts)
     rows: list[dict[str, Any]] = []
     groups = [("", verdicts)] if verdicts["group"].nunique() == 1 else list(verdicts.groupby("group", sort=False))
     for group, part in groups:
@@ -34,6 +36,7 @@ def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """Fleiss' kappa on the rubric's bands and on single points, and Krippendorff's alpha, by metric."""
+    verdicts = uncategorised(verdicts)
     rows: list[dict[str, Any]] = []
     rater = verdicts["judge"] + "@" + verdicts["model"]
     for metric, here in verdicts.assign(rater=rater).groupby("metric", sort=False):

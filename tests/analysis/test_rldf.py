@@ -48,6 +48,14 @@ def test_bias_by_round_is_a_mean_over_topics() -> None:
     assert table.loc[("A", 2), "estimate"] == 3
 
 
+def test_categories_make_no_difference() -> None:
+    names = ["unit", "topic", "judge", "metric", "subject", "status"]
+    kept = THREE.astype(dict.fromkeys(names, "category"))
+    kept["subject"] = kept["subject"].cat.add_categories(["Nobody"])
+    for name, table in rldf.tables(THREE).items():
+        pd.testing.assert_frame_equal(rldf.tables(kept)[name], table)
+
+
 def test_change_is_taken_within_debates() -> None:
     table = rldf.change(THREE).set_index(["judge", "role"])
     # x: 2 - 5, y: 2 - 5, z: 3 - 5
