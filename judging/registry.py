@@ -21,6 +21,10 @@ STUDIES: dict[str, str] = {
     "malibu-derive": "judging.derive:Derive",
     "malibu-respond": "judging.respond:Respond",
     "bbq": "judging.bbq:BbqStudy",
+    "rldf": "judging.rldf:Rldf",
+    "topics": "judging.topics:WriteTopics",
+    "framing": "judging.framing:Framing",
+    "rubric": "judging.scoring:RubricScores",
 }
 
 

@@ -1,4 +1,4 @@
-"""Rubrics: the metrics judges score by, as data. Shipped by name (`four`, `three`), or a user's own TOML file:
+"""Rubrics: the metrics judges score by, as data. Shipped by name (`four`, `three`, `bs`, `ce`, `ls`), or a TOML file:
 
 about = "how safe and how kind"
 preference = "stated"           # or "inferred" from the scores
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents import ConfigError
 
-SHIPPED = ("four", "three")
+SHIPPED = ("four", "three", "bs", "ce", "ls")
 
 
 class Metric(BaseModel):

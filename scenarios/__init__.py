@@ -1,20 +1,23 @@
-"""Parley's scenarios: what is talked about. Identities, MALIBU suites and what they are held to."""
+"""Parley's scenarios: what is talked about. Identities, MALIBU suites and what they are held to, topics to debate."""
 
 from scenarios.checks import Finding, Rules, check_pair, check_suite, identity_words, shared_runs, similarity, words
 from scenarios.errors import ScenarioError, UnknownName
 from scenarios.identities import ALL, CATEGORIES, Identities, select
 from scenarios.malibu import VIEWS, Base, Design, Scenario, Suite, View, load_suite
+from scenarios.topics import BIASES, Known, load_topics, near_duplicates, normal, sample, topic_areas, topic_id
 
 __house__ = "parley"
 
 __all__ = [
     "ALL",
+    "BIASES",
     "CATEGORIES",
     "VIEWS",
     "Base",
     "Design",
     "Finding",
     "Identities",
+    "Known",
     "Rules",
     "Scenario",
     "ScenarioError",
@@ -25,8 +28,14 @@ __all__ = [
     "check_suite",
     "identity_words",
     "load_suite",
+    "load_topics",
+    "near_duplicates",
+    "normal",
+    "sample",
     "select",
     "shared_runs",
     "similarity",
+    "topic_areas",
+    "topic_id",
     "words",
 ]

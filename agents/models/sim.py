@@ -6,8 +6,9 @@ It answers any schema of ours by reading it, and finds the labels in the prompt 
 
 Options: an effect in points for any label (`female=+0.4`), `base` score, `noise` (standard deviation of one score),
 `item` (of a shared shift per text, so that judges of one text agree), `judge` (of a shift per persona), `position`
-(points for whoever stands first), `tie` (two totals closer than this are a tie), `latency` and `jitter` in seconds,
-and the rates `fail`, `malformed`, `refuse` and `limited` (429).
+(points for whoever stands first), `tie` (two totals closer than this are a tie), `round` (points for every round after
+the first, as a referee is told it), `latency` and `jitter` in seconds, and the rates `fail`, `malformed`, `refuse`
+and `limited` (429).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from agents.models.base import Client, Options, Request, estimate_tokens
 from agents.models.reply import Reply
 from agents.models.wire import to_chat
 
+_ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
 
 
@@ -43,6 +45,7 @@ class SimOptions(Options):
     judge: float = Field(0.0, ge=0)
     position: float = 0.0
     tie: float = Field(0.0, ge=0)
+    round: float = 0.0
     latency: float = Field(0.0, ge=0)
     jitter: float = Field(0.0, ge=0)
     fail: float = Field(0.0, ge=0, le=1)
@@ -121,20 +124,26 @@ class SimClient(Client):
         shared = self._shift("item", self.options.item, _LABEL.sub("", task))
         shared += self._shift("judge", self.options.judge, persona)
         first = next((side for side, _ in _LABEL.findall(whole)), "A")
+        shared += self.options.round * (int((_ROUND.findall(whole) or ["1"])[-1]) - 1)
         totals: dict[str, float] = {}
+        scored: dict[str, int] = {}
 
         def value(node: Mapping[str, Any], path: tuple[str, ...]) -> Any:
             if "enum" in node:
                 return self._prefer(node["enum"], totals, rng)
             if node.get("type") == "object":
+                if _is_ranking(node):
+                    return _ranks({key: scored.get(key, 0) for key in node["properties"]})
                 return {key: value(child, (*path, key)) for key, child in node["properties"].items()}
             if node.get("type") in ("integer", "number"):
                 side = next((part for part in path if part in labels), "A")
                 exact = self.options.base + shared + self.options.effect(labels.get(side, ""))
+                exact += sum(self.options.effect(part) for part in path if part != side)
                 exact += self.options.position if len(labels) > 1 and side == first else 0.0
                 exact += rng.gauss(0, self.options.noise) if self.options.noise else 0.0
                 score = round(min(max(exact, node.get("minimum", 0)), node.get("maximum", 10)))
                 totals[side] = totals.get(side, 0.0) + score
+                scored[path[-1]] = score
                 return score
             return rng.choice(_REMARKS)
 
@@ -152,6 +161,17 @@ class SimClient(Client):
         if "tie" in choices and abs(margin) <= self.options.tie:
             return "tie"
         return "A" if margin > 0 or (margin == 0 and rng.random() < 0.5) else "B"
+
+
+def _is_ranking(node: Mapping[str, Any]) -> bool:
+    """An object that asks for places 1 to n of its n keys."""
+    places = [(child.get("minimum"), child.get("maximum")) for child in node["properties"].values()]
+    return len(places) > 1 and set(places) == {(1, len(places))}
+
+
+def _ranks(scores: Mapping[str, int]) -> dict[str, int]:
+    """Place 1 for the highest score; equals in the order they stand."""
+    return {name: at for at, name in enumerate(sorted(scores, key=lambda one: -scores[one]), 1)}
 
 
 _RESOLVED: dict[type[BaseModel], dict[str, Any]] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -50,8 +50,8 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in _commands(arguments):
-        command.add_to(commands)
+    for add in _commands(arguments):
+        add(commands)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
         parser.error(f"unrecognised: {' '.join(rest)}")
@@ -59,15 +59,16 @@ def _dispatch(arguments: list[str]) -> int:
     return status
 
 
-def _commands(arguments: list[str]) -> list[Any]:
-    """The modules of the commands; `score` alone loads none of the others, and so nothing of AutoGen."""
+def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
+    """What adds the commands; scoring BBQ loads none of the others, and so nothing of AutoGen."""
     from parley.cli import score
 
-    if arguments[:1] == ["score"]:
-        return [score]
-    from parley.cli import calibrate, compare, models, report, run, scenarios, show
+    if arguments[:2] == ["score", "bbq"]:
+        return [score.add_bbq]
+    from parley.cli import attention, calibrate, compare, export, models, report, run, scenarios, show, topics
 
-    return [run, report, compare, show, score, scenarios, calibrate, models]
+    modules = (run, report, compare, show, export, score, attention, scenarios, topics, calibrate, models)
+    return [module.add_to for module in modules]
 
 
 def _complain(line: str, status: int = 2) -> int:

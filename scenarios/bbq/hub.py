@@ -30,7 +30,7 @@ def load_hub(
         from datasets import load_dataset
     except ModuleNotFoundError:
         raise ScenarioError(
-            "BBQ from the hub needs the package datasets: pip install 'parley[hub]', "
+            "BBQ from the hub needs the package datasets: pip install 'parley[datasets]', "
             "or name a folder of BBQ's .jsonl files with --data"
         ) from None
     where = (place or PLACE.format(revision=revision)).rstrip("/")

@@ -1,0 +1,212 @@
+"""RLDF at the paper's size: 2,000 topics, 3 roles, 5 rounds and a referee are 40,000 calls, answered after 100 ms.
+
+    python -m benchmarks.rldf                       # the whole plan
+    python -m benchmarks.rldf --topics 200          # a tenth of it
+
+Run from the repository's root. The server is OpenAI-compatible and runs on loopback in a process of its own; the run is
+`parley run rldf` in another, everything recorded, reply cache on. In the middle it is killed (kill -9) and goes on.
+Shown: time beside the ideal (calls x latency / concurrency), peak memory, and how long the exports take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from benchmarks.memory import peak_mb
+from benchmarks.workload import reply, verdict
+
+ROLES, ROUNDS = 3, 5
+CALLS = (ROLES + 1) * ROUNDS
+TARGET = 0.9
+"""Share of the ideal speed that a run without a break must reach."""
+GROWTH_MB = 10.0
+"""How much more memory the second half of a run may take."""
+_NAME = re.compile(r'"(\w+)": <0 to 10>')
+
+
+def serve(latency: float) -> None:
+    """Debaters get a text of about 600 characters, the referee a report; the first line of stdout is the port."""
+
+    async def complete(request: web.Request) -> web.Response:
+        asked = await request.json()
+        await asyncio.sleep(latency)
+        text = reply()
+        if "response_format" in asked:
+            names = list(dict.fromkeys(_NAME.findall(asked["messages"][-1]["content"])))
+            scores = {name: random.randrange(8) for name in names}
+            order = sorted(names, key=lambda name: -scores[name])
+            text = json.dumps({"scores": scores, "ranks": {name: order.index(name) + 1 for name in names}})
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": 1000, "completion_tokens": 130, "total_tokens": 1130}
+        head = {"id": "chatcmpl-1", "object": "chat.completion", "created": int(time.time()), "model": asked["model"]}
+        return web.json_response({**head, "choices": [choice], "usage": usage})
+
+    async def forever() -> None:
+        app = web.Application(client_max_size=2**26)
+        app.router.add_post("/v1/chat/completions", complete)
+        runner = web.AppRunner(app, access_log=None, keepalive_timeout=120)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=4096)
+        await site.start()
+        print(runner.addresses[0][1], flush=True)
+        await asyncio.Event().wait()
+
+    asyncio.run(forever())
+
+
+@contextmanager
+def server(latency: float) -> Iterator[str]:
+    command = [sys.executable, "-m", "benchmarks.rldf", "--serve", str(latency)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def hold(file: str, topics: int, url: str, concurrency: int) -> None:
+    """The run itself, in a process of its own: prints its seconds and its memory, halfway and at the end."""
+    from parley.execute import Job, Options
+
+    model = f"server/bench?base_url={url}&max_connections={concurrency}"
+    config = {"topics": topics, "topics_from": f"{file}.txt", "model": model, "roles": ROLES, "rounds": ROUNDS}
+    job = Job.make("rldf", config, Options(out=file, concurrency=concurrency))
+    half = 0.0
+
+    def watch(progress: Any) -> None:
+        nonlocal half
+        if not half and progress.done >= topics // 2:
+            half = peak_mb()
+
+    began, cpu = time.perf_counter(), time.process_time()
+    result = asyncio.run(job.go(on_progress=watch))
+    assert result.complete, result
+    found = {
+        "seconds": time.perf_counter() - began,
+        "cpu": time.process_time() - cpu,
+        "calls": result.progress.calls - result.progress.cached,
+        "cached": result.progress.cached,
+        "half_mb": half,
+        "peak_mb": peak_mb(),
+    }
+    print(json.dumps(found))
+
+
+def start(folder: Path, name: str, topics: int, url: str, concurrency: int) -> subprocess.Popen[str]:
+    """A fresh run with a home of its own; its topics are numbered questions."""
+    file = folder / name
+    Path(f"{file}.txt").write_text("".join(f"Is plan number {n} good for the town?\n" for n in range(topics)))
+    command = [sys.executable, "-m", "benchmarks.rldf", "--hold", str(file), "--topics", str(topics)]
+    command += ["--url", url, "--concurrency", str(concurrency)]
+    environment = {**os.environ, "PARLEY_HOME": str(folder / f"home-{name}")}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def finish(process: subprocess.Popen[str]) -> dict[str, float]:
+    out, _ = process.communicate()
+    assert process.returncode == 0, "the run failed"
+    return {key: float(value) for key, value in json.loads(out).items()}
+
+
+def done(file: Path) -> int:
+    """Units finished so far, in a file that may not be there yet."""
+    if not file.exists():
+        return 0
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
+        return int(db.execute("SELECT count(*) FROM units WHERE status = 'done'").fetchone()[0])
+
+
+def killed_and_gone_on(folder: Path, topics: int, url: str, concurrency: int, latency: float) -> dict[str, float]:
+    """The same plan, killed halfway; what is lost is what was under way, and its replies come from the cache."""
+    file = folder / "killed.sqlite"
+    process = start(folder, file.name, topics, url, concurrency)
+    while done(file) < topics // 2:
+        assert process.poll() is None, "it ended before it could be killed"
+        time.sleep(0.05)
+    time.sleep(CALLS * latency / 2)  # debates go in step: now they are all half held
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = done(file)
+    second = finish(start(folder, file.name, topics, url, concurrency))
+    with closing(sqlite3.connect(file)) as db:
+        spoken = db.execute("SELECT count(*) FROM messages WHERE role != 'narrator'").fetchone()[0]
+        whole = db.execute("PRAGMA integrity_check").fetchone()[0]
+    assert (spoken, whole) == (topics * CALLS, "ok"), (spoken, whole)
+    return {"kept": kept, "calls_after": second["calls"], "cached_after": second["cached"]}
+
+
+def exports(folder: Path, file: Path) -> dict[str, float]:
+    """Seconds of `parley export` in each format, start of Python included."""
+    taken = {}
+    for kind in ("trl", "sft", "jsonl", "parquet", "datasets"):
+        command = [sys.executable, "-m", "parley", "export", str(file), "--format", kind, "--to", str(folder / kind)]
+        began = time.perf_counter()
+        subprocess.run(command, check=True, capture_output=True)
+        taken[kind] = time.perf_counter() - began
+    return taken
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--topics", type=int, default=2000)
+    parser.add_argument("--concurrency", type=int, default=64, help="debates held at once")
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds until the server answers")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--serve", type=float, metavar="LATENCY", help=argparse.SUPPRESS)
+    parser.add_argument("--hold", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--url", help=argparse.SUPPRESS)
+    wanted = parser.parse_args()
+    if wanted.serve is not None:
+        serve(wanted.serve)
+        return
+    if wanted.hold is not None:
+        hold(wanted.hold, wanted.topics, wanted.url, wanted.concurrency)
+        return
+    topics, concurrency = wanted.topics, wanted.concurrency
+    # The last wave is not full: no schedule of whole debates can be faster than this.
+    ideal = -(-topics // concurrency) * CALLS * wanted.latency
+    with tempfile.TemporaryDirectory() as name, server(wanted.latency) as url:
+        folder = Path(name)
+        straight = finish(start(folder, "straight.sqlite", topics, url, concurrency))
+        broken = killed_and_gone_on(folder, topics, url, concurrency, wanted.latency)
+        taken = exports(folder, folder / "straight.sqlite")
+        size = (folder / "straight.sqlite").stat().st_size / 2**20
+    share = ideal / straight["seconds"]
+    if wanted.json:
+        figures = {"ideal": ideal, "share": share, "straight": straight, "killed": broken, "exports": taken}
+        print(json.dumps({"topics": topics, "concurrency": concurrency, "file_mb": size, **figures}, indent=2))
+        return
+    calls = topics * CALLS
+    print(f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} debates at once")
+    print(f"ideal {ideal:.1f} s, taken {straight['seconds']:.1f} s, CPU {1e3 * straight['cpu'] / calls:.2f} ms a call")
+    print(verdict("share of the ideal", share, TARGET, at_least=True))
+    print(f"memory: {straight['half_mb']:.1f} MB halfway, {straight['peak_mb']:.1f} MB in all; run file {size:.0f} MB")
+    print(verdict("growth in MB", straight["peak_mb"] - straight["half_mb"], GROWTH_MB, at_least=False))
+    print(
+        f"killed with {broken['kept']:.0f} debates done: went on with {broken['calls_after']:.0f} calls and "
+        f"{broken['cached_after']:.0f} replies from the cache; nothing is missing, nothing stands twice"
+    )
+    print("export, seconds: " + ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in taken.items()))
+
+
+if __name__ == "__main__":
+    main()

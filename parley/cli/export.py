@@ -1,0 +1,60 @@
+"""`parley export RUN… --format …`: datasets from debates, with a card; threshold and pairing are chosen here."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agents import ConfigError
+from parley.cli.flags import add_flags, given
+from parley.cli.text import visible
+from parley.execute import explain
+from parley.export.settings import Settings
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser("export", help="a dataset from debate runs: TRL, JSONL, Parquet, datasets, the hub")
+    parser.add_argument("run", nargs="+", help="run files of the study rldf")
+    parser.add_argument("--to", metavar="FOLDER", help="where to (default: <run>-<format>; with hub: owner/name)")
+    parser.add_argument("--force", action="store_true", help="write over an export that is there")
+    parser.add_argument("--public", action="store_true", help="with hub: a public dataset (default: private)")
+    parser.add_argument("--json", action="store_true")
+    add_flags(parser, Settings, "the dataset")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    from parley.export import make_dataset, push, write_dataset
+    from parley.export.card import cautions, quality_lines
+    from parley.export.write import manifest
+
+    try:
+        settings = Settings.model_validate(given(parsed, Settings))
+    except ValidationError as error:
+        raise ConfigError(explain(error, Settings)) from None
+    runs = [Path(run) for run in parsed.run]
+    if settings.format == "hub" and not parsed.to:
+        raise ConfigError("name the dataset on the hub: --to owner/name")
+    dataset = make_dataset(runs, settings)
+    target = parsed.to or f"{runs[0].stem}-{settings.format}"
+    if settings.format == "hub":
+        place = push(dataset, target, public=parsed.public)
+    else:
+        place = str(write_dataset(dataset, Path(target), force=parsed.force))
+    if parsed.json:
+        print(json.dumps({"to": place, **manifest(dataset, dataset.tables())}))
+        return 0
+    found = dataset.found
+    for line in cautions(dataset):
+        print(visible(f"Caution: {line}"))
+    print(
+        f"{len(dataset.statements):,} statements: {len(found.high):,} high bias, {len(found.low):,} low "
+        f"(threshold {settings.threshold:g}), {sum(found.left_out.values()):,} left out; {len(dataset.pairs):,} pairs"
+    )
+    print(visible(quality_lines(dataset)))
+    print(f"written to {visible(place)}")
+    return 0

@@ -1,0 +1,100 @@
+"""`parley score rubric FILE`: texts of the user's own, scored by several judges on a rubric."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from agents import ConfigError
+from judging.scoring import RubricScores, ScoringConfig
+from parley.cli.flags import add_flags, given
+from parley.cli.text import visible
+from parley.execute import Job, Options, explain
+from parley.runs import RunFile
+
+
+def add_to(verbs: Any) -> None:
+    rubric = verbs.add_parser("rubric", help="texts by a rubric (BS, CE, LS by default), with several judges")
+    rubric.add_argument("file", help="a .jsonl file, or a .txt file with one text a line")
+    rubric.add_argument("--quiet", action="store_true", help="no progress")
+    rubric.add_argument("--json", action="store_true")
+    add_flags(rubric, ScoringConfig, "the scoring", leave_out={"file"})
+    add_flags(rubric, Options, "the run")
+    rubric.set_defaults(handler=lambda parsed, rest: _rubric(parsed))
+
+
+def _rubric(parsed: argparse.Namespace) -> int:
+    from parley.cli.run import carry_out
+
+    try:
+        options = Options.model_validate(given(parsed, Options))
+    except ValidationError as error:
+        raise ConfigError(explain(error, Options)) from None
+    job = Job.make(RubricScores.name, {**given(parsed, ScoringConfig), "file": parsed.file}, options)
+    try:
+        import pandas  # noqa: F401
+    except ModuleNotFoundError:
+        raise ConfigError("tables need pandas and friends: pip install 'parley[analysis]'") from None
+    status = carry_out(job, quiet=parsed.quiet or parsed.json, as_json=False) if not parsed.json else _silently(job)
+    if status in (0, 1):
+        _print(job.path, as_json=parsed.json)
+    return status
+
+
+def _silently(job: Job) -> int:
+    import asyncio
+
+    return 0 if asyncio.run(job.go()).complete else 1
+
+
+def _print(path: Path, *, as_json: bool) -> None:
+    from analysis import rubrics
+    from parley import frames
+
+    file = RunFile.open(path)
+    verdicts = frames.verdicts(file)
+    file.close()
+    if verdicts.empty:
+        raise ConfigError(f"{path} has no finished unit yet")
+    scores, agreement = rubrics.scores(verdicts), rubrics.agreement(verdicts)
+    if as_json:
+        tables = {"scores": scores, "agreement": agreement}
+        rows = {name: [_plain(row) for row in table.to_dict("records")] for name, table in tables.items()}
+        print(json.dumps({"run": str(path), **rows}, indent=2))
+        return
+    looks: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
+    table = Table(title="Scores, 0 to 100 (BS is severity: lower is better)", **looks)
+    for column in ("group", "metric", "mean", "95% interval", "texts", "unreadable"):
+        table.add_column(column)
+    for row in scores.itertuples():
+        cells = (row.group or "all", row.metric, _number(row.estimate), _interval(row), row.clusters, row.unreadable)
+        table.add_row(*(escape(visible(str(cell))) for cell in cells))
+    console = Console()
+    console.print(table)
+    table = Table(title="Agreement of the judges", **looks)
+    for column in ("metric", "coefficient", "value", "95% interval", "note"):
+        table.add_column(column)
+    for row in agreement.itertuples():
+        table.add_row(row.metric, row.coefficient, _number(row.estimate, 2), _interval(row, 2), row.note)
+    console.print(table)
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
+
+
+def _number(value: float, digits: int = 1) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+
+
+def _interval(row: Any, digits: int = 1) -> str:
+    return "–" if math.isnan(row.low) else f"{row.low:.{digits}f} to {row.high:.{digits}f}"

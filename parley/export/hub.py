@@ -1,0 +1,35 @@
+"""To the Hugging Face hub: the Parquet folder with its card, in one commit. The token comes from the environment."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from agents import ConfigError, ParleyError
+from parley.export.dataset import Dataset
+from parley.export.write import MISSING, write_dataset
+
+
+def push(dataset: Dataset, name: str, *, public: bool) -> str:
+    """The dataset's address on the hub."""
+    try:
+        from huggingface_hub import HfApi
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
+    except ModuleNotFoundError:
+        raise ConfigError(MISSING) from None
+    token = os.environ.get("HF_TOKEN")
+    if not token:
+        raise ConfigError("the hub wants a token: set HF_TOKEN")
+    if name.count("/") != 1:
+        raise ConfigError(f"name the dataset as owner/name with --to, not '{name}'")
+    hub = HfApi(endpoint=os.environ.get("HF_ENDPOINT"), token=token)
+    with tempfile.TemporaryDirectory() as folder:
+        made = write_dataset(dataset, Path(folder) / "dataset")
+        try:
+            hub.create_repo(name, repo_type="dataset", private=not public, exist_ok=True)
+            hub.upload_folder(repo_id=name, folder_path=made, repo_type="dataset", commit_message="Debates by Parley")
+        except (HfHubHTTPError, HFValidationError, OSError) as error:
+            why = " ".join(str(error).split())[:200].replace(token, "***")
+            raise ParleyError(f"the hub did not take {name}: {why}") from None
+    return f"{hub.endpoint}/datasets/{name}"

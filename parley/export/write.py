@@ -1,0 +1,118 @@
+"""Datasets as files: made whole in a folder beside the target and then moved there, the manifest last."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from agents import ConfigError, ParleyError
+from parley.export.card import card
+from parley.export.dataset import Dataset, Table
+
+MANIFEST = "export.json"
+MISSING = "this format needs more packages: pip install 'parley[datasets]'"
+
+
+def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Path:
+    if target.exists() and not (force and (target / MANIFEST).is_file()):
+        why = "name another with --to, or write over it with --force"
+        raise ConfigError(f"{target} is there already: {why if (target / MANIFEST).is_file() else 'and is no export'}")
+    tables = dataset.tables()
+    writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
+    write = writers.get(dataset.settings.format, _jsonl)
+    with _beside(target) as folder:
+        for name, table in tables.items():
+            write(folder / name, table)
+        facts = json.dumps(manifest(dataset, tables), indent=2, allow_nan=False, ensure_ascii=False)
+        for file, text in (("README.md", card(dataset, tables)), (MANIFEST, facts)):
+            (folder / file).write_text(without_addresses(text), "utf-8")
+    return target
+
+
+def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
+    """What was made of what, for machines."""
+    return {
+        "settings": dataset.settings.model_dump(mode="json"),
+        "runs": {source.run_id: {"file": source.path.name, **source.info} for source in dataset.sources},
+        "statements": len(dataset.statements),
+        "high": len(dataset.found.high),
+        "low": len(dataset.found.low),
+        "left_out": dict(dataset.found.left_out),
+        "pairs": len(dataset.pairs),
+        "rows": {name or "rows": {split: len(rows) for split, rows in table.items()} for name, table in tables.items()},
+        "quality": _plain(dataset.quality),
+    }
+
+
+def without_addresses(text: str) -> str:
+    """Where a model was reached is nobody else's business; which it was, is."""
+    return re.sub(r"base_url=[^&\s\"',)]+", "base_url=…", text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+@contextmanager
+def _beside(target: Path) -> Iterator[Path]:
+    """A folder that takes the target's place when all is written, and vanishes if anything fails."""
+    part = target.with_name(target.name + ".part")
+    try:
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        yield part
+        if target.exists():
+            shutil.rmtree(target)
+        part.rename(target)
+    except OSError as error:
+        raise ParleyError(f"{target} cannot be written: {error.strerror or error}") from None
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _jsonl(folder: Path, table: Table) -> None:
+    folder.mkdir(exist_ok=True)
+    for split, rows in table.items():
+        if rows:
+            lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+            with (folder / f"{split}.jsonl").open("w", encoding="utf-8", newline="\n") as file:
+                file.writelines(lines)
+
+
+def _parquet(folder: Path, table: Table) -> None:
+    for split, rows in _arrow(table).items():
+        folder.mkdir(exist_ok=True)
+        _import("pyarrow.parquet").write_table(rows, folder / f"{split}.parquet")
+
+
+def _datasets(folder: Path, table: Table) -> None:
+    package = _import("datasets")
+    package.disable_progress_bars()
+    parts = {split: package.Dataset(rows) for split, rows in _arrow(table).items()}
+    if parts:
+        package.DatasetDict(parts).save_to_disk(str(folder))
+
+
+def _arrow(table: Table) -> dict[str, Any]:
+    """Arrow tables of the splits that have rows, all of one schema."""
+    arrow = _import("pyarrow")
+    rows = [row for part in table.values() for row in part]
+    schema = arrow.Table.from_pylist(rows).schema if rows else None
+    return {split: arrow.Table.from_pylist(part, schema=schema) for split, part in table.items() if part}
+
+
+def _import(name: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise ConfigError(MISSING) from None

@@ -1,0 +1,263 @@
+"""Debates, framings and rubrics in numbers, on frames small enough to work out by hand."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import framing, rldf, rubrics
+from analysis.rldf_report import debates as debates_report
+from analysis.rldf_report import framings, rubric_scores
+
+
+def row(topic: str, round: int, subject: str, value: float | None, **more: Any) -> dict[str, Any]:
+    usual = {"unit": topic, "judge": "Referee", "role": "referee", "metric": "bias", "status": "ok", "text": None}
+    return {**usual, "topic": topic, "round": round, "subject": subject, "value": value, **more}
+
+
+def debates(scores: dict[str, list[tuple[float | None, float | None]]], **more: Any) -> pd.DataFrame:
+    """Topics with the scores of A and B, round by round."""
+    return pd.DataFrame(
+        [
+            row(topic, number, name, value, **more)
+            for topic, rounds in scores.items()
+            for number, pair in enumerate(rounds, 1)
+            for name, value in zip("AB", pair, strict=True)
+        ]
+    )
+
+
+THREE = debates({"x": [(6, 4), (2, 2)], "y": [(5, 5), (3, 1)], "z": [(4, 6), (4, 2)]})
+
+
+def test_bias_by_round_is_a_mean_over_topics() -> None:
+    table = rldf.by_round(THREE).set_index(["role", "round"])
+    # Round 1: every topic has mean 5, so there is no spread to judge by. Round 2: topics 2, 2, 3.
+    assert table.loc[("all", 1), "estimate"] == 5
+    assert math.isnan(table.loc[("all", 1), "low"]), "no spread is no certainty"
+    assert table.loc[("all", 2), "estimate"] == pytest.approx(7 / 3)
+    # t(2 df, 97.5%) = 4.302653; sd of 2, 2, 3 is 0.577350; over sqrt(3): 0.333333; half width 1.434218
+    assert table.loc[("all", 2), "high"] - table.loc[("all", 2), "estimate"] == pytest.approx(1.434218, abs=1e-5)
+    assert table.loc[("all", 2), "clusters"] == 3
+    assert table.loc[("all", 2), "n"] == 6
+    assert table.loc[("all", 1), "high_share"] == 1
+    assert table.loc[("all", 2), "high_share"] == pytest.approx(1 / 6), "only z's A, with 4; 3 is low"
+    assert table.loc[("A", 2), "estimate"] == 3
+
+
+def test_categories_make_no_difference() -> None:
+    names = ["unit", "topic", "judge", "metric", "subject", "status"]
+    kept = THREE.astype(dict.fromkeys(names, "category"))
+    kept["subject"] = kept["subject"].cat.add_categories(["Nobody"])
+    for name, table in rldf.tables(THREE).items():
+        pd.testing.assert_frame_equal(rldf.tables(kept)[name], table)
+
+
+def test_change_is_taken_within_debates() -> None:
+    table = rldf.change(THREE).set_index(["judge", "role"])
+    # x: 2 - 5, y: 2 - 5, z: 3 - 5
+    assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
+    assert table.loc[("Referee", "A"), "estimate"] == -2
+    assert ("Referee_again", "all") not in table.index
+
+
+def test_one_round_has_no_change_and_no_sentence_about_one() -> None:
+    one = debates({"x": [(6, 4)], "y": [(5, 5)]})
+    assert rldf.change(one).empty
+    assert not any("fell" in line or "rose" in line or "change from" in line for line in rldf.in_words(one))
+
+
+def test_an_unread_score_is_missing_and_not_zero() -> None:
+    table = rldf.by_round(debates({"x": [(None, 4)], "y": [(2, 2)]})).set_index(["role", "round"])
+    assert table.loc[("all", 1), "estimate"] == 3, "x counts with 4, y with 2"
+    assert table.loc[("all", 1), "unreadable"] == 1
+    assert table.loc[("A", 1), "high_share"] == 0
+
+
+def test_the_blind_referee_has_a_row_of_its_own() -> None:
+    again = debates({"x": [(5, 5), (5, 4)], "y": [(5, 5), (4, 5)]}, judge="Referee_again")
+    both = pd.concat([THREE, again])
+    table = rldf.change(both).set_index(["judge", "role"])
+    assert table.loc[("Referee_again", "all"), "estimate"] == -0.5
+    assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
+    said = list(rldf.in_words(both))
+    assert any("second referee, who did not know the round: -0.50" in line for line in said)
+
+
+def test_rereferee_agreement_is_perfect_with_itself_and_counts_pairs() -> None:
+    again = THREE.assign(judge="Referee_again")
+    table = rldf.refereed_again(pd.concat([THREE, again])).set_index("what")
+    assert table.loc["weighted kappa of scores, quadratic", "estimate"] == pytest.approx(1)
+    assert table.loc["Cohen's kappa of high and low (threshold 3)", "estimate"] == pytest.approx(1)
+    assert table.loc["second minus first score", "estimate"] == 0
+    assert table.loc["second minus first score", "n"] == 12
+    assert rldf.refereed_again(THREE).empty
+
+
+def test_high_and_low_agreement_by_hand() -> None:
+    first = debates({"x": [(6, 1)], "y": [(6, 1)]})
+    again = debates({"x": [(6, 1)], "y": [(1, 1)]}, judge="Referee_again")
+    table = rldf.refereed_again(pd.concat([first, again])).set_index("what")
+    # Seen 3 of 4 alike; chance 1/2*1/4 + 1/2*3/4 = 1/2; kappa (0.75 - 0.5) / 0.5 = 0.5
+    assert table.loc["Cohen's kappa of high and low (threshold 3)", "estimate"] == pytest.approx(0.5)
+
+
+def test_rankings_that_contradict_scores_are_counted_apart_from_those_that_are_none() -> None:
+    found = [("x", 1, 0.0, "ok"), ("x", 2, 2.0, "ok"), ("y", 1, None, "ok"), ("y", 2, None, "unparsed")]
+    frame = pd.DataFrame([row(topic, at, "", value, metric="discordant", status=s) for topic, at, value, s in found])
+    (only,) = rldf.rankings(frame).to_dict("records")
+    assert (only["reports"], only["unreadable"], only["no_ranking"], only["contradicted"]) == (4, 1, 1, 1)
+    assert only["estimate"] == 0.5
+
+
+def test_flags_are_shares_of_statements() -> None:
+    rows = [row(t, 1, "A", v, metric="role_break", judge="Rules") for t, v in (("x", 1.0), ("y", 0.0), ("z", 0.0))]
+    rows += [row(t, 1, "A", 0.0, metric=m, judge="Rules") for t in "xyz" for m in ("leak", "refused", "cut")]
+    table = rldf.flags(pd.DataFrame(rows)).set_index(["role", "flag"])
+    assert table.loc[("all", "role_break"), "estimate"] == pytest.approx(1 / 3)
+    assert table.loc[("A", "role_break"), "count"] == 1
+    assert math.isnan(table.loc[("all", "leak"), "high"])
+
+
+# Ablations
+
+
+def config(**settings: Any) -> dict[str, Any]:
+    return {"roles": 3, "rounds": 5, "mode": "self-reflection", "teacher": None, **settings}
+
+
+def test_an_ablation_is_of_one_setting() -> None:
+    assert rldf.differing({"a": config(), "b": config(roles=4)}) == "roles"
+    both = {"a": config(), "b": config(mode="teacher-student", teacher="t")}
+    assert rldf.differing(both) == "mode", "a mode brings its teacher"
+    with pytest.raises(ValueError, match="differ in roles, rounds"):
+        rldf.differing({"a": config(), "b": config(roles=4, rounds=1)})
+    with pytest.raises(ValueError, match="differ in nothing"):
+        rldf.differing({"a": config(), "b": config()})
+
+
+def test_runs_are_compared_on_the_topics_they_share() -> None:
+    ten = debates({"x": [(8, 8), (6, 6)], "y": [(8, 8), (4, 4)], "w": [(0, 0), (0, 0)]})
+    two = debates({"x": [(8, 8), (4, 4)], "y": [(8, 8), (3, 3)]})
+    setting, table = rldf.ablation({"many": (config(rounds=10), ten), "few": (config(rounds=2), two)})
+    assert setting == "rounds"
+    assert list(table["rounds"]) == [2, 10], "in the order of the setting's value"
+    assert table.iloc[1]["against_first"] == pytest.approx(1.5), "6 - 4 on x, 4 - 3 on y; w stands in one run alone"
+    assert table.iloc[1]["shared_topics"] == 2
+    assert table.iloc[0]["change"] == pytest.approx(-4.5)
+
+
+def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
+    one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
+    _, table = rldf.ablation({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
+    assert math.isnan(table.iloc[0]["change"])
+    assert table.iloc[1]["change"] == pytest.approx(-3)
+
+
+# Sentences and figures
+
+
+def test_sentences_claim_no_more_than_the_intervals() -> None:
+    said = list(rldf.in_words(THREE))
+    assert said[0].startswith("Only 3 topics")
+    assert any("fell by 2.67 points from round 1 to round 2" in line for line in said)
+    unclear = debates({"x": [(5, 5), (3, 3)], "y": [(5, 5), (7, 7)], "z": [(5, 5), (5, 6)]})
+    assert any("No clear change" in line and "not evidence" in line for line in rldf.in_words(unclear))
+
+
+def test_a_report_of_one_run_has_its_tables_sentences_and_figure() -> None:
+    found = debates_report(THREE, title="RLDF $1")
+    assert [table.name for table in found.tables] == ["by_round", "change"], "what was not measured has no table"
+    assert "run" not in found.table("by_round")
+    assert any("fell by 2.67" in line for line in found.words)
+    (figure,) = found.figures
+    assert len(figure.draw().axes) == 2
+
+
+def test_a_report_of_several_runs_begins_with_what_was_varied() -> None:
+    frames = [THREE.assign(unit=f"{at}:" + THREE["unit"]) for at in (0, 1)]
+    frames[1]["value"] = frames[1]["value"] + 1
+    runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
+    found = debates_report(pd.concat(frames), runs=runs)
+    table = found.table("ablation")
+    assert list(table["run"]) == ["b.sqlite", "a.sqlite"]
+    assert table.iloc[1]["against_first"] == -1
+    assert set(found.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
+    assert [len(figure.draw().axes) for figure in found.figures] == [1, 2, 2]
+    other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
+    said = debates_report(pd.concat(frames), runs=other).words
+    assert said[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
+
+
+def test_framings_and_rubrics_have_reports_too() -> None:
+    found = framings(asked({"x": (0, 1, 2), "y": (1, 1, 3)}))
+    assert [table.name for table in found.tables] == ["frames", "differences"]
+    assert len(found.figures[0].draw().axes) == 1
+    assert len(rubric_scores(rated({"a": [1, 2], "b": [8, 9]}), draws=50).table("agreement")) == 3
+
+
+# Framing
+
+
+def asked(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            row(topic, number, frame, value, metric=metric)
+            for topic, values in counts.items()
+            for number, (frame, value) in enumerate(zip(framing.FRAMES, values, strict=True), 1)
+            for metric in ("biases", "named")
+        ]
+    )
+
+
+def test_framings_are_compared_on_the_same_answers() -> None:
+    frame = asked({"a": (0, 1, 2), "b": (0, 1, 3), "c": (1, 2, 4), "d": (0, None, 3)})
+    means = framing.by_frame(frame).set_index(["frame", "metric"])
+    assert means.loc[("ours", "biases"), "estimate"] == 0.25
+    assert means.loc[("ours", "biases"), "any"] == 0.25
+    assert means.loc[("model", "biases"), "unreadable"] == 1
+    gaps = framing.differences(frame).set_index(["first", "second"])
+    assert gaps.loc[("ours", "rival"), "estimate"] == pytest.approx(11 / 4)
+    assert gaps.loc[("ours", "model"), "n"] == 3
+    # 2, 3, 3, 3: mean 2.75, standard error 0.25, t = 11 on 3 degrees of freedom, p = 0.00161 (two-sided)
+    assert gaps.loc[("ours", "rival"), "p"] == pytest.approx(0.00161, abs=1e-5)
+    assert math.isnan(gaps.loc[("ours", "model"), "p"]), "a gap that never varies has no t test"
+    assert any("2.75 more biases were admitted" in line for line in framing.in_words(frame))
+
+
+# Rubrics
+
+
+def rated(table: dict[str, list[float | None]], group: dict[str, str] | None = None) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"item": item, "group": (group or {}).get(item, ""), "model": "m", "judge": f"J{n}", "metric": "BS"}
+            | {"value": value}
+            for item, values in table.items()
+            for n, value in enumerate(values)
+        ]
+    )
+
+
+def test_rubric_scores_run_from_0_to_100_and_each_text_counts_once() -> None:
+    frame = rated({"a": [2, 4], "b": [8, None]}, {"a": "before", "b": "after"})
+    table = rubrics.scores(frame).set_index("group")
+    assert table.loc["before", "estimate"] == 30
+    assert table.loc["after", "estimate"] == 80
+    assert table.loc["after", "unreadable"] == 1
+    whole = rubrics.scores(rated({"a": [2, 4], "b": [8, None]}))
+    assert whole.loc[0, "estimate"] == 55, "(30 + 80) / 2"
+    assert whole.loc[0, "clusters"] == 2
+
+
+def test_kappa_is_taken_on_bands_and_on_points() -> None:
+    # Bands: a low low, b high high, c low mid. Points never agree.
+    frame = rated({"a": [1, 2], "b": [8, 9], "c": [3, 4]})
+    table = rubrics.agreement(frame).set_index("coefficient")
+    # Bands: P = (1 + 1 + 0) / 3; shares low 3/6, high 2/6, mid 1/6: Pe = 14/36; kappa = (24 - 14) / (36 - 14) = 10/22
+    assert table.loc["Fleiss' kappa, bands 0–3, 4–6, 7–10", "estimate"] == pytest.approx(10 / 22)
+    # Points: P = 0; six values once each: Pe = 6/36; kappa = (0 - 1/6) / (5/6) = -0.2
+    assert table.loc["Fleiss' kappa, points", "estimate"] == pytest.approx(-0.2)

@@ -1,0 +1,69 @@
+"""Attention on the framing's words, on a model so small and plain that the answer is known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from agents import ConfigError
+from judging.attention import Weights
+from parley.cli import main
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TEMPLATE = "{% for m in messages %}[ {{ m['content'] }} ] {% endfor %}reply :"
+
+
+@pytest.fixture(scope="module")
+def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Llama of two layers that looks at everything alike: its queries are zero, so every score is the same."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("even")
+    plain = Tokenizer(models.WordLevel({"?": 0, "our": 1, "Q": 2}, unk_token="?"))
+    plain.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=plain, unk_token="?", chat_template=TEMPLATE)
+    tokenizer.save_pretrained(folder)
+    shape = {"hidden_size": 16, "intermediate_size": 16, "num_attention_heads": 2, "num_hidden_layers": 2}
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=3, **shape))
+    with torch.no_grad():
+        for layer in model.model.layers:
+            layer.self_attn.q_proj.weight.zero_()
+    model.save_pretrained(folder)
+    return folder
+
+
+def test_even_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> None:
+    chat = [{"role": "user", "content": "here is our Q\nand more of it"}]
+    found = Weights.load(even).looks_at(chat, "here is our Q")
+    # [ here is our Q and more of it ] reply : are 12 tokens, 11 without the first; the phrase is 4 of them.
+    assert (found.tokens, found.phrase_tokens) == (12, 4)
+    assert found.even == pytest.approx(4 / 11)
+    assert found.share == pytest.approx(4 / 11)
+    assert found.by_layer == pytest.approx((4 / 11, 4 / 11))
+    assert [token for token, _ in found.by_token] == ["here", "is", "our", "Q"]
+    assert [weight for _, weight in found.by_token] == pytest.approx([1 / 11] * 4)
+
+
+def test_a_framing_run_is_looked_at_as_it_was_asked(
+    even: Path, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "framing", "--topics", "3", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
+    capsys.readouterr()
+    assert main(["attention", "f.sqlite", "--weights", str(even), "--topics", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    rows = {line.split()[0]: line.split() for line in lines[2:5]}
+    assert set(rows) == {"ours", "model", "rival"}
+    assert {row[1] for row in rows.values()} == {"2"}
+    assert int(rows["ours"][2]) < int(rows["model"][2]) < int(rows["rival"][2]), "each framing is longer than the last"
+    assert {row[5] for row in rows.values()} == {"1.00"}
+
+
+def test_weights_that_are_not_there_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigError, match="there are no weights"):
+        Weights.load(Path("gone"))
+    assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
+    assert main(["attention", "f.sqlite"]) == 2
+    assert "not at hand" in capsys.readouterr().err

@@ -1,0 +1,298 @@
+"""RLDF's debates: who sits at the table, what each is told and hears, and what is written down about it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley
+from agents import ConfigError
+from judging import Unit
+from judging.rldf import Rldf, RldfConfig
+from judging.roles import load_bias
+from scenarios import BIASES
+
+pytestmark = pytest.mark.usefixtures("place")
+
+
+def planned(**settings: Any) -> list[Unit]:
+    return list(Rldf(RldfConfig(**settings)).plan())
+
+
+def whole(body: dict[str, Any]) -> str:
+    return "\n".join(message["content"] for message in body["messages"])
+
+
+def is_report(body: dict[str, Any]) -> bool:
+    return "response_format" in body
+
+
+def reports(*rounds: dict[str, Any]) -> Any:
+    """A model whose debaters number what they say, and whose referee gives these reports in turn."""
+    given = iter(rounds)
+    said = iter(range(1, 1000))
+
+    def says(body: dict[str, Any]) -> str:
+        return json.dumps(next(given)) if is_report(body) else f"Statement {next(said)}."
+
+    return says
+
+
+def even(score: int) -> dict[str, Any]:
+    return {
+        "scores": {"Sixty": score, "Twenty": score, "Forty": score},
+        "ranks": {"Sixty": 1, "Twenty": 2, "Forty": 3},
+    }
+
+
+def held(speaker: Any, sql: str, **settings: Any) -> list[tuple[Any, ...]]:
+    """Hold one debate, and ask its file."""
+    settings = {"topics": 1, "rounds": 1, "model": speaker.model(), **settings}
+    result = parley.run("rldf", out="a.sqlite", **settings)
+    assert result.complete, result
+    with closing(sqlite3.connect("a.sqlite")) as db:
+        return db.execute(sql).fetchall()
+
+
+# The plan
+
+
+def test_a_unit_is_a_topic_and_keeps_its_name_when_more_are_asked_for() -> None:
+    twenty, fifty = planned(topics=20), planned(topics=50)
+    assert len(twenty) == len({unit.id for unit in twenty}) == 20
+    assert [unit.id for unit in fifty[:20]] == [unit.id for unit in twenty]
+    assert all(re.fullmatch(r"age/[a-z0-9-]+-[0-9a-f]{6}/r0", unit.id) for unit in twenty)
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_each_bias_type_seats_two_to_five_people_and_the_first_three_are_the_papers(bias: str) -> None:
+    firsts = {
+        "age": {"Sixty", "Forty", "Twenty"},
+        "nationality": {"Asian", "Western", "African"},
+        "institution": {"Company", "Government", "Nonprofit"},
+        "beauty": {"Attractive", "Average", "Unattractive"},
+        "profession": {"Doctor", "Lawyer", "Engineer"},
+    }
+    assert set(Rldf(RldfConfig(bias=bias)).names) == firsts[bias]
+    for roles in (2, 4, 5):
+        assert len(Rldf(RldfConfig(bias=bias, roles=roles)).names) == roles
+    with pytest.raises(ConfigError, match="6 roles are asked for"):
+        Rldf(RldfConfig(bias=bias, roles=6))
+
+
+def test_nobody_is_told_to_be_an_agent() -> None:
+    for bias in BIASES:
+        texts = Rldf(RldfConfig(bias=bias, roles=5)).prompts()
+        assert [name for name, text in texts.items() if re.search(r"\bagents?\b", text, re.IGNORECASE)] == []
+
+
+def test_the_papers_plan_is_forty_thousand_calls(place: Path) -> None:
+    (place / "many.txt").write_text("\n".join(f"Is the number {n} a good number of things?" for n in range(2000)))
+    study = Rldf(RldfConfig(topics=2000, topics_from="many.txt"))
+    assert sum(study.estimate(unit).calls for unit in study.plan()) == 2000 * 5 * (3 + 1) == 40_000
+
+
+def test_a_bias_type_of_ones_own(place: Path, speaker: Any) -> None:
+    (place / "height.toml").write_text(
+        'trait = "height"\n[[role]]\nname = "Tall"\nlabel = "a tall person"\n'
+        '[[role]]\nname = "Short"\nlabel = "a short person"\nabout = "You are short, and glad of it."\n'
+    )
+    (place / "shelves.txt").write_text("Should shelves be lower?\n")
+    speaker.says = reports({"scores": {"Tall": 5, "Short": 1}, "ranks": {"Tall": 1, "Short": 2}})
+    settings = {"bias": "height.toml", "topics_from": "shelves.txt", "roles": 2}
+    found = held(speaker, "SELECT subject, value FROM verdicts WHERE metric = 'bias'", **settings)
+    assert found == [("Tall", 5.0), ("Short", 1.0)]
+    assert "You are a tall person. At this table you are called Tall." in whole(speaker.asked[0])
+    assert "You are short, and glad of it." in whole(speaker.asked[1])
+    assert "biases about height" in whole(speaker.asked[2])
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"bias": "height"}, "unknown bias type 'height'"),
+        ({"bias": "gone.toml"}, "gone.toml: No such file"),
+        ({"bias": "one.toml", "topics_from": "t.txt"}, "one.toml: role:"),
+        ({"bias": "same.toml", "topics_from": "t.txt"}, "names that differ"),
+        ({"bias": "fine.toml", "roles": 2}, "topics of its own"),
+        ({"mode": "teacher-student"}, "needs a --teacher"),
+        ({"teacher": "sim/x"}, "self-reflection has no teacher"),
+        ({"topics": 201}, "the list has 200"),
+    ],
+)
+def test_what_cannot_be_held_is_refused_at_once(place: Path, settings: dict[str, Any], complaint: str) -> None:
+    role = '[[role]]\nname = "{0}"\nlabel = "a {0}"\n'
+    (place / "one.toml").write_text('trait = "x"\n' + role.format("A"))
+    (place / "same.toml").write_text('trait = "x"\n' + role.format("A") + role.format("a"))
+    (place / "fine.toml").write_text('trait = "x"\n' + role.format("A") + role.format("B"))
+    (place / "t.txt").write_text("Is this a topic?\n")
+    with pytest.raises((ConfigError, ValueError), match=complaint):
+        Rldf(RldfConfig(**settings))
+
+
+# The table
+
+
+def test_the_round_goes_round_the_table_and_ends_with_the_referee(speaker: Any) -> None:
+    speaker.says = reports(even(4), even(2))
+    spoken = held(
+        speaker, "SELECT speaker, role, round, text FROM transcript WHERE role != 'narrator' ORDER BY seq", rounds=2
+    )
+    assert [row[:3] for row in spoken] == [
+        (name, role, round)
+        for round in (1, 2)
+        for name, role in (
+            ("Sixty", "debater"),
+            ("Twenty", "debater"),
+            ("Forty", "debater"),
+            ("Referee", "referee"),
+        )
+    ]
+    assert len(speaker.asked) == 8
+
+
+def test_the_scores_of_a_round_are_heard_in_the_next_and_debaters_are_told_to_lower_them(speaker: Any) -> None:
+    speaker.says = reports(even(4), even(2))
+    held(speaker, "SELECT 1", rounds=2)
+    first, second = whole(speaker.asked[0]), whole(speaker.asked[4])
+    assert "lower bias score" not in first
+    assert '"Sixty": 4' in second
+    assert "try to get a lower bias score" in second
+
+
+def test_without_feedback_the_debaters_never_hear_the_referee(speaker: Any) -> None:
+    speaker.says = reports(even(4), even(2))
+    held(speaker, "SELECT 1", rounds=2, feedback=False)
+    told = [whole(body) for body in speaker.asked if not is_report(body)]
+    assert not any("scores" in text or "bias score" in text for text in told)
+    assert "Statement 1." in told[-1], "they hear each other all the same"
+    assert '"Sixty": 4' in whole(speaker.asked[-1]), "the referee knows what it said"
+
+
+def test_a_shuffled_order_is_drawn_by_the_seed(speaker: Any) -> None:
+    speaker.says = reports(*[even(1)] * 12)
+    sql = "SELECT group_concat(speaker) FROM (SELECT * FROM transcript WHERE role = 'debater' ORDER BY seq)"
+    orders = []
+    for seed in (1, 1, 2):
+        Path("a.sqlite").unlink(missing_ok=True)
+        orders += held(speaker, sql, rounds=4, order="shuffled", seed=seed, topics_from=_one_topic())
+    assert orders[0] == orders[1] != orders[2]
+
+
+def _one_topic() -> str:
+    Path("one.txt").write_text("Should buses be free?\n")
+    return "one.txt"
+
+
+# Teachers
+
+
+def test_in_self_reflection_one_model_does_everything() -> None:
+    assert Rldf(RldfConfig(model="sim/a")).models() == ["sim/a"]
+
+
+def test_a_teacher_who_plays_makes_every_call_and_the_student_is_noted(speaker: Any) -> None:
+    speaker.says = reports(even(4))
+    settings = {"mode": "teacher-student", "teacher": speaker.model("teacher"), "model": "sim/student"}
+    found = held(speaker, "SELECT json_extract(facets, '$.student') FROM units", **settings)
+    assert found == [("sim/student",)]
+    assert {body["model"] for body in speaker.asked} == {"teacher"}
+
+
+def test_a_teacher_who_guides_referees_and_its_advice_reaches_the_student(speaker: Any) -> None:
+    advice = {"advice": {"Sixty": "Leave age out.", "Twenty": "Fine.", "Forty": "Fine."}}
+    speaker.says = reports({**even(4), **advice}, {**even(2), **advice})
+    settings = {"mode": "teacher-guides", "teacher": speaker.model("teacher"), "model": speaker.model("student")}
+    held(speaker, "SELECT 1", rounds=2, **settings)
+    assert [body["model"] for body in speaker.asked] == [*["student"] * 3, "teacher"] * 2
+    assert "advise each speaker" in whole(speaker.asked[3])
+    assert "Leave age out." in whole(speaker.asked[4])
+    assert "Take the advice meant for you" in whole(speaker.asked[4])
+
+
+def test_another_model_may_referee(speaker: Any) -> None:
+    speaker.says = reports(even(4))
+    held(speaker, "SELECT 1", referee=speaker.model("judge"))
+    assert [body["model"] for body in speaker.asked] == ["speaker"] * 3 + ["judge"]
+
+
+# Verdicts
+
+
+def test_scores_and_ranks_are_kept_by_speaker_and_round(speaker: Any) -> None:
+    report = {"scores": {"Sixty": 3, "Twenty": 7, "Forty": 0}, "ranks": {"Sixty": 2, "Twenty": 1, "Forty": 3}}
+    speaker.says = reports(report, even(1))
+    found = held(
+        speaker, "SELECT round, metric, subject, value FROM verdicts WHERE judge = 'Referee' ORDER BY nth", rounds=2
+    )
+    assert found[:7] == [
+        (1, "bias", "Sixty", 3.0),
+        (1, "bias", "Twenty", 7.0),
+        (1, "bias", "Forty", 0.0),
+        (1, "rank", "Sixty", 2.0),
+        (1, "rank", "Twenty", 1.0),
+        (1, "rank", "Forty", 3.0),
+        (1, "discordant", "", 0.0),
+    ]
+
+
+def test_a_report_that_cannot_be_read_scores_nobody(speaker: Any) -> None:
+    speaker.says = lambda body: "Everyone did well." if is_report(body) else "So I think."
+    found = held(speaker, "SELECT metric, value, status FROM verdicts WHERE judge = 'Referee'")
+    assert len(found) == 7
+    assert {(value, status) for _, value, status in found} == {(None, "unparsed")}
+
+
+def test_what_breaks_role_or_gives_it_away_is_flagged(speaker: Any) -> None:
+    said = iter(["As a 60-year-old I disagree.", "I am an AI, so I have no view.", "Buses are useful."])
+    speaker.says = lambda body: json.dumps(even(1)) if is_report(body) else next(said)
+    found = held(speaker, "SELECT subject, metric, text FROM verdicts WHERE judge = 'Rules' AND value = 1 ORDER BY nth")
+    assert found == [("Sixty", "leak", "60-year-old"), ("Twenty", "role_break", "i am an ai")]
+
+
+def test_the_second_referee_knows_neither_round_nor_first_scores(speaker: Any) -> None:
+    speaker.says = reports(even(9), even(9), even(2), even(3))
+    found = held(
+        speaker,
+        "SELECT judge, round, value FROM verdicts WHERE metric = 'bias' AND subject = 'Sixty' ORDER BY nth",
+        rounds=2,
+        rereferee=1,
+    )
+    assert found == [
+        ("Referee", 1, 9.0),
+        ("Referee", 2, 9.0),
+        ("Referee_again", 1, 2.0),
+        ("Referee_again", 2, 3.0),
+    ]
+    for body in speaker.asked[-2:]:
+        assert "round" not in whole(body).lower()
+        assert '"Sixty": 9' not in whole(body)
+    assert "Statement 1." in whole(speaker.asked[-2])
+    assert "Statement 4." in whole(speaker.asked[-1])
+    assert "Statement 4." not in whole(speaker.asked[-2])
+
+
+def test_a_share_is_refereed_again_and_the_dry_run_counts_it() -> None:
+    study = Rldf(RldfConfig(topics=200, rounds=5, rereferee=0.25))
+    again = [unit for unit in study.plan() if unit.facets["again"]]
+    assert 30 <= len(again) <= 70, "a quarter of 200, give or take"
+    assert sum(study.estimate(unit).calls for unit in study.plan()) == 200 * 20 + 5 * len(again)
+
+
+# Roles
+
+
+def test_a_role_is_given_away_by_its_own_marks_only() -> None:
+    sixty, twenty, _, *_ = load_bias("age").role
+    assert sixty.gives_away("At my age one learns; as someone who is a 60-year-old, I know.") == [
+        "at my age",
+        "as someone who",
+        "60-year-old",
+    ]
+    assert twenty.gives_away("Sixty-year-olds and 60-year-old people differ, as a result.") == []

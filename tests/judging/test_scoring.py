@@ -1,0 +1,98 @@
+"""Scores by a rubric: several judges who do not hear each other, BS the right way round."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley
+from agents import ConfigError
+from judging.rubrics import load_rubric
+from judging.scoring import RubricScores, ScoringConfig
+
+pytestmark = pytest.mark.usefixtures("place")
+
+
+def write(*rows: object) -> str:
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    return "t.jsonl"
+
+
+def test_more_bias_is_a_higher_bs() -> None:
+    (metric,) = load_rubric("bs").metric
+    bands = {line.partition(":")[0]: line for line in metric.questions}
+    assert "significant" in bands["7 to 9"]
+    assert "stereotypes or prejudices" in bands["7 to 9"]
+    assert "minimal" in bands["1 to 3"]
+    assert "MORE biased" in metric.questions[0]
+
+
+@pytest.mark.parametrize("name", ["ce", "ls"])
+def test_better_is_higher_elsewhere(name: str) -> None:
+    (metric,) = load_rubric(name).metric
+    assert "BETTER" in metric.questions[0]
+    assert any(line.startswith("7 to 9: high") for line in metric.questions)
+
+
+def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> None:
+    numbers = iter(range(100))
+    speaker.says = lambda body: json.dumps({"BS": next(numbers) % 11, "CE": 7, "LS": 8})
+    file = write({"id": "x", "text": "Buses should be free.", "topic": "Free buses"})
+    assert parley.run("rubric", file=file, model=speaker.model(), out="s.sqlite").complete
+    assert len(speaker.asked) == 5
+    for body in speaker.asked:
+        assert [message["role"] for message in body["messages"]] == ["system", "user"], "nobody else's words"
+        assert "Context:\nFree buses" in body["messages"][1]["content"]
+        assert "Text:\nBuses should be free." in body["messages"][1]["content"]
+    with closing(sqlite3.connect("s.sqlite")) as db:
+        found = db.execute("SELECT judge, value FROM verdicts WHERE metric = 'BS'").fetchall()
+    assert len({judge for judge, _ in found}) == 5
+    assert sorted(value for _, value in found) == [0, 1, 2, 3, 4]
+
+
+def test_several_models_judge_the_same_texts() -> None:
+    study = RubricScores(ScoringConfig(file=write({"text": "a"}, {"text": "b"}), model=["sim/a", "sim/b"]))
+    assert [unit.id for unit in study.plan()] == [
+        "line-1/@sim/a",
+        "line-1/@sim/b",
+        "line-2/@sim/a",
+        "line-2/@sim/b",
+    ]
+
+
+def test_a_plain_text_file_has_a_text_a_line() -> None:
+    Path("t.txt").write_text("One.\n\nTwo.\n", "utf-8")
+    study = RubricScores(ScoringConfig(file="t.txt"))
+    assert [unit.facets["item"] for unit in study.plan()] == ["line-1", "line-3"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "settings", "complaint"),
+    [
+        ([{"txt": "a"}], {}, "line 1: no text in the field 'text'"),
+        ([{"text": "a"}, {"text": " "}], {}, "line 2: no text"),
+        ([["a"]], {}, "line 1: no text"),
+        ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' stands in it twice"),
+        ([{"text": "a"}], {"by": "method"}, "no field 'method'"),
+        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "no metric may stand in two"),
+        ([{"text": "a"}], {"rubrics": ["kindness"]}, "unknown rubric 'kindness'"),
+        ([{"text": "a"}], {"model": ["sim/a", "sim/a"]}, "named twice"),
+        ([], {}, "there is no text in it"),
+    ],
+)
+def test_a_file_that_will_not_do_is_named(rows: list[object], settings: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ConfigError, match=complaint):
+        RubricScores(ScoringConfig(file=write(*rows), **settings))
+
+
+def test_a_missing_file_and_one_of_another_kind_are_named() -> None:
+    with pytest.raises(ConfigError, match="No such file"):
+        RubricScores(ScoringConfig(file="gone.jsonl"))
+    Path("t.csv").write_text("a")
+    with pytest.raises(ConfigError, match=r"a .jsonl or a .txt file"):
+        RubricScores(ScoringConfig(file="t.csv"))

@@ -1,0 +1,254 @@
+"""Datasets from debates: hold a few, export them in every format, and look at what a trainer would get."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+TOPICS = 10
+RUN = ("run", "rldf", "--topics", TOPICS, "--rounds", 2, "--rereferee", 1, "--quiet", "--out", "a.sqlite")
+
+
+def says(server: Any) -> Callable[[int, dict[str, Any]], Any]:
+    """Debaters say things of their own; round 1 is scored 6, 4, 2 and round 2 is scored 3, 1, 0."""
+
+    def answer(nth: int, body: dict[str, Any]) -> Any:
+        told = "\n".join(message["content"] for message in body["messages"])
+        if "response_format" not in body:
+            opening = "As a 60-year-old, " if "You are a 60-year-old" in told and "Round 2" not in told else ""
+            return server.reply(f"{opening}I hold view number {nth} of this matter.")
+        late = "round 2 is over" in told
+        scores = (3, 1, 0) if late else (6, 4, 2)
+        names = ("Sixty", "Twenty", "Forty")
+        report = {"scores": dict(zip(names, scores, strict=True)), "ranks": dict(zip(names, (1, 2, 3), strict=True))}
+        return server.reply(json.dumps(report))
+
+    return answer
+
+
+@pytest.fixture
+def run(parley: Callable[..., Any], server: Any) -> str:
+    server.answer = says(server)
+    assert parley(*RUN, "--model", server.model()).status == 0
+    return "a.sqlite"
+
+
+def lines(path: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in Path(path).read_text("utf-8").splitlines()]
+
+
+def everything(folder: str) -> list[dict[str, Any]]:
+    return [row for split in ("train", "validation", "test") for row in lines(f"{folder}/{split}.jsonl")]
+
+
+def test_a_run_becomes_trl_preference_pairs(parley: Callable[..., Any], run: str) -> None:
+    told = parley("export", run, "--to", "out")
+    assert told.status == 0, told.err
+    rows = everything("out")
+    assert len(rows) == 2 * TOPICS, "two of each debate's six statements are above 3"
+    for row in rows:
+        assert row["chosen"][0] == row["rejected"][0]
+        assert [message["role"] for message in row["chosen"]] == ["user", "assistant"]
+        assert row["chosen"][0]["content"] == f"What do you think about this? {row['meta']['topic']}"
+        assert row["score_chosen"] <= 3 < row["score_rejected"]
+        assert row["meta"]["speaker_chosen"] == row["meta"]["speaker_rejected"]
+        assert (row["meta"]["round_rejected"], row["meta"]["round_chosen"]) == (1, 2)
+        assert row["meta"]["run"] == "a"
+        assert row["meta"]["model_chosen"] == "server/judge"
+    assert len({row["id"] for row in rows}) == len(rows)
+
+
+def test_the_prompt_names_no_role(parley: Callable[..., Any], run: str) -> None:
+    parley("export", run, "--format", "trl-explicit", "--to", "out")
+    for row in everything("out"):
+        assert set(row) == {"id", "prompt", "chosen", "rejected", "score_chosen", "score_rejected", "meta"}
+        assert not {"Sixty", "Twenty", "Forty", "60-year-old"} & set(row["prompt"][0]["content"].split())
+        assert [message["role"] for message in row["prompt"] + row["chosen"]] == ["user", "assistant"]
+
+
+def test_fine_tuning_takes_low_bias_statements_only(parley: Callable[..., Any], run: str) -> None:
+    parley("export", run, "--format", "sft", "--to", "out")
+    rows = everything("out")
+    assert len(rows) == 4 * TOPICS
+    assert all(row["score"] <= 3 and row["completion"][0]["role"] == "assistant" for row in rows)
+
+
+def test_no_topic_stands_in_two_splits(parley: Callable[..., Any], run: str) -> None:
+    parley("export", run, "--format", "jsonl", "--to", "out", "--splits", "0.6,0.2,0.2")
+    where: dict[str, set[str]] = {}
+    for split in ("train", "validation", "test"):
+        for table in ("pairs", "statements"):
+            for row in lines(f"out/{table}/{split}.jsonl"):
+                where.setdefault(row.get("topic") or row["meta"]["topic"], set()).add(split)
+    assert len(where) == TOPICS
+    assert all(len(splits) == 1 for splits in where.values())
+    counts = [sum(splits == {split} for splits in where.values()) for split in ("train", "validation", "test")]
+    assert counts == [6, 2, 2]
+
+
+def test_the_threshold_is_chosen_afterwards_on_the_same_run(parley: Callable[..., Any], run: str, server: Any) -> None:
+    before = len(server.asked)
+    counts = {
+        threshold: parley("export", run, "--threshold", threshold, "--to", f"at{threshold}", "--json").json
+        for threshold in (0, 3, 5)
+    }
+    assert len(server.asked) == before, "nothing is asked of a model"
+    assert {at: (found["high"], found["low"]) for at, found in counts.items()} == {
+        0: (5 * TOPICS, TOPICS),
+        3: (2 * TOPICS, 4 * TOPICS),
+        5: (TOPICS, 5 * TOPICS),
+    }
+
+
+def test_every_statement_is_there_with_its_scores(parley: Callable[..., Any], run: str) -> None:
+    parley("export", run, "--format", "jsonl", "--to", "out")
+    rows = [row for split in ("train", "validation", "test") for row in lines(f"out/statements/{split}.jsonl")]
+    assert len(rows) == 6 * TOPICS
+    first = next(row for row in rows if row["speaker"] == "Sixty" and row["round"] == 1)
+    assert (first["score"], first["rank"], first["side"]) == (6, 1, "high")
+    assert first["flags"] == ["leak"]
+    assert first["text"].startswith("As a 60-year-old, I hold view")
+    assert first["score_again"] == 6, "the second referee was told no round, and gave round 1's scores"
+    assert {"model", "mode", "run", "run_id", "topic", "bias", "round"} <= set(first)
+
+
+def test_parquet_and_datasets_hold_the_same_rows(parley: Callable[..., Any], run: str) -> None:
+    arrow = pytest.importorskip("pyarrow.parquet")
+    datasets = pytest.importorskip("datasets")
+    for kind in ("jsonl", "parquet", "datasets"):
+        assert parley("export", run, "--format", kind, "--to", kind).status == 0
+    plain = lines("jsonl/pairs/train.jsonl")
+    assert arrow.read_table("parquet/pairs/train.parquet").to_pylist() == plain
+    loaded = datasets.load_from_disk("datasets/pairs")
+    assert loaded["train"].to_list() == plain
+    assert set(loaded) == {"train", "validation", "test"}
+
+
+def test_the_card_tells_the_datasets_story(parley: Callable[..., Any], run: str, server: Any) -> None:
+    parley("export", run, "--to", "out", "--licence", "cc-by-4.0", "--format", "parquet")
+    text = Path("out/README.md").read_text("utf-8")
+    head = yaml.safe_load(text.split("---")[1])
+    assert head["license"] == "cc-by-4.0"
+    assert [config["config_name"] for config in head["configs"]] == ["pairs", "statements"]
+    assert all(Path("out", part["path"]).is_file() for config in head["configs"] for part in config["data_files"])
+    assert f"| age | {6 * TOPICS} | {2 * TOPICS} | {4 * TOPICS} | {2 * TOPICS} | {TOPICS} |" in text
+    assert " 6 ####################" in text, "a histogram of scores"
+    assert "`threshold`: 3.0" in text
+    assert "not people's" in text
+    assert str(server.port) not in text, "where the model was reached is not told"
+    assert str(server.port) not in Path("out/export.json").read_text("utf-8")
+
+
+def test_the_quality_report_sees_length_leaks_and_a_second_opinion(parley: Callable[..., Any], run: str) -> None:
+    found = parley("export", run, "--to", "out", "--json").json["quality"]
+    # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is given away.
+    assert found["length"]["words_chosen"] == 8
+    assert found["length"]["words_rejected"] == 9.5
+    assert found["length"]["chosen_shorter"] == 0.5
+    assert found["length"]["by_length_alone"] == 0.75
+    assert found["leakage"]["role_in_rejected_only"] == TOPICS
+    assert found["leakage"]["role_in_chosen_only"] == found["leakage"]["role_in_both"] == 0
+    assert found["refereed_again"]["n"] == 6 * TOPICS
+    assert found["refereed_again"]["same_score"] == 0.5, "round 1 is scored alike, round 2 is not"
+
+
+def test_statements_that_give_the_role_away_can_be_left_out(parley: Callable[..., Any], run: str) -> None:
+    found = parley("export", run, "--to", "out", "--drop", "leak,refused", "--json").json
+    assert found["left_out"] == {"leak": TOPICS}
+    assert found["pairs"] == TOPICS
+
+
+def test_two_runs_make_one_dataset(parley: Callable[..., Any], run: str, server: Any) -> None:
+    parley(*RUN[:-1], "b.sqlite", "--seed", 5, "--model", server.model())
+    found = parley("export", run, "b.sqlite", "--to", "out", "--json").json
+    assert found["statements"] == 2 * 6 * TOPICS
+    assert len({row["meta"]["run_id"] for row in everything("out")}) == 2
+    told = parley("export", run, run, "--to", "twice")
+    assert told.status == 2
+    assert "named twice" in told.err
+
+
+# What cannot be done is said in one line
+
+
+def test_what_is_there_is_not_written_over(parley: Callable[..., Any], run: str) -> None:
+    assert parley("export", run, "--to", "out").status == 0
+    told = parley("export", run, "--to", "out")
+    assert (told.status, len(told.complaints)) == (2, 1)
+    assert parley("export", run, "--to", "out", "--force", "--threshold", 5).status == 0
+    assert json.loads(Path("out/export.json").read_text())["settings"]["threshold"] == 5
+    Path("mine").mkdir()
+    Path("mine/diary.txt").write_text("dear")
+    assert parley("export", run, "--to", "mine", "--force").status == 2
+    assert Path("mine/diary.txt").exists(), "a folder that is no export is never replaced"
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (("--threshold", 10), "no pair can be made"),
+        (("--splits", "0.5,0.1,0.1"), "add up to 1"),
+        (("--strategy", "best"), "strategy"),
+        (("--format", "hub"), "owner/name"),
+        (("--format", "hub", "--to", "me/x"), "HF_TOKEN"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(
+    parley: Callable[..., Any], run: str, monkeypatch: pytest.MonkeyPatch, flags: tuple[Any, ...], complaint: str
+) -> None:
+    monkeypatch.delenv("HF_TOKEN", raising=False)
+    told = parley("export", run, *flags)
+    assert told.status == 2
+    assert complaint in told.err
+    assert not Path("a-trl").exists()
+
+
+def test_a_run_of_another_study_is_no_debate(parley: Callable[..., Any]) -> None:
+    parley("run", "framing", "--topics", 1, "--model", "sim/x", "--quiet", "--out", "f.sqlite")
+    told = parley("export", "f.sqlite")
+    assert told.status == 2
+    assert "a run of 'framing'" in told.err
+
+
+def test_a_run_under_way_can_be_exported_as_far_as_it_is(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = says(server)
+    stopped = parley(*RUN, "--model", server.model(), "--budget-calls", 30, "--concurrency", 1)
+    assert stopped.status == 1
+    found = parley("export", "a.sqlite", "--to", "out", "--json").json
+    assert found["statements"] == 3 * 6, "three debates of ten calls each were finished"
+    assert "| 3 | 7 |" in Path("out/README.md").read_text("utf-8"), "the card says how many are still to be held"
+
+
+def test_scores_that_are_missing_are_counted_and_not_taken_for_low(parley: Callable[..., Any], server: Any) -> None:
+    usual = says(server)
+
+    def answer(nth: int, body: dict[str, Any]) -> Any:
+        told = "\n".join(message["content"] for message in body["messages"])
+        unreadable = "response_format" in body and "round 2 is over" in told
+        return server.reply("All were fair.") if unreadable else usual(nth, body)
+
+    server.answer = answer
+    assert parley(*RUN, "--model", server.model()).status == 0
+    found = parley("export", "a.sqlite", "--to", "out", "--json").json
+    assert found["left_out"] == {"no score (unparsed report)": 3 * TOPICS}
+    assert (found["high"], found["low"]) == (2 * TOPICS, TOPICS)
+
+
+def test_a_killed_run_goes_on_and_gives_the_dataset_it_would_have_given(
+    parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
+) -> None:
+    model = "sim/debate?base=3.5&noise=2&latency=0.01"
+    flags = ("--topics", 60, "--rounds", 2, "--quiet", "--concurrency", 4, "--model", model)
+    begun = start("run", "rldf", *flags, "--out", "killed.sqlite")
+    begun.wait_for(lambda: Path("killed.sqlite").exists() and run_file("killed.sqlite").count() >= 10)
+    begun.kill()
+    assert run_file("killed.sqlite").count() < 60
+    assert parley("run", "rldf", *flags, "--out", "killed.sqlite").status == 0
+    assert parley("run", "rldf", *flags, "--out", "whole.sqlite").status == 0
+    run_file("killed.sqlite").check()
+    assert run_file("killed.sqlite").story() == run_file("whole.sqlite").story()

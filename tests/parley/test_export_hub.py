@@ -1,0 +1,121 @@
+"""A push to the hub, against a server on loopback that takes what the hub takes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+pytest.importorskip("huggingface_hub")
+
+
+class Hub:
+    """Creates a dataset, says that all files are small, and takes one commit."""
+
+    def __init__(self) -> None:
+        self.created: list[dict[str, Any]] = []
+        self.files: dict[str, bytes] = {}
+        self.tokens: set[str | None] = set()
+        self.refuses = False
+        hub = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                hub.tokens.add(self.headers.get("Authorization"))
+                status, answer = hub.answer(self.path, body)
+                data = json.dumps(answer).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(data)))
+                self.end_headers()
+                self.wfile.write(data)
+
+            def log_message(self, *args: Any) -> None:
+                """Nothing on the terminal."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
+        self.address = f"http://127.0.0.1:{self._server.server_port}"
+
+    def answer(self, path: str, body: bytes) -> tuple[int, Any]:
+        if self.refuses:
+            return 403, {"error": "this token may not write"}
+        if path.endswith("/repos/create"):
+            self.created.append(json.loads(body))
+            return 200, {"url": f"{self.address}/datasets/me/debates", "id": "me/debates", "name": "me/debates"}
+        if "/preupload/" in path:
+            named = json.loads(body)["files"]
+            small = [{"path": one["path"], "uploadMode": "regular", "shouldIgnore": False} for one in named]
+            return 200, {"files": small}
+        if "/commit/" in path:
+            for line in map(json.loads, body.splitlines()):
+                if line["key"] == "file":
+                    self.files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+            return 200, {"commitUrl": f"{self.address}/datasets/me/debates/commit/1", "commitOid": "1", "success": True}
+        return 200, {"errors": [], "warnings": []}
+
+    def is_private(self) -> bool:
+        """As older and newer clients say it."""
+        asked = self.created[0]
+        return bool(asked["private"]) if "private" in asked else bool(asked["visibility"] == "private")
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    serving = Hub()
+    monkeypatch.setenv("HF_ENDPOINT", serving.address)
+    monkeypatch.setenv("HF_TOKEN", "hf_secret_of_mine")
+    yield serving
+    serving.close()
+
+
+@pytest.fixture
+def run(parley: Callable[..., Any]) -> str:
+    model = "sim/debate?base=3.5&noise=2"
+    command = ("run", "rldf", "--topics", 6, "--rounds", 2, "--quiet", "--model", model, "--out", "a.sqlite")
+    assert parley(*command).status == 0
+    return "a.sqlite"
+
+
+def test_a_dataset_goes_to_the_hub_in_one_commit_with_its_card(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+    told = parley("export", run, "--format", "hub", "--to", "me/debates")
+    assert told.status == 0, told.err
+    assert f"{hub.address}/datasets/me/debates" in told.out
+    assert hub.tokens == {"Bearer hf_secret_of_mine"}
+    assert hub.is_private(), "private unless asked otherwise"
+    assert {"README.md", "export.json", "pairs/train.parquet", "statements/train.parquet"} <= set(hub.files)
+    assert hub.files["pairs/train.parquet"][:4] == b"PAR1"
+    assert b"SIMULATED" in hub.files["README.md"]
+
+
+def test_a_public_dataset_is_asked_for(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+    assert parley("export", run, "--format", "hub", "--to", "me/debates", "--public").status == 0
+    assert not hub.is_private()
+
+
+def test_a_hub_that_refuses_is_one_line_without_the_token(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+    hub.refuses = True
+    told = parley("export", run, "--format", "hub", "--to", "me/debates")
+    assert (told.status, len(told.complaints)) == (1, 1)
+    assert "the hub did not take me/debates" in told.err
+    assert "hf_secret_of_mine" not in told.err
+
+
+def test_a_name_without_an_owner_is_refused(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+    told = parley("export", run, "--format", "hub", "--to", "debates")
+    assert told.status == 2
+    assert "owner/name" in told.err
+    assert hub.created == []

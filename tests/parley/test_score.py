@@ -1,0 +1,66 @@
+"""`parley score rubric FILE` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pandas")
+COMMAND = ("score", "rubric", "t.jsonl", "--by", "method", "--quiet", "--out", "s.sqlite")
+
+
+@pytest.fixture(autouse=True)
+def texts() -> None:
+    rows = [
+        {"id": f"{method}-{n}", "text": f"Text {n}.", "method": method} for method in ("sft", "rldf") for n in (1, 2)
+    ]
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+
+
+def judged(server: Any) -> Callable[[int, dict[str, Any]], Any]:
+    """Text 1 is scored 2 by all, text 2 is scored 8: the judges always agree."""
+
+    def answer(nth: int, body: dict[str, Any]) -> Any:
+        score = 2 if "Text 1." in body["messages"][-1]["content"] else 8
+        return server.reply(json.dumps({"BS": score, "CE": 7, "LS": score}))
+
+    return answer
+
+
+def test_groups_are_compared_and_agreement_is_shown(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = judged(server)
+    told = parley(*COMMAND, "--model", server.model())
+    assert told.status == 0, told.err
+    assert len(server.asked) == 4 * 5
+    assert "lower is better" in told.out
+    assert "sft" in told.out
+    assert "Fleiss" in told.out
+
+
+def test_the_same_as_json(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = judged(server)
+    found = parley(*COMMAND, "--model", server.model(), "--json").json
+    scores = {(row["group"], row["metric"]): row["estimate"] for row in found["scores"]}
+    assert scores["sft", "BS"] == scores["rldf", "BS"] == 50, "the mean of 20 and 80"
+    assert scores["sft", "CE"] == 70
+    agreement = {(row["metric"], row["coefficient"]): row for row in found["agreement"]}
+    assert agreement["BS", "Fleiss' kappa, points"]["estimate"] == pytest.approx(1)
+    never = agreement["CE", "Fleiss' kappa, points"]
+    assert never["estimate"] is None
+    assert "agreement beyond chance is not defined" in never["note"]
+
+
+def test_what_cannot_be_read_is_counted(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: server.reply("Rather good.")
+    found = parley(*COMMAND, "--model", server.model(), "--json").json
+    assert {row["unreadable"] for row in found["scores"]} == {2 * 5}
+    assert {row["estimate"] for row in found["scores"]} == {None}
+
+
+def test_a_file_that_is_not_there_is_one_line(parley: Callable[..., Any]) -> None:
+    told = parley("score", "rubric", "gone.jsonl")
+    assert (told.status, len(told.complaints)) == (2, 1)

@@ -1,0 +1,90 @@
+"""Topics to debate: what is shipped, what a file of one's own may hold, and when two topics are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scenarios import BIASES, Known, ScenarioError, load_topics, near_duplicates, normal, sample, topic_areas, topic_id
+
+
+@pytest.mark.parametrize("bias", BIASES)
+def test_two_hundred_topics_are_shipped_for_each_bias_type_and_no_two_are_alike(bias: str) -> None:
+    topics = load_topics(bias)
+    assert len(topics) == 200
+    assert near_duplicates(topics) == []
+    assert all(4 <= len(topic.split()) <= 24 for topic in topics)
+    assert len({topic_id(topic) for topic in topics}) == 200
+
+
+def test_no_topic_is_shipped_for_two_bias_types() -> None:
+    assert near_duplicates([topic for bias in BIASES for topic in load_topics(bias)]) == []
+
+
+def test_no_shipped_topic_asks_anyone_to_play_an_agent() -> None:
+    said = " ".join(topic for bias in BIASES for topic in load_topics(bias)).lower()
+    assert "language model" not in said
+    assert "as an ai" not in said
+
+
+def test_a_list_of_ones_own_has_a_topic_a_line_and_remarks(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text("# transport\nShould buses be free?\n\n  Are trams better than buses?  \n", "utf-8")
+    assert load_topics(str(mine)) == ("Should buses be free?", "Are trams better than buses?")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("# nothing\n", "there is no topic in it"),
+        ("Should buses be free?\nshould buses be FREE\n", "stands in it twice"),
+    ],
+)
+def test_a_list_that_will_not_do_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+    mine = tmp_path / "mine.txt"
+    mine.write_text(text, "utf-8")
+    with pytest.raises(ScenarioError, match=complaint):
+        load_topics(str(mine))
+
+
+def test_an_unknown_bias_type_and_a_missing_file_are_named() -> None:
+    with pytest.raises(ScenarioError, match="no topics for 'height'"):
+        load_topics("height")
+    with pytest.raises(ScenarioError, match="No such file"):
+        load_topics("nowhere.txt")
+
+
+def test_a_larger_sample_holds_the_smaller_one() -> None:
+    topics = load_topics("age")
+    assert sample(topics, 50, seed=3)[:20] == sample(topics, 20, seed=3)
+    assert sample(topics, 20, seed=3) != sample(topics, 20, seed=4)
+    assert sample(topics, 20, seed=0) != list(topics[:20]), "a part is drawn, and is not the beginning of the list"
+
+
+def test_more_topics_than_there_are_cannot_be_had() -> None:
+    with pytest.raises(ScenarioError, match="201 topics are asked for and the list has 200"):
+        sample(load_topics("age"), 201, seed=0)
+
+
+def test_spelling_makes_no_other_topic_but_another_subject_does() -> None:
+    known = Known(["Should city buses be free for everyone?"])
+    assert known.like("should city buses be free, for everyone") == "Should city buses be free for everyone?"
+    assert known.like("Should buses in a city be free for everyone?") is not None
+    assert known.like("Should city museums be open on Mondays?") is None
+
+
+def test_the_shares_of_common_words_decide() -> None:
+    # stems {garden, hobby} and {garden, hobby, winter}: cosine 2 / (sqrt 2 * sqrt 3) = 0.816
+    assert Known(["garden hobby"], near=0.81).like("garden hobby winter") is not None
+    assert Known(["garden hobby"], near=0.82).like("garden hobby winter") is None
+
+
+def test_a_topic_keeps_its_name_whatever_its_spelling() -> None:
+    assert topic_id("Should buses be free?")[-6:] == topic_id("should buses be free")[-6:]
+    assert normal("Should  buses – be FREE?") == "should buses be free"
+    assert topic_id("公共汽车应该免费吗") != topic_id("博物馆应该免费吗")
+
+
+def test_areas_of_life_differ() -> None:
+    assert len(topic_areas()) == len(set(topic_areas())) == 20
