@@ -1,4 +1,4 @@
-"""The command line: `parley run`, `report`, `show`, `scenarios`, `models`. Thin: all of it can be done in Python.
+"""The command line: `parley run`, `report`, `show`, `view`, `scenarios`, `models`. Thin: Python can do all of it.
 
 Exit status: 0 done, 1 not everything was done, 2 something to mend in what was typed, 130 interrupted.
 """
@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(arguments: list[str]) -> int:
     from parley import __version__
-    from parley.cli import models, report, run, scenarios, show
+    from parley.cli import models, report, run, scenarios, show, view
 
     parser = argparse.ArgumentParser(
         prog="parley",
@@ -43,7 +43,7 @@ def _dispatch(arguments: list[str]) -> int:
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in (run, report, show, scenarios, models):
+    for command in (run, report, show, view, scenarios, models):
         command.add_to(commands)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
