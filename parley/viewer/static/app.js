@@ -1,5 +1,5 @@
 // The pages and how one turns to them.
-import { embedded, h, here, whenTurned } from "./dom.js";
+import { embedded, fill, h, here, whenTurned } from "./dom.js";
 import { comparePage, pairPage } from "./compare.js";
 import { labelPage } from "./label.js";
 import { runPage } from "./run.js";
@@ -30,7 +30,7 @@ function startTools() {
   theme(THEMES.includes(chosen) ? chosen : "auto");
   const label = () => `${document.documentElement.dataset.theme}`;
   const turn = button(label(), () => { theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length]); turn.textContent = label(); }, { class: "plain", "aria-label": "colours: automatic, light or dark" });
-  document.getElementById("tools").replaceChildren(turn, h("button", { type: "button", class: "plain", onclick: showHelp, "aria-label": "keyboard help" }, "?"));
+  fill(document.getElementById("tools"), turn, h("button", { type: "button", class: "plain", onclick: showHelp, "aria-label": "keyboard help" }, "?"));
 }
 
 whenTurned(turnPage);

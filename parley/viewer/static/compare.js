@@ -1,7 +1,7 @@
 // Two runs, or two values of a facet within one: the largest differences first; then two units side by side.
 import { get } from "./api.js";
 import { badge } from "./charts.js";
-import { go, h, link, named, number, signed, whole } from "./dom.js";
+import { fill, go, h, link, named, number, signed, whole } from "./dom.js";
 import { marked } from "./diff.js";
 import { parsed } from "./message.js";
 import { button, crumbs, heading, shortcuts, trouble, voices, waiting } from "./widgets.js";
@@ -12,7 +12,7 @@ export function comparePage(main, params) {
   heading(`compare ${run}`);
   shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
   const page = h("div", { class: "page" }, waiting());
-  main.replaceChildren(page);
+  fill(main, page);
   const put = (changes) => { const next = new URLSearchParams(params); for (const [key, value] of Object.entries(changes)) value ? next.set(key, value) : next.delete(key); if (!("page" in changes)) next.delete("page"); go("/compare", next); };
 
   async function show() {
@@ -22,13 +22,13 @@ export function comparePage(main, params) {
       const choose = (label, value, options, onpick) => h("label", {}, label, " ", h("select", { onchange: (event) => onpick(event.target.value) }, h("option", { value: "" }, "–"), options.map((one) => h("option", { value: one, selected: one === value }, named(one)))));
       const values = found.facets[facet] || [];
       const nothing = !other && !(facet && x && y);
-      page.replaceChildren(h("h1", {}, "Compare"),
+      fill(page, h("h1", {}, "Compare"),
         h("div", { class: "row" }, choose("this run with", other, runs.map((one) => one.name).filter((name) => name !== run), (value) => put({ with: value, facet: "", x: "", y: "" })),
           h("span", { class: "muted" }, "or within it"), choose("facet", facet, Object.keys(found.facets), (value) => put({ facet: value, x: "", y: "", with: "" })),
           facet ? choose("", x, values, (value) => put({ x: value })) : "", facet ? choose("against", y, values, (value) => put({ y: value })) : "",
           choose("as seen by", params.get("judge") || "", found.judges, (value) => put({ judge: value }))),
         nothing ? h("p", { class: "muted" }, "Choose another run, or a facet and two of its values. Units are matched by their name, or by all their other facets.") : table(found, other));
-    } catch (error) { page.replaceChildren(trouble(error)); }
+    } catch (error) { fill(page, trouble(error)); }
   }
 
   function table(found, other) {
@@ -56,7 +56,7 @@ export function pairPage(main, params) {
   heading("side by side");
   shortcuts({ u: { what: "back", run: () => history.back() } });
   const page = h("div", { class: "page wide" }, waiting());
-  main.replaceChildren(page);
+  fill(main, page);
 
   async function show() {
     try {
@@ -67,7 +67,7 @@ export function pairPage(main, params) {
         h("p", {}, Object.entries(unit.facets).filter(([key, value]) => other.facets[key] !== value).map(([key, value]) => h("span", { class: "pill warn" }, `${key.replaceAll("_", " ")}: ${named(value)}`))));
       const rows = [];
       for (let at = 0; at < length; at++) rows.push(h("div", { class: "pair-row" }, side(a.messages[at], b.messages[at], "before"), side(b.messages[at], a.messages[at], "after")));
-      page.replaceChildren(h("h1", {}, "Side by side"), h("div", { class: "pair-row heads" }, head(run, a, b), head(run2, b, a)), rows);
+      fill(page, h("h1", {}, "Side by side"), h("div", { class: "pair-row heads" }, head(run, a, b), head(run2, b, a)), rows);
 
       function side(mine, other, which) {
         if (!mine) return h("div", { class: "message muted" }, "nothing");
@@ -78,7 +78,7 @@ export function pairPage(main, params) {
           h("header", {}, h("span", { class: "who" }, mine.role === "narrator" ? "To the table" : [badge(index(mine.speaker)), h("bdi", {}, mine.speaker)]), h("span", { class: "muted" }, `round ${mine.round}`), same ? h("span", { class: "pill" }, "the same") : ""),
           h("div", { class: "prose", dir: "auto" }, text), mine.parsed ? h("div", { class: "parsed" }, parsed(mine.parsed)) : "");
       }
-    } catch (error) { page.replaceChildren(trouble(error)); }
+    } catch (error) { fill(page, trouble(error)); }
   }
   show();
   return { stop: () => {} };

@@ -15,6 +15,11 @@ export function h(tag, props = {}, ...children) {
   return node;
 }
 
+// What a node holds, anew; lists in lists are welcome.
+export function fill(node, ...children) {
+  node.replaceChildren(...children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false));
+}
+
 export function svg(tag, props = {}, ...children) {
   const node = document.createElementNS(SVG, tag);
   for (const [key, value] of Object.entries(props)) if (value !== null && value !== undefined) node.setAttribute(key, value);

@@ -1,6 +1,6 @@
 // Blind labelling: the text, the rubric beside it, nothing else.
 import { get, post } from "./api.js";
-import { day, go, h, link, number, plural, say, signed } from "./dom.js";
+import { day, fill, go, h, link, number, plural, say, signed } from "./dom.js";
 import { remembered } from "./message.js";
 import { button, crumbs, heading, shortcuts, trouble, waiting } from "./widgets.js";
 
@@ -11,9 +11,9 @@ export function labelPage(main, params) {
   heading("labelling");
   crumbs(link("/run", { run }, {}, h("bdi", {}, run)), "label");
   const page = h("div", { class: "page" }, waiting());
-  main.replaceChildren(page);
+  fill(main, page);
   const shown = set && rater ? rate : overview;
-  shown().catch((error) => page.replaceChildren(trouble(error)));
+  shown().catch((error) => fill(page, trouble(error)));
   return { stop: () => {} };
 
   async function overview() {
@@ -22,7 +22,7 @@ export function labelPage(main, params) {
     const name = h("input", { placeholder: "your name", "aria-label": "your name", value: remembered(), maxlength: 80 });
     const count = h("input", { type: "number", min: 1, max: 1000, value: 50, class: "narrow", "aria-label": "how many items" });
     const begin = (id) => { if (!name.value.trim()) { name.focus(); return say("a name is needed, so that raters can be told apart"); } go("/label", { run, set: id, rater: name.value.trim() }); };
-    page.replaceChildren(h("h1", {}, "Blind labelling"),
+    fill(page, h("h1", {}, "Blind labelling"),
       h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and judges' verdicts are not shown. Everyone gets the same items, each in an order of their own."),
       h("div", { class: "row" }, h("label", {}, "you are ", name)),
       sets.map((one) => h("section", { class: "card" }, h("div", { class: "row spread" }, h("h2", {}, `Set ${one.id}: ${plural(one.items, "item")}`), button("Label", () => begin(one.id))), h("p", { class: "muted" }, `drawn ${day(one.at)}, seed ${one.seed}`), agreement(one.agreement))),
@@ -47,7 +47,7 @@ export function labelPage(main, params) {
     const found = await get("label", { run, set, rater });
     if (found.item === undefined) {
       shortcuts({ u: { what: "back", run: () => go("/label", { run }) } });
-      return page.replaceChildren(h("h1", {}, "Done"), h("p", {}, `All ${found.total} items are labelled. Thank you.`), link("/label", { run }, { class: "button" }, "See the agreement"));
+      return fill(page, h("h1", {}, "Done"), h("p", {}, `All ${found.total} items are labelled. Thank you.`), link("/label", { run }, { class: "button" }, "See the agreement"));
     }
     const subjects = found.pair ? ["A", "B"] : [""];
     const marks = new Map();
@@ -61,11 +61,11 @@ export function labelPage(main, params) {
     const wrong = h("div", {});
     const send = async (event) => {
       event.preventDefault();
-      if (marks.size < subjects.length * found.rubric.length || (found.pair && !preferred)) return wrong.replaceChildren(h("p", { class: "notice caution" }, "Every metric needs a mark", found.pair ? ", and a choice is needed." : "."));
-      try { await post("label", { run }, { set: Number(set), item: found.item, rater, scores: [...marks.values()], preferred }); await rate(); window.scrollTo(0, 0); } catch (error) { wrong.replaceChildren(trouble(error)); }
+      if (marks.size < subjects.length * found.rubric.length || (found.pair && !preferred)) return fill(wrong, h("p", { class: "notice caution" }, "Every metric needs a mark", found.pair ? ", and a choice is needed." : "."));
+      try { await post("label", { run }, { set: Number(set), item: found.item, rater, scores: [...marks.values()], preferred }); await rate(); window.scrollTo(0, 0); } catch (error) { fill(wrong, trouble(error)); }
     };
     shortcuts({ u: { what: "leave", run: () => go("/label", { run }) } });
-    page.replaceChildren(h("div", { class: "row spread" }, h("h1", {}, "Blind labelling"), h("p", { class: "muted" }, `${found.done + 1} of ${found.total} · ${rater}`)),
+    fill(page, h("div", { class: "row spread" }, h("h1", {}, "Blind labelling"), h("p", { class: "muted" }, `${found.done + 1} of ${found.total} · ${rater}`)),
       h("div", { class: "split label" }, h("section", {}, Object.entries(found.texts).map(([name, text]) => h("article", { class: "message" }, h("header", {}, h("span", { class: "who" }, TITLES[name] || name)), h("div", { class: "prose", dir: "auto" }, text)))),
         h("form", { class: "rubric", onsubmit: send }, rubric, choice, h("button", { class: "strong" }, "Keep and go on"), wrong)));
   }

@@ -1,7 +1,7 @@
 // One message: who, what, what was read from it, what it took, the exact prompt, and notes.
 import { get, post } from "./api.js";
 import { badge } from "./charts.js";
-import { embedded, h, money, number, plural, whole } from "./dom.js";
+import { embedded, fill, h, money, number, plural, whole } from "./dom.js";
 import { emphasised } from "./run.js";
 import { button, copy, permalink, trouble, waiting } from "./widgets.js";
 
@@ -105,11 +105,11 @@ function callView(run, call) {
   const open = async (event) => {
     if (!event.target.open || filled) return;
     filled = true;
-    box.replaceChildren(waiting());
+    fill(box, waiting());
     try {
       const texts = await get("texts", { run, ids: call.prompt.map(([, , id]) => id).join(",") });
-      box.replaceChildren(...call.prompt.map(([role, source, id]) => h("div", { class: "piece" }, h("b", {}, role, source && source !== role ? ` · ${source}` : ""), longText(texts[id] ?? "(this text is missing from the run)", ""))));
-    } catch (error) { filled = false; box.replaceChildren(trouble(error)); }
+      fill(box, ...call.prompt.map(([role, source, id]) => h("div", { class: "piece" }, h("b", {}, role, source && source !== role ? ` · ${source}` : ""), longText(texts[id] ?? "(this text is missing from the run)", ""))));
+    } catch (error) { filled = false; fill(box, trouble(error)); }
   };
   return h("details", { class: "call", ontoggle: open }, h("summary", {}, h("span", {}, "exact prompt"), h("span", { class: "muted" }, facts), call.cached ? h("span", { class: "pill" }, "cached") : ""), box);
 }
@@ -130,7 +130,7 @@ export function noteForm(run, unit, seq, changed) {
       try { localStorage.setItem("parley-name", author.value); } catch { /* a private window forgets */ }
       await post("notes", { run }, { unit, seq, tag: tag.value, comment: comment.value, author: author.value });
       changed();
-    } catch (error) { wrong.replaceChildren(trouble(error)); }
+    } catch (error) { fill(wrong, trouble(error)); }
   };
   return h("details", { class: "note-form" }, h("summary", {}, seq === null ? "Add a note" : "Note on this message"), h("form", { onsubmit: send }, h("div", { class: "row" }, tag, author), comment, h("button", {}, "Keep"), wrong));
 }

@@ -1,7 +1,7 @@
 // One run: its figures, its units, and every facet a filter. The address holds all of it.
 import { get } from "./api.js";
 import { asShare, intervals, progress } from "./charts.js";
-import { day, embedded, go, h, link, money, named, number, plural, say, share, signed, whole } from "./dom.js";
+import { day, embedded, fill, go, h, link, money, named, number, plural, say, share, signed, whole } from "./dom.js";
 import { button, cautions, crumbs, follow, heading, pager, shortcuts, trouble, waiting } from "./widgets.js";
 
 const NAMES = { "d.status": "status", "d.choice": "verdict", "d.flip": "when shown in the other order", "d.changed": "between rounds", "d.parse": "worst reply", "d.tag": "tag" };
@@ -18,7 +18,7 @@ export function runPage(main, params) {
   const bar = h("div", { class: "bar-tools" });
   const list = h("div", { class: "list" }, waiting());
   const state = { params, found: null, at: -1, open: new Set(), wide: new Set() };
-  main.replaceChildren(h("div", { class: "page" }, about, figures, h("div", { class: "split" }, filters, h("section", { class: "units" }, bar, list))));
+  fill(main, h("div", { class: "page" }, about, figures, h("div", { class: "split" }, filters, h("section", { class: "units" }, bar, list))));
 
   const change = (edit, replace = false) => {
     const next = new URLSearchParams(state.params);
@@ -51,9 +51,9 @@ export function runPage(main, params) {
 
   async function showAbout() {
     const found = await get("run", { run });
-    if (found.broken) { main.replaceChildren(h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, found.broken))); return; }
+    if (found.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, found.broken))); return; }
     const exported = new URLSearchParams(state.params);
-    about.replaceChildren(
+    fill(about, 
       h("div", { class: "row spread" }, h("h1", {}, run, h("span", { class: `pill ${found.state}` }, found.state)),
         embedded ? h("p", { class: "muted" }, "a part of a run, exported") : h("div", { class: "row actions" },
           link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
@@ -82,8 +82,8 @@ export function runPage(main, params) {
       if (found.win_rates) parts.push(intervals(found.win_rates.map((row) => ({ ...row, group: row.category, label: row.identity })), { title: "Win rates in pairs, ties left out (Wilson, 95%)", at: 0.5, format: asShare, onpick: pick }));
       if (!parts.length) parts.push(h("p", { class: "muted" }, found.why_none || "no figures"));
       const first = found.first_position && found.first_position.n ? `Shown first and preferred: ${share(found.first_position.estimate)} (${share(found.first_position.low)} to ${share(found.first_position.high)}, n = ${found.first_position.n}); 50% would be no position bias.` : null;
-      box.replaceChildren(...parts, h("div", { class: "words" }, [...(found.in_words || []), first].filter(Boolean).map((line) => h("p", {}, line))));
-    } catch (error) { box.replaceChildren(trouble(error)); }
+      fill(box, ...parts, h("div", { class: "words" }, [...(found.in_words || []), first].filter(Boolean).map((line) => h("p", {}, line))));
+    } catch (error) { fill(box, trouble(error)); }
   }
 
   function showFilters() {
@@ -101,7 +101,7 @@ export function runPage(main, params) {
     });
     const active = [...state.params].filter(([key]) => /^[fd]\./.test(key));
     const focused = document.activeElement?.closest?.(".filters label")?.textContent;
-    filters.replaceChildren(h("div", { class: "row spread" }, h("h2", {}, "Filters"), active.length ? button("clear", () => change((next) => { for (const [key] of active) next.delete(key); }), { class: "plain" }) : ""), ...groups);
+    fill(filters, h("div", { class: "row spread" }, h("h2", {}, "Filters"), active.length ? button("clear", () => change((next) => { for (const [key] of active) next.delete(key); }), { class: "plain" }) : ""), ...groups);
     if (focused) [...filters.querySelectorAll("label")].find((one) => one.textContent === focused)?.querySelector("input").focus();
   }
 
@@ -136,7 +136,7 @@ export function runPage(main, params) {
           row.excerpt ? h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", emphasised(row.excerpt.text, state.params.get("q"))) : ""),
         columns.map((one) => h("td", { class: one.number_like ? "num" : "", "data-label": one.label }, one.show(row))));
     });
-    list.replaceChildren(rows.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "unit"), head)), h("tbody", {}, rows)))
+    fill(list, rows.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "unit"), head)), h("tbody", {}, rows)))
       : h("p", { class: "muted" }, "No unit is like this. ", button("clear everything", () => go("/run", { run }), { class: "plain" })));
     state.at = -1;
   }
@@ -149,10 +149,10 @@ export function runPage(main, params) {
       const found = await get("units", given);
       if (mine !== state.params) return;
       state.found = found;
-      judge.replaceChildren(h("option", { value: "" }, "the panel"), ...found.judges.map((name) => h("option", { value: name }, name)));
+      fill(judge, h("option", { value: "" }, "the panel"), ...found.judges.map((name) => h("option", { value: name }, name)));
       judge.value = mine.get("judge") || "";
       const facets = [...new Set(found.rows.flatMap((row) => Object.keys(row.facets)))];
-      sort.replaceChildren(...SORTS.map(([key, name]) => h("option", { value: key }, name)), ...facets.map((name) => h("option", { value: `f.${name}` }, name.replaceAll("_", " "))));
+      fill(sort, ...SORTS.map(([key, name]) => h("option", { value: key }, name)), ...facets.map((name) => h("option", { value: `f.${name}` }, name.replaceAll("_", " "))));
       sort.value = mine.get("sort") || "position";
       desc.textContent = mine.get("desc") ? "↓" : "↑";
       asked.checked = Boolean(mine.get("asked"));
@@ -161,12 +161,12 @@ export function runPage(main, params) {
       if (document.activeElement !== high) high.value = mine.get("high") || "";
       const behind = found.loading ? " · reading the run…" : found.looked < found.done ? ` · looked at ${whole(found.looked)} of ${whole(found.done)}, the rest follows` : "";
       count.textContent = `${found.matching === found.total ? plural(found.total, "unit") : `${whole(found.matching)} of ${plural(found.total, "unit")}`}${behind}`;
-      pages.replaceChildren(pager(Number(mine.get("page") || 0), 50, found.matching, mine));
+      fill(pages, pager(Number(mine.get("page") || 0), 50, found.matching, mine));
       if (about.querySelector("#export")) about.querySelector("#export").href = "/api/export?" + given;
       showFilters();
       showRows();
       if (behind) setTimeout(() => { if (mine === state.params && !stopped) showUnits(); }, 700);
-    } catch (error) { list.replaceChildren(trouble(error)); }
+    } catch (error) { fill(list, trouble(error)); }
   }
 
   function move(step) {
@@ -185,7 +185,7 @@ export function runPage(main, params) {
   });
   let stopped = false;
   keys();
-  showAbout().then(showFigures).catch((error) => about.replaceChildren(trouble(error)));
+  showAbout().then(showFigures).catch((error) => fill(about, trouble(error)));
   showUnits();
   const stop = follow(run, async () => { await Promise.all([showAbout().then(showFigures), showUnits()]); say("updated"); });
   return { stop: () => { stopped = true; stop(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showUnits(); return true; } };

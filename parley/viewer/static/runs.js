@@ -1,7 +1,7 @@
 // All runs of the folder.
 import { get } from "./api.js";
 import { progress } from "./charts.js";
-import { bytes, day, h, link, money, number, plural, share, signed, whole } from "./dom.js";
+import { bytes, day, fill, h, link, money, number, plural, share, signed, whole } from "./dom.js";
 import { crumbs, heading, shortcuts, trouble, waiting } from "./widgets.js";
 
 export function runsPage(main) {
@@ -10,7 +10,7 @@ export function runsPage(main) {
   const list = h("div", { class: "cards" }, waiting());
   const title = h("h1", {}, "Runs");
   const find = h("input", { type: "search", placeholder: "Find a run…", "aria-label": "Find a run by name, study or model", oninput: () => narrow() });
-  main.replaceChildren(h("div", { class: "page" }, h("div", { class: "row spread" }, title, find), list));
+  fill(main, h("div", { class: "page" }, h("div", { class: "row spread" }, title, find), list));
   const cards = new Map();
   let stopped = false;
   let at = -1;
@@ -26,12 +26,12 @@ export function runsPage(main) {
       title.textContent = `Runs in ${place}`;
       const names = runs.map((run) => run.name);
       for (const name of [...cards.keys()]) if (!names.includes(name)) { cards.get(name).node.remove(); cards.delete(name); }
-      if (!names.length) return list.replaceChildren(h("p", { class: "muted" }, "There is no run here yet. ", h("code", {}, "parley run malibu --suite quick"), " makes one; it appears here while it runs."));
+      if (!names.length) return fill(list, h("p", { class: "muted" }, "There is no run here yet. ", h("code", {}, "parley run malibu --suite quick"), " makes one; it appears here while it runs."));
       for (const name of names) if (!cards.has(name)) cards.set(name, { node: h("article", { class: "card", "data-run": name }, h("h2", {}, name), waiting()), state: null });
-      list.replaceChildren(...names.map((name) => cards.get(name).node));
+      fill(list, ...names.map((name) => cards.get(name).node));
       for (const name of names) if (cards.get(name).state !== "finished") await fill(name);
       narrow();
-    } catch (error) { list.replaceChildren(trouble(error)); }
+    } catch (error) { fill(list, trouble(error)); }
   }
 
   async function fill(name) {
@@ -44,11 +44,11 @@ export function runsPage(main) {
     Object.assign(card, { key, state: run.broken ? "broken" : run.state });
     if (run.broken) {
       card.node.className = "card broken";
-      card.node.replaceChildren(h("h2", {}, name, h("span", { class: "pill bad" }, "broken")), h("p", {}, run.broken), h("p", { class: "muted" }, `${bytes(run.size || 0)} · ${day(run.changed)}`));
+      fill(card.node, h("h2", {}, name, h("span", { class: "pill bad" }, "broken")), h("p", {}, run.broken), h("p", { class: "muted" }, `${bytes(run.size || 0)} · ${day(run.changed)}`));
       return;
     }
     const head = h("p", { class: "headline" }, card.line || "…");
-    card.node.replaceChildren(
+    fill(card.node, 
       h("h2", {}, link("/run", { run: name }, {}, name), h("span", { class: `pill ${run.state}` }, run.state)),
       h("p", { class: "facts" }, h("strong", {}, run.study), run.suite ? ` · ${run.suite}` : "", " · ", h("bdi", {}, run.models.join(", "))),
       progress(run.units),
@@ -56,8 +56,8 @@ export function runsPage(main) {
       h("p", { class: "muted" }, [plural(run.units.done, "unit"), run.units.planned ? `${whole(run.units.planned)} to come` : null,
         run.units.failed ? `${whole(run.units.failed)} failed` : null, plural(run.calls, "call"), money(run.cost), day(run.started)].filter(Boolean).join(" · ")),
       run.errors.length ? h("p", { class: "error" }, `${run.errors[0].units} × ${run.errors[0].error}`) : "");
-    get("headline", { run: name }).then((found) => { card.line = inShort(found); head.replaceChildren(card.line); narrow(); })
-      .catch((error) => head.replaceChildren(error.message));
+    get("headline", { run: name }).then((found) => { card.line = inShort(found); fill(head, card.line); narrow(); })
+      .catch((error) => fill(head, error.message));
   }
 
   function move(step) {

@@ -1,7 +1,7 @@
 // One unit: the conversation by round, with scores beside it.
 import { get } from "./api.js";
 import { badge, sparkline } from "./charts.js";
-import { address, day, embedded, go, h, here, link, named, number, plural, say, whole } from "./dom.js";
+import { address, day, embedded, fill, go, h, here, link, named, number, plural, say, whole } from "./dom.js";
 import { sideBySide } from "./diff.js";
 import { messageView, noteForm, noteList } from "./message.js";
 import { button, copy, crumbs, download, follow, heading, permalink, shortcuts, trouble, voices, waiting } from "./widgets.js";
@@ -13,7 +13,7 @@ export function unitPage(main, params) {
   crumbs(link("/run", back, {}, h("bdi", {}, run)), h("bdi", { class: "here" }, id));
   heading(id);
   const page = h("div", { class: "page reading" }, waiting());
-  main.replaceChildren(page);
+  fill(main, page);
   let unit = null;
 
   async function show(stay) {
@@ -21,7 +21,7 @@ export function unitPage(main, params) {
       const given = new URLSearchParams(params);
       given.set("run", run);
       unit = await get("unit", given);
-    } catch (error) { return page.replaceChildren(trouble(error)); }
+    } catch (error) { return fill(page, trouble(error)); }
     const top = window.scrollY;
     draw();
     if (stay) window.scrollTo(0, top);
@@ -45,7 +45,7 @@ export function unitPage(main, params) {
     const step = (where, label, key) => (where ? link("/unit", to(where), { class: "button", title: `${label} (${key})` }, label) : h("span", { class: "button off" }, label));
     const facets = Object.entries(unit.facets).filter(([, value]) => value !== "");
     const rounds = [...new Set(unit.messages.map((one) => one.round))];
-    page.replaceChildren(
+    fill(page, 
       h("div", { class: "row spread" },
         h("h1", { class: "unit-title" }, h("bdi", {}, unit.id)),
         h("div", { class: "row actions" }, step(neighbours.previous, "← previous", "["), neighbours.of ? h("span", { class: "muted" }, `${whole(neighbours.at + 1)} of ${whole(neighbours.of)}`) : "", step(neighbours.next, "next →", "]"))),
@@ -75,8 +75,9 @@ export function unitPage(main, params) {
       const mine = numeric.filter((one) => one.subject === subject);
       const series = [...new Set(mine.map((one) => one.judge))].map((judge) => ({ name: judge, index: index(judge), points: byRound(mine.filter((one) => one.judge === judge)) }));
       const label = subject && unit.facets[`identity_${subject.toLowerCase()}`];
-      const high = Math.max(...mine.map((one) => one.value));
-      drawn.push(sparkline(series, { title: `Mean score${subject ? ` of ${subject}` : ""}${label ? ` (${label})` : ""}`, low: 0, high: high <= 1 ? 1 : high <= 10 ? 10 : 100 }));
+      const ends = series.flatMap((one) => one.points.map((point) => point[1]));
+      const [low, high] = [Math.max(0, Math.floor(Math.min(...ends)) - 1), Math.ceil(Math.max(...ends)) + 1];
+      drawn.push(sparkline(series, { title: `Mean score${subject ? ` of ${subject}` : ""}${label ? ` (${label})` : ""}`, low, high }));
     }
     const evaluators = unit.messages.filter((one) => one.role === "evaluator" && typeof one.parsed?.score === "number");
     if (evaluators.length && !numeric.length) {

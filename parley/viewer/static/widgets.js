@@ -1,11 +1,11 @@
 // What several pages share: titles, cautions, waiting, copying, shortcuts.
 import { get } from "./api.js";
-import { address, embedded, go, h, link, say } from "./dom.js";
+import { address, embedded, fill, go, h, link, say } from "./dom.js";
 
 export function crumbs(...parts) {
   const home = embedded ? h("span", { class: "brand" }, "Parley") : link("/", {}, { class: "brand" }, "Parley");
   const pieces = [home, ...parts].flatMap((part, n) => (n ? [h("span", { class: "sep", "aria-hidden": "true" }, "/"), part] : [part]));
-  document.getElementById("crumbs").replaceChildren(...pieces);
+  fill(document.getElementById("crumbs"), ...pieces);
 }
 
 export function heading(text) { document.title = `${text} · Parley`; }
