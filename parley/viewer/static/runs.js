@@ -29,12 +29,12 @@ export function runsPage(main) {
       if (!names.length) return fill(list, h("p", { class: "muted" }, "There is no run here yet. ", h("code", {}, "parley run malibu --suite quick"), " makes one; it appears here while it runs."));
       for (const name of names) if (!cards.has(name)) cards.set(name, { node: h("article", { class: "card", "data-run": name }, h("h2", {}, name), waiting()), state: null });
       fill(list, ...names.map((name) => cards.get(name).node));
-      for (const name of names) if (cards.get(name).state !== "finished") await fill(name);
+      for (const name of names) if (cards.get(name).state !== "finished") await showCard(name);
       narrow();
     } catch (error) { fill(list, trouble(error)); }
   }
 
-  async function fill(name) {
+  async function showCard(name) {
     if (stopped) return;
     const card = cards.get(name);
     let run;
