@@ -131,7 +131,7 @@ def agreement(notes: Notes, table: Table, nth: int) -> dict[str, Any]:
 def tag_table(notes: Notes, table: Table) -> list[dict[str, Any]]:
     """Human tags beside the panel's verdicts: for each tag, what the panel said of the units that carry it."""
     places = {unit: position for position, unit in enumerate(table.ids)}
-    lens, flips = table.lens(""), table.flips("")
+    lens = table.lens("")
     rows = []
     for tag, units in notes.tags().items():
         at = [places[unit] for unit in units if unit in places]
@@ -143,7 +143,7 @@ def tag_table(notes: Notes, table: Table) -> list[dict[str, Any]]:
                 "units": len(at),
                 "score": sum(scores) / len(scores) if scores else None,
                 "choices": {choice: choices.count(choice) for choice in sorted({one for one in choices if one})},
-                "flipped": sum(flips[position] == "flipped" for position in at),
+                "flipped": sum(lens.flip[position] == "flipped" for position in at),
             }
         )
     return rows

@@ -131,4 +131,7 @@ def unit_ids(file: RunFile) -> list[str]:
 
 def facets_of(text: str) -> dict[str, str]:
     """Facets as text: what is shown, filtered and compared."""
-    return {str(key): value if isinstance(value, str) else json.dumps(value) for key, value in json.loads(text).items()}
+    return {
+        key: value if isinstance(value, str) else str(value) if type(value) is int else json.dumps(value)
+        for key, value in json.loads(text).items()
+    }

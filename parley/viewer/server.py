@@ -98,6 +98,8 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Errors for people: one line, as JSON."""
     try:
         return await handler(request)
+    except web.HTTPException as error:
+        return web.json_response({"error": error.reason}, status=error.status)
     except NotHere as error:
         return web.json_response({"error": str(error)}, status=404)
     except ConfigError as error:

@@ -18,6 +18,7 @@ from parley.viewer.figures import PANEL, Seen, Spent
 from parley.viewer.library import facets_of
 
 Masks = dict[str, int]
+DERIVED = ("d.choice", "d.flip", "d.changed", "d.parse")
 MANY = 5000
 """A facet with more values than this is a name of the unit, not a filter."""
 
@@ -42,7 +43,7 @@ class Query(NamedTuple):
 
 
 class Lens:
-    """All units through one pair of eyes."""
+    """All units through one pair of eyes. A unit is put once, when it is finished; its bits are set then and there."""
 
     def __init__(self, size: int) -> None:
         self.score = array("d", [math.nan]) * size
@@ -50,12 +51,50 @@ class Lens:
         self.choice: list[str | None] = [None] * size
         self.changed: list[bool | None] = [None] * size
         self.parse: list[str | None] = [None] * size
-        self.cache: dict[str, Any] = {}
+        self.flip: list[str | None] = [None] * size
+        self.groups: dict[str, dict[str, bytearray]] = {key: {} for key in DERIVED}
+        self._width = (size >> 3) + 1
 
-    def put(self, position: int, seen: Seen) -> None:
+    def put(self, position: int, seen: Seen, partner: int) -> None:
+        if self.parse[position] is not None or self.choice[position] is not None:
+            return
         self.score[position] = math.nan if seen.score is None else seen.score
         self.margin[position] = math.nan if seen.margin is None else seen.margin
         self.choice[position], self.changed[position], self.parse[position] = seen.choice, seen.changed, seen.parse
+        self._mark("d.choice", seen.choice, position)
+        self._mark("d.parse", seen.parse, position)
+        if seen.changed is not None:
+            self._mark("d.changed", "changed" if seen.changed else "kept", position)
+        if partner >= 0 and (flip := flipped(seen.choice, self.choice[partner])):
+            for one in (position, partner):
+                self.flip[one] = flip
+                self._mark("d.flip", flip, one)
+
+    def _mark(self, key: str, label: str | None, position: int) -> None:
+        if label is None:
+            return
+        group = self.groups[key]
+        if label not in group:
+            group[label] = bytearray(self._width)
+        group[label][position >> 3] |= 1 << (position & 7)
+
+    def masks(self) -> dict[str, Masks]:
+        return {
+            key: {label: int.from_bytes(buffer, "little") for label, buffer in sorted(group.items())}
+            for key, group in self.groups.items()
+        }
+
+
+def flipped(mine: str | None, theirs: str | None) -> str | None:
+    """Flipped: shown in the other order, the same pair got the other verdict, so that the place decided.
+
+    The same letter in both orders is the other candidate.
+    """
+    if mine is None or theirs is None:
+        return None
+    if "tie" in (mine, theirs):
+        return "kept" if mine == theirs else "with a tie"
+    return "flipped" if mine == theirs else "kept"
 
 
 class Table:
@@ -72,7 +111,7 @@ class Table:
         self.status: Masks = {}
         self.errors: dict[int, str] = {}
         self.tags: Masks = {}
-        self._orders: dict[tuple[str, str], list[int]] = {}
+        self._orders: dict[tuple[str, str, bool], list[int]] = {}
         self.refresh(file)
 
     def refresh(self, file: RunFile) -> None:
@@ -93,9 +132,7 @@ class Table:
                 lens = self.lenses.get(judge)
                 if lens is None:
                     lens = self.lenses[judge] = Lens(self.size)
-                lens.put(position, one)
-        for lens in self.lenses.values():
-            lens.cache = {}
+                lens.put(position, one, self.partner[position])
         self._orders = {}
 
     def lens(self, judge: str) -> Lens:
@@ -103,35 +140,7 @@ class Table:
 
     def derived(self, judge: str) -> dict[str, Masks]:
         """The filters that come from what happened, seen through a judge's eyes."""
-        lens = self.lens(judge)
-        if "masks" not in lens.cache:
-            changed = ["changed" if value else None if value is None else "kept" for value in lens.changed]
-            lens.cache["masks"] = {
-                "d.choice": _masks(lens.choice),
-                "d.flip": _masks(self.flips(judge)),
-                "d.changed": _masks(changed),
-                "d.parse": _masks(lens.parse),
-            }
-        return {"d.status": self.status, **lens.cache["masks"], "d.tag": self.tags}
-
-    def flips(self, judge: str) -> list[str | None]:
-        """Flipped: shown in the other order, the same pair got the other verdict, so that the place decided.
-
-        The same letter in both orders is the other candidate.
-        """
-        lens = self.lens(judge)
-        if "flips" not in lens.cache:
-            found: list[str | None] = [None] * self.size
-            for position, other in enumerate(self.partner):
-                mine, theirs = lens.choice[position], lens.choice[other] if other >= 0 else None
-                if mine is not None and theirs is not None:
-                    found[position] = (
-                        "with a tie" if "tie" in (mine, theirs) else "flipped" if mine == theirs else "kept"
-                    )
-                    found[position] = "kept" if mine == theirs == "tie" else found[position]
-            lens.cache["flips"] = found
-        flips: list[str | None] = lens.cache["flips"]
-        return flips
+        return {"d.status": self.status, **self.lens(judge).masks(), "d.tag": self.tags}
 
     def _groups(self, judge: str) -> dict[str, Masks]:
         columns = self.facets.items()
@@ -140,17 +149,8 @@ class Table:
 
     def page(self, query: Query, extra: int | None = None) -> dict[str, Any]:
         """One page of units, how many match, and the counts of every filter. `extra` is the text search's set."""
-        groups = self._groups(query.judge)
-        base = self.everything if extra is None else extra
-        if query.low is not None or query.high is not None:
-            base &= self._scored(query)
-        chosen = {key: _union(groups.get(key, {}), values) for key, values in query.wanted.items() if values}
-        mask = base
-        for one in chosen.values():
-            mask &= one
-        found = bitmaps.members(mask, self.size, self._order(query))
-        if query.descending:
-            found = self._descending(found, query)
+        base, chosen, groups = self._chosen(query, extra)
+        found = self._found(query, base, chosen)
         shown = found[query.page * query.size : (query.page + 1) * query.size]
         return {
             "total": self.size,
@@ -166,15 +166,25 @@ class Table:
 
     def positions(self, query: Query, extra: int | None = None) -> list[int]:
         """All positions that match, in order."""
+        base, chosen, _ = self._chosen(query, extra)
+        return self._found(query, base, chosen)
+
+    def _chosen(self, query: Query, extra: int | None) -> tuple[int, Masks, dict[str, Masks]]:
+        """What is left before the filters, what each filter leaves, and all there is to choose from."""
         groups = self._groups(query.judge)
-        mask = self.everything if extra is None else extra
+        base = self.everything if extra is None else extra
         if query.low is not None or query.high is not None:
-            mask &= self._scored(query)
-        for key, values in query.wanted.items():
-            if values:
-                mask &= _union(groups.get(key, {}), values)
-        found = bitmaps.members(mask, self.size, self._order(query))
-        return self._descending(found, query) if query.descending else found
+            base &= self._scored(query)
+        return (
+            base,
+            {key: _union(groups.get(key, {}), values) for key, values in query.wanted.items() if values},
+            groups,
+        )
+
+    def _found(self, query: Query, base: int, chosen: Masks) -> list[int]:
+        for one in chosen.values():
+            base &= one
+        return bitmaps.members(base, self.size, self._order(query))
 
     def row(self, position: int, judge: str = PANEL) -> dict[str, Any]:
         lens, spent = self.lens(judge), self.spent[position]
@@ -192,7 +202,7 @@ class Table:
             "score": _known(lens.score[position]),
             "margin": _known(lens.margin[position]),
             "choice": lens.choice[position],
-            "flip": self.flips(judge)[position],
+            "flip": lens.flip[position],
             "changed": lens.changed[position],
             "parse": lens.parse[position],
             "tags": [tag for tag, mask in self.tags.items() if mask & flag],
@@ -213,7 +223,7 @@ class Table:
         if key in ("choice", "parse"):
             return lens.choice if key == "choice" else lens.parse
         if key == "flip":
-            return self.flips(query.judge)
+            return lens.flip
         if key == "id":
             return self.ids
         if key in Spent._fields:
@@ -224,26 +234,19 @@ class Table:
             return [column.labels[code] if code >= 0 else None for code in column.codes]
         return None
 
-    def _order(self, query: Query) -> list[int] | None:
+    def _order(self, query: Query) -> Sequence[int] | None:
+        """All positions in the order asked for, made once; what has no value stands last in both directions."""
         if query.sort == "position":
-            return None
-        key = (query.sort, query.judge)
+            return range(self.size - 1, -1, -1) if query.descending else None
+        key = (query.sort, query.judge, query.descending)
         if key not in self._orders:
             values = self._values(query)
             if values is None:
                 return None
             known = [at for at in range(self.size) if values[at] is not None]
-            known.sort(key=values.__getitem__)
+            known.sort(key=values.__getitem__, reverse=query.descending)
             self._orders[key] = known + [at for at in range(self.size) if values[at] is None]
         return self._orders[key]
-
-    def _descending(self, found: list[int], query: Query) -> list[int]:
-        """Reversed, but what has no value stays last."""
-        values = None if query.sort == "position" else self._values(query)
-        if values is None:
-            return found[::-1]
-        with_value = [at for at in found if values[at] is not None]
-        return with_value[::-1] + [at for at in found if values[at] is None]
 
 
 def _known(value: float) -> float | None:
@@ -281,12 +284,6 @@ def _partners(facets: Mapping[str, Column], size: int) -> array[int]:
         else:
             partner[position], partner[other] = other, position
     return partner
-
-
-def _masks(values: Sequence[str | None]) -> Masks:
-    labels = {label: n for n, label in enumerate(sorted({value for value in values if value is not None}))}
-    codes = [-1 if value is None else labels[value] for value in values]
-    return dict(zip(labels, bitmaps.from_codes(codes, len(labels)), strict=True))
 
 
 def _union(masks: Masks, values: Sequence[str]) -> int:
