@@ -89,8 +89,8 @@ def make(path: Path, messages: int) -> None:
         for table, found in rows.items():
             marks = ",".join("?" * len(found[0]))
             db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", found)
-    db.execute("UPDATE units SET status = CASE position % 1000 WHEN 7 THEN 'failed' ELSE 'done' END, error = "
-               "CASE position % 1000 WHEN 7 THEN 'the server gave up' END, started_at = 1.0, finished_at = 2.0")  # fmt: skip
+    db.execute("UPDATE units SET status = 'done', started_at = 1.0, finished_at = 2.0")
+    db.execute("UPDATE units SET status = 'failed', error = 'the server gave up' WHERE position % 1000 = 7")
     db.execute("INSERT INTO events VALUES (1.0, 'started', 'benchmark')")
     db.execute("COMMIT")
     db.close()
@@ -233,9 +233,11 @@ def main() -> None:
         print(json.dumps(found, indent=2))
         return
     print(f"{parsed.messages:,} messages, {found['run_mb']:.0f} MB, made in {made:.0f} s")
-    print(f"first page {found['first_page_ms']:.0f} ms; filters after {found['filters_after_s']:.1f} s; everything looked "
-          f"at and indexed after {found['index_after_s']:.0f} s ({found['index_mb']:.0f} MB), slowest answer meanwhile "
-          f"{found['slowest_meanwhile_ms']:.0f} ms; peak memory {found['peak_memory_mb']:.0f} MB")  # fmt: skip
+    print(f"first page {found['first_page_ms']:.0f} ms; filters after {found['filters_after_s']:.1f} s")
+    print(f"everything looked at and indexed after {found['index_after_s']:.0f} s ({found['index_mb']:.0f} MB)")
+    print(
+        f"slowest answer meanwhile {found['slowest_meanwhile_ms']:.0f} ms; peak memory {found['peak_memory_mb']:.0f} MB"
+    )
     print(f"{'ms':<50}{'first':>9}{'median':>9}{'most':>9}{'matching':>10}")
     for name, row in found["answers_ms"].items():
         verdict = "" if row["first"] <= WANTED_MS else f"  over {WANTED_MS}"

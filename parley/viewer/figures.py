@@ -90,7 +90,8 @@ def _mean(rows: Sequence[VerdictRow]) -> float | None:
 
 def majority(votes: Iterable[str | None]) -> str | None:
     """What most said; "tie" if two choices have equally many votes; None if nobody could be read."""
-    counted = Counter(vote for vote in votes if vote is not None).most_common(2)
-    if not counted:
+    heard = [vote for vote in votes if vote is not None]
+    if not heard:
         return None
+    counted = Counter(heard).most_common(2)
     return "tie" if len(counted) == 2 and counted[0][1] == counted[1][1] else counted[0][0]
