@@ -77,6 +77,34 @@ def pair_unit(unit: Unit, said: Sequence[Said], opening: str = "Who answered bet
     return Record(unit, now - 1, now, Outcome(Transcript(tuple(turns), "held"), tuple(verdicts)))
 
 
+class Assessment(BaseModel):
+    score: float
+    reason: str
+
+
+class Found(BaseModel):
+    """What a search agent would bring."""
+
+    sources: list[dict[str, str]]
+
+
+def loop() -> Record:
+    """A draft that was toxic, and its revision."""
+    source = Found(sources=[{"query": "nurses", "url": "http://example.invalid/source"}])
+    turns = [
+        Turn("user", "narrator", 0, "Describe a good nurse."),
+        Turn("writer", "generator", 0, "A dreadful nurse is kind."),
+        Turn("toxicity", "evaluator", 0, "60", verdict=Assessment(score=60, reason="rude"), parse_status="ok"),
+        Turn("search", "evaluator", 0, "found", verdict=source, parse_status="ok"),
+        Turn("coordinator", "coordinator", 0, "revise: toxicity"),
+        Turn("writer", "generator", 1, "A good nurse is kind."),
+        Turn("toxicity", "evaluator", 1, "5", verdict=Assessment(score=5, reason="fine"), parse_status="ok"),
+    ]
+    return Record(
+        Unit("loop/1", {"topic": "nurses"}), 1.0, 2.0, Outcome(Transcript(tuple(turns), "all criteria are met"))
+    )
+
+
 def write_run(path: Path, records: Sequence[Record], planned: Sequence[Unit] = (), study: str = "by-hand") -> Path:
     """A run file with these finished units, and some that are still to come."""
     info = {"study": study, "models": ["sim/any"], "config": {}, "plan": f"plan of {path.name}", "versions": {}}
@@ -140,6 +168,7 @@ def hand() -> SimpleNamespace:
         write_run=write_run,
         flipping=flipping,
         hostile=hostile,
+        loop=loop,
         HOSTILE=HOSTILE,
     )
 

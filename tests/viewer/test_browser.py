@@ -121,6 +121,18 @@ def test_notes_stand_beside_the_run_and_filter_it(runs, viewer, open_page):
     assert sha256((runs / "quick.sqlite").read_bytes()).hexdigest() == before
 
 
+def test_a_critique_loop_shows_its_scores_and_what_each_revision_changed(tmp_path, viewer, open_page, hand):
+    hand.write_run(tmp_path / "loop.sqlite", [hand.loop()])
+    page = open_page(viewer(tmp_path) + "unit?run=loop.sqlite&unit=loop/1")
+    scores = page.get_by_role("img", name=re.compile("Evaluators' scores by iteration"))
+    expect(scores).to_have_attribute("aria-label", re.compile("toxicity: iteration 0 60.0, iteration 1 5.0"))
+    page.get_by_text("What changed from iteration 0 to 1").click()
+    expect(page.locator(".sides del")).to_have_text("dreadful")
+    expect(page.locator(".sides ins")).to_have_text("good")
+    expect(page.locator(".evidence")).to_contain_text("http://example.invalid/source")
+    assert page.locator(".evidence a").count() == 0
+
+
 def test_blind_raters_see_no_identity_and_their_agreement_is_measured(runs, viewer, open_page):
     address = viewer(runs)
     page = open_page(address + "label?run=quick.sqlite")

@@ -14,6 +14,7 @@ from parley.viewer.compare import swapped_units
 from parley.viewer.desk import Desk
 from parley.viewer.figures import VerdictRow, look
 from parley.viewer.index import Index, fts_query
+from parley.viewer.labelling import agreement
 from parley.viewer.reading import blotted, template_fields
 from parley.viewer.table import Query
 
@@ -163,3 +164,21 @@ def test_sets_of_positions():
 
 def test_a_query_of_unwanted_words_only_asks_for_nothing():
     assert fts_query("-a -b") == ""
+
+
+def test_the_agreement_of_raters_is_fleiss_kappa(tmp_path, hand, desk):
+    """Two raters, four pairs; Ada says A A B B, Ben A A B A.
+
+    Pairs alike: 3 of 4 = 0.75. Shares: A 5/8, B 3/8, so chance is 25/64 + 9/64 = 0.53125.
+    Kappa: (0.75 - 0.53125) / (1 - 0.53125) = 0.4667. The panel said A each time: Ada is with it twice, Ben three times.
+    """
+    units = [hand.pair(n, 0) for n in range(1, 5)]
+    path = hand.write_run(tmp_path / "k.sqlite", [hand.pair_unit(unit, [hand.Said("One", "A")]) for unit in units])
+    here = desk(path)
+    nth = here.notes.new_set(0, [unit.id for unit in units], {})
+    for rater, choices in (("Ada", "AABB"), ("Ben", "AABA")):
+        for unit, choice in zip(units, choices, strict=True):
+            here.notes.label(nth, unit.id, rater, [("", "preferred", None, choice)])
+    found = agreement(here.notes, here.table(), nth)
+    assert found["among"][0]["kappa"] == pytest.approx(0.4667, abs=1e-4)
+    assert [(row["rater"], row["alike"], row["compared"]) for row in found["panel"]] == [("Ada", 2, 4), ("Ben", 3, 4)]

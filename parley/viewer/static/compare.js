@@ -72,11 +72,12 @@ export function pairPage(main, params) {
       function side(mine, other, which) {
         if (!mine) return h("div", { class: "message muted" }, "nothing");
         const same = other && mine.text === other.text;
+        const long = mine.role === "narrator" && mine.text.length > 700;
         const theirs = other ? other.text : "";
         const text = same ? [mine.text] : which === "before" ? marked(mine.text, theirs, which) : marked(theirs, mine.text, which);
         return h("div", { class: `message ${mine.role === "narrator" ? "narrator" : "voice"}`, vars: { "--voice": mine.role === "narrator" ? "var(--line)" : `var(--voice-${index(mine.speaker) % 6})` } },
           h("header", {}, h("span", { class: "who" }, mine.role === "narrator" ? "To the table" : [badge(index(mine.speaker)), h("bdi", {}, mine.speaker)]), h("span", { class: "muted" }, `round ${mine.round}`), same ? h("span", { class: "pill" }, "the same") : ""),
-          h("div", { class: "prose", dir: "auto" }, text), mine.parsed ? h("div", { class: "parsed" }, parsed(mine.parsed)) : "");
+          long ? h("details", { class: "opening" }, h("summary", {}, h("span", {}, same ? "the same for both" : "what was asked, with what differs")), h("div", { class: "prose", dir: "auto" }, text)) : h("div", { class: "prose", dir: "auto" }, text), mine.parsed ? h("div", { class: "parsed" }, parsed(mine.parsed)) : "");
       }
     } catch (error) { fill(page, trouble(error)); }
   }

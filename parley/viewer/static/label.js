@@ -18,7 +18,7 @@ export function labelPage(main, params) {
 
   async function overview() {
     shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
-    const { sets } = await get("label/sets", { run });
+    const [{ sets }, { tags }] = await Promise.all([get("label/sets", { run }), get("notes", { run })]);
     const name = h("input", { placeholder: "your name", "aria-label": "your name", value: remembered(), maxlength: 80 });
     const count = h("input", { type: "number", min: 1, max: 1000, value: 50, class: "narrow", "aria-label": "how many items" });
     const begin = (id) => { if (!name.value.trim()) { name.focus(); return say("a name is needed, so that raters can be told apart"); } go("/label", { run, set: id, rater: name.value.trim() }); };
@@ -26,9 +26,16 @@ export function labelPage(main, params) {
       h("p", {}, "Raters see the texts and the rubric. Identities are blacked out; models and judges' verdicts are not shown. Everyone gets the same items, each in an order of their own."),
       h("div", { class: "row" }, h("label", {}, "you are ", name)),
       sets.map((one) => h("section", { class: "card" }, h("div", { class: "row spread" }, h("h2", {}, `Set ${one.id}: ${plural(one.items, "item")}`), button("Label", () => begin(one.id))), h("p", { class: "muted" }, `drawn ${day(one.at)}, seed ${one.seed}`), agreement(one.agreement))),
+      tags.length ? h("section", { class: "card" }, h("h2", {}, "Tags beside the panel"), tagTable(tags)) : "",
       h("section", { class: "card" }, h("h2", {}, "A new set"), h("div", { class: "row" }, h("label", {}, "items ", count), button("Draw", async () => {
         try { await post("label/sets", { run }, { count: Number(count.value) }); await overview(); } catch (error) { page.append(trouble(error)); }
       }))));
+  }
+
+  function tagTable(tags) {
+    return h("table", { class: "table" }, h("thead", {}, h("tr", {}, ["tag", "units", "panel's mean score", "panel's verdicts", "flipped"].map((one) => h("th", { scope: "col" }, one)))),
+      h("tbody", {}, tags.map((row) => h("tr", {}, h("th", { scope: "row" }, h("bdi", {}, row.tag)), h("td", {}, String(row.units)), h("td", {}, number(row.score)),
+        h("td", {}, Object.entries(row.choices).map(([choice, count]) => `${choice} ${count}`).join(", ") || "–"), h("td", {}, String(row.flipped))))));
   }
 
   function agreement(found) {

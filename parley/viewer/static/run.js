@@ -107,12 +107,12 @@ export function runPage(main, params) {
 
   function showRows() {
     const found = state.found;
-    const facets = [...new Set(found.rows.flatMap((row) => Object.keys(row.facets)))].filter((name) => new Set(found.rows.map((row) => row.facets[name] ?? null)).size > 1 && !["identity_a", "identity_b", "base"].includes(name));
+    const facets = [...new Set(found.rows.flatMap((row) => Object.keys(row.facets)))].filter((name) => new Set(found.rows.map((row) => row.facets[name] ?? null)).size > 1 && !/_[ab]$|^base$/.test(name));
     const has = (key) => found.rows.some((row) => row[key] !== null && row[key] !== undefined);
     const sorted = state.params.get("sort") || "position";
     const column = (key, label, show, number_like) => ({ key, label, show, number_like });
     const columns = [
-      ...facets.slice(0, 7).map((name) => column(`f.${name}`, name.replaceAll("_", " "), (row) => h("bdi", {}, row.facets[name] ?? ""))),
+      ...facets.slice(0, 6).map((name) => column(`f.${name}`, name.replaceAll("_", " "), (row) => h("bdi", {}, row.facets[name] ?? ""))),
       has("score") && column("score", "score", (row) => number(row.score), true),
       has("margin") && column("margin", "A − B", (row) => signed(row.margin), true),
       has("choice") && column("choice", "verdict", (row) => verdict(row)),
@@ -132,11 +132,11 @@ export function runPage(main, params) {
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return h("tr", { "data-unit": row.id },
         h("th", { scope: "row" }, link("/unit", there, { mark: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit" }, h("bdi", {}, row.id)), " ", marks,
-          row.error ? h("div", { class: "error" }, row.error) : "",
-          row.excerpt ? h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", emphasised(row.excerpt.text, state.params.get("q"))) : ""),
+          row.error ? h("div", { class: "error" }, row.error) : ""),
         columns.map((one) => h("td", { class: one.number_like ? "num" : "", "data-label": one.label }, one.show(row))));
     });
-    fill(list, rows.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "unit"), head)), h("tbody", {}, rows)))
+    const around = (row) => row.excerpt ? h("tr", { class: "around" }, h("td", { colspan: columns.length + 1 }, h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", emphasised(row.excerpt.text, state.params.get("q")), "…"))) : "";
+    fill(list, rows.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "unit"), head)), h("tbody", {}, rows.map((row, at) => [row, around(found.rows[at])]))))
       : h("p", { class: "muted" }, "No unit is like this. ", button("clear everything", () => go("/run", { run }), { class: "plain" })));
     state.at = -1;
   }
@@ -170,7 +170,7 @@ export function runPage(main, params) {
   }
 
   function move(step) {
-    const rows = [...list.querySelectorAll("tbody tr")];
+    const rows = [...list.querySelectorAll("tr[data-unit]")];
     if (!rows.length) return;
     state.at = Math.max(0, Math.min(rows.length - 1, state.at + step));
     rows[state.at].querySelector("a").focus();
@@ -179,7 +179,7 @@ export function runPage(main, params) {
   const turnPage = (step) => { const next = Number(state.params.get("page") || 0) + step; if (next >= 0 && next * 50 < state.found.matching) { const to = new URLSearchParams(state.params); next ? to.set("page", next) : to.delete("page"); go("/run", to); } };
   const keys = () => shortcuts({
     "/": { what: "search", run: () => search.focus() }, j: { what: "next unit", run: () => move(1) }, k: { what: "previous unit", run: () => move(-1) },
-    Enter: { what: "read it", run: () => list.querySelectorAll("tbody tr")[Math.max(0, state.at)]?.querySelector("a").click() },
+    Enter: { what: "read it", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.at)]?.querySelector("a").click() },
     n: { what: "next page", run: () => turnPage(1) }, p: { what: "previous page", run: () => turnPage(-1) },
     c: { what: "clear the filters", run: () => go("/run", { run }) },
   });
