@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from typing import Any, TypeVar
@@ -14,17 +13,17 @@ from aiohttp import web
 from multidict import MultiMapping
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents import ConfigError, seed_from
-from parley.viewer import compare, labelling, reading
+from agents import ConfigError
+from parley.viewer import compare, reading
 from parley.viewer.desk import Desk
 from parley.viewer.export import export_page
-from parley.viewer.library import Library, NotHere, stamp
+from parley.viewer.library import Library, stamp
+from parley.viewer.notes import Notes
 from parley.viewer.table import Query, Table
 
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 routes = web.RouteTableDef()
-PAGE_SIZES = range(1, 501)
 
 
 class Room:
@@ -32,13 +31,20 @@ class Room:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self._desks: dict[str, Desk] = {}
+        self._desks: dict[str, tuple[int, Desk]] = {}
+        self._lock = threading.Lock()
 
     def desk(self, name: str) -> Desk:
+        """The run's desk; a new one when another file stands at its place."""
         path = self.library.path(name)
-        if name not in self._desks:
-            self._desks[name] = Desk(path)
-        return self._desks[name]
+        with self._lock:
+            number, desk = self._desks.get(name, (0, None))
+            if desk is None or number != path.stat().st_ino:
+                if desk is not None:
+                    desk.close()
+                desk = Desk(path)
+                self._desks[name] = (path.stat().st_ino, desk)
+            return desk
 
     def table(self, name: str) -> Table:
         table = self.desk(name).table(wait=True)
@@ -46,7 +52,7 @@ class Room:
         return table
 
     def close(self) -> None:
-        for desk in self._desks.values():
+        for _, desk in self._desks.values():
             desk.close()
 
 
@@ -86,12 +92,12 @@ def read_query(given: MultiMapping[str]) -> tuple[Query, Asked]:
     return query, asked
 
 
-async def _answer(work: Callable[[], Any]) -> web.Response:
+async def answer(work: Callable[[], Any]) -> web.Response:
     found = await asyncio.to_thread(lambda: json.dumps(work(), ensure_ascii=True, allow_nan=False))
     return web.Response(text=found, content_type="application/json")
 
 
-async def _body(request: web.Request, model: type[M]) -> M:
+async def read_body(request: web.Request, model: type[M]) -> M:
     try:
         return model.model_validate_json(await request.text())
     except ValidationError as error:
@@ -99,7 +105,7 @@ async def _body(request: web.Request, model: type[M]) -> M:
         raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
 
 
-def _wanted(request: web.Request, key: str = "run") -> str:
+def wanted(request: web.Request, key: str = "run") -> str:
     value = request.query.get(key)
     if not value:
         raise ConfigError(f"'{key}' is missing in the address")
@@ -113,54 +119,54 @@ async def runs(request: web.Request) -> web.Response:
     def work() -> Mapping[str, Any]:
         return {"place": library.root.name or str(library.root), "runs": [{"name": name} for name in library.names()]}
 
-    return await _answer(work)
+    return await answer(work)
 
 
 @routes.get("/api/run")
 async def run(request: web.Request) -> web.Response:
-    name, room = _wanted(request), request.app[ROOM]
-    return await _answer(lambda: room.library.summary(name))
+    name, room = wanted(request), request.app[ROOM]
+    return await answer(lambda: room.library.summary(name))
 
 
 @routes.get("/api/pulse")
 async def pulse(request: web.Request) -> web.Response:
     """Whether anything was written since: cheap enough to ask every second."""
-    name, room = _wanted(request), request.app[ROOM]
+    name, room = wanted(request), request.app[ROOM]
 
     def work() -> dict[str, Any]:
         path = room.library.path(name)
-        return {"stamp": "-".join(map(str, stamp(path))), "notes": str(room.desk(name).notes.version())}
+        return {"stamp": "-".join(map(str, stamp(path))), "notes": str(Notes(path).version())}
 
-    return await _answer(work)
+    return await answer(work)
 
 
 @routes.get("/api/headline")
 async def headline(request: web.Request) -> web.Response:
-    name, room = _wanted(request), request.app[ROOM]
-    return await _answer(lambda: room.desk(name).headline())
+    name, room = wanted(request), request.app[ROOM]
+    return await answer(lambda: room.desk(name).headline())
 
 
 @routes.get("/api/units")
 async def units(request: web.Request) -> web.Response:
-    name, room = _wanted(request), request.app[ROOM]
+    name, room = wanted(request), request.app[ROOM]
     query, asked = read_query(request.query)
-    return await _answer(lambda: room.desk(name).page(query, asked.q, asked=asked.asked))
+    return await answer(lambda: room.desk(name).page(query, asked.q, asked=asked.asked))
 
 
 @routes.get("/api/unit")
 async def unit(request: web.Request) -> web.Response:
-    name, wanted, room = _wanted(request), _wanted(request, "unit"), request.app[ROOM]
+    name, unit_id, room = wanted(request), wanted(request, "unit"), request.app[ROOM]
     query, asked = read_query(request.query)
 
     def work() -> dict[str, Any]:
         desk = room.desk(name)
         with closing(desk.file()) as file:
-            found = reading.unit_whole(file, wanted)
-        found["notes"] = desk.notes.of(wanted)
+            found = reading.unit_whole(file, unit_id)
+        found["notes"] = desk.notes.of(unit_id)
         found["neighbours"] = _neighbours(desk, query, asked, int(found["position"]))
         return found
 
-    return await _answer(work)
+    return await answer(work)
 
 
 def _neighbours(desk: Desk, query: Query, asked: Asked, position: int) -> dict[str, Any]:
@@ -185,18 +191,18 @@ def _neighbours(desk: Desk, query: Query, asked: Asked, position: int) -> dict[s
 
 @routes.get("/api/texts")
 async def texts(request: web.Request) -> web.Response:
-    name, ids, room = _wanted(request), _wanted(request, "ids").split(","), request.app[ROOM]
+    name, ids, room = wanted(request), wanted(request, "ids").split(","), request.app[ROOM]
 
     def work() -> dict[str, str]:
         with closing(room.desk(name).file()) as file:
             return reading.texts(file, ids)
 
-    return await _answer(work)
+    return await answer(work)
 
 
 @routes.get("/api/compare")
 async def comparison(request: web.Request) -> web.Response:
-    name, room, given = _wanted(request), request.app[ROOM], request.query
+    name, room, given = wanted(request), request.app[ROOM], request.query
     query, _ = read_query(given)
 
     def work() -> dict[str, Any]:
@@ -213,188 +219,18 @@ async def comparison(request: web.Request) -> web.Response:
         found["sizes"] = [a.size, b.size]
         return found
 
-    return await _answer(work)
+    return await answer(work)
 
 
-class NewNote(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    unit: str
-    seq: int | None = None
-    author: str = Field("", max_length=80)
-    tag: str = Field("", max_length=60)
-    comment: str = Field("", max_length=20_000)
-
-
-class Withdrawal(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    id: int
-
-
-@routes.get("/api/notes")
-async def notes(request: web.Request) -> web.Response:
-    name, room = _wanted(request), request.app[ROOM]
-    if request.query.get("format") == "csv":
-        rows = await asyncio.to_thread(lambda: room.desk(name).notes.of())
-        out = io.StringIO()
-        writer = csv.writer(out)
-        columns = ("unit", "seq", "author", "tag", "comment", "at")
-        writer.writerow(columns)
-        writer.writerows([_harmless(row[key]) for key in columns] for row in rows)
-        return web.Response(text=out.getvalue(), content_type="text/csv", headers=_download("notes.csv"))
-
-    def work() -> dict[str, Any]:
-        desk = room.desk(name)
-        return {
-            "notes": desk.notes.of(),
-            "labels": desk.notes.labels(),
-            "tags": labelling.tag_table(desk.notes, room.table(name)),
-        }
-
-    return await _answer(work)
-
-
-def _harmless(value: Any) -> Any:
-    """A spreadsheet would take such a text for a formula."""
-    return "'" + value if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
-
-
-def _download(name: str) -> dict[str, str]:
+def download(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
-
-
-@routes.post("/api/notes")
-async def add_note(request: web.Request) -> web.Response:
-    name, room, note = _wanted(request), request.app[ROOM], await _body(request, NewNote)
-    if not note.tag.strip() and not note.comment.strip():
-        raise ConfigError("a note needs a tag or a comment")
-
-    def work() -> dict[str, Any]:
-        desk = room.desk(name)
-        with closing(desk.file()) as file:
-            if file.status(note.unit) is None:
-                raise NotHere(f"there is no unit '{note.unit}' in this run")
-        desk.notes.add(note.unit, note.seq, note.author.strip(), note.tag.strip(), note.comment.strip())
-        return {"notes": desk.notes.of(note.unit)}
-
-    return await _answer(work)
-
-
-@routes.post("/api/notes/withdraw")
-async def withdraw_note(request: web.Request) -> web.Response:
-    name, room, asked = _wanted(request), request.app[ROOM], await _body(request, Withdrawal)
-
-    def work() -> dict[str, Any]:
-        room.desk(name).notes.withdraw(asked.id)
-        return {}
-
-    return await _answer(work)
-
-
-class NewSet(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    count: int = Field(50, ge=1, le=1000)
-    seed: int = 0
-
-
-class Given(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    set: int
-    item: int
-    rater: str = Field(min_length=1, max_length=80)
-    scores: list[tuple[str, str, float]] = []
-    """(subject, metric, value)…"""
-    preferred: str | None = None
-
-
-@routes.get("/api/label/sets")
-async def label_sets(request: web.Request) -> web.Response:
-    name, room = _wanted(request), request.app[ROOM]
-
-    def work() -> dict[str, Any]:
-        desk, table = room.desk(name), room.table(name)
-        sets = desk.notes.sets()
-        return {
-            "sets": [
-                {
-                    "id": one["id"],
-                    "items": len(one["items"]),
-                    "seed": one["seed"],
-                    "at": one["at"],
-                    "agreement": labelling.agreement(desk.notes, table, one["id"]),
-                }
-                for one in sets
-            ]
-        }
-
-    return await _answer(work)
-
-
-@routes.post("/api/label/sets")
-async def new_set(request: web.Request) -> web.Response:
-    """A set of items from the units the address's filters leave."""
-    name, room, wanted = _wanted(request), request.app[ROOM], await _body(request, NewSet)
-    query, asked = read_query(request.query)
-
-    def work() -> dict[str, Any]:
-        desk, table = room.desk(name), room.table(name)
-        done = table.status.get("done", 0)
-        places = table.positions(query, desk.search(asked.q, asked=asked.asked))
-        chosen = [table.ids[position] for position in places if done >> position & 1]
-        filters = {key: list(values) for key, values in query.wanted.items()}
-        with closing(desk.file()) as file:
-            seed = seed_from("labelling", wanted.seed, file.info().get("plan"))
-            return {"set": labelling.new_set(file, desk.notes, chosen, wanted.count, seed, {**filters, "q": asked.q})}
-
-    return await _answer(work)
-
-
-@routes.get("/api/label")
-async def label_item(request: web.Request) -> web.Response:
-    name, room, rater = _wanted(request), request.app[ROOM], _wanted(request, "rater")
-    nth = _number(_wanted(request, "set"))
-
-    def work() -> dict[str, Any]:
-        desk = room.desk(name)
-        with closing(desk.file()) as file:
-            return labelling.item(file, desk.notes, nth, rater)
-
-    return await _answer(work)
-
-
-@routes.post("/api/label")
-async def label(request: web.Request) -> web.Response:
-    name, room, given = _wanted(request), request.app[ROOM], await _body(request, Given)
-
-    def work() -> dict[str, Any]:
-        desk = room.desk(name)
-        unit_id = labelling.unit_of(desk.notes, given.set, given.rater, given.item)
-        rows: list[tuple[str, str, float | None, str | None]] = [(s, m, value, None) for s, m, value in given.scores]
-        if given.preferred is not None:
-            rows.append(("", "preferred", None, given.preferred))
-        if not rows:
-            raise ConfigError("nothing was said about this item")
-        desk.notes.label(given.set, unit_id, given.rater, rows)
-        return {}
-
-    return await _answer(work)
 
 
 @routes.get("/api/export")
 async def export(request: web.Request) -> web.Response:
-    name, room = _wanted(request), request.app[ROOM]
+    name, room = wanted(request), request.app[ROOM]
     query, asked = read_query(request.query)
     page = await asyncio.to_thread(
         lambda: export_page(room.library, room.desk(name), name, query, asked.q, asked.asked)
     )
-    return web.Response(text=page, content_type="text/html", headers=_download(f"{name.replace('/', '-')}.html"))
-
-
-def _number(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ConfigError(f"'{text}' is not a number") from None
+    return web.Response(text=page, content_type="text/html", headers=download(f"{name.replace('/', '-')}.html"))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
+import time
 from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from agents import ParleyError
 from parley.runs import RunFile
 from parley.viewer import bitmaps, reading
 from parley.viewer.headline import headline
@@ -34,6 +37,9 @@ class Desk:
         self._lock = threading.Lock()
         self._worker: threading.Thread | None = None
         self._closed = threading.Event()
+        self._trouble = ""
+        self._headline_lock = threading.Lock()
+        self._headline_due = 0.0
         self._matching = lru_cache(maxsize=32)(self._match)
         with closing(RunFile.open(path)) as file:
             self.units = int(file.rows("SELECT count(*) FROM units")[1][0][0])
@@ -96,15 +102,19 @@ class Desk:
             self._worker.join(5.0)
 
     def _look(self) -> None:
-        self._load()
-        assert self._index is not None
-        assert self._table is not None
-        for batch in self._index.catch_up():
-            with self._lock:
-                self._table.add(batch)
-            self._matching.cache_clear()
-            if self._closed.is_set():
-                return
+        try:
+            self._load()
+            assert self._index is not None
+            assert self._table is not None
+            for batch in self._index.catch_up():
+                with self._lock:
+                    self._table.add(batch)
+                self._matching.cache_clear()
+                if self._closed.is_set():
+                    return
+            self._trouble = ""
+        except (ParleyError, OSError, sqlite3.Error) as error:
+            self._trouble = str(error)  # shown on the page; what was looked at so far is there
 
     def _match(self, words: str, asked: bool) -> int:
         assert self._index is not None
@@ -122,7 +132,7 @@ class Desk:
         with self._lock:
             found = table.page(query, found_words)
             done = table.status.get("done", 0).bit_count()
-        found |= {"looked": table.looked, "done": done, "loading": False}
+        found |= {"looked": table.looked, "done": done, "loading": False, "trouble": self._trouble}
         if found_words is not None:
             with closing(self.file()) as file:
                 ids = [row["id"] for row in found["rows"]]
@@ -153,16 +163,20 @@ class Desk:
             "looked": 0,
             "done": 0,
             "loading": True,
+            "trouble": self._trouble,
         }
 
     def headline(self) -> dict[str, Any]:
-        """Computed once for a state of the run, and kept in the index's file."""
-        self._index = self._index or Index(self.path)
-        with closing(self.file()) as file:
+        """Computed once for a state of the run, and kept in the index's file. While the run goes on, at most a tenth
+        of the time goes into it, and the figures may be a little old."""
+        with self._headline_lock, closing(self.file()) as file:
+            self._index = self._index or Index(self.path)
             done = file.counts()["done"]
             kept = self._index.recall("headline")
-            if kept is None or kept["done"] != done:
+            begun = time.monotonic()
+            if kept is None or (kept["done"] != done and begun > self._headline_due):
                 kept = {"done": done, "found": headline(file)}
                 self._index.remember("headline", kept)
+                self._headline_due = time.monotonic() + 10 * (time.monotonic() - begun)
         found: dict[str, Any] = kept["found"]
         return found

@@ -38,7 +38,7 @@ class Library:
     def __init__(self, place: Path) -> None:
         self.place = place
         self.root = place if place.is_dir() else place.parent
-        self._summaries: dict[str, tuple[Stamp, dict[str, Any]]] = {}
+        self._summaries: dict[str, tuple[Stamp, dict[str, Any], float]] = {}
 
     def names(self) -> list[str]:
         if not self.place.is_dir():
@@ -58,8 +58,11 @@ class Library:
         path = self.path(name)
         now = stamp(path)
         known = self._summaries.get(name)
-        if known is None or known[0] != now:
-            known = (now, _summary(name, path))
+        if known is None or (known[0] != now and time.monotonic() > known[2]):
+            begun = time.monotonic()
+            summary = _summary(name, path)
+            # A large run that is going on changes all the time: at most a tenth of the time goes into its summary.
+            known = (now, summary, time.monotonic() + 10 * (time.monotonic() - begun))
             self._summaries[name] = known
         summary = dict(known[1])
         if "broken" not in summary:

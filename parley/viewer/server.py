@@ -13,7 +13,8 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from agents import ConfigError, ParleyError
-from parley.viewer.api import ROOM, Room, routes
+from parley.viewer import api, people
+from parley.viewer.api import ROOM, Room
 from parley.viewer.assets import content_type, static, static_names
 from parley.viewer.library import Library, NotHere
 
@@ -50,7 +51,8 @@ def make_app(place: Path, *, token: str | None = None) -> web.Application:
     for page in PAGES:
         app.router.add_get(page, _shell)
     app.router.add_get("/static/{name}", _static)
-    app.add_routes(routes)
+    app.add_routes(api.routes)
+    app.add_routes(people.routes)
     app.on_cleanup.append(_leave)
     return app
 

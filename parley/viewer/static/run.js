@@ -159,13 +159,14 @@ export function runPage(main, params) {
       if (document.activeElement !== search) search.value = mine.get("q") || "";
       if (document.activeElement !== low) low.value = mine.get("low") || "";
       if (document.activeElement !== high) high.value = mine.get("high") || "";
-      const behind = found.loading ? " · reading the run…" : found.looked < found.done ? ` · looked at ${whole(found.looked)} of ${whole(found.done)}, the rest follows` : "";
+      const behind = found.trouble ? ` · ${found.trouble}` : found.loading ? " · reading the run…" : found.looked < found.done ? ` · looked at ${whole(found.looked)} of ${whole(found.done)}, the rest follows` : "";
       count.textContent = `${found.matching === found.total ? plural(found.total, "unit") : `${whole(found.matching)} of ${plural(found.total, "unit")}`}${behind}`;
       fill(pages, pager(Number(mine.get("page") || 0), 50, found.matching, mine));
       if (about.querySelector("#export")) about.querySelector("#export").href = "/api/export?" + given;
-      showFilters();
-      showRows();
-      if (behind) setTimeout(() => { if (mine === state.params && !stopped) showUnits(); }, 700);
+      const seen = JSON.stringify([found.rows, found.filters]);
+      if (seen !== state.seen) { showFilters(); showRows(); }
+      state.seen = seen;
+      if (behind && !found.trouble) setTimeout(() => { if (mine === state.params && !stopped) showUnits(); }, found.loading ? 500 : 2500);
     } catch (error) { fill(list, trouble(error)); }
   }
 
