@@ -173,6 +173,7 @@ def _neighbours(desk: Desk, query: Query, asked: Asked, position: int) -> dict[s
     """The units before and after in the list one came from."""
     table = desk.table()
     if table is None:
+        desk.begin()
         return {}
     places = table.positions(query, desk.search(asked.q, asked=asked.asked))
     try:

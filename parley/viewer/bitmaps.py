@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import compress
 
+_ONE = ord("1")
 _TO_BITS = bytes(1 if byte == ord("1") else 0 for byte in range(256))
 
 
 def from_positions(positions: Iterable[int], size: int) -> int:
-    buffer = bytearray((size >> 3) + 1)
+    flags = bytearray(b"0") * size
     for position in positions:
-        if position < size:
-            buffer[position >> 3] |= 1 << (position & 7)
-    return int.from_bytes(buffer, "little")
+        flags[position] = _ONE
+    return int(flags[::-1], 2) if size else 0
 
 
 def from_codes(codes: Sequence[int], labels: int) -> list[int]:

@@ -64,7 +64,6 @@ class Desk:
         if self._table is None and (wait or self.units <= SMALL):
             self._load()
         if self._table is None:
-            self._work()
             return None
         self._bring_up_to_date(self._table)
         return self._table
@@ -84,7 +83,7 @@ class Desk:
             with self._lock, closing(self.file()) as file:
                 table.refresh(file)
             self._seen = now
-            self._work()
+            self.begin()
         if (version := self.notes.version()) != self._tagged:
             places = {unit: position for position, unit in enumerate(table.ids)}
             table.tags = {
@@ -93,7 +92,7 @@ class Desk:
             }
             self._tagged = version
 
-    def _work(self) -> None:
+    def begin(self) -> None:
         """Look at what was finished since, in the background; a small amount is waited for."""
         if self._worker is None or not self._worker.is_alive():
             self._worker = threading.Thread(target=self._look, name=f"index of {self.path.name}", daemon=True)
@@ -112,6 +111,7 @@ class Desk:
                 self._matching.cache_clear()
                 if self._closed.is_set():
                     return
+            self._table.warm()
             self._trouble = ""
         except (ParleyError, OSError, sqlite3.Error) as error:
             self._trouble = str(error)  # shown on the page; what was looked at so far is there
@@ -127,7 +127,9 @@ class Desk:
     def page(self, query: Query, words: str, *, asked: bool) -> dict[str, Any]:
         table = self.table()
         if table is None:
-            return self._first_page(query)
+            found = self._first_page(query)
+            self.begin()  # only now: reading the table must not slow the first page down
+            return found
         found_words = self.search(words, asked=asked)
         with self._lock:
             found = table.page(query, found_words)

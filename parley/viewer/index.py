@@ -116,8 +116,7 @@ class Index:
             return []
         with closing(self._open()) as db:
             scope = expression if asked else f"{{said}} : ({expression})"
-            db.row_factory = lambda _cursor, row: row[0]
-            return db.execute("SELECT rowid FROM words WHERE words MATCH ?", (scope,)).fetchall()
+            return [row[0] for row in db.execute("SELECT rowid FROM words WHERE words MATCH ?", (scope,))]
 
 
 def fts_query(text: str) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import ipaddress
 import secrets
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -32,6 +33,8 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+SWITCHING = 0.0005
+"""Seconds a thread may keep the interpreter: answers go before the index that grows in the background."""
 COOKIE = "parley_view"
 
 
@@ -126,6 +129,8 @@ async def serve(place: Path, host: str, port: int, announce: Callable[[str], Non
     token = None if is_loopback(host) else secrets.token_urlsafe(18)
     runner = web.AppRunner(make_app(place, token=token), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
+    switching = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCHING)
     try:
         try:
             await web.TCPSite(runner, host, port).start()
@@ -136,4 +141,5 @@ async def serve(place: Path, host: str, port: int, announce: Callable[[str], Non
         announce(f"http://{name}:{shown}/" + (f"?token={token}" if token else ""))
         await asyncio.Event().wait()
     finally:
+        sys.setswitchinterval(switching)
         await runner.cleanup()

@@ -103,7 +103,7 @@ class Table:
         self.ids = [row[0] for row in rows]
         self.size = len(self.ids)
         self.everything = (1 << self.size) - 1
-        self.facets = _columns([facets_of(row[1]) for row in rows])
+        self.facets = _columns([row[1] for row in rows])
         self.partner = _partners(self.facets, self.size)
         self.lenses: dict[str, Lens] = {PANEL: Lens(self.size)}
         self.spent: list[Spent | None] = [None] * self.size
@@ -134,6 +134,12 @@ class Table:
                     lens = self.lenses[judge] = Lens(self.size)
                 lens.put(position, one, self.partner[position])
         self._orders = {}
+
+    def warm(self) -> None:
+        """Make the orders most asked for before someone waits for them."""
+        for key in ("score", "margin", "tokens", "latency"):
+            for descending in (False, True):
+                self._order(Query(sort=key, descending=descending))
 
     def lens(self, judge: str) -> Lens:
         return self.lenses.get(judge) or self.lenses[PANEL]
@@ -253,18 +259,24 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _columns(rows: Sequence[Mapping[str, str]]) -> dict[str, Column]:
-    names = dict.fromkeys(name for row in rows for name in row)
-    columns = {}
-    for name in names:
-        labels: dict[str, int] = {}
-        codes = array("i", [-1]) * len(rows)
-        for position, row in enumerate(rows):
-            if (value := row.get(name)) is not None:
-                codes[position] = labels.setdefault(value, len(labels))
-        masks = bitmaps.from_codes(codes, len(labels)) if len(labels) <= MANY else []
-        columns[name] = Column(list(labels), codes, masks or [0] * len(labels))
-    return columns
+def _columns(rows: Sequence[str]) -> dict[str, Column]:
+    """Facets by name, from one JSON text a unit; read one by one, so that a large run is never whole in memory."""
+    labels: dict[str, dict[str, int]] = {}
+    codes: dict[str, array[int]] = {}
+    for position, text in enumerate(rows):
+        for name, value in facets_of(text).items():
+            if name not in codes:
+                labels[name], codes[name] = {}, array("i", [-1]) * len(rows)
+            known = labels[name]
+            codes[name][position] = known.setdefault(value, len(known))
+    return {
+        name: Column(
+            list(known),
+            codes[name],
+            bitmaps.from_codes(codes[name], len(known)) if len(known) <= MANY else [0] * len(known),
+        )
+        for name, known in labels.items()
+    }
 
 
 def _partners(facets: Mapping[str, Column], size: int) -> array[int]:
