@@ -29,7 +29,7 @@ def test_from_the_runs_to_one_word_of_one_judge(tmp_path, viewer, open_page, han
     page.get_by_label("Whose verdict").select_option("Three")
     page.locator("[data-filter='d.flip'] label", has_text="flipped").click()
     expect(page.locator(".count")).to_have_text("2 of 4 units")
-    expect(page.locator("tbody tr")).to_have_count(2)
+    expect(page.locator("tr[data-unit]")).to_have_count(2)
 
     page.get_by_label("Search the text of all messages").fill("marmalade")
     expect(page.locator(".count")).to_have_text("1 of 4 units")
@@ -62,10 +62,10 @@ def test_the_figures_are_the_reports_own(runs, viewer, open_page):
 
 def test_keys_lead_through_a_run(runs, viewer, open_page):
     page = open_page(viewer(runs) + "run?run=quick.sqlite")
-    expect(page.locator("tbody tr")).to_have_count(9)
+    expect(page.locator("tr[data-unit]")).to_have_count(9)
     page.keyboard.press("j")
     page.keyboard.press("j")
-    expect(page.locator("tbody tr").nth(1).locator("a")).to_be_focused()
+    expect(page.locator("tr[data-unit]").nth(1).locator("a")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator(".message")).to_have_count(10)
     first = page.locator("h1").text_content()
@@ -77,7 +77,7 @@ def test_keys_lead_through_a_run(runs, viewer, open_page):
     expect(page.get_by_role("dialog")).to_contain_text("next message")
     page.keyboard.press("Escape")
     page.keyboard.press("u")
-    expect(page.locator("tbody tr")).to_have_count(9)
+    expect(page.locator("tr[data-unit]")).to_have_count(9)
     page.keyboard.press("/")
     expect(page.get_by_label("Search the text of all messages")).to_be_focused()
 
