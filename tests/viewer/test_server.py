@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 from hashlib import sha256
 from http.client import HTTPConnection
 from urllib.parse import urlencode, urlsplit
@@ -131,3 +135,14 @@ def test_what_was_typed_wrong_is_said_in_one_line(runs, monkeypatch, capsys, arg
     assert line in said
     assert said.count("\n") == 1
     assert not (runs / "x.html").exists()
+
+
+def test_the_command_serves_until_ctrl_c(runs):
+    command = [sys.executable, "-m", "parley", "view", str(runs), "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", line).group()
+        status, _, text = ask(address, "/api/runs")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert (status, json.loads(text)["runs"]) == (200, [{"name": "quick.sqlite"}])
