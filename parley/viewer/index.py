@@ -116,7 +116,10 @@ class Index:
             return []
         with closing(self._open()) as db:
             scope = expression if asked else f"{{said}} : ({expression})"
-            return [row[0] for row in db.execute("SELECT rowid FROM words WHERE words MATCH ?", (scope,))]
+            # As one value: a row at a time, giving the interpreter up and taking it back costs three times as much.
+            found = db.execute("SELECT json_group_array(rowid) FROM words WHERE words MATCH ?", (scope,)).fetchone()
+        positions: list[int] = json.loads(found[0])
+        return positions
 
 
 def fts_query(text: str) -> str:
