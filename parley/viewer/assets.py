@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 
-TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html", "svg": "image/svg+xml"}
+TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 
 
 @cache
