@@ -1,0 +1,256 @@
+"""How fast the viewer answers on a large run, beside the plain SQLite query on the run file.
+
+    python -m benchmarks.viewer --messages 1000000
+
+Makes a run file of pairs judged by four judges in two rounds (ten messages a unit), serves it, and asks over loopback:
+the first page before anything is known, then filters, orders, pages and text searches. Times are what a client sees.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import resource
+import sqlite3
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from importlib.resources import files
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+from judging import Unit
+from parley.runs import RunFile
+from parley.runs.store import text_id
+from parley.viewer.server import serve
+
+JUDGES = ("Examiner", "Practitioner", "Innovator", "Editor")
+RACES = ("black", "white", "asian", "hispanic")
+A_UNIT = 10
+WANTED_MS = 150
+FILTERS = "f.identity=black&f.other=white&d.flip=flipped&judge=Innovator"
+QUESTIONS = {
+    "a page": "",
+    "page 900": "page=900",
+    "phase 2, black against white, flipped, judge 3": FILTERS,
+    "status failed": "d.status=failed",
+    "one of 500 scenarios": "f.scenario=s17",
+    "score from 5 to 6": "low=5&high=6",
+    "ordered by score": "sort=score&desc=1",
+    "ordered by tokens": "sort=tokens&desc=1",
+    "text: a rare word": "q=word19000",
+    "text: a word in most units": "q=word1",
+    "text: two words": "q=word5+word40",
+    "text: a phrase": "q=%22word2+word7%22",
+    "text: a beginning": "q=word19*",
+    "text: a rarer beginning": "q=word1990*",
+    "text and filters": "q=word30&" + FILTERS,
+}
+
+
+def make(path: Path, messages: int) -> None:
+    """Rows written straight into the tables, as a run writes them."""
+    dice = random.Random(0)
+    count = messages // A_UNIT
+    scenarios = max(1, min(500, count // 8))
+    words = [f"word{int(20_000 * dice.random() ** 3)}" for _ in range(200_000)]
+
+    def units() -> Iterator[Unit]:
+        for n in range(count):
+            x, y = RACES[n // 4 % 4], RACES[(n // 4 + 1 + n // 16 % 3) % 4]
+            order, assignment = n % 2, n // 2 % 2
+            a, b = (y, x) if order else (x, y)
+            facets = {"phase": 2, "scenario": f"s{n // 4 % scenarios}", "category": "race", "identity": x, "other": y}
+            facets |= {
+                "identity_a": a,
+                "identity_b": b,
+                "assignment": assignment,
+                "order": order,
+                "repeat": n // 4 // scenarios,
+            }
+            yield Unit(f"p2/{n // 4}/a{assignment}o{order}", facets)
+
+    info = {"study": "benchmark", "models": ["sim/any"], "config": {}, "plan": str(messages), "versions": {}}
+    RunFile.create(path, info, {}, units()).close()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -500000")
+    ids = [row[0] for row in db.execute("SELECT id FROM units ORDER BY position")]
+    db.execute("BEGIN")
+    for start in range(0, count, 2000):
+        rows: dict[str, list[tuple[Any, ...]]] = {"texts": [], "messages": [], "calls": [], "verdicts": []}
+        for unit in ids[start : start + 2000]:
+            _fill(unit, dice, words, rows)
+        for table, found in rows.items():
+            marks = ",".join("?" * len(found[0]))
+            db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", found)
+    db.execute("UPDATE units SET status = 'done', started_at = 1.0, finished_at = 2.0")
+    db.execute("UPDATE units SET status = 'failed', error = 'the server gave up' WHERE position % 1000 = 7")
+    db.execute("INSERT INTO events VALUES (1.0, 'started', 'benchmark')")
+    db.execute("COMMIT")
+    db.close()
+
+
+def _fill(unit: str, dice: random.Random, words: list[str], rows: dict[str, list[tuple[Any, ...]]]) -> None:
+    nth = 0
+    for seq in range(A_UNIT):
+        at = dice.randrange(len(words) - 80)
+        text = " ".join(words[at : at + 60]) + f" {unit} {seq}"
+        key = text_id(text)
+        rows["texts"].append((key, text))
+        round_ = 1 + seq // 5
+        if seq % 5 == 0:
+            rows["messages"].append((unit, seq, round_ - 1, "user", "narrator", None, key, None, None, None))
+            continue
+        judge = JUDGES[seq % 5 - 1]
+        rows["messages"].append((unit, seq, round_, judge, "debater", None, key, "ok", None, None))
+        rows["calls"].append(
+            (unit, seq, 0, "sim/any", f'[["user","user",{key}]]', key, 900, dice.randrange(50, 90), 0.5, 0.0, 0, 1)
+        )
+        for side in ("A", "B"):
+            value = float(dice.randrange(3, 10))
+            rows["verdicts"].append((unit, nth, judge, "debater", round_, side, "Accuracy", value, value, None, "ok"))
+            nth += 1
+        rows["verdicts"].append(
+            (unit, nth, judge, "debater", round_, "", "preferred", None, None, dice.choice("AB"), "ok")
+        )
+        nth += 1
+
+
+RAW = {
+    "a page": ("SELECT id, facets, status FROM units ORDER BY position LIMIT 50",),
+    "phase 2, black against white (no flips, no judge)": (
+        "SELECT id, facets, status FROM units WHERE json_extract(facets, '$.identity') = 'black' "
+        "AND json_extract(facets, '$.other') = 'white' ORDER BY position LIMIT 50",
+        "SELECT count(*) FROM units WHERE json_extract(facets, '$.identity') = 'black' "
+        "AND json_extract(facets, '$.other') = 'white'",
+    ),
+    "ordered by score": (
+        "SELECT unit, avg(value) FROM verdicts WHERE round = 2 GROUP BY unit ORDER BY 2 DESC LIMIT 50",
+    ),
+    "text: a rare word": ("SELECT DISTINCT unit FROM transcript WHERE text LIKE '%word19000 %' LIMIT 50",),
+}
+
+
+def timed(work: Callable[[], Any], times: int) -> list[float]:
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        found.append(1000 * (time.perf_counter() - start))
+    return found
+
+
+def serving(place: Path) -> tuple[str, Callable[[], None]]:
+    ready, address = threading.Event(), []
+    held: list[tuple[asyncio.AbstractEventLoop, Any]] = []
+
+    async def hold() -> None:
+        held.append((asyncio.get_running_loop(), asyncio.current_task()))
+        await serve(place, "127.0.0.1", 0, lambda at: (address.append(at), ready.set())[1])
+
+    def run() -> None:
+        with suppress(asyncio.CancelledError):
+            asyncio.run(hold())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    ready.wait()
+    return address[0], lambda: (held[0][0].call_soon_threadsafe(held[0][1].cancel), thread.join())[1]
+
+
+def measure(path: Path, times: int) -> dict[str, Any]:
+    address, end = serving(path)
+
+    def ask(query: str) -> dict[str, Any]:
+        with urlopen(f"{address}api/units?run={path.name}&{query}") as answer:
+            found: dict[str, Any] = json.load(answer)
+            return found
+
+    first = timed(lambda: ask(""), 1)[0]
+    start = time.perf_counter()
+    slowest_meanwhile, table_after = 0.0, None
+    while True:
+        begun = time.perf_counter()
+        found = ask("f.identity=black")
+        slowest_meanwhile = max(slowest_meanwhile, 1000 * (time.perf_counter() - begun))
+        if table_after is None and not found["loading"]:
+            table_after = time.perf_counter() - start
+        if not found["loading"] and found["looked"] >= found["done"]:
+            break
+        time.sleep(0.5)
+    built = time.perf_counter() - start
+    answers = {}
+    for name, query in QUESTIONS.items():
+        cold = timed(lambda query=query: ask(query), 1)[0]
+        warm = timed(lambda query=query: ask(query), times)
+        answers[name] = {
+            "first": cold,
+            "median": statistics.median(warm),
+            "most": max(warm),
+            "matching": ask(query)["matching"],
+        }
+    end()
+    raw = {}
+    for name, statements in RAW.items():
+        with closing(RunFile.open(path)) as file:
+            raw[name] = statistics.median(timed(lambda s=statements: [file.rows(one) for one in s], max(1, times // 3)))
+    index = next((Path(os.environ["PARLEY_HOME"]) / "viewer").glob("*.sqlite"))
+    return {
+        "first_page_ms": first,
+        "filters_after_s": table_after,
+        "index_after_s": built,
+        "slowest_meanwhile_ms": slowest_meanwhile,
+        "run_mb": path.stat().st_size / 1e6,
+        "index_mb": index.stat().st_size / 1e6,
+        "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3,
+        "answers_ms": answers,
+        "raw_ms": raw,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--messages", type=int, default=100_000)
+    parser.add_argument("--times", type=int, default=9, help="how often each question is asked")
+    parser.add_argument("--folder", help="where to work (default: a temporary folder)")
+    parser.add_argument("--json", action="store_true")
+    parsed = parser.parse_args()
+    assert files("parley.viewer").joinpath("static", "app.js").is_file()
+    with tempfile.TemporaryDirectory(dir=parsed.folder) as folder:
+        os.environ["PARLEY_HOME"] = str(Path(folder) / "home")
+        path = Path(folder) / "large.sqlite"
+        start = time.perf_counter()
+        maker = get_context("spawn").Process(
+            target=make, args=(path, parsed.messages)
+        )  # its memory is not the viewer's
+        maker.start()
+        maker.join()
+        made = time.perf_counter() - start
+        found = measure(path, parsed.times)
+    if parsed.json:
+        print(json.dumps(found, indent=2))
+        return
+    print(f"{parsed.messages:,} messages, {found['run_mb']:.0f} MB, made in {made:.0f} s")
+    print(f"first page {found['first_page_ms']:.0f} ms; filters after {found['filters_after_s']:.1f} s")
+    print(f"everything looked at and indexed after {found['index_after_s']:.0f} s ({found['index_mb']:.0f} MB)")
+    print(
+        f"slowest answer meanwhile {found['slowest_meanwhile_ms']:.0f} ms; peak memory {found['peak_memory_mb']:.0f} MB"
+    )
+    print(f"{'ms':<50}{'first':>9}{'median':>9}{'most':>9}{'matching':>10}")
+    for name, row in found["answers_ms"].items():
+        verdict = "" if row["first"] <= WANTED_MS else f"  over {WANTED_MS}"
+        print(f"{name:<50}{row['first']:>9.1f}{row['median']:>9.1f}{row['most']:>9.1f}{row['matching']:>10,}{verdict}")
+    for name, value in found["raw_ms"].items():
+        print(f"{'raw SQLite, ' + name:<68}{value:>9.1f}")
+
+
+if __name__ == "__main__":
+    main()

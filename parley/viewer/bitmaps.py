@@ -1,0 +1,38 @@
+"""Sets of positions as Python integers, one bit a unit: intersections and counts cost microseconds at 100,000 units."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import compress
+
+_ONE = ord("1")
+_TO_BITS = bytes(1 if byte == ord("1") else 0 for byte in range(256))
+
+
+def from_positions(positions: Iterable[int], size: int) -> int:
+    flags = bytearray(b"0") * size
+    for position in positions:
+        flags[position] = _ONE
+    return int(flags[::-1], 2) if size else 0
+
+
+def from_codes(codes: Sequence[int], labels: int) -> list[int]:
+    """A set for every code from 0 to labels - 1; negative codes are in none."""
+    buffers = [bytearray((len(codes) >> 3) + 1) for _ in range(labels)]
+    for position, code in enumerate(codes):
+        if code >= 0:
+            buffers[code][position >> 3] |= 1 << (position & 7)
+    return [int.from_bytes(buffer, "little") for buffer in buffers]
+
+
+def bits(mask: int, size: int) -> bytes:
+    """One byte a position, 0 or 1."""
+    return format(mask, f"0{size}b")[::-1].encode().translate(_TO_BITS) if size else b""
+
+
+def members(mask: int, size: int, order: Sequence[int] | None = None) -> list[int]:
+    """The positions in the set, ascending or in the given order."""
+    flags = bits(mask, size)
+    if order is None:
+        return list(compress(range(size), flags))
+    return [position for position in order if flags[position]]

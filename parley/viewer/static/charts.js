@@ -1,0 +1,84 @@
+// Small drawings: intervals, sparklines, progress. Every one carries its numbers as text too.
+import { h, number, share, svg } from "./dom.js";
+
+// Okabe and Ito's colours, told apart by readers with any colour vision; each comes with a shape of its own.
+const SHAPES = ["circle", "square", "diamond", "triangle", "ring", "cross"];
+
+export function voice(index) { return { colour: `var(--voice-${index % 6})`, shape: SHAPES[index % SHAPES.length] }; }
+
+export function shape(kind, x, y, r, colour) {
+  const props = { fill: colour, class: "shape" };
+  if (kind === "circle") return svg("circle", { cx: x, cy: y, r, ...props });
+  if (kind === "ring") return svg("circle", { cx: x, cy: y, r: r * 0.8, fill: "none", stroke: colour, "stroke-width": r * 0.6 });
+  if (kind === "square") return svg("rect", { x: x - r * 0.85, y: y - r * 0.85, width: r * 1.7, height: r * 1.7, ...props });
+  if (kind === "diamond") return svg("path", { d: `M${x} ${y - r * 1.2}L${x + r * 1.2} ${y}L${x} ${y + r * 1.2}L${x - r * 1.2} ${y}Z`, ...props });
+  if (kind === "triangle") return svg("path", { d: `M${x} ${y - r * 1.1}L${x + r * 1.1} ${y + r}L${x - r * 1.1} ${y + r}Z`, ...props });
+  return svg("path", { d: `M${x - r} ${y - r}L${x + r} ${y + r}M${x + r} ${y - r}L${x - r} ${y + r}`, stroke: colour, "stroke-width": r * 0.7 });
+}
+
+export function badge(index) {
+  const { colour, shape: kind } = voice(index);
+  return svg("svg", { class: "badge", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, shape(kind, 8, 8, 5.5, colour));
+}
+
+// Rows of { group, label, estimate, low, high }; `at` is the line of "nothing".
+export function intervals(rows, { at = null, format = number, title, onpick = null }) {
+  const known = rows.filter((row) => row.estimate !== null);
+  if (!known.length) return h("p", { class: "muted" }, "no figure could be made");
+  const values = known.flatMap((row) => [row.low ?? row.estimate, row.high ?? row.estimate]).concat(at === null ? [] : [at]);
+  let [min, max] = [Math.min(...values), Math.max(...values)];
+  const margin = (max - min || 1) * 0.06;
+  [min, max] = [min - margin, max + margin];
+  const place = (value) => (100 * (value - min)) / (max - min);
+  let group = null;
+  const body = rows.map((row) => {
+    const first = row.group !== group;
+    group = row.group;
+    const text = row.low === null ? format(row.estimate) : `${format(row.estimate)} (${format(row.low)} to ${format(row.high)})`;
+    const bar = svg("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
+      at === null ? null : svg("line", { x1: place(at), x2: place(at), y1: 0, y2: 10, class: "nothing" }),
+      row.low === null || row.low === undefined ? null
+        : svg("line", { x1: place(row.low), x2: place(row.high), y1: 5, y2: 5, class: "span" }),
+      row.estimate === null ? null : svg("line", { x1: place(row.estimate), x2: place(row.estimate), y1: 5, y2: 5, class: "dot" }));
+    const label = onpick ? h("button", { class: "plain", onclick: () => onpick(row), title: "filter to these units" }, row.label) : row.label;
+    return h("tr", { class: first ? "group" : "" }, h("th", { scope: "row" }, label), h("td", { class: "wide" }, bar), h("td", { class: "figure" }, text));
+  });
+  return h("table", { class: "intervals" }, h("caption", {}, title), h("tbody", {}, body));
+}
+
+export const asShare = (value) => share(value);
+
+// Lines over rounds: [{ name, index, points: [[x, y], …] }].
+export function sparkline(series, { title, low = null, high = null, every = "round" }) {
+  const points = series.flatMap((one) => one.points);
+  if (!points.length) return null;
+  const xs = points.map((point) => point[0]);
+  const ys = points.map((point) => point[1]);
+  const [x0, x1] = [Math.min(...xs), Math.max(...xs)];
+  const [y0, y1] = [low ?? Math.min(...ys), high ?? Math.max(...ys)];
+  const [width, height, left, top] = [300, 120, 30, 10];
+  const px = (x) => left + (x1 === x0 ? 0.5 : (x - x0) / (x1 - x0)) * (width - left - 16);
+  const py = (y) => top + (1 - (y1 === y0 ? 0.5 : (y - y0) / (y1 - y0))) * (height - top - 24);
+  const rounds = [...new Set(xs)].sort((a, b) => a - b);
+  const drawn = series.map((one) => {
+    const { colour, shape: kind } = voice(one.index);
+    return svg("g", {}, svg("title", {}, `${one.name}: ${one.points.map(([x, y]) => `${every} ${x}: ${number(y, 1)}`).join(", ")}`),
+      svg("polyline", { points: one.points.map(([x, y]) => `${px(x)},${py(y)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2 }),
+      one.points.map(([x, y]) => shape(kind, px(x), py(y), 4, colour)));
+  });
+  const said = series.map((one) => `${one.name}: ${one.points.map(([x, y]) => `${every} ${x} ${number(y, 1)}`).join(", ")}`).join("; ");
+  return h("figure", { class: "spark" }, h("figcaption", {}, title),
+    svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}. ${said}` },
+      [y0, y1].map((y) => [svg("line", { x1: left, x2: width - 8, y1: py(y), y2: py(y), class: "grid" }),
+        svg("text", { x: left - 6, y: py(y) + 4, class: "tick", "text-anchor": "end" }, number(y, Number.isInteger(y) ? 0 : 1))]),
+      rounds.map((x) => svg("text", { x: px(x), y: height - 6, class: "tick", "text-anchor": rounds.length === 1 ? "middle" : x === x0 ? "start" : x === x1 ? "end" : "middle" }, rounds.length > 8 ? String(x) : `${every} ${x}`)),
+      drawn));
+}
+
+export function progress(units) {
+  const total = units.done + units.failed + units.planned || 1;
+  const text = `${units.done} of ${total} done${units.failed ? `, ${units.failed} failed` : ""}`;
+  return h("div", { class: "progress", role: "img", "aria-label": text, title: text },
+    h("span", { class: "done", vars: { width: `${(100 * units.done) / total}%` } }),
+    h("span", { class: "failed", vars: { width: `${(100 * units.failed) / total}%` } }));
+}

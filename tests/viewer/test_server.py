@@ -1,0 +1,148 @@
+"""Who is let in, what may be asked for, and that looking changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from hashlib import sha256
+from http.client import HTTPConnection
+from urllib.parse import urlencode, urlsplit
+
+import pytest
+
+from parley.cli import main
+
+
+def ask(address, path, *, method="GET", body=None, **headers):
+    """Status, headers and text of an answer, without following anything."""
+    there = urlsplit(address)
+    connection = HTTPConnection(there.hostname, there.port, timeout=60)
+    connection.request(method, path, body, {key.replace("_", "-"): value for key, value in headers.items()})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, answer.headers, text
+
+
+def test_every_page_carries_a_policy_that_lets_nothing_in(runs, viewer):
+    address = viewer(runs)
+    for path in ("/", "/run?run=quick.sqlite", "/api/runs", "/static/app.js", "/nowhere"):
+        _, headers, _ = ask(address, path)
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy, path
+        assert "unsafe" not in policy
+        assert headers["X-Content-Type-Options"] == "nosniff"
+
+
+def test_another_sites_name_for_this_machine_is_refused(runs, viewer):
+    assert ask(viewer(runs), "/api/runs", Host="evil.example:80")[0] == 403
+
+
+def test_only_the_viewers_own_pages_may_write(runs, viewer):
+    address = viewer(runs)
+    note = json.dumps({"unit": "x", "tag": "t"})
+    path = "/api/notes?run=quick.sqlite"
+    form = ask(address, path, method="POST", body=note, Content_Type="text/plain")
+    elsewhere = ask(
+        address, path, method="POST", body=note, Content_Type="application/json", Origin="http://evil.example"
+    )
+    assert (form[0], elsewhere[0]) == (403, 403)
+    assert not (runs / "quick.notes.sqlite").exists()
+
+
+def test_beyond_loopback_a_token_is_asked_for(runs, viewer):
+    address = viewer(runs, host="0.0.0.0")
+    token = urlsplit(address).query.removeprefix("token=")
+    assert len(token) >= 20
+    assert ask(address, "/api/runs")[0] == 401
+    assert ask(address, "/api/runs?token=guess")[0] == 401
+    status, headers, _ = ask(address, f"/run?run=quick.sqlite&token={token}")
+    assert (status, headers["Location"]) == (303, "/run?run=quick.sqlite")
+    assert "HttpOnly" in headers["Set-Cookie"]
+    assert "SameSite=Strict" in headers["Set-Cookie"]
+    assert ask(address, "/api/runs", Cookie=headers["Set-Cookie"].partition(";")[0])[0] == 200
+
+
+@pytest.mark.parametrize("name", ["../secret.sqlite", "/etc/passwd", "quick.sqlite/../../x", "", "nothing.sqlite"])
+def test_only_runs_of_the_folder_can_be_asked_for(runs, viewer, name):
+    shutil.copy(runs / "quick.sqlite", runs.parent / "secret.sqlite")
+    status, _, text = ask(viewer(runs), "/api/run?" + urlencode({"run": name}))
+    assert status in (400, 404)
+    assert list(json.loads(text)) == ["error"]
+
+
+@pytest.mark.parametrize("query", ["page=-1", "low=nan", "size=100000", "page=x", "q=" + "x" * 501])
+def test_a_wrong_address_gives_one_clear_line(runs, viewer, query):
+    status, _, text = ask(viewer(runs), f"/api/units?run=quick.sqlite&{query}")
+    assert status == 400
+    assert query.partition("=")[0] in json.loads(text)["error"]
+
+
+@pytest.mark.parametrize("words", ['"', "AND", "a OR", "NEAR(", "-", "{said}", "col:x", "*", "a* -b", "\u0000", "("])
+def test_no_search_is_a_syntax_error(runs, viewer, words):
+    status, _, _ = ask(viewer(runs), "/api/units?" + urlencode({"run": "quick.sqlite", "q": words}))
+    assert status == 200
+
+
+def test_looking_changes_nothing_in_the_folder(runs, viewer):
+    before = {path.name: sha256(path.read_bytes()).hexdigest() for path in runs.iterdir()}
+    address = viewer(runs)
+    for path in ("/api/runs", "/api/run", "/api/headline", "/api/units", "/api/notes", "/api/label/sets", "/api/pulse"):
+        assert ask(address, f"{path}?run=quick.sqlite&q=steps")[0] == 200
+    assert {path.name: sha256(path.read_bytes()).hexdigest() for path in runs.iterdir()} == before
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a folder that cannot be written")
+def test_a_read_only_folder_is_read(runs, viewer):
+    runs.chmod(0o555)
+    try:
+        status, _, text = ask(viewer(runs), "/api/units?run=quick.sqlite")
+    finally:
+        runs.chmod(0o755)
+    assert (status, json.loads(text)["total"]) == (200, 9)
+
+
+def test_a_spreadsheet_takes_no_note_for_a_formula(runs, viewer):
+    address = viewer(runs)
+    unit = json.loads(ask(address, "/api/units?run=quick.sqlite")[2])["rows"][0]["id"]
+    note = json.dumps({"unit": unit, "comment": '=HYPERLINK("http://example.invalid")'})
+    assert (
+        ask(address, "/api/notes?run=quick.sqlite", method="POST", body=note, Content_Type="application/json")[0] == 200
+    )
+    _, _, text = ask(address, "/api/notes?run=quick.sqlite&format=csv")
+    assert "'=HYPERLINK" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["nowhere"], "there is no run or folder nowhere"),
+        ([".", "--export", "x.html"], "--export takes one run file, not a folder"),
+        (["{run}", "--export", "x.html", "--where", "f.phase"], "write it as FILTER=VALUE"),
+        (["{run}", "--export", "x.html", "--where", "f.phase=9"], "no unit matches"),
+        (["{run}", "--where", "f.phase=1"], "--where goes with --export"),
+    ],
+)
+def test_what_was_typed_wrong_is_said_in_one_line(runs, monkeypatch, capsys, arguments, line):
+    monkeypatch.chdir(runs)
+    assert main(["view", *(one.replace("{run}", "quick.sqlite") for one in arguments)]) == 2
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
+    assert not (runs / "x.html").exists()
+
+
+def test_the_command_serves_until_ctrl_c(runs):
+    command = [sys.executable, "-m", "parley", "view", str(runs), "--port", "0", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        line = process.stdout.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", line).group()
+        status, _, text = ask(address, "/api/runs")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 0
+    assert (status, json.loads(text)["runs"]) == (200, [{"name": "quick.sqlite"}])
