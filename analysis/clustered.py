@@ -36,8 +36,8 @@ def cluster_mean(values: pd.Series, clusters: pd.Series, level: float = 0.95) ->
     centre = float(means.mean())
     if count < 2:
         return Interval(centre, math.nan, math.nan, level, n, count, method, ASSUMES)
-    half = float(stats.t.ppf((1 + level) / 2, count - 1) * means.std(ddof=1) / math.sqrt(count))
-    return Interval(centre, centre - half, centre + half, level, n, count, method, ASSUMES)
+    low, high, _ = t_interval(means.to_numpy(dtype=float), level)
+    return Interval(centre, low, high, level, n, count, method, ASSUMES)
 
 
 def t_interval(means: Floats, level: float) -> tuple[float, float, str]:

@@ -39,9 +39,9 @@ def compare(
 ) -> Report:
     """First minus second on the units that both have."""
     both = _paired(first, second)
-    if both.empty:
+    rows = [*_values(both, draws, seed), *_preferences(both), *_gaps(both, draws, seed)] if len(both) else []
+    if not rows:
         raise NothingShared("the two have no unit in common that both could read")
-    rows = [*_values(both, draws, seed), *_preferences(both), *_gaps(both, draws, seed)]
     found = pd.DataFrame(rows)
     found["p_adjusted"] = np.nan
     for family, part in found.groupby("family", sort=False):
@@ -107,7 +107,8 @@ def _values(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any
             test = mcnemar(one, two)
         else:
             test = paired_permutation(one, two, part["cluster"], draws=draws, seed=seed)
-        yield _row("values by metric", metric, one.mean(), two.mean(), test)
+        mean_one, mean_two = (float(side.groupby(part["cluster"]).mean().mean()) for side in (one, two))
+        yield _row("values by metric", metric, mean_one, mean_two, test)
 
 
 def _preferences(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -124,7 +125,8 @@ def _gaps(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]
     """Is the gap between two identities another one in the first run than in the second?"""
     if "identity" not in both:
         return
-    single = both[(both["subject"] == "") & (both["identity"] != "") & both["value_first"].notna()]
+    single = both[(both["subject"] == "") & (both["identity"] != "")]
+    single = single[single["value_first"].notna() & single["value_second"].notna()]
     for category, part in single[single["metric"] != "preferred"].groupby("category", sort=False):
         tables = [cell_means(part[f"value_{side}"], part["identity"], part["scenario"]) for side in ("first", "second")]
         for x, y in combinations(tables[0].columns, 2):

@@ -3,6 +3,8 @@ intervals, a caption, and files in three formats."""
 
 from __future__ import annotations
 
+import io
+import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,7 +94,12 @@ def save(figure: Figure, path: Path, formats: Sequence[str] = FORMATS) -> list[P
     for kind in formats:
         target = path.with_suffix(f".{kind}")
         stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+        picture = io.BytesIO()
         with mpl.rc_context({"svg.hashsalt": "parley"}):
-            figure.savefig(target, dpi=150, metadata=stamp)
+            figure.savefig(picture, format=kind, dpi=150, metadata=stamp)
+        data = picture.getvalue()
+        if kind == "svg":  # every text stands there as a comment too, and foreign text may end a comment
+            data = re.sub(rb"<!--.*?-->\n?", b"", data, flags=re.DOTALL)
+        target.write_bytes(data)
         made.append(target)
     return made

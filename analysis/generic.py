@@ -75,7 +75,7 @@ def identities(
         title,
         tuple(_words(gaps, overall.p, overall.note)),
         tables=tuple(table for table in tables if len(table.frame)),
-        figures=(figure,),
+        figures=(figure,) if len(means) else (),
         settings={"draws": draws, "seed": seed},
         **about,
     )
@@ -94,7 +94,7 @@ def report(
     cluster = "scenario" if "scenario" in verdicts else "unit"
     keys = [key for key in ("model", "identity", "metric", "round") if key in verdicts]
     rows = []
-    for values, group in verdicts.groupby(keys, sort=False, observed=True):
+    for values, group in verdicts.groupby(keys, sort=False, observed=True, dropna=False):
         place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
         rows.append(_mean_row(place, group["value"], group[cluster]))
     means = pd.DataFrame(rows)
@@ -129,9 +129,9 @@ def _as_row(test: Any) -> dict[str, Any]:
 
 
 def _words(gaps: pd.DataFrame, p: float, note: str) -> Iterator[str]:
-    if note:
-        yield f"Whether identity matters could not be tested: {note}."
-    elif p == p:
+    if p != p:
+        yield f"Whether identity matters could not be tested: {note or 'the data are too few'}."
+    else:
         verdict = "moves the scores" if p < LEVEL else "was not shown to move the scores, which is no evidence of none"
         yield f"Identity {verdict} (permuted within clusters, p = {p:.2g})."
     for row in gaps[gaps["p_adjusted"] < LEVEL].itertuples():

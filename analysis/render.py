@@ -51,11 +51,12 @@ def markdown(table: Table) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.replace("|", r"\|").split())
+    return " ".join(text.replace("\\", r"\\").replace("|", r"\|").split())
 
 
 _TEX = str.maketrans(
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
     | {"–": "--", "χ": r"$\chi$", "²": "$^2$", "α": r"$\alpha$", "κ": r"$\kappa$", "±": r"$\pm$", "−": "$-$"}
 )
@@ -90,7 +91,7 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
         words="".join(f"<li>{escape(line)}</li>" for line in report.words),
         figures="".join(_figures(report, pictures)),
-        tables="".join(_table(table) for table in report.tables),
+        tables="".join(_table(table) for table in report.tables if len(table.frame)),
         made="".join(_made(report)),
     )
 

@@ -29,7 +29,10 @@ class Table:
     printed: bool = False
 
     def view(self) -> pd.DataFrame:
-        return self.frame[[name for name in self.shown if name in self.frame]] if self.shown else self.frame
+        """The columns to show; notes only where there are any."""
+        names = [name for name in self.shown or self.frame.columns if name in self.frame]
+        silent = "note" in names and not self.frame["note"].fillna("").astype(bool).any()
+        return self.frame[[name for name in names if not (silent and name == "note")]]
 
 
 @dataclass(frozen=True, slots=True)

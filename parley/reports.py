@@ -34,6 +34,7 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0) -> R
         import pandas as pd
     except ModuleNotFoundError:
         raise ConfigError("reports need pandas and friends: pip install 'parley[analysis]'") from None
+    check_draws(draws, seed)
     loaded = [load(path) for path in paths]
     studies = {str(run["study"]) for run, _, _ in loaded}
     if len(studies) > 1:
@@ -55,6 +56,11 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0) -> R
     return report
 
 
+def check_draws(draws: int, seed: int) -> None:
+    if draws < 1 or seed < 0:
+        raise ConfigError("--draws must be at least 1, and --seed at least 0")
+
+
 def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
     """What a run says of itself, its verdicts, and what its units cost."""
     from parley import frames
@@ -67,8 +73,9 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
     run = {
         "file": path.name,
+        "path": str(path),
         "study": info["study"],
-        "target": info["target"],
+        "target": info.get("target", info["study"]),
         "models": info["models"],
         "seed": info["config"].get("seed"),
         "units": counts,
@@ -76,9 +83,9 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
         "tokens": tokens,
         "cost": cost if priced else None,
         "config": info["config"],
-        "plan": info["plan"],
-        "sources": info["sources"],
-        "versions": info["versions"],
+        "plan": info.get("plan"),
+        "sources": info.get("sources", {}),
+        "versions": info.get("versions", {}),
     }
     for frame in (verdicts, units):
         if "model" not in frame:
@@ -91,6 +98,10 @@ def _tell_apart(loaded: Sequence[tuple[dict[str, Any], pd.DataFrame, pd.DataFram
     if len(loaded) < 2:
         return
     models = [set(verdicts["model"].astype(str)) for _, verdicts, _ in loaded]
+    files = [str(run["file"]) for run, _, _ in loaded]
+    for run, _, _ in loaded:
+        if files.count(str(run["file"])) > 1:
+            run["file"] = run["path"]
     for at, (run, verdicts, units) in enumerate(loaded):
         others: set[str] = set().union(*(seen for other, seen in enumerate(models) if other != at))
         names = {model: f"{model} ({run['file']})" if model in others else model for model in models[at]}

@@ -81,7 +81,8 @@ class Suite(BaseModel):
         for name in names or ():
             if not any(name in (scenario.id, scenario.base) for scenario in self.scenario):
                 raise UnknownName(
-                    f"there is no scenario or base '{name}' among these {len(self.scenario)} of {self.name}"
+                    f"there is no scenario or base '{name}' among these {len(self.scenario)} of {self.name} "
+                    "(parley scenarios list)"
                 )
         kept: list[Scenario] = []
         seen: dict[str, int] = {}

@@ -61,9 +61,10 @@ def changed_minds(verdicts: pd.DataFrame) -> pd.DataFrame:
     keys += ["subject"] if "subject" in spoken else []
     rows: list[dict[str, Any]] = []
     ends = spoken.groupby("unit", observed=True)["round"].agg(["min", "max"])
+    ends = ends[ends["min"] < ends["max"]]  # who was asked once had no chance to change
     first = spoken[spoken["round"].to_numpy() == ends["min"].reindex(spoken["unit"]).to_numpy()]
     last = spoken[spoken["round"].to_numpy() == ends["max"].reindex(spoken["unit"]).to_numpy()]
-    if len(ends) == 0 or (ends["min"] == ends["max"]).all():
+    if ends.empty:
         return pd.DataFrame(
             columns=["model", "phase", "what", "changed", "low", "high", "mean_change", "n", "clusters"]
         )

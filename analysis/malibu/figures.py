@@ -42,7 +42,7 @@ def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
                 marker=MARKERS[at % len(MARKERS)],
                 label=str(model),
             )
-        axis.set_title("all metrics" if metric == ALL else metric, fontsize=9)
+        axis.set_title("all metrics" if metric == ALL else plain_text(metric), fontsize=9)
         axis.tick_params(labelsize=8)
     if len(models) > 1:
         _legend(figure, models)
@@ -99,8 +99,9 @@ def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Figure:
                 if row.within:
                     axis.add_patch(_frame(x, y))
         image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest)
-        axis.set_xticks(range(len(labels)), labels, rotation=45, ha="right", fontsize=8)
-        axis.set_yticks(range(len(labels)), labels, fontsize=8)
+        names = [plain_text(label) for label in labels]
+        axis.set_xticks(range(len(labels)), names, rotation=45, ha="right", fontsize=8)
+        axis.set_yticks(range(len(labels)), names, fontsize=8)
         axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
         for spine in axis.spines.values():
             spine.set_visible(False)
@@ -146,7 +147,7 @@ def agreement_figure(agreement: pd.DataFrame, title: str, note: str) -> Figure:
         for at, (metric, part) in enumerate(mine.groupby("metric", sort=False)):
             place = part["round"] + (at - 2) * 0.06
             tint = PALETTE[at % len(PALETTE)]
-            axis.plot(place, part["value"], "o-", color=tint, markersize=4, label=str(metric))
+            axis.plot(place, part["value"], "o-", color=tint, markersize=4, label=plain_text(str(metric)))
             axis.vlines(place, part["low"], part["high"], color=tint, linewidth=1.2)
         rounds = sorted(set(mine["round"]))
         axis.set_xticks(rounds)

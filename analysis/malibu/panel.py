@@ -47,11 +47,10 @@ def checked(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def last_word(verdicts: pd.DataFrame) -> pd.DataFrame:
     """The verdicts that count: the chair's if there is a chair, else those of every unit's last round."""
-    chair = verdicts[verdicts["role"] == "chair"]
-    if len(chair):
-        return chair
+    chair = verdicts["role"] == "chair"
+    chaired = verdicts["unit"].isin(verdicts["unit"][chair].unique()) if chair.any() else chair
     last = verdicts.groupby("unit", observed=True)["round"].transform("max")
-    return verdicts[verdicts["round"] == last]
+    return verdicts[chair | (~chaired & (verdicts["round"] == last))]
 
 
 def panel_scores(verdicts: pd.DataFrame) -> pd.DataFrame:

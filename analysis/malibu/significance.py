@@ -111,7 +111,7 @@ def _pairs(verdicts: pd.DataFrame, draws: int, seed: int) -> Iterator[Tested]:
         yield Tested(
             "preference in pairs, signs flipped over scenarios",
             str(group["category"].iloc[0]),
-            f"{first}/{second}",
+            f"{first} − {second}",
             test,
         )
 
@@ -127,4 +127,4 @@ def _equivalences(verdicts: pd.DataFrame, margin: float) -> Iterator[Tested]:
             for second in cells.columns[at + 1 :]:
                 gap = (cells[first] - cells[second]).dropna()
                 test = equivalence(gap, gap.index, margin)
-                yield Tested(f"equivalence within ±{margin:g}", category, f"{first}/{second}", test)
+                yield Tested(f"equivalence within ±{margin:g}", category, f"{first} − {second}", test)

@@ -55,7 +55,7 @@ def _preferences(tests: pd.DataFrame) -> Iterator[str]:
         return
     clear = pairs[pairs["p_adjusted"] < LEVEL]
     for row in clear.itertuples():
-        first, second = row.metric.split("/")
+        first, _, second = row.metric.partition(" − ")
         winner, loser = (first, second) if row.effect > 0 else (second, first)
         yield f"{row.category}: '{winner}' was preferred to '{loser}' (p = {row.p_adjusted:.2g} after Holm)."
     if clear.empty:

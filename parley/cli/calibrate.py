@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -94,8 +95,9 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     for column in ("test", "judges", "scenarios", "effect", "rate", "95% interval"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
-        cells = (row.test, str(row.judges), str(row.scenarios), f"{row.effect:g}", f"{row.rate:.1%}")
-        table.add_row(*cells, f"{row.low:.1%} to {row.high:.1%}")
+        cells = (row.test, str(row.judges), str(row.scenarios), f"{row.effect:g}")
+        rates = (f"{row.rate:.1%}", f"{row.low:.1%} to {row.high:.1%}") if row.simulations else ("–", "–")
+        table.add_row(*cells, *rates)
     Console().print(table)
     print("At effect 0 the rate is that of false alarms and should be near 5%; elsewhere it is the power.")
     return 0
@@ -104,6 +106,8 @@ def _calibrate(parsed: argparse.Namespace) -> int:
 def _check(parsed: argparse.Namespace) -> None:
     if not 0 <= parsed.icc < 1:
         raise ConfigError(f"--icc must lie between 0 and 1, not {parsed.icc:g}")
+    if parsed.seed < 0 or not all(math.isfinite(effect) for effect in parsed.effects):
+        raise ConfigError("effects must be numbers, and --seed at least 0")
     if min(parsed.judges) < 1 or min(parsed.scenarios) < 2 or parsed.simulations < 1 or parsed.draws < 1:
         raise ConfigError("at least one judge, two scenarios, one simulation and one draw are needed")
 
@@ -115,6 +119,8 @@ def _power(parsed: argparse.Namespace) -> int:
 
     if parsed.effect is None and parsed.scenarios is None:
         raise ConfigError("give --effect (how many scenarios does it take?) or --scenarios (what can they find?)")
+    if not all(math.isfinite(one) for one in (parsed.effect or 0.0, parsed.sd, parsed.icc, parsed.alpha, parsed.power)):
+        raise ConfigError("effect, sd, icc, alpha and power must be numbers")
     shared: dict[str, Any] = {
         "sd": parsed.sd,
         "icc": parsed.icc,

@@ -12,7 +12,7 @@ from rich.markup import escape
 from agents import ConfigError
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
-from parley.reports import cautions, load
+from parley.reports import cautions, check_draws, load
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,6 +34,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         from analysis.compare import NothingShared, compare
     except ModuleNotFoundError:
         raise ConfigError("comparisons need pandas and friends: pip install 'parley[analysis]'") from None
+    check_draws(parsed.draws, parsed.seed)
     loaded = [load(Path(run)) for run in parsed.run]
     if len({run["study"] for run, _, _ in loaded}) > 1:
         raise ConfigError("only runs of the same study can be compared")

@@ -86,7 +86,7 @@ def _print(report: Report) -> None:
     for line in report.cautions:
         console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
     for table in report.tables:
-        if table.printed:
+        if table.printed and len(table.frame):
             console.print(_table(table.title, table.view()))
     for line in report.words:
         console.print(f"- {escape(visible(line))}", highlight=False)

@@ -164,7 +164,6 @@ def test_a_shift_of_both_labels_is_no_gap() -> None:
     assert "nothing to flip" in row["note"]
 
 
-@pytest.mark.xfail(strict=True, reason="_gaps keeps a metric that only the first run could read")
 def test_a_reply_only_one_could_read_makes_no_gap() -> None:
     rows = [run((v,) * 4, (v,) * 4, metric=metric) for metric, v in (("Accuracy", 8.0), ("Creativity", 2.0))]
     first = pd.concat(rows, ignore_index=True)
@@ -174,7 +173,6 @@ def test_a_reply_only_one_could_read_makes_no_gap() -> None:
     assert row["difference"] == 0.0, "what both could read is the same"
 
 
-@pytest.mark.xfail(strict=True, reason="`difference` weighs rows, its interval and p weigh scenarios")
 def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> None:
     crowded = [single("s0", "female", 6.0, unit=f"s0/{n}") for n in range(100)]
     others = [single(f"s{n}", "female", 5.0 - 0.01 * n) for n in range(1, 10)]
@@ -206,7 +204,6 @@ def test_runs_without_a_common_unit_cannot_be_compared() -> None:
         compare(first, first.assign(unit="x" + first["unit"]), NAMES)
 
 
-@pytest.mark.xfail(strict=True, raises=KeyError, reason="no rows: the frame of results has no column `family`")
 def test_runs_without_a_common_readable_unit_cannot_be_compared() -> None:
     first = run((6.0, 7.0), ())
     unread = first.assign(value=np.nan, status="unparsed")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
@@ -88,21 +89,17 @@ def test_units_and_what_they_cost(file: RunFile) -> None:
     assert {"phase", "scenario", "identity"} <= set(frame.columns)
 
 
-def test_a_price_nobody_knows_is_no_nought(path: Path, tmp_path: Path, run_file: Any) -> None:
-    import shutil
-    import sqlite3
-
+def test_a_price_nobody_knows_is_no_nought(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite"
     shutil.copy(path, copy)
     with closing(sqlite3.connect(copy)) as db:
-        (unit,) = db.execute("SELECT unit FROM calls LIMIT 1").fetchone()
-        db.execute("UPDATE calls SET cost = NULL WHERE unit = ? AND seq = (SELECT max(seq) FROM calls c)", (unit,))
-        db.execute("UPDATE calls SET cost = NULL WHERE unit = ? AND nth = 0", (unit,))
+        unit, seq, nth = db.execute("SELECT unit, seq, nth FROM calls LIMIT 1").fetchone()
+        db.execute("UPDATE calls SET cost = NULL WHERE unit = ? AND seq = ? AND nth = ?", (unit, seq, nth))
         db.commit()
     with closing(RunFile.open(copy)) as file:
         frame = frames.spending(file).set_index("unit")
-    assert pd.isna(frame.loc[unit, "cost"])
     assert frame["cost"].isna().sum() == 1
+    assert pd.isna(frame.loc[unit, "cost"]), "one call without a price, and the unit's is not known"
 
 
 def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> None:
