@@ -242,7 +242,7 @@ def test_all_models_are_named_before_work_starts() -> None:
         ({"phases": []}, "at least one phase and one model are needed"),
         ({"metrics": []}, "at least one metric is needed"),
         ({"judges": "kind"}, "unknown panel 'kind' (known: temperaments, demographic, or a .toml file of personas)"),
-        ({"rubric": "five"}, "unknown rubric 'five' (known: four, three, or a path to a .toml file)"),
+        ({"rubric": "five"}, "unknown rubric 'five' (known: four, three, bs, ce, ls, or a path to a .toml file)"),
     ],
 )
 def test_what_cannot_be_planned_is_told(planned: Plan, settings: dict[str, Any], words: str) -> None:
