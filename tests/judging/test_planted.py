@@ -53,7 +53,7 @@ def truth(row: Any) -> float:
 
 
 def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
-    gaps = compared(JUDGE)
+    gaps = compared(JUDGE, seed=1)  # one draw; the next test looks at several
     assert len(gaps) == 13
     assert (gaps["clusters"] == 20).all()
     planted = sum(truth(row) != 0 for row in gaps.itertuples())
