@@ -74,12 +74,14 @@ export function runPage(main, params) {
       about.append(...cautions(found.cautions || []));
       const pick = (row) => change((next) => { next.delete("f.identity"); if (!row.label.startsWith("(")) next.set("f.identity", row.label); });
       const parts = [];
+      const models = new Set([...(found.scores || []), ...(found.win_rates || [])].map((row) => row.model));
+      const by = (row) => (models.size > 1 ? ` · ${row.model}` : "");
       if (found.scores) {
         const overall = found.scores.filter((row) => row.metric === "all");
-        parts.push(intervals(overall.map((row) => ({ ...row, group: row.category, label: row.identity })), { title: "Mean score, single candidates (95% intervals over scenarios)", onpick: pick }));
-        parts.push(intervals(found.differences.map((row) => ({ ...row, group: row.category, label: `${row.first} − ${row.second}` })), { title: "Differences on the same answers (95%)", at: 0, format: signed }));
+        parts.push(intervals(overall.map((row) => ({ ...row, group: row.category, label: row.identity + by(row) })), { title: "Mean score, single candidates (95% intervals over scenarios)", onpick: pick }));
+        parts.push(intervals(found.differences.map((row) => ({ ...row, group: row.category, label: `${row.first} − ${row.second}${by(row)}` })), { title: "Differences on the same answers (95%)", at: 0, format: signed }));
       }
-      if (found.win_rates) parts.push(intervals(found.win_rates.map((row) => ({ ...row, group: row.category, label: row.identity })), { title: "Win rates in pairs, ties left out (95% over scenarios)", at: 0.5, format: asShare, onpick: pick }));
+      if (found.win_rates) parts.push(intervals(found.win_rates.map((row) => ({ ...row, group: row.category, label: row.identity + by(row) })), { title: "Win rates in pairs, ties left out (95% over scenarios)", at: 0.5, format: asShare, onpick: pick }));
       if (!parts.length) parts.push(h("p", { class: "muted" }, found.why_none || "no figures"));
       fill(box, ...parts, h("div", { class: "words" }, (found.in_words || []).map((line) => h("p", {}, line))));
     } catch (error) { fill(box, trouble(error)); }
