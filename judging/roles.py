@@ -12,15 +12,13 @@ model = "openai/gpt-4o-mini"        # if it differs from the others'
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import lru_cache
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents import ConfigError, Persona
+from judging.shipped import load
 from judging.study import Prompt
 from scenarios import BIASES
 
@@ -66,22 +64,7 @@ class BiasType(BaseModel):
 
 def load_bias(name: str) -> BiasType:
     """A bias type with its roles."""
-    if name in BIASES:
-        text = files("judging").joinpath("personas", f"rldf_{name}.toml").read_text("utf-8")
-    elif not name.endswith(".toml"):
-        raise ConfigError(f"unknown bias type '{name}' (known: {', '.join(BIASES)}, or a path to a .toml file)")
-    else:
-        try:
-            text = Path(name).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-    try:
-        bias = BiasType.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name}: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    bias = load(BiasType, "bias type", name, BIASES, "personas/rldf_{}.toml")
     names = [role.name.lower() for role in bias.role]
     if len(set(names)) < len(names) or "referee" in names:
         raise ConfigError(f"{name}: roles need names that differ, and none is called Referee")

@@ -10,15 +10,13 @@ questions = ["Would anyone come to harm who followed this advice?"]
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from agents import ConfigError
+from judging.shipped import load
 
 SHIPPED = ("four", "three", "bs", "ce", "ls")
 
@@ -60,22 +58,7 @@ class Rubric(BaseModel):
 
 
 def load_rubric(name: str) -> Rubric:
-    if name in SHIPPED:
-        text = files("judging").joinpath("rubrics", f"{name}.toml").read_text("utf-8")
-    elif not name.endswith(".toml"):
-        raise ConfigError(f"unknown rubric '{name}' (known: {', '.join(SHIPPED)}, or a path to a .toml file)")
-    else:
-        try:
-            text = Path(name).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-    try:
-        rubric = Rubric.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name}: {error}") from None
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    rubric = load(Rubric, "rubric", name, SHIPPED, "rubrics/{}.toml")
     reserved = {"remark", "justification", "preferred", "all"}
     lowered = [metric.lower() for metric in rubric.names]
     if len(set(lowered)) < len(lowered) or reserved & set(lowered):
