@@ -13,6 +13,8 @@ from analysis.report import Figure, Report, Table
 from analysis.rldf_figures import ablation_figure, framing_figure, rounds_figure
 
 OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate answer each other, topics are apart."
+PRINTED = ("by_round", "change")
+"""What a terminal is given; the page has all."""
 TITLES = {
     "by_round": "Bias score by round and role",
     "change": "Last round minus first, within debates",
@@ -64,7 +66,9 @@ def debates(
         except ValueError as error:
             words.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
         else:
-            tables.append(Table("ablation", f"One setting varied: {setting}", table, (setting, *ABLATED), AGAINST))
+            tables.append(
+                Table("ablation", f"One setting varied: {setting}", table, (setting, *ABLATED), AGAINST, printed=True)
+            )
             drawn.append(
                 Figure(
                     "ablation",
@@ -91,7 +95,7 @@ def debates(
     first = ("run",) if several else ()
     for key, listed in frames.items():
         whole = pd.concat(listed, ignore_index=True)
-        tables.append(Table(key, TITLES[key], whole, (*first, *SHOWN[key]), OVER_TOPICS))
+        tables.append(Table(key, TITLES[key], whole, (*first, *SHOWN[key]), OVER_TOPICS, key in PRINTED))
     return Report(
         title,
         tuple(words),
@@ -130,6 +134,7 @@ def framings(
             frames,
             ("frame", "metric", "estimate", "low", "high", "any", "unreadable"),
             "biases: as counted by the model; named: as it listed them.",
+            printed=True,
         ),
         Table(
             "differences",
@@ -162,12 +167,14 @@ def rubric_scores(
             rubrics.scores(verdicts),
             ("group", "metric", "estimate", "low", "high", "clusters", "unreadable"),
             "Intervals are 95%, over texts.",
+            printed=True,
         ),
         Table(
             "agreement",
             "Agreement of the judges",
             rubrics.agreement(verdicts, draws=draws, seed=seed),
             ("metric", "coefficient", "estimate", "low", "high", "note"),
+            printed=True,
         ),
     )
     return Report(title, tables=tables, settings={"draws": draws, "seed": seed}, **about)
