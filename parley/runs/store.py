@@ -41,8 +41,13 @@ class RunFileError(ParleyError):
 
 def text_id(text: str) -> int:
     """A text's address: 63 bits of its hash."""
-    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def storable(text: str) -> str:
+    """The text as a database can hold it: half a surrogate pair, which no encoding has, becomes its escape."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +156,7 @@ class RunFile:
         texts: dict[str, int] = {}
 
         def keep(text: str) -> int:
+            text = storable(text)
             address = texts.get(text)
             if address is None:
                 address = texts[text] = text_id(text)
@@ -160,14 +166,15 @@ class RunFile:
             unit, outcome = record.unit.id, record.outcome
             stop = outcome.transcript.stop_reason if outcome else None
             status = "done" if outcome else "failed"
-            units.append((status, record.error, stop, record.started_at, record.finished_at, unit))
+            error = storable(record.error) if record.error else None
+            units.append((status, error, stop, record.started_at, record.finished_at, unit))
             if outcome is None:
                 continue
             for seq, turn in enumerate(outcome.transcript.turns):
                 messages.append(_message_row(unit, seq, turn, keep))
                 calls.extend(_call_row(unit, seq, n, call, keep) for n, call in enumerate(turn.calls))
             verdicts.extend(
-                (unit, n, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status)
+                (unit, n, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, _word(v.text), v.status)
                 for n, v in enumerate(outcome.verdicts)
             )
         db = self.db
@@ -261,6 +268,10 @@ def _claim(path: Path) -> IO[bytes] | None:
         file.close()
         raise RunFileError(f"{path} is being run by another process") from None
     return file
+
+
+def _word(text: str | None) -> str | None:
+    return None if text is None else storable(text)
 
 
 def _message_row(unit: str, seq: int, turn: Turn, keep: Keep) -> tuple[Any, ...]:

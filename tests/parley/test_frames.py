@@ -13,9 +13,11 @@ import pandas as pd
 import pytest
 
 import parley
+from agents import Transcript, Turn
 from analysis import malibu
+from judging import Outcome, Unit, Verdict
 from parley import frames
-from parley.runs import RunFile
+from parley.runs import Record, RunFile
 
 FACETS = {"phase", "scenario", "base", "category", "identity", "control", "repeat", "model"}
 PAIR = {"other", "identity_a", "identity_b", "response_a", "response_b", "assignment", "order"}
@@ -128,3 +130,15 @@ def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
     bare = frame.astype({name: object for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype)})
     for table in (malibu.mean_scores, malibu.win_rates, malibu.position, malibu.parsing, malibu.changed_minds):
         pd.testing.assert_frame_equal(table(frame), table(bare))
+
+
+def test_half_a_character_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> None:
+    """Half a surrogate pair can stand in a model's JSON ("\\ud83d"), and in no encoding."""
+    unit = Unit("u", {})
+    turn, verdict = Turn("Ada", "debater", 1, "odd \ud83d"), Verdict("Ada", "debater", 1, "m", text="\ud83d")
+    said = Outcome(Transcript((turn,)), (verdict,))
+    info = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
+    with closing(RunFile.create(tmp_path / "a.sqlite", info, {}, [unit])) as file:
+        file.write([Record(unit, 1.0, 2.0, said)])
+        assert list(frames.turns(file)["text"]) == ["odd \\ud83d"]
+        assert list(frames.verdicts(file)["text"]) == ["\\ud83d"]
