@@ -21,6 +21,7 @@ from analysis.report import Report, Table
 from analysis.results import Test
 from analysis.tables import cell_means
 
+FACTS = ("scenario", "category", "identity", "phase")
 COLUMNS = ["family", "what", "first", "second", "difference", "low", "high", "p", "p_adjusted", "test", "n", "clusters"]
 
 
@@ -64,7 +65,7 @@ def compare(
 def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """One row an item, metric and subject that both have: the mean of the last round, or the most frequent word."""
     one, two = _last_values(first), _last_values(second)
-    facts = ["scenario", "category", "identity"]
+    facts = list(FACTS)
     shared = [name for name in facts if name in one]
     two = two.drop(columns=[name for name in facts if name in two])
     both = one.merge(two, on=["item", "metric", "subject"], suffixes=("_first", "_second"))
@@ -81,10 +82,10 @@ def _last_values(verdicts: pd.DataFrame) -> pd.DataFrame:
     )
     frame["word"] = last["text"].astype(object) if "text" in last else None
     keys = ["item", "metric", "subject"]
-    for name in ("scenario", "category", "identity"):
+    for name in FACTS:
         if name in last:
             frame[name] = last[name].astype(str)
-    facts = {name: "first" for name in ("scenario", "category", "identity") if name in frame}
+    facts = {name: "first" for name in FACTS if name in frame}
     reduced = frame.groupby(keys, sort=False).agg({"value": "mean"} | facts)
     return reduced.join(_majorities(frame[frame["word"].notna()], keys)).reset_index()
 
@@ -99,16 +100,24 @@ def _majorities(said: pd.DataFrame, keys: list[str]) -> pd.Series:
 
 def _values(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]:
     numbers = both[both["value_first"].notna() & both["value_second"].notna()]
-    metrics = list(pd.unique(numbers["metric"]))
-    for metric in (["all metrics"] if len(metrics) > 1 else []) + metrics:
-        part = numbers if metric == "all metrics" else numbers[numbers["metric"] == metric]
-        one, two = part["value_first"], part["value_second"]
-        if set(one) | set(two) <= {0.0, 1.0}:
-            test = mcnemar(one, two)
-        else:
-            test = paired_permutation(one, two, part["cluster"], draws=draws, seed=seed)
-        mean_one, mean_two = (float(side.groupby(part["cluster"]).mean().mean()) for side in (one, two))
-        yield _row("values by metric", metric, mean_one, mean_two, test)
+    phases = list(pd.unique(numbers["phase"])) if "phase" in numbers else []
+    for phase in phases if len(phases) > 1 else [None]:
+        here = numbers if phase is None else numbers[numbers["phase"] == phase]
+        metrics = list(pd.unique(here["metric"]))
+        for metric in (["all metrics"] if len(metrics) > 1 else []) + metrics:
+            part = here if metric == "all metrics" else here[here["metric"] == metric]
+            name = metric if phase is None else f"phase {phase}: {metric}"
+            yield _value(name, part, draws, seed)
+
+
+def _value(name: str, part: pd.DataFrame, draws: int, seed: int) -> dict[str, Any]:
+    one, two = part["value_first"], part["value_second"]
+    if set(one) | set(two) <= {0.0, 1.0}:
+        test = mcnemar(one, two)
+    else:
+        test = paired_permutation(one, two, part["cluster"], draws=draws, seed=seed)
+    mean_one, mean_two = (float(side.groupby(part["cluster"]).mean().mean()) for side in (one, two))
+    return _row("values by metric", name, mean_one, mean_two, test)
 
 
 def _preferences(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
