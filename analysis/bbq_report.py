@@ -37,7 +37,6 @@ def report(
             board,
             ("system", "context", *SCORES, "calls_an_item", "tokens_an_item", "dollars_an_item"),
             f"{CLUSTERED} {UNREAD} Bias runs from −100 to 100. Calls that came from the cache cost nothing.",
-            printed=True,
         ),
         Table("categories", "BBQ by category", table, ("system", "context", "category", *SCORES), CLUSTERED),
         Table(
