@@ -45,5 +45,9 @@ class ServerFault(ModelError):
     retryable = True
 
 
+class SearchError(ParleyError):
+    """A search engine that gave no answer: which is not the same as finding nothing."""
+
+
 class BudgetSpent(ParleyError):
     """The run's budget in calls, tokens or money is used up."""
