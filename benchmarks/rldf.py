@@ -5,7 +5,7 @@
 
 Run from the repository's root. The server is OpenAI-compatible and runs on loopback in a process of its own; the run is
 `parley run rldf` in another, everything recorded, reply cache on. In the middle it is killed (kill -9) and goes on.
-Shown: time beside the ideal (calls x latency / concurrency), peak memory, and how long the exports take.
+Shown: time beside the ideal (calls x latency / concurrency) and beside plain aiohttp, peak memory, seconds of exports.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 from aiohttp import web
 
 from benchmarks.memory import peak_mb
@@ -81,6 +82,23 @@ def server(latency: float) -> Iterator[str]:
     finally:
         process.terminate()
         process.wait()
+
+
+async def bare(url: str, calls: int, concurrency: int) -> float:
+    """Seconds that plain aiohttp takes for prompts as long as a debate's, keeping nothing: the most that can be had."""
+    body = json.dumps({"model": "bench", "messages": [{"role": "user", "content": "word " * 900}]})
+    connector = aiohttp.TCPConnector(limit=concurrency)
+    async with aiohttp.ClientSession(connector=connector, headers={"Content-Type": "application/json"}) as session:
+        numbers = iter(range(calls))
+
+        async def work() -> None:
+            for _ in numbers:
+                async with session.post(f"{url}/chat/completions", data=body) as response:
+                    json.loads(await response.read())
+
+        began = time.perf_counter()
+        await asyncio.gather(*(work() for _ in range(concurrency)))
+        return time.perf_counter() - began
 
 
 def hold(file: str, topics: int, url: str, concurrency: int) -> None:
@@ -186,19 +204,30 @@ def main() -> None:
     ideal = -(-topics // concurrency) * CALLS * wanted.latency
     with tempfile.TemporaryDirectory() as name, server(wanted.latency) as url:
         folder = Path(name)
+        raw = (
+            topics * CALLS / 4 * wanted.latency / concurrency / asyncio.run(bare(url, topics * CALLS // 4, concurrency))
+        )
         straight = finish(start(folder, "straight.sqlite", topics, url, concurrency))
         broken = killed_and_gone_on(folder, topics, url, concurrency, wanted.latency)
         taken = exports(folder, folder / "straight.sqlite")
         size = (folder / "straight.sqlite").stat().st_size / 2**20
     share = ideal / straight["seconds"]
     if wanted.json:
-        figures = {"ideal": ideal, "share": share, "straight": straight, "killed": broken, "exports": taken}
+        figures = {
+            "ideal": ideal,
+            "share": share,
+            "bare_share": raw,
+            "straight": straight,
+            "killed": broken,
+            "exports": taken,
+        }
         print(json.dumps({"topics": topics, "concurrency": concurrency, "file_mb": size, **figures}, indent=2))
         return
     calls = topics * CALLS
     print(f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} debates at once")
     print(f"ideal {ideal:.1f} s, taken {straight['seconds']:.1f} s, CPU {1e3 * straight['cpu'] / calls:.2f} ms a call")
     print(verdict("share of the ideal", share, TARGET, at_least=True))
+    print(f"share of the ideal by plain aiohttp, nothing kept: {raw:.3f}")
     print(f"memory: {straight['half_mb']:.1f} MB halfway, {straight['peak_mb']:.1f} MB in all; run file {size:.0f} MB")
     print(verdict("growth in MB", straight["peak_mb"] - straight["half_mb"], GROWTH_MB, at_least=False))
     print(
