@@ -1,0 +1,41 @@
+"""Scorers by name: ours, an LLM judge, those of installed packages (entry points in the group `parley.scorers`), files.
+
+find_scorer("embedded", models)
+find_scorer("judge:openai/gpt-4o-mini", models)
+find_scorer("my_scorer.py:Mine", models)
+"""
+
+from __future__ import annotations
+
+from importlib.metadata import entry_points
+from typing import Any
+
+from agents import ConfigError, Models
+from judging.registry import load_module
+from judging.toxicity.scorer import Scorer
+
+DEFAULT_SCORER = "embedded"
+SCORERS: dict[str, str] = {"embedded": "judging.toxicity.embedded:Embedded"}
+MEMBERS = ("name", "version", "score", "close")
+
+
+def known_scorers() -> dict[str, str]:
+    return {**{entry.name: entry.value for entry in entry_points(group="parley.scorers")}, **SCORERS}
+
+
+def find_scorer(name: str, models: Models) -> Scorer:
+    """The scorer of a name. Fails at once, with what to set or install, if it cannot work."""
+    target = known_scorers().get(name, name)
+    module_name, colon, class_name = target.rpartition(":")
+    if not colon:
+        known = ", ".join(known_scorers())
+        raise ConfigError(
+            f"unknown scorer '{name}' (known: {known}, judge:provider/model; or your own as file.py:Class)"
+        )
+    kind: Any = getattr(load_module(module_name), class_name, None)
+    if kind is None:
+        raise ConfigError(f"{target} is not a scorer: {class_name} is not there (see judging/toxicity/scorer.py)")
+    scorer = kind()
+    if missing := [member for member in MEMBERS if not hasattr(scorer, member)]:
+        raise ConfigError(f"{target} is not a scorer: it lacks {', '.join(missing)} (see judging/toxicity/scorer.py)")
+    return scorer  # type: ignore[no-any-return]
