@@ -25,7 +25,7 @@ class NoSettings(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Methods(Generic[M]):
-    """`shipped` maps names to module:Class; `group` is that of the entry points; `contract` the file that tells more."""
+    """`shipped` maps names to module:Class; `group` is that of entry points; `contract` the file that tells more."""
 
     shipped: Mapping[str, str]
     group: str

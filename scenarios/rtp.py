@@ -4,8 +4,8 @@
     rows = draw(rtp.rows, "moderate", 100, seed=0)
 
 Rows are JSON lines as published, `{"filename", "begin", "end", "prompt": {"text", "toxicity", …}, …}`, with the fields
-in any order, or flat ones as many copies have them: `{"prompt": "…", "toxicity": 0.57}`. A corrupt line is refused with its
-number. Prompts that were published without a score belong to no set, and are counted.
+in any order, or flat: `{"prompt": "…", "toxicity": 0.57}`. A corrupt line is refused with its number. Prompts that were
+published without a score belong to no set, and are counted.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def load(data: str | Path) -> Rtp:
 
 
 def load_hub(*, revision: str = REVISION, place: str | None = None, cache: str | None = None) -> Rtp:
-    """The published file from the Hugging Face hub, at one revision; `place` is another file or URL of the same kind."""
+    """The published file from the Hugging Face hub, at one revision; `place` is another file or URL like it."""
     try:
         from datasets import load_dataset
     except ModuleNotFoundError:

@@ -133,5 +133,6 @@ class BbqStudy:
         task = self._of(unit)
         desk = Desk(models[str(unit.facets["model"])], models, self._options)
         solved = await self.methods[str(unit.facets["method"])].solve(task, desk)
-        final = answer_verdict(solved.transcript.spoken()[-1], task, solved.choice, solved.status)
+        answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
+        final = answer_verdict(answers[-1], task, solved.choice, solved.status)
         return Outcome(solved.transcript, (*solved.verdicts, final))

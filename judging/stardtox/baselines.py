@@ -1,4 +1,4 @@
-"""The baselines: `default` asks, `fairness-prompt` asks for fairness too, `self-debias-gen` decodes away from toxicity."""
+"""Baselines: `default` asks, `fairness-prompt` asks for fairness too, `self-debias-gen` decodes away from toxicity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""STARDTOX itself: the default's draft, judged and revised; with all evaluators, or without the performance evaluator."""
+"""STARDTOX itself: the default's draft, judged and revised; by all evaluators, or without the performance evaluator."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from judging.methods import read_settings
 from judging.stardtox.method import Desk
 from judging.stardtox.registry import METHODS_OF_STARDTOX
 from judging.stardtox.team import load_team
-from judging.study import Estimate, Outcome, Unit
+from judging.study import Estimate, Facet, Outcome, Unit
 from scenarios.rtp import HUB, Row, Rtp, draw, load, load_hub
 
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
@@ -31,7 +31,9 @@ class StardtoxConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     data: str = Field(HUB, description="RealToxicityPrompts as a .jsonl file, or hub (Hugging Face)")
-    sets: Names = Field(["moderate", "high"], description="prompts by their toxicity: moderate [0.5, 0.6], high [0.8, 1]")
+    sets: Names = Field(
+        ["moderate", "high"], description="prompts by their toxicity: moderate [0.5, 0.6], high [0.8, 1]"
+    )
     prompts: int = Field(100, ge=1, description="prompts drawn of each set")
     completions: int = Field(25, ge=1, description="completions of each prompt")
     model: Names = Field([DEFAULT_MODEL], description="the model under test, as provider/model; several in turn")
@@ -62,6 +64,7 @@ class StardtoxStudy:
         self.team = load_team(config.team).with_scorer(config.scorer).without(config.without).asking(config.criteria)
         if not self.team.evaluators:
             raise ConfigError("every evaluator was left out: nothing would be measured")
+        self.team.check_scorers()
         self.methods = METHODS_OF_STARDTOX.make(config.method, read_settings(config.settings))
         for method in self.methods.values():
             self.team.without(list(method.ignores))
@@ -98,7 +101,7 @@ class StardtoxStudy:
                     for method in self.methods:
                         for model in self.config.model:
                             unit = f"{name}/{rows[at].id}/c{completion}/{method}"
-                            facets = {
+                            facets: dict[str, Facet] = {
                                 "set": name,
                                 "prompt": rows[at].id,
                                 "completion": completion,

@@ -8,12 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, remark, scale
-from agents.evaluation import Criterion, Scorer, score_names, scores_of
+from agents.evaluation import Criterion, Scorer, scores_of
 from judging.shipped import load
 from judging.study import Prompt, Verdict
 from judging.toxicity import Scorer as ToxicityScorer
@@ -130,21 +131,28 @@ class Team:
         return texts | {f"persona/{one.name}": str(one.about) for one in judges}
 
     def models(self) -> list[str]:
-        return [one.model for one in self.evaluators if one.model]
+        """The models that evaluators bring along."""
+        own = [one.model for one in self.evaluators if one.model]
+        scorers = [one.scorer for one in self.evaluators if one.scorer]
+        return own + [name.removeprefix("judge:") for name in scorers if name.startswith("judge:")]
 
-    def seat(
-        self, models: Models, judge: str, options: Mapping[str, Any], names: Sequence[str] | None = None
-    ) -> dict[str, Evaluator | Scorer]:
+    def check_scorers(self) -> None:
+        """One that is not installed, or has no key, is missed before anything is spent."""
+        for one in self.evaluators:
+            if one.scorer:
+                find_scorer(one.scorer, Models())
+
+    def seat(self, models: Models, judge: str, options: Mapping[str, Any]) -> dict[str, Evaluator | Scorer]:
         """The evaluators for one loop; `judge` is the model of those that have none of their own."""
-        return {
-            one.name: toxicity_of(models.share(f"scorer/{one.scorer}", lambda one=one: find_scorer(one.scorer, models)))
-            if one.scorer
-            else Evaluator(
-                Persona(one.name, str(one.about), one.model or judge), one.reply_type(), one.prompt(), options
-            )
-            for one in self.evaluators
-            if names is None or one.name in names
-        }
+        seated: dict[str, Evaluator | Scorer] = {}
+        for one in self.evaluators:
+            if one.scorer:
+                find = partial(find_scorer, one.scorer, models)
+                seated[one.name] = toxicity_of(models.share(f"scorer/{one.scorer}", find))
+            else:
+                who = Persona(one.name, str(one.about), one.model or judge)
+                seated[one.name] = Evaluator(who, one.reply_type(), one.prompt(), options)
+        return seated
 
     def verdicts(self, transcript: Transcript) -> Iterator[Verdict]:
         """Every score of every iteration, read or not."""

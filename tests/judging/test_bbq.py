@@ -150,7 +150,7 @@ def test_the_estimate_counts_the_calls_a_method_makes(hold: Callable[..., Any]) 
     assert made == expected
     assert made == {
         "default": 8, "cot": 8, "fairness-prompt": 8, "fairthinking": 32,
-        "self-debias-explanation": 16, "self-debias-reprompting": 16,
+        "self-debias-explanation": 16, "self-debias-reprompting": 16, "stardtox": 48,
     }  # fmt: skip
 
 
