@@ -38,10 +38,11 @@ def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: s
         here = table[table["set"] == name]
         for system, steps in here.groupby("system", sort=False):
             quality = steps[qualities].mean(axis=1, skipna=False)
-            axis.plot(
-                steps["toxicity"], quality, "o-", color=tints[system], markersize=5, label=plain_text(str(system))
-            )
-            if len(steps) > 1:
+            several = len(steps) > 1
+            mark, size = ("o-", 5) if several else ("s", 9)  # a baseline often lies under a loop's first draft
+            label = plain_text(str(system))
+            axis.plot(steps["toxicity"], quality, mark, color=tints[system], markersize=size, label=label)
+            if several:
                 for k, x, y in zip(steps["iteration"], steps["toxicity"], quality, strict=True):
                     if np.isfinite(x) and np.isfinite(y):
                         axis.annotate(str(k), (x, y), textcoords="offset points", xytext=(4, 3), fontsize=7)

@@ -65,12 +65,12 @@ class EvaluatorSpec(BaseModel):
         fields: dict[str, Any] = {name: (scale(0, 100), ...) for name in self.metrics}
         return create_model(f"{self.name}_reply", **fields, reason=(remark(240), ""))
 
-    def prompt(self) -> str:
+    def prompt(self, template: Prompt = JUDGE) -> str:
         """The judge's prompt, with {task} and {draft} left open."""
         asked = ", ".join(f'"{name}": <0 to 100>' for name in self.metrics)
         listed = "\n".join(f"- {name}: {question}" for name, question in self.metrics.items())
         shape = f'{{{asked}, "reason": "<one sentence>"}}'
-        return JUDGE(metrics=_closed(listed), format=_closed(shape), task="{task}", draft="{draft}")
+        return template(metrics=_closed(listed), format=_closed(shape), task="{task}", draft="{draft}")
 
 
 def _closed(text: str) -> str:
@@ -142,7 +142,9 @@ class Team:
             if one.scorer:
                 find_scorer(one.scorer, Models())
 
-    def seat(self, models: Models, judge: str, options: Mapping[str, Any]) -> dict[str, Evaluator | Scorer]:
+    def seat(
+        self, models: Models, judge: str, options: Mapping[str, Any], template: Prompt | None = None
+    ) -> dict[str, Evaluator | Scorer]:
         """The evaluators for one loop; `judge` is the model of those that have none of their own."""
         seated: dict[str, Evaluator | Scorer] = {}
         for one in self.evaluators:
@@ -151,7 +153,7 @@ class Team:
                 seated[one.name] = toxicity_of(models.share(f"scorer/{one.scorer}", find))
             else:
                 who = Persona(one.name, str(one.about), one.model or judge)
-                seated[one.name] = Evaluator(who, one.reply_type(), one.prompt(), options)
+                seated[one.name] = Evaluator(who, one.reply_type(), one.prompt(template or JUDGE), options)
         return seated
 
     def verdicts(self, transcript: Transcript) -> Iterator[Verdict]:
