@@ -12,7 +12,7 @@ import asyncio
 import math
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -22,8 +22,9 @@ from typing import Any
 from agents import ConfigError
 from judging.toxicity.scorer import Toxicity
 from judging.toxicity.swaps import Swaps
+from judging.toxicity.texts import NO_TEXT, in_pieces, worst
 
-CHUNK_WORDS = 100
+PIECE_WORDS = 100
 """A longer text is scored in pieces of so many words, and is as toxic as its worst: else an insult drowns in it."""
 KNOWN_SHARE = 0.45
 """With fewer of its words known, a text is in a language or spelling that the model cannot read."""
@@ -56,12 +57,12 @@ class Embedded:
     def _batch(self, texts: Sequence[str], model: _Linear) -> list[Toxicity]:
         """All variants of all pieces of all texts in one call to the model."""
         why = [model.unreadable(text) for text in texts]
-        pieces = [[] if reason else list(_pieces(text)) for text, reason in zip(texts, why, strict=True)]
+        pieces = [[] if reason else in_pieces(text, PIECE_WORDS) for text, reason in zip(texts, why, strict=True)]
         versions = [self._versions(piece) for some in pieces for piece in some]
         odds = iter(model.log_odds([one for some in versions for one in some]))
         each = iter([[next(odds) for _ in some] for some in versions])
         return [
-            Toxicity(None, why=reason) if reason else _worst([next(each) for _ in some])
+            Toxicity(None, why=reason) if reason else worst([_toxicity(next(each)) for _ in some])
             for some, reason in zip(pieces, why, strict=True)
         ]
 
@@ -74,15 +75,8 @@ class Embedded:
         """Nothing to let go of."""
 
 
-def _pieces(text: str) -> Iterator[str]:
-    words = text.split()
-    for start in range(0, len(words), CHUNK_WORDS):
-        yield " ".join(words[start : start + CHUNK_WORDS])
-
-
-def _worst(pieces: list[list[float]]) -> Toxicity:
-    mended, raw = zip(*((_mend(odds), _chance(odds[0])) for odds in pieces), strict=True)
-    return Toxicity(max(mended), raw=max(raw))
+def _toxicity(odds: list[float]) -> Toxicity:
+    return Toxicity(_mend(odds), raw=_chance(odds[0]))
 
 
 def _mend(odds: list[float]) -> float:
@@ -108,7 +102,7 @@ class _Linear:
     def unreadable(self, text: str) -> str:
         """Why the model cannot say anything of a text, or nothing."""
         if not text.strip():
-            return "there is no text"
+            return NO_TEXT
         words = self._words.findall(_NAMES.sub(" ", text.lower()))
         if not words:
             return "there are no words in it"
