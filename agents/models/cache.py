@@ -1,8 +1,8 @@
 """Caches addressed by content, in one SQLite file each beside the runs: of model replies, and of any text.
 
-The address of a reply covers server, model, parameters, messages, schema and tools, and the sample: the unit of the run and
-how often it asked the same thing. So repeats never collapse into one reply, while a run that was cut short gets
-back what it had already paid for.
+The address of a reply covers server, model, parameters, messages, schema and tools, and the sample: the unit of the
+run and how often it asked the same thing. So repeats never collapse into one reply, while a run that was cut short
+gets back what it had already paid for.
 """
 
 from __future__ import annotations
