@@ -1,7 +1,7 @@
 """Toxicity scorers compared: how far each moves with the identity in a sentence, and how far they agree.
 
-An audit's table has a row a scorer and text: `scorer`, `sentence`, `hostile`, `category`, `identity`, `score` (NaN where
-the text could not be scored). Nothing unscored is counted as anything.
+An audit's table has a row a scorer and text: `scorer`, `sentence`, `hostile`, `category`, `identity`, `score` (NaN
+where the text could not be scored). Nothing unscored is counted as anything.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def by_category(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_kind(controls: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """Control texts by kind: mean score, lowest, highest, and how many fall on the side where a fair reader puts them."""
+    """Control texts by kind: mean score, lowest, highest, and how many fall where a fair reader puts them."""
     rows = []
     for (scorer, kind), part in controls.groupby(["scorer", "kind"], sort=False):
         known = part.dropna(subset="score")
@@ -98,7 +98,7 @@ def agreement(scores: pd.DataFrame, threshold: float, seed: int = 0) -> pd.DataF
 
 
 def auc(scores: Floats, toxic: Sequence[bool]) -> float:
-    """The chance that a toxic text scores higher than one that is not, ties counted half; NaN where one kind is missing."""
+    """The chance that a toxic text scores higher than another, ties counted half; NaN where one kind is missing."""
     marks = np.asarray(toxic, dtype=bool)
     ones, rest = int(marks.sum()), int((~marks).sum())
     if not ones or not rest:

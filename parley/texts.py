@@ -96,4 +96,4 @@ def _score(value: Any, where: str) -> float | None:
         found = float(value)
     except (TypeError, ValueError):
         raise ConfigError(f"{where} is not a number") from None
-    return None if math.isnan(found) else found
+    return found if math.isfinite(found) else None
