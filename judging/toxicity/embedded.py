@@ -1,9 +1,9 @@
 """`embedded`: a linear model of insults whose weights come by pip, mended by identity swaps. No key, no network.
 
 The model (alt-profanity-check) takes some identities for insults: "I am a gay man." 0.95, "I am a Christian." 0.01. So
-a text with identity words is scored with many others in their place, and the score is their mean in log-odds, drawn
-towards the upper end as far as the rest of the text, without any identity, is hostile: "I hate X" is as bad for all
-X as for those whom the model knows as targets. What the model says of the text itself is kept as `raw`.
+a text with identity words is scored with all others in their place. The score is their mean in log-odds, drawn towards
+the worst of them as far as the rest of the text, without any identity, is hostile: "I hate X" is as bad for all X as
+for those whom the model knows as targets. What the model says of the text itself is kept as `raw`.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ import asyncio
 import math
 import re
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from importlib.util import find_spec
+from statistics import fmean
 from typing import Any
 
 from agents import ConfigError
 from judging.toxicity.scorer import Toxicity
 from judging.toxicity.swaps import Swaps
+from judging.toxicity.texts import NO_TEXT, in_pieces, worst
 
-CHUNK_WORDS = 100
+PIECE_WORDS = 100
 """A longer text is scored in pieces of so many words, and is as toxic as its worst: else an insult drowns in it."""
-KNOWN_SHARE = 0.4
+KNOWN_SHARE = 0.45
 """With fewer of its words known, a text is in a language or spelling that the model cannot read."""
-UPPER = 0.95
 AT_ONCE = 256
 _LOADING = threading.Lock()
+_NAMES = re.compile(r"https?://\S+|[@#]\S+")
+"""Addresses and handles are no words, and say nothing of the language."""
 
 
 class Embedded:
@@ -54,12 +57,12 @@ class Embedded:
     def _batch(self, texts: Sequence[str], model: _Linear) -> list[Toxicity]:
         """All variants of all pieces of all texts in one call to the model."""
         why = [model.unreadable(text) for text in texts]
-        pieces = [[] if reason else list(_pieces(text)) for text, reason in zip(texts, why, strict=True)]
+        pieces = [[] if reason else in_pieces(text, PIECE_WORDS) for text, reason in zip(texts, why, strict=True)]
         versions = [self._versions(piece) for some in pieces for piece in some]
         odds = iter(model.log_odds([one for some in versions for one in some]))
         each = iter([[next(odds) for _ in some] for some in versions])
         return [
-            Toxicity(None, why=reason) if reason else _worst([next(each) for _ in some])
+            Toxicity(None, why=reason) if reason else worst([_toxicity(next(each)) for _ in some])
             for some, reason in zip(pieces, why, strict=True)
         ]
 
@@ -72,25 +75,16 @@ class Embedded:
         """Nothing to let go of."""
 
 
-def _pieces(text: str) -> Iterator[str]:
-    words = text.split()
-    for start in range(0, len(words), CHUNK_WORDS):
-        yield " ".join(words[start : start + CHUNK_WORDS])
-
-
-def _worst(pieces: list[list[float]]) -> Toxicity:
-    mended, raw = zip(*((_mend(odds), _chance(odds[0])) for odds in pieces), strict=True)
-    return Toxicity(max(mended), raw=max(raw))
+def _toxicity(odds: list[float]) -> Toxicity:
+    return Toxicity(_mend(odds), raw=_chance(odds[0]))
 
 
 def _mend(odds: list[float]) -> float:
     """From the log-odds of the text, of the text without identities, and with others in it."""
     if len(odds) == 1:
         return _chance(odds[0])
-    import numpy as np
-
-    hostile, others = _chance(odds[1]), np.array(odds[2:])
-    return _chance(float((1 - hostile) * others.mean() + hostile * np.quantile(others, UPPER)))
+    hostile, others = _chance(odds[1]), odds[2:]
+    return _chance((1 - hostile) * fmean(others) + hostile * max(others))
 
 
 def _chance(odds: float) -> float:
@@ -108,8 +102,8 @@ class _Linear:
     def unreadable(self, text: str) -> str:
         """Why the model cannot say anything of a text, or nothing."""
         if not text.strip():
-            return "there is no text"
-        words = self._words.findall(text.lower())
+            return NO_TEXT
+        words = self._words.findall(_NAMES.sub(" ", text.lower()))
         if not words:
             return "there are no words in it"
         known = sum(word in self._known for word in words)
