@@ -140,7 +140,7 @@ class Team:
         """One that is not installed, or has no key, is missed before anything is spent."""
         for one in self.evaluators:
             if one.scorer:
-                find_scorer(one.scorer, Models())
+                find_scorer(one.scorer, Models(), cache=False)
 
     def seat(
         self, models: Models, judge: str, options: Mapping[str, Any], template: Prompt | None = None
