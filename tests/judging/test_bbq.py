@@ -382,7 +382,7 @@ def test_the_same_command_goes_on_and_a_changed_file_is_refused(hold: Callable[.
 
 
 def supports(*answers: str, scores: tuple[int, ...]) -> Callable[[dict[str, Any]], str]:
-    """A model that answers so in turn, and as a judge gives these scores in turn; what was said tells whose turn it is."""
+    """A model that answers so in turn, and as a judge gives each of these answers its score."""
 
     def says(body: dict[str, Any]) -> str:
         talk = body["messages"]

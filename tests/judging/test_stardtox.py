@@ -123,7 +123,7 @@ def test_a_team_of_ones_own_replaces_evaluators(place: Path, hold: Callable[...,
     assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {"toxicity", "politeness"}
     assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 12
     assert {m for (m,) in file.rows("SELECT DISTINCT model FROM calls")} == {"sim/m", "sim/butler"}
-    assert "is it {polite}?" in file.one("SELECT text FROM prompts WHERE name = 'evaluator/manners'")
+    assert file.one("SELECT count(*) FROM texts WHERE text LIKE '%- politeness: is it {polite}?%'") > 0
 
 
 @pytest.mark.parametrize(
