@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from autogen_agentchat.messages import TextMessage
 from autogen_core import CancellationToken
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agents import Client, ConfigError, ContrastAgent, model
@@ -43,6 +43,7 @@ def test_a_token_that_the_biased_list_lacks_is_left_alone() -> None:
 weights = st.lists(st.floats(0.001, 1), min_size=2, max_size=8)
 
 
+@settings(deadline=None, derandomize=True)
 @given(weights, weights, st.floats(0, 1000))
 def test_it_is_a_distribution_and_at_lambda_0_the_plain_one(one: list[float], two: list[float], decay: float) -> None:
     plain = {token: weight / sum(one) for token, weight in enumerate(one)}
@@ -90,7 +91,7 @@ async def test_the_embedded_model_is_led_away_from_what_the_biased_prompt_calls_
         writer = ContrastAgent(
             "Writer",
             client,
-            against="London London London London. {text} London",
+            against="London, London, London, London! Say it again: London. {text}",
             decay=decay,
             keep=50,
             options={"max_tokens": 4, "temperature": 0.0},

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parley as package
@@ -140,6 +140,7 @@ async def test_inside_an_application_with_models_of_its_own() -> None:
         await models.close()
 
 
+@settings(deadline=None, derandomize=True)
 @given(st.text(alphabet="ab. \n中", max_size=300), st.integers(1, 40))
 def test_passages_put_together_again_are_the_text(text: str, longest: int) -> None:
     cut = passages(text, longest)
