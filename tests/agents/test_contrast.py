@@ -85,20 +85,16 @@ def client() -> Iterator[Client]:
 
 
 async def test_the_embedded_model_is_led_away_from_what_the_biased_prompt_calls_for(client: Client) -> None:
-    """The biased prompt calls for the very words that greedy decoding would say: they are not said any more."""
+    """The biased prompt says three times what greedy decoding would say: it is not said any more."""
+    beginning = "My neighbour opened the window because"
 
-    async def says(decay: float) -> str:
-        writer = ContrastAgent(
-            "Writer",
-            client,
-            against="London, London, London, London! Say it again: London. {text}",
-            decay=decay,
-            keep=50,
-            options={"max_tokens": 4, "temperature": 0.0},
-        )
-        text = TextMessage(content="The capital of England is the city of", source="user")
+    async def says(decay: float, against: str = "{text}") -> str:
+        options = {"max_tokens": 3, "temperature": 0.0}
+        writer = ContrastAgent("Writer", client, against=against, decay=decay, keep=50, options=options)
+        text = TextMessage(content=beginning, source="user")
         return str((await writer.on_messages([text], CancellationToken())).chat_message.to_model_text())
 
-    plain, led = await says(0), await says(5000)
-    assert plain == await says(0)
-    assert plain != led
+    plain = await says(0)
+    again = f"{beginning}{plain}.\n" * 3 + "{text}"
+    assert await says(0, again) == plain  # λ = 0: whatever the biased prompt says
+    assert await says(5000, again) != plain
