@@ -115,7 +115,7 @@ class _Linear:
             return "there are no words in it"
         known = sum(word in self._known for word in words)
         if known < KNOWN_SHARE * len(words):
-            return f"the scorer knows {known} of its {len(words)} words: another language, or unusual spelling"
+            return "too few of its words are known to the scorer: another language, or unusual spelling"
         return ""
 
     def log_odds(self, texts: list[str]) -> list[float]:
