@@ -199,6 +199,8 @@ async def test_after_its_last_day_perspective_says_that_it_ended(service: Servic
     (found,) = await scorer.score(["one"])
     assert found.why.endswith("ended on 31 December 2026")
     await scorer.close()
+    (nobody,) = await Perspective("http://127.0.0.1:9", retries=0).score(["one"])
+    assert nobody.why.endswith("ended on 31 December 2026")
 
 
 def test_a_pace_that_is_none_is_one_line(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
