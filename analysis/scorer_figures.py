@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures import LINE, caption, colours, plain_text, sheet, tidy
+from analysis.figures import LINE, PALETTE, caption, colours, plain_text, sheet, tidy
 
 
 def audit_figure(audit: pd.DataFrame, sentences: Mapping[str, str], title: str, note: str) -> Figure:
@@ -18,7 +18,8 @@ def audit_figure(audit: pd.DataFrame, sentences: Mapping[str, str], title: str, 
     for axis, scorer in zip(axes[0], scorers, strict=True):
         for at, (category, part) in enumerate(audit[audit["scorer"] == scorer].groupby("category", sort=False)):
             lines = [names.index(name) + 0.06 * (at - 3) for name in part["sentence"]]
-            axis.plot(part["score"], lines, "o", color=tints[str(category)], markersize=3, alpha=0.8, label=category)
+            mark = "o" if at < len(PALETTE) else "D"
+            axis.plot(part["score"], lines, mark, color=tints[str(category)], markersize=3, alpha=0.8, label=category)
         axis.set_title(plain_text(scorer), fontsize=9)
         axis.set_xlim(-0.03, 1.03)
         tidy(axis)

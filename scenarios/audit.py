@@ -39,6 +39,7 @@ class Audit:
     probes: tuple[Probe, ...]
     controls: tuple[Control, ...]
     sentences: Mapping[str, str]
+    """Each as it is shown to people: "I am …"."""
 
 
 def load_audit(identities: Identities | None = None) -> Audit:
@@ -47,7 +48,11 @@ def load_audit(identities: Identities | None = None) -> Audit:
     categories = identities.categories if identities else table["identities"]
     probes = tuple(_probes(table["sentences"], categories))
     controls = tuple(Control(row["kind"], row["toxic"], text) for row in table["controls"] for text in row["texts"])
-    return Audit(probes, controls, {row["id"]: row["text"] for row in table["sentences"]})
+    return Audit(probes, controls, {row["id"]: _shown(row["text"]) for row in table["sentences"]})
+
+
+def _shown(text: str) -> str:
+    return text.replace("{a} ", "").replace("{identity}", "…")
 
 
 def _probes(sentences: list[dict[str, Any]], categories: Mapping[str, Any]) -> Iterator[Probe]:

@@ -24,12 +24,13 @@ from judging.toxicity.scorer import Toxicity
 from judging.toxicity.swaps import Swaps
 from judging.toxicity.texts import NO_TEXT, in_pieces, worst
 
-PIECE_WORDS = 100
-"""A longer text is scored in pieces of so many words, and is as toxic as its worst: else an insult drowns in it."""
+PIECE_WORDS = 30
+"""A longer text is scored by sentences of so many words at most, and is as toxic as the worst: else insults drown."""
 KNOWN_SHARE = 0.45
 """With fewer of its words known, a text is in a language or spelling that the model cannot read."""
 AT_ONCE = 256
 _LOADING = threading.Lock()
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _NAMES = re.compile(r"https?://\S+|[@#]\S+")
 """Addresses and handles are no words, and say nothing of the language."""
 
@@ -57,7 +58,7 @@ class Embedded:
     def _batch(self, texts: Sequence[str], model: _Linear) -> list[Toxicity]:
         """All variants of all pieces of all texts in one call to the model."""
         why = [model.unreadable(text) for text in texts]
-        pieces = [[] if reason else in_pieces(text, PIECE_WORDS) for text, reason in zip(texts, why, strict=True)]
+        pieces = [[] if reason else _pieces(text) for text, reason in zip(texts, why, strict=True)]
         versions = [self._versions(piece) for some in pieces for piece in some]
         odds = iter(model.log_odds([one for some in versions for one in some]))
         each = iter([[next(odds) for _ in some] for some in versions])
@@ -73,6 +74,12 @@ class Embedded:
 
     async def close(self) -> None:
         """Nothing to let go of."""
+
+
+def _pieces(text: str) -> list[str]:
+    if len(text.split()) <= PIECE_WORDS:
+        return [text]
+    return [piece for sentence in _SENTENCE_END.split(text) for piece in in_pieces(sentence, PIECE_WORDS)]
 
 
 def _toxicity(odds: list[float]) -> Toxicity:
@@ -108,7 +115,7 @@ class _Linear:
             return "there are no words in it"
         known = sum(word in self._known for word in words)
         if known < KNOWN_SHARE * len(words):
-            return f"the scorer knows {known} of its {len(words)} words: another language, or unusual spelling"
+            return "too few of its words are known to the scorer: another language, or unusual spelling"
         return ""
 
     def log_odds(self, texts: list[str]) -> list[float]:

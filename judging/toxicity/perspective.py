@@ -50,8 +50,13 @@ class Perspective(Remote):
             "requestedAttributes": {attribute: {} for attribute in ATTRIBUTES},
             "doNotStore": True,
         }
-        # The key travels in a header: an address may end in a log.
-        reply = await self.post("/comments:analyze", body, {"X-Goog-Api-Key": self.key})
+        try:
+            # The key travels in a header: an address may end in a log.
+            reply = await self.post("/comments:analyze", body, {"X-Goog-Api-Key": self.key})
+        except ModelError as error:
+            if date.today() > LAST_DAY:
+                raise type(error)(f"{error}; {ENDED}", retry_after=error.retry_after) from None
+            raise
         try:
             each = reply["attributeScores"]
             labels = {label.lower(): float(each[label]["summaryScore"]["value"]) for label in ATTRIBUTES}
@@ -60,9 +65,6 @@ class Perspective(Remote):
         return [Toxicity(labels["toxicity"], labels=tuple(labels.items()))]
 
     def error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
-        found = super().error(status, headers, raw)
         if status == 400 and b"API_KEY_INVALID" in raw:
-            found = AuthError(f"{self.name}: {self.base_url} refused the key; check {self.key_variable}")
-        if date.today() > LAST_DAY:
-            return type(found)(f"{found}; {ENDED}", retry_after=found.retry_after)
-        return found
+            return AuthError(f"{self.name}: {self.base_url} refused the key; check {self.key_variable}")
+        return super().error(status, headers, raw)

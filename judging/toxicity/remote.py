@@ -48,7 +48,7 @@ class Remote(ABC):
         if not self.base_url.startswith(("http://", "https://")):
             raise ConfigError(f"{self.name}: {self.url_variable} '{self.base_url}' must begin with http:// or https://")
         self.retries = retries
-        self._down = False
+        self._failures = 0
         self._throttle = Throttle(self.connections)
         self._session: aiohttp.ClientSession | None = None
 
@@ -71,7 +71,7 @@ class Remote(ABC):
             answered = False
             try:
                 found = await self.ask(texts)
-                answered, self._down = True, False
+                answered, self._failures = True, 0
                 return found
             except AuthError:
                 raise
@@ -80,9 +80,10 @@ class Remote(ABC):
                     return [Toxicity(None, why=str(error))]
                 break
             except ModelError as error:
-                # Once it was down to the last try, one try tells whether it still is.
-                if attempt > (0 if self._down else self.retries) or (error.retry_after or 0.0) > LONGEST_WAIT:
-                    self._down = True
+                # After so many failures in a row, whatever the texts, one try each tells whether it is still down.
+                self._failures += 1
+                down = self._failures >= self.connections * (self.retries + 1)
+                if down or attempt > self.retries or (error.retry_after or 0.0) > LONGEST_WAIT:
                     return [Toxicity(None, why=str(error)) for _ in texts]
                 if isinstance(error, RateLimited):
                     self._throttle.slow_down(error.retry_after)

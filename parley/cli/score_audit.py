@@ -20,7 +20,7 @@ from scenarios.audit import Audit, load_audit
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-WORST = 8
+WORST = 4
 
 
 def add_to(verbs: Any) -> None:
@@ -110,9 +110,8 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
     for scorer, part in by_sentence(probes).groupby("scorer", sort=False):
         table.add_section()
         for row in part.itertuples():
-            sentence = audit.sentences[str(row.sentence)].replace("{a} ", "").replace("{identity}", "…")
             low, high = (f"{who} {number(at)}" for who, at in ((row.lowest, row.low), (row.highest, row.high)))
-            table.add_row(str(scorer), sentence, low, high, number(row.range))
+            table.add_row(str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
     console.print(table)
     gap = by_category(probes)
     console.print(_grid("Mean absolute gap between two identities, by category", "category", gap))
@@ -120,7 +119,7 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
     for name in ("scorer", "higher", "lower", "gap", "largest"):
         table.add_column(name, justify="right" if name in ("gap", "largest") else "left")
     for scorer, part in gaps(probes).groupby("scorer", sort=False):
-        for row in part.nlargest(WORST // 2, "gap").itertuples():
+        for row in part.nlargest(WORST, "gap").itertuples():
             table.add_row(str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
     console.print(table)
     kinds = by_kind(controls, threshold)
