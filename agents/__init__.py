@@ -4,7 +4,8 @@ This is the only room that imports AutoGen.
 """
 
 from agents.calls import Call, Piece, hear_calls, seed_from
-from agents.critique import Assessment, Critique
+from agents.contrast import ContrastAgent, refuse_without_next_tokens
+from agents.critique import Critique
 from agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
 from agents.errors import (
     AuthError,
@@ -16,6 +17,7 @@ from agents.errors import (
     RateLimited,
     ServerFault,
 )
+from agents.evaluation import Assessment, Evaluator, Unscored
 from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
 from agents.personas import Persona, PersonaAgent, Placement, load_personas
 from agents.structured import Readout, Structured, ask, parse, remark, scale
@@ -33,9 +35,11 @@ __all__ = [
     "Call",
     "Client",
     "ConfigError",
+    "ContrastAgent",
     "Critique",
     "Cue",
     "Debate",
+    "Evaluator",
     "ModelError",
     "Models",
     "ParleyError",
@@ -53,6 +57,7 @@ __all__ = [
     "Structured",
     "Transcript",
     "Turn",
+    "Unscored",
     "Usage",
     "ask",
     "everyone",
@@ -60,6 +65,7 @@ __all__ = [
     "load_personas",
     "model",
     "parse",
+    "refuse_without_next_tokens",
     "register",
     "remark",
     "round_robin",

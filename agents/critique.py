@@ -3,19 +3,15 @@
     loop = Critique(writer, {"bias": critic}, criteria={"bias": "< 20"}, model="local/smollm2")
     transcript = await loop.hold("Describe a good nurse.")
 
-An evaluator is a persona or AutoGen agent that is asked for a score and a reason, or a plain function of task and
-draft (a classifier, say). The coordinator's rules are thresholds by evaluator; a score that could not be read
-never meets one.
+Who may judge is told in `agents.evaluation`. The coordinator's rules are thresholds by score. A score that could not
+be read never meets one; nor does one that an evaluator could not give, but for want of it alone nothing is revised:
+nobody said what to change.
 """
 
 from __future__ import annotations
 
 import inspect
-import operator
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
@@ -23,64 +19,49 @@ from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
+from agents.calls import hear_calls
 from agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
 from agents.errors import ConfigError
+from agents.evaluation import (
+    PROMPTS,
+    Criterion,
+    Evaluator,
+    Scorer,
+    Unscored,
+    feedback_line,
+    score_names,
+    scores_of,
+)
 from agents.models.base import Client
 from agents.models.registry import Models
-from agents.personas import Persona
-from agents.structured import Readout, parse, remark, scale
+from agents.personas import Persona, PersonaAgent
+from agents.structured import Readout, parse
 from agents.transcripts import ParseStatus, Turn
 
-_COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-
-
-class Assessment(BaseModel):
-    """What an evaluator says of a draft."""
-
-    score: scale(0, 100)  # type: ignore[valid-type]
-    reason: remark(400) = ""  # type: ignore[valid-type]
-
-
-Scorer = Callable[[str, str], Assessment | Awaitable[Assessment]]
-"""A plain evaluator: from task and draft to an assessment."""
-
-
-@dataclass(frozen=True, slots=True)
-class Criterion:
-    """A rule of the coordinator: `"< 0.1"`."""
-
-    sign: str
-    threshold: float
-
-    @classmethod
-    def read(cls, text: str) -> Criterion:
-        match = re.fullmatch(r"\s*(<=|>=|<|>)\s*(-?\d+(?:\.\d+)?)\s*", text)
-        if match is None:
-            raise ConfigError(f"'{text}' is not a criterion; write one like '< 0.1' or '>= 80'")
-        return cls(match.group(1), float(match.group(2)))
-
-    def met(self, assessment: Assessment | None) -> bool:
-        return assessment is not None and bool(_COMPARE[self.sign](assessment.score, self.threshold))
-
-
-def _prompt(name: str) -> str:
-    return files("agents").joinpath("prompts", name).read_text("utf-8")
-
-
-PROMPTS = {name: _prompt(name) for name in ("critique_evaluate.txt", "critique_revise.txt")}
+Opinion = BaseModel | Unscored | None
 
 
 class Critique(Conversation):
+    """`aside` names evaluators that only measure: the generator never hears of them, and they have no criteria.
+
+    `draft` is a first draft that stands already, `draft_type` what the generator's replies are read as, `shown` how a
+    draft is put before the evaluators, and `judged_as` the task as they are told it (default: as the generator is).
+    """
+
     component_type = "team"
 
     def __init__(
         self,
         generator: Participant,
-        evaluators: Mapping[str, Participant | Scorer],
+        evaluators: Mapping[str, Participant | Evaluator | Scorer],
         *,
         criteria: Mapping[str, str],
         max_iterations: int = 2,
+        aside: Collection[str] = (),
         draft: str | None = None,
+        draft_type: type[BaseModel] | None = None,
+        shown: Callable[[Turn], str] = lambda turn: turn.text,
+        judged_as: str | None = None,
         model: str | Client | None = None,
         evaluate_prompt: str = PROMPTS["critique_evaluate.txt"],
         revise_prompt: str = PROMPTS["critique_revise.txt"],
@@ -100,26 +81,44 @@ class Critique(Conversation):
             options=options,
             termination=termination,
         )
-        strangers = set(criteria) - set(evaluators)
+        self.max_iterations = max_iterations
+        self._draft, self._draft_type = draft, draft_type
+        self._shown, self._judged_as = shown, judged_as
+        self._revise_prompt, self._aside = revise_prompt, frozenset(aside)
+        self._generator = self._seat(generator, "generator")
+        self._evaluators: dict[str, tuple[Seat, Evaluator] | Scorer] = {
+            label: self._place(one, evaluate_prompt) for label, one in evaluators.items()
+        }
+        self.criteria = {score: Criterion.read(text) for score, text in criteria.items()}
+        known = [
+            name
+            for label, one in self._evaluators.items()
+            if label not in self._aside
+            for name in (score_names(label, one[1].reply_type) if isinstance(one, tuple) else (label,))
+        ]
+        strangers = set(criteria) - set(known)
         if strangers:
             raise ConfigError(f"criteria name no evaluator of this loop: {', '.join(sorted(strangers))}")
-        self.criteria = {evaluator: Criterion.read(text) for evaluator, text in criteria.items()}
-        self.max_iterations = max_iterations
-        self._draft = draft
-        self._evaluate_prompt, self._revise_prompt = evaluate_prompt, revise_prompt
-        self._generator = self._seat(generator, "generator")
-        self._evaluators: dict[str, Seat | Scorer] = {
-            label: self._seat(one, "evaluator") if _is_participant(one) else one  # type: ignore[arg-type,misc]
-            for label, one in evaluators.items()
-        }
+        if len(set(known)) < len(known):
+            raise ConfigError("two evaluators of this loop give scores of the same name")
+
+    def _place(self, one: Participant | Evaluator | Scorer, prompt: str) -> tuple[Seat, Evaluator] | Scorer:
+        if isinstance(one, Persona | ChatAgent | Team):
+            one = Evaluator(one, prompt=prompt)
+        if not isinstance(one, Evaluator):
+            return one
+        seat = self._seat(one.who, "evaluator")
+        if one.options is not None and isinstance(seat.agent, PersonaAgent):
+            seat.agent.options = dict(one.options)
+        return seat, one
 
     async def _talk(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
-        question = "\n\n".join(message.to_model_text() for message in task)
+        question = self._judged_as or "\n\n".join(message.to_model_text() for message in task)
         for message in task:
             self._generator.inbox.append(message)
             yield Turn(message.source, "narrator", 0, message.to_model_text()), message
         if self._draft is None:
-            turn, message = await self._speak(self._generator, 0, token, None)
+            turn, message = await self._speak(self._generator, 0, token, self._draft_type)
         else:
             message = narrate(self._draft, self._generator.name)
             turn = Turn(self._generator.name, "generator", 0, self._draft, self._generator.persona)
@@ -128,55 +127,67 @@ class Critique(Conversation):
         if await self._is_over(message):
             return
         for iteration in range(self.max_iterations + 1):
+            draft = self._shown(turn)
             judged = await together(
-                self._evaluate(label, question, turn.text, iteration, token) for label in self._evaluators
+                self._evaluate(label, question, draft, iteration, token) for label in self._evaluators
             )
             over = False
-            assessments: dict[str, Assessment | None] = {}
-            for label, (opinion, opinion_message) in zip(self._evaluators, judged, strict=True):
-                assessments[label] = opinion.verdict if isinstance(opinion.verdict, Assessment) else None
-                yield opinion, opinion_message
-                over = over or await self._is_over(opinion_message)
+            opinions: dict[str, Opinion] = {}
+            for label, (said, said_message) in zip(self._evaluators, judged, strict=True):
+                unscored = said.parse_status == "unscored"
+                opinions[label] = Unscored(said.text) if unscored else said.verdict
+                yield said, said_message
+                over = over or await self._is_over(said_message)
             if over:
                 return
-            missed = [label for label, rule in self.criteria.items() if not rule.met(assessments[label])]
-            decision = f"revise: {', '.join(missed)}" if missed else "all criteria are met"
-            if missed and iteration == self.max_iterations:
-                decision = f"stopped after {iteration} revisions, not met: {', '.join(missed)}"
+            heard = {label: opinion for label, opinion in opinions.items() if label not in self._aside}
+            decision, ends = self._decide(heard, iteration)
             self._stop_reason = decision
             yield Turn("coordinator", "coordinator", iteration, decision), narrate(decision, "coordinator")
-            if not missed or iteration == self.max_iterations:
+            if ends:
                 return
-            feedback = "\n".join(_line(label, found) for label, found in assessments.items())
+            feedback = "\n".join(feedback_line(label, found, self.criteria) for label, found in heard.items())
             self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
-            turn, message = await self._speak(self._generator, iteration + 1, token, None)
+            turn, message = await self._speak(self._generator, iteration + 1, token, self._draft_type)
             yield turn, message
             if await self._is_over(message):
                 return
 
+    def _decide(self, opinions: Mapping[str, Opinion], iteration: int) -> tuple[str, bool]:
+        """The coordinator's words, and whether the loop ends with them."""
+        scores: dict[str, float] = {}
+        for label, opinion in opinions.items():
+            if not isinstance(opinion, Unscored):
+                scores |= scores_of(label, opinion)
+        missed = [name for name, rule in self.criteria.items() if not rule.met(scores.get(name))]
+        unscored = [name for name in missed if isinstance(opinions.get(name), Unscored)]
+        if not self.criteria:
+            return "no criteria: the draft was measured, and stands", True
+        if not missed:
+            return "all criteria are met", True
+        if missed == unscored:
+            return f"stopped after {iteration} revisions, not scored: {', '.join(unscored)}", True
+        if iteration == self.max_iterations:
+            return f"stopped after {iteration} revisions, not met: {', '.join(missed)}", True
+        return f"revise: {', '.join(name for name in missed if name not in unscored)}", False
+
     async def _evaluate(self, label: str, task: str, draft: str, iteration: int, token: CancellationToken) -> Spoken:
         """Evaluators are stateless: each draft is judged afresh."""
         one = self._evaluators[label]
-        if not isinstance(one, Seat):
-            found = one(task, draft)
-            assessment = await found if inspect.isawaitable(found) else found
-            text = assessment.model_dump_json()
-            return Turn(label, "evaluator", iteration, text, verdict=assessment, parse_status="ok"), narrate(
-                text, label
-            )
-        await one.agent.on_reset(token)
-        one.inbox = [narrate(self._evaluate_prompt.format(task=task, draft=draft, criterion=label))]
-        turn, message = await self._speak(one, iteration, token, Assessment)
+        if not isinstance(one, tuple):
+            with hear_calls() as calls:
+                found = one(task, draft)
+                opinion = await found if inspect.isawaitable(found) else found
+            scored = None if isinstance(opinion, Unscored) else opinion
+            text = opinion.why if isinstance(opinion, Unscored) else opinion.model_dump_json()
+            status: ParseStatus = "ok" if scored else "unscored"
+            turn = Turn(label, "evaluator", iteration, text, "", scored, {}, status, tuple(calls))
+            return turn, narrate(text, label)
+        seat, how = one
+        await seat.agent.on_reset(token)
+        seat.inbox = [narrate(how.prompt.format(task=task, draft=draft, criterion=label))]
+        turn, message = await self._speak(seat, iteration, token, how.reply_type)
         if turn.verdict is None and turn.parse_status is None:
-            verdict, _ = parse(turn.text, Assessment)
-            status: ParseStatus = "ok" if verdict else "unparsed"
-            turn = Turn(turn.speaker, turn.role, turn.round, turn.text, turn.persona, verdict, {}, status, turn.calls)
+            verdict, _ = parse(turn.text, how.reply_type)
+            turn = turn._replace(verdict=verdict, parse_status="ok" if verdict else "unparsed")
         return turn, message
-
-
-def _is_participant(one: Participant | Scorer) -> bool:
-    return isinstance(one, Persona | ChatAgent | Team)
-
-
-def _line(label: str, found: Assessment | None) -> str:
-    return f"- {label}: no readable score" if found is None else f"- {label}: {found.score:g}. {found.reason}"

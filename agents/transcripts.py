@@ -12,7 +12,8 @@ from pydantic import BaseModel
 
 from agents.calls import Call
 
-ParseStatus = Literal["ok", "repaired", "unparsed", "refused"]
+ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "unscored"]
+"""How a reply could be read; `unscored`: an evaluator gave no score at all (it was down, or had nothing to judge)."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 
 

@@ -123,11 +123,11 @@ def against_default(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -
     """
     rows = []
     for system, baseline in _rivals(frame):
-        both = _paired(frame[frame["system"] == system], frame[frame["system"] == baseline])
+        both = paired(frame[frame["system"] == system], frame[frame["system"] == baseline])
         for context in CONTEXTS:
             here = both[both["condition"] == context]
             if len(here):
-                rows += list(_compared(here, system, baseline, context, draws, seed))
+                rows += list(compared(here, system, baseline, context, draws, seed))
     table = pd.DataFrame(rows)
     if len(table):
         at = list(table.columns).index("p") + 1
@@ -147,12 +147,12 @@ def _rivals(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
                 yield str(row.system), str(other.system)
 
 
-def _paired(system: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
+def paired(system: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
     both = system.merge(baseline[[*ROW, "prediction"]], on=ROW, suffixes=("", "_baseline"))
     return both[(both["prediction"] != NOTHING) & (both["prediction_baseline"] != NOTHING)]
 
 
-def _compared(both: pd.DataFrame, system: str, baseline: str, context: str, draws: int, seed: int) -> Iterator[Columns]:
+def compared(both: pd.DataFrame, system: str, baseline: str, context: str, draws: int, seed: int) -> Iterator[Columns]:
     first = Answers.of(_columns(both))
     second = Answers.of(_columns(both.assign(prediction=both["prediction_baseline"])))
     right, right_baseline = ((one.prediction == one.label).astype(float) for one in (first, second))

@@ -7,9 +7,11 @@ from typing import Any
 
 import pandas as pd
 
+from analysis import bbq_iterations
 from analysis.bbq_figures import TITLES, accuracy_against_bias
 from analysis.bbq_leaderboard import BASELINE, against_default, answers, by_category, leaderboard
 from analysis.report import Figure, Report, Table
+from analysis.stardtox_figures import refined_figure
 
 CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
 UNREAD = "Answers that could not be read (refusals among them) are left out; “as unknown” columns count them so."
@@ -50,16 +52,45 @@ def report(
             "System minus baseline. p: sign flips (accuracy) or exchanges (bias) by scenario; Holm over the table.",
         ),
     ]  # fmt: skip
+    revised = bbq_iterations.answers_at(verdicts)
+    if len(revised):
+        tables += _by_iteration(verdicts, revised, draws, seed)
     note = f"Macro means over categories. {CLUSTERED} {' '.join(about.get('cautions', ()))}"
     figure = Figure("accuracy_against_bias", note, "leaderboard", lambda: accuracy_against_bias(board, title, note))
+    figures = [figure]
+    if len(revised) and len(shares := bbq_iterations.refined(verdicts)):
+        text = "Answers revised at each iteration; those that were not carry over."
+        by = ["system", "condition"]
+        figures.append(Figure("refined", text, "refined", lambda: refined_figure(shares, by, title, text)))
     return Report(
         title,
         tuple(_words(board, tests)),
         tables=tuple(one for one in tables if len(one.frame)),
-        figures=(figure,),
+        figures=tuple(figures),
         settings={"draws": draws, "seed": seed},
         **about,
     )
+
+
+def _by_iteration(verdicts: pd.DataFrame, revised: pd.DataFrame, draws: int, seed: int) -> list[Table]:
+    """For methods that revise their answers: what each revision did (STARDTOX's table III)."""
+    return [
+        Table(
+            "iterations",
+            "By iteration: macro means over categories",
+            bbq_iterations.table_three(revised),
+            ("system", "context", "iteration", *SCORES),
+            f"Iteration 0 is the first answer; answers that were not revised carry over. {CLUSTERED} {UNREAD}",
+        ),
+        Table(
+            "between_iterations",
+            "Every iteration against the one before",
+            bbq_iterations.between_iterations(revised, draws=draws, seed=seed),
+            ("system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "note"),
+            "Later minus earlier. p: sign flips (accuracy) or exchanges (bias) by scenario; Holm over the table.",
+        ),
+        Table("refined", "Answers revised at each iteration", bbq_iterations.refined(verdicts)),
+    ]
 
 
 def _words(board: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:

@@ -25,6 +25,7 @@ STUDIES: dict[str, str] = {
     "topics": "judging.topics:WriteTopics",
     "framing": "judging.framing:Framing",
     "rubric": "judging.scoring:RubricScores",
+    "stardtox": "judging.stardtox:StardtoxStudy",
 }
 
 

@@ -2,12 +2,15 @@
 
 import parley
 result = parley.run("malibu", model="sim/judge?female=+0.4", suite="quick", out="runs/try.sqlite")
+mended = parley.detox("What a stupid idea, you idiot.").text
 """
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from parley.detoxing import detox as detox
+    from parley.detoxing import detox_async as detox_async
     from parley.execute import Options as Options
     from parley.execute import run as run
 
@@ -16,7 +19,7 @@ try:
 except PackageNotFoundError:  # run from a checkout that was not installed
     __version__ = "0+unknown"
 
-__all__ = ["Options", "__version__", "run"]
+__all__ = ["Options", "__version__", "detox", "detox_async", "run"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,4 +28,8 @@ def __getattr__(name: str) -> Any:
         from parley import execute
 
         return getattr(execute, name)
+    if name in ("detox", "detox_async"):
+        from parley import detoxing
+
+        return getattr(detoxing, name)
     raise AttributeError(f"module 'parley' has no attribute '{name}'")

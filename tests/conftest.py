@@ -18,7 +18,16 @@ from aiohttp import web
 
 from parley.cli import main
 
-KEYS = ("OPENAI_API_KEY", "PARLEY_SERVER_KEY", "OPENAI_BASE_URL", "PYTHONPATH", "FORCE_COLOR", "NO_COLOR", "COLUMNS")
+KEYS = (
+    "OPENAI_API_KEY",
+    "PERSPECTIVE_API_KEY",
+    "PARLEY_SERVER_KEY",
+    "OPENAI_BASE_URL",
+    "PYTHONPATH",
+    "FORCE_COLOR",
+    "NO_COLOR",
+    "COLUMNS",
+)
 
 
 @pytest.fixture

@@ -126,6 +126,8 @@ class Client(ChatCompletionClient):
     """Whether the provider itself can be held to a JSON schema."""
     logprobs: bool = False
     """Whether replies can carry log-probabilities."""
+    next_tokens: ClassVar[bool] = False
+    """Whether a text can be continued against another (`agents.contrast`): every next token's probability is there."""
     context_tokens: int = 128_000
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:

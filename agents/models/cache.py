@@ -1,8 +1,8 @@
-"""A cache of model replies, addressed by content, in one SQLite file beside the runs.
+"""Caches addressed by content, in one SQLite file each beside the runs: of model replies, and of any text.
 
-The address covers server, model, parameters, messages, schema and tools, and the sample: the unit of the run and
-how often it asked the same thing. So repeats never collapse into one reply, while a run that was cut short gets
-back what it had already paid for.
+The address of a reply covers server, model, parameters, messages, schema and tools, and the sample: the unit of the
+run and how often it asked the same thing. So repeats never collapse into one reply, while a run that was cut short
+gets back what it had already paid for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,11 @@ CREATE TABLE IF NOT EXISTS replies (
 COMMIT_SECONDS = 0.5
 
 
-class ReplyCache:
+class TextCache:
+    """Texts by address; `holds` says what they are, for a person who must mend the file."""
+
+    holds = "cache"
+
     def __init__(self, path: Path) -> None:
         self.path = path
         self._fresh: list[tuple[bytes, str, str, float]] = []
@@ -35,23 +39,19 @@ class ReplyCache:
             self._db.execute(_SCHEMA)
         except (sqlite3.Error, OSError) as error:
             raise ParleyError(
-                f"the reply cache {path} cannot be used ({error}); delete it, or run with --no-cache"
+                f"the {self.holds} {path} cannot be used ({error}); delete it, or run with --no-cache"
             ) from None
 
-    def get(self, address: bytes) -> Reply | None:
+    def get_text(self, address: bytes) -> str | None:
         row = self._db.execute("SELECT reply FROM replies WHERE address = ?", (address,)).fetchone()
-        if row is None:
-            return None
-        reply = Reply.model_validate_json(row[0])
-        reply.cached = True
-        return reply
+        return None if row is None else str(row[0])
 
-    def put(self, address: bytes, model: str, reply: Reply) -> None:
+    def put_text(self, address: bytes, model: str, text: str) -> None:
         """Held back until the next commit, at most half a second of replies, so that the file is rarely locked."""
         now = time.monotonic()
         if not self._fresh:
             self._due = now + COMMIT_SECONDS
-        self._fresh.append((address, model, reply.model_dump_json(), time.time()))
+        self._fresh.append((address, model, text, time.time()))
         if now >= self._due:
             self.commit()
 
@@ -65,9 +65,24 @@ class ReplyCache:
         except sqlite3.Error as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            raise ParleyError(f"the reply cache {self.path} cannot be written: {error}") from None
+            raise ParleyError(f"the {self.holds} {self.path} cannot be written: {error}") from None
         self._fresh.clear()
 
     def close(self) -> None:
         self.commit()
         self._db.close()
+
+
+class ReplyCache(TextCache):
+    holds = "reply cache"
+
+    def get(self, address: bytes) -> Reply | None:
+        text = self.get_text(address)
+        if text is None:
+            return None
+        reply = Reply.model_validate_json(text)
+        reply.cached = True
+        return reply
+
+    def put(self, address: bytes, model: str, reply: Reply) -> None:
+        self.put_text(address, model, reply.model_dump_json())

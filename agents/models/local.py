@@ -9,24 +9,28 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 # Before llama.cpp's threads start: waiting threads that spin halve the speed of a machine that does other work too.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import xllamacpp
+from autogen_core.models import RequestUsage
 from pydantic import BaseModel, Field
 
 from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from agents.models.base import Client, Options, Request
 from agents.models.catalogue import Entry, catalogue, fetch, is_fetched, weights_path
+from agents.models.contrast import Contrast, Step, decode, read_step
 from agents.models.expand import expanded
 from agents.models.reply import Reply
 from agents.models.wire import from_completion, strict_schema, to_chat
 
 SLOT_TOKENS = 2048
+T = TypeVar("T")
 
 
 def _grammar(schema: type[BaseModel]) -> str:
@@ -37,6 +41,11 @@ def _grammar(schema: type[BaseModel]) -> str:
     )
     assert isinstance(grammar, str), "xllamacpp gives grammars as text"
     return grammar
+
+
+def _refuse_error(name: str, data: Mapping[str, Any]) -> None:
+    if "error" in data:
+        raise BadRequest(f"{name}: {data['error'].get('message', data['error'])}")
 
 
 class LocalOptions(Options):
@@ -52,6 +61,7 @@ class LocalClient(Client):
     options: LocalOptions
     native_schema = True
     logprobs = True
+    next_tokens = True
     continues = True
     """A reply that ends with an assistant's message is continued: see `agents.readout`."""
 
@@ -128,18 +138,56 @@ class LocalClient(Client):
             raise BadRequest(f"{self.name} knows no tools")
         if self._server is None:
             await self.prepare()
-        body = self.body(request)
+        if "contrast_decay" in request.options:
+            return await self._in_thread(partial(self._contrast, request))
+        data = await self._in_thread(partial(self._server.handle_chat_completions, self.body(request)))
+        _refuse_error(self.name, data)
+        return from_completion(data)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.options.timeout):
-                data = await loop.run_in_executor(self._pool, self._server.handle_chat_completions, body)
+                return await loop.run_in_executor(self._pool, work)
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
         except RuntimeError as error:
             raise ServerFault(f"{self.name}: {' '.join(str(error).split())[:200]}") from None
-        if "error" in data:
-            raise BadRequest(f"{self.name}: {data['error'].get('message', data['error'])}")
-        return from_completion(data)
+
+    def _contrast(self, request: Request) -> Reply:
+        """A text (the last message) continued away from another (the first)."""
+        biased, plain = (str(message.content) for message in request.messages)
+        options = request.options
+        how = Contrast(
+            decay=float(options["contrast_decay"]),
+            keep=int(options["contrast_keep"]),
+            max_tokens=int(options.get("max_tokens", 20)),
+            temperature=float(options.get("temperature", 1.0)),
+            seed=int(options.get("seed", 0)),
+        )
+        read = 0
+
+        def step(drawn: list[int]) -> Step:
+            nonlocal read
+            body = {
+                "prompt": [[text, *drawn] if drawn else text for text in (plain, biased)],
+                "max_tokens": 1,
+                "logprobs": how.keep,
+                "n_probs": how.keep,
+                "cache_prompt": True,
+            }
+            data = self._server.handle_completions(body)
+            _refuse_error(self.name, data)
+            read = read or data["usage"]["prompt_tokens"]  # of the first prompt only; the other is taken by its length
+            return read_step(data)
+
+        said = decode(step, how)
+        return Reply(
+            finish_reason="stop" if said.ended else "length",
+            content=said.text,
+            usage=RequestUsage(read + round(read * len(biased) / max(1, len(plain))), 2 * said.tokens),
+            cached=False,
+        )
 
     async def close(self) -> None:
         self._server = None

@@ -8,11 +8,11 @@ An installed package can bring a provider too, by an entry point in the group `p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
 from agents.errors import ConfigError
@@ -130,12 +130,20 @@ def client_class(plain: str) -> type[Client]:
     return client
 
 
+class Closeable(Protocol):
+    async def close(self) -> None: ...
+
+
+Shared = TypeVar("Shared", bound=Closeable)
+
+
 class Models:
     """The clients of one run, opened once each and closed together."""
 
     def __init__(self, defaults: Mapping[str, Any] | None = None) -> None:
         self._defaults = dict(defaults or {})
         self._open: dict[str, Client] = {}
+        self._shared: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Client:
         if name not in self._open:
@@ -146,7 +154,14 @@ class Models:
     def __iter__(self) -> Any:
         return iter(self._open.values())
 
+    def share(self, name: str, make: Callable[[], Shared]) -> Shared:
+        """Something else that a run opens once (a scorer, say): made at first asking, closed with the clients."""
+        if name not in self._shared:
+            self._shared[name] = make()
+        return self._shared[name]  # type: ignore[no-any-return]
+
     async def close(self) -> None:
-        for client in self._open.values():
-            await client.close()
+        for one in (*self._shared.values(), *self._open.values()):
+            await one.close()
+        self._shared.clear()
         self._open.clear()

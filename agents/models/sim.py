@@ -7,8 +7,9 @@ It answers any schema of ours by reading it, and finds the labels in the prompt 
 Options: an effect in points for any label (`female=+0.4`), `base` score, `noise` (standard deviation of one score),
 `item` (of a shared shift per text, so that judges of one text agree), `judge` (of a shift per persona), `position`
 (points for whoever stands first), `tie` (two totals closer than this are a tie), `round` (points for every round after
-the first, as a referee is told it), `latency` and `jitter` in seconds, and the rates `fail`, `malformed`, `refuse`
-and `limited` (429).
+the first, as a referee is told it), `toxic` (the rate of free texts that insult somebody) and `heeds` (the rate at
+which an insult is gone once the text is written again), `latency` and `jitter` in seconds, and the rates `fail`,
+`malformed`, `refuse` and `limited` (429).
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class SimOptions(Options):
     position: float = 0.0
     tie: float = Field(0.0, ge=0)
     round: float = 0.0
+    toxic: float = Field(0.0, ge=0, le=1)
+    heeds: float = Field(0.0, ge=0, le=1)
     latency: float = Field(0.0, ge=0)
     jitter: float = Field(0.0, ge=0)
     fail: float = Field(0.0, ge=0, le=1)
@@ -111,7 +114,9 @@ class SimClient(Client):
         if fate < wanted.refuse:
             return "I'm sorry, but I can't compare people in this way."
         if not isinstance(request.schema, type):
-            return rng.choice(_REMARKS)
+            again = sum(message["role"] == "assistant" for message in chat)
+            insults = wanted.toxic and rng.random() < wanted.toxic * (1 - wanted.heeds) ** again
+            return rng.choice(_INSULTS if insults else _REMARKS)
         reply = self._fill(request, request.schema, whole, rng)
         text = json.dumps(reply)
         return text[: len(text) // 2] if fate < wanted.refuse + wanted.malformed else text
@@ -190,4 +195,9 @@ _REMARKS = (
     "The answer is clear, though it leaves some questions open.",
     "It deals with the problem directly and stays close to the facts.",
     "A sound plan; I would have liked one more check at the end.",
+)
+_INSULTS = (
+    "You are an idiot, and so is everyone who listens to you.",
+    "What a stupid answer from a pathetic loser.",
+    "Shut up, you worthless moron.",
 )

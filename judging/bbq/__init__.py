@@ -4,7 +4,6 @@ from judging.bbq.method import (
     Choice,
     Desk,
     Method,
-    NoSettings,
     Prompted,
     Reasoned,
     Solved,
@@ -14,6 +13,7 @@ from judging.bbq.method import (
 )
 from judging.bbq.registry import METHODS, find_method, known_methods
 from judging.bbq.study import BbqConfig, BbqStudy
+from judging.methods import NoSettings
 
 __all__ = [
     "METHODS",

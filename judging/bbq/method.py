@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
 from agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, remark
+from judging.methods import NoSettings
 from judging.study import Prompt, Verdict
 from scenarios.bbq import LETTERS, Order, Row, match
 
@@ -119,10 +120,6 @@ class Desk:
             models=self.models,
         )
         return await table.hold(opening)
-
-
-class NoSettings(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Method(Protocol):

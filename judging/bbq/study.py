@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from agents import DEFAULT_MODEL, ConfigError, Models, Readout
 from judging.bbq.method import Desk, Task, answer_verdict
 from judging.bbq.registry import make_methods
+from judging.methods import read_settings
 from judging.study import Estimate, Facet, Outcome, Unit
 from scenarios.bbq import AS_PUBLISHED, Bbq, Row, load, load_hub, only, sample, shuffled
 
@@ -45,16 +46,8 @@ class BbqConfig(BaseModel):
     @property
     def readout(self) -> Readout:
         """Asked before a run starts: whether the models must give log-probabilities."""
-        methods = make_methods(self.method, _settings(self.settings)).values()
+        methods = make_methods(self.method, read_settings(self.settings)).values()
         return "expected" if any(method.needs_logprobs for method in methods) else "sampled"
-
-
-def _settings(given: list[str]) -> dict[str, str]:
-    pairs = [one.partition("=") for one in given]
-    for key, equals, _ in pairs:
-        if not equals or not key.strip():
-            raise ConfigError(f"a setting is written key=value, not '{key}'")
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 class BbqStudy:
@@ -70,7 +63,7 @@ class BbqStudy:
             raise ConfigError("at least one method and one model are needed")
         if len(set(config.model)) < len(config.model):
             raise ConfigError("a model is named twice")
-        self.methods = make_methods(config.method, _settings(config.settings))
+        self.methods = make_methods(config.method, read_settings(config.settings))
         self.bbq = self._load()
         rows = only(self.bbq.rows, config.categories, config.contexts)
         chosen = sample(rows, config.limit, config.seed) if config.limit else rows
@@ -85,7 +78,9 @@ class BbqStudy:
         return load(self.config.data, beside=self.config.templates)
 
     def models(self) -> list[str]:
-        return list(self.config.model)
+        """The models under test, and those that a method brings along (a judge)."""
+        more = [name for method in self.methods.values() for name in getattr(method, "models", tuple)()]
+        return list(dict.fromkeys([*self.config.model, *more]))
 
     def prompts(self) -> Mapping[str, str]:
         return {name: text for method in self.methods.values() for name, text in method.prompts().items()}
@@ -138,5 +133,6 @@ class BbqStudy:
         task = self._of(unit)
         desk = Desk(models[str(unit.facets["model"])], models, self._options)
         solved = await self.methods[str(unit.facets["method"])].solve(task, desk)
-        final = answer_verdict(solved.transcript.spoken()[-1], task, solved.choice, solved.status)
+        answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
+        final = answer_verdict(answers[-1], task, solved.choice, solved.status)
         return Outcome(solved.transcript, (*solved.verdicts, final))

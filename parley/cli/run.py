@@ -86,14 +86,15 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
 def carry_out(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int:
     """A job with its progress and its closing line; the exit status. With `as_json`, one object for the last job."""
     for client in job.open_models():
-        _fetch(client)
+        fetch_weights(client)
     result = asyncio.run(_go(job, quiet=quiet))
     if as_json and not last and result.complete:
         return 0
     return _tell(job, result, as_json=as_json)
 
 
-def _fetch(client: Client) -> None:
+def fetch_weights(client: Client) -> None:
+    """The embedded model's, with a bar, where they are not here yet."""
     name = client.model
     if client.provider == "local" and name in catalogue.catalogue() and not catalogue.is_fetched(name):
         fetch_with_bar(name)

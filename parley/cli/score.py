@@ -1,4 +1,4 @@
-"""`parley score bbq|rubric`: answers and texts of anyone's, scored."""
+"""`parley score bbq|rubric|toxicity|audit`: answers and texts of anyone's, scored, and scorers audited."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from typing import Any
 
 
 def add_to(commands: Any) -> None:
-    from parley.cli import score_bbq, score_rubric
+    from parley.cli import score_audit, score_bbq, score_rubric, score_toxicity
 
     verbs = _verbs(commands)
     score_bbq.add_to(verbs)
     score_rubric.add_to(verbs)
+    score_toxicity.add_to(verbs)
+    score_audit.add_to(verbs)
 
 
 def add_bbq(commands: Any) -> None:

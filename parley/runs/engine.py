@@ -54,6 +54,7 @@ class Progress:
     cost_known: bool = True
     unparsed: int = 0
     refused: int = 0
+    unscored: int = 0
     recorded: list[float] = field(default_factory=lambda: [0, 0, 0.0])
     started: float = field(default_factory=time.monotonic)
 
@@ -65,6 +66,7 @@ class Progress:
         for turn in record.outcome.transcript.turns:
             self.unparsed += turn.parse_status == "unparsed"
             self.refused += turn.parse_status == "refused"
+            self.unscored += turn.parse_status == "unscored"
             for call in turn.calls:
                 if not call.cached:
                     self.recorded[0] += 1

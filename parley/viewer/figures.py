@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 PANEL = ""
-WORST_FIRST = ("refused", "unparsed", "repaired", "ok")
+WORST_FIRST = ("unscored", "refused", "unparsed", "repaired", "ok")
 
 
 class Seen(NamedTuple):

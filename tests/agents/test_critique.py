@@ -10,8 +10,10 @@ import pytest
 from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination, TextMentionTermination
 from autogen_core import CancellationToken
+from autogen_core.models import UserMessage
+from pydantic import BaseModel
 
-from agents import Assessment, ConfigError, Critique, Persona, Transcript, model
+from agents import Assessment, ConfigError, Critique, Evaluator, Persona, Transcript, Unscored, model, scale
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")
@@ -249,3 +251,114 @@ def test_a_criterion_for_nobody() -> None:
 def test_two_of_one_name_are_refused() -> None:
     with pytest.raises(ConfigError, match="two at the table are called 'Writer'"):
         Critique(WRITER, {"bias": WRITER}, criteria={}, model=SIM)
+
+
+# Evaluators of several scores, evaluators that only measure, and evaluators that are down
+
+
+class Craft(BaseModel):
+    fluency: scale(0, 100)  # type: ignore[valid-type]
+    relevance: scale(0, 100)  # type: ignore[valid-type]
+    reason: str = ""
+
+
+EDITOR = Evaluator(Persona("Editor", "You edit."), Craft, "Task: {task}\nText: {draft}\nScore it.", {"max_tokens": 60})
+
+
+async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion() -> None:
+    loop = Critique(
+        WRITER,
+        {"craft": EDITOR},
+        criteria={"fluency": ">= 80", "relevance": ">= 10"},
+        max_iterations=1,
+        model=f"{SIM}?base=50&noise=0",
+        options={"max_tokens": 9},
+    )
+    talk = await loop.hold(TASK)
+    assert [turn.text for turn in talk.spoken("coordinator")] == [
+        "revise: fluency",
+        "stopped after 1 revisions, not met: fluency",
+    ]
+    told = talk.spoken("generator")[1].calls[0].prompt[-1].text
+    assert "- fluency: 50, relevance: 50." in told
+    assert "(asked for: fluency >= 80, relevance >= 10)" in told
+    asked = talk.spoken("evaluator")[0].calls[0].prompt[-1].text
+    assert asked == f"Task: {TASK}\nText: {talk.spoken('generator')[0].text}\nScore it."
+
+
+async def test_an_evaluator_aside_measures_and_is_not_heard() -> None:
+    loop = Critique(
+        WRITER,
+        {"bias": scores(50, 10), "craft": scores(1, 2)},
+        criteria={"bias": "< 20"},
+        aside=["craft"],
+        model=SIM,
+    )
+    talk = await loop.hold(TASK)
+    assert [(turn.speaker, turn.verdict.score) for turn in talk.spoken("evaluator")] == [  # type: ignore[union-attr]
+        ("bias", 50),
+        ("craft", 1),
+        ("bias", 10),
+        ("craft", 2),
+    ]
+    assert "craft" not in talk.spoken("generator")[1].calls[0].prompt[-1].text
+
+
+def test_an_evaluator_aside_has_no_criterion() -> None:
+    with pytest.raises(ConfigError, match="criteria name no evaluator of this loop: craft"):
+        Critique(WRITER, {"craft": scores()}, criteria={"craft": "> 1"}, aside=["craft"], model=SIM)
+
+
+async def test_a_scorer_that_is_down_neither_meets_a_criterion_nor_asks_for_a_revision() -> None:
+    for criterion in ("< 101", ">= 0"):
+        loop = Critique(WRITER, {"bias": lambda t, d: Unscored("over quota")}, criteria={"bias": criterion}, model=SIM)
+        talk = await loop.hold(TASK)
+        (opinion,) = talk.spoken("evaluator")
+        assert (opinion.text, opinion.verdict, opinion.parse_status) == ("over quota", None, "unscored")
+        assert talk.stop_reason == "stopped after 0 revisions, not scored: bias"
+
+
+async def test_what_others_ask_for_is_revised_though_one_is_down() -> None:
+    loop = Critique(
+        WRITER,
+        {"bias": lambda t, d: Unscored("over quota"), "craft": scores(10, 90)},
+        criteria={"bias": "< 20", "craft": ">= 80"},
+        model=SIM,
+    )
+    talk = await loop.hold(TASK)
+    assert [turn.text for turn in talk.spoken("coordinator")] == [
+        "revise: craft",
+        "stopped after 1 revisions, not scored: bias",
+    ]
+    assert "- bias: not scored (over quota)" in talk.spoken("generator")[1].calls[0].prompt[-1].text
+
+
+async def test_evaluators_may_be_shown_another_task_and_another_form_of_the_draft() -> None:
+    given = []
+
+    def note(task: str, draft: str) -> Assessment:
+        given.append((task, draft))
+        return Assessment(score=1)
+
+    loop = Critique(
+        WRITER,
+        {"x": note},
+        criteria={"x": "< 9"},
+        draft="She is kind.",
+        shown=lambda turn: turn.text.upper(),
+        judged_as="a nurse",
+        model=SIM,
+    )
+    await loop.hold(TASK)
+    assert given == [("a nurse", "SHE IS KIND.")]
+
+
+async def test_calls_made_inside_a_plain_evaluator_are_recorded() -> None:
+    client = model(SIM)
+
+    async def asks(task: str, draft: str) -> Assessment:
+        await client.create([UserMessage(content=draft, source="user")])
+        return Assessment(score=1)
+
+    talk = await Critique(WRITER, {"x": asks}, criteria={"x": "< 9"}, draft="A draft.", model=SIM).hold(TASK)
+    assert [call.prompt[0].text for call in talk.spoken("evaluator")[0].calls] == ["A draft."]

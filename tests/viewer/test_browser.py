@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 
 import pytest
 
+from judging import Outcome, Verdict
 from parley.cli import main
 from parley.runs import RunFile
 
@@ -131,6 +133,22 @@ def test_a_critique_loop_shows_its_scores_and_what_each_revision_changed(tmp_pat
     expect(page.locator(".sides ins")).to_have_text("good")
     expect(page.locator(".evidence")).to_contain_text("http://example.invalid/source")
     assert page.locator(".evidence a").count() == 0
+
+
+def test_a_run_of_stardtox_shows_toxicity_and_quality_on_scales_of_their_own(tmp_path, viewer, open_page, hand):
+    scored = [
+        Verdict("words 1", "evaluator", at, "toxicity", "", value, value, "rude", "ok")
+        for at, value in ((0, 0.9), (1, 0.0))
+    ] + [Verdict("performance", "evaluator", at, "fluency", "", 80.0, 80.0, "fine", "ok") for at in (0, 1)]
+    record = hand.loop()
+    outcome = Outcome(record.outcome.transcript, tuple(scored))
+    hand.write_run(tmp_path / "loop.sqlite", [replace(record, outcome=outcome)], study="stardtox")
+    page = open_page(viewer(tmp_path) + "unit?run=loop.sqlite&unit=loop/1")
+    toxicity = page.get_by_role("img", name=re.compile("Evaluators' scores by iteration: toxicity"))
+    expect(toxicity).to_have_attribute("aria-label", re.compile("toxicity: iteration 0 0.9, iteration 1 0.0"))
+    quality = page.get_by_role("img", name=re.compile("Evaluators' scores by iteration: fluency"))
+    expect(quality).to_have_attribute("aria-label", re.compile("fluency: iteration 0 80.0, iteration 1 80.0"))
+    expect(page.get_by_text("What changed from iteration 0 to 1")).to_be_visible()
 
 
 def test_blind_raters_see_no_identity_and_their_agreement_is_measured(runs, viewer, open_page):

@@ -129,7 +129,7 @@ export function runPage(main, params) {
       const there = new URLSearchParams(state.params);
       there.set("run", run); there.set("unit", row.id);
       const marks = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "to come") : null,
-        row.parse === "refused" || row.parse === "unparsed" ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
+        ["unscored", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return h("tr", { "data-unit": row.id },
         h("th", { scope: "row" }, link("/unit", there, { mark: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit" }, h("bdi", {}, row.id)), " ", marks,

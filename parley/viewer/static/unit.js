@@ -70,7 +70,14 @@ export function unitPage(main, params) {
   // Scores by judge and round, for each subject; verdicts in words; evaluators' scores by iteration.
   function overview(index) {
     const drawn = [];
-    const numeric = unit.verdicts.filter((one) => one.value !== null);
+    const scored = unit.verdicts.filter((one) => one.value !== null);
+    const numeric = scored.filter((one) => one.role !== "evaluator");
+    const inLoop = scored.filter((one) => one.role === "evaluator");
+    for (const ofOne of [true, false]) { // a toxicity from 0 to 1 has no place on a scale of 100
+      const metrics = [...new Set(inLoop.map((one) => one.metric))].filter((metric) => inLoop.every((one) => one.metric !== metric || one.value <= 1) === ofOne);
+      const series = metrics.map((name, at) => ({ name, index: at, points: inLoop.filter((one) => one.metric === name).map((one) => [one.round, one.value]) }));
+      if (series.length) drawn.push(sparkline(series, { title: `Evaluators' scores by iteration: ${metrics.join(", ")}`, every: "iteration", low: 0, high: ofOne ? 1 : 100 }));
+    }
     for (const subject of [...new Set(numeric.map((one) => one.subject))]) {
       const mine = numeric.filter((one) => one.subject === subject);
       const series = [...new Set(mine.map((one) => one.judge))].map((judge) => ({ name: judge, index: index(judge), points: byRound(mine.filter((one) => one.judge === judge)) }));
@@ -80,12 +87,12 @@ export function unitPage(main, params) {
       drawn.push(sparkline(series, { title: `Mean score${subject ? ` of ${subject}` : ""}${label ? ` (${label})` : ""}`, low, high }));
     }
     const evaluators = unit.messages.filter((one) => one.role === "evaluator" && typeof one.parsed?.score === "number");
-    if (evaluators.length && !numeric.length) {
+    if (evaluators.length && !scored.length) {
       const series = [...new Set(evaluators.map((one) => one.speaker))].map((name) => ({ name, index: index(name), points: evaluators.filter((one) => one.speaker === name).map((one) => [one.round, one.parsed.score]) }));
       drawn.push(sparkline(series, { title: "Evaluators' scores by iteration", every: "iteration" }));
     }
-    const words = unit.verdicts.filter((one) => one.text !== null);
-    const judges = [...new Set(unit.verdicts.map((one) => one.judge))];
+    const words = unit.verdicts.filter((one) => one.text !== null && one.role !== "evaluator");
+    const judges = [...new Set(unit.verdicts.filter((one) => one.role !== "evaluator").map((one) => one.judge))];
     const rounds = [...new Set(words.map((one) => one.round))];
     if (words.length) {
       drawn.push(h("figure", { class: "spark" }, h("figcaption", {}, "Verdicts by round"), h("table", { class: "scores" },

@@ -1,0 +1,56 @@
+"""STARDTOX's figures: the share refined at each iteration, stacked (figure 3), and toxicity against quality."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
+
+from analysis.figures import LINE, PALETTE, caption, colours, plain_text, sheet, tidy
+
+
+def refined_figure(shares: pd.DataFrame, by: list[str], title: str, note: str) -> Drawing:
+    """One bar a group, one stack an iteration: the height is how many revisions 100 items took."""
+    groups = shares[by].drop_duplicates()
+    labels = [" · ".join(map(str, row)) for row in groups.itertuples(index=False)]
+    figure, axes = sheet(7.2, 1.6 + 1.4 * LINE * len(labels))
+    axis = axes.flat[0]
+    left = np.zeros(len(labels))
+    for k, here in shares.groupby("iteration"):
+        width = groups.merge(here, on=by, how="left")["share"].fillna(0).to_numpy(dtype=float) * 100
+        axis.barh(range(len(labels)), width, left=left, color=PALETTE[(int(k) - 1) % len(PALETTE)], label=f"{k}")
+        left += width
+    axis.set_yticks(range(len(labels)), [plain_text(label) for label in labels])
+    axis.invert_yaxis()
+    axis.set_xlabel("revised at each iteration, % of all (stacked)")
+    axis.legend(title="iteration", frameon=False, fontsize=8, title_fontsize=8)
+    tidy(axis)
+    caption(figure, title, note)
+    return figure
+
+
+def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: str, note: str) -> Drawing:
+    """A point a system and iteration, one panel a set; iterations of one system are joined."""
+    sets = list(dict.fromkeys(table["set"]))
+    figure, axes = sheet(2.4 + 3.7 * len(sets), 3.9, len(sets), sharey=True)
+    tints = colours(list(table["system"]))
+    for axis, name in zip(axes[0], sets, strict=True):
+        here = table[table["set"] == name]
+        for system, steps in here.groupby("system", sort=False):
+            quality = steps[qualities].mean(axis=1, skipna=False)
+            several = len(steps) > 1
+            mark, size = ("o-", 5) if several else ("s", 9)  # a baseline often lies under a loop's first draft
+            label = plain_text(str(system))
+            axis.plot(steps["toxicity"], quality, mark, color=tints[system], markersize=size, label=label)
+            if several:
+                for k, x, y in zip(steps["iteration"], steps["toxicity"], quality, strict=True):
+                    if np.isfinite(x) and np.isfinite(y):
+                        axis.annotate(str(k), (x, y), textcoords="offset points", xytext=(4, 3), fontsize=7)
+        axis.set_xlabel("toxicity, % (lower is better)")
+        axis.set_title(plain_text(str(name)), fontsize=10)
+        tidy(axis, "both")
+    axes[0, 0].set_ylabel(f"mean of {', '.join(qualities)}")
+    shown = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(shown.values()), list(shown), loc="outside right upper", fontsize=7, frameon=False)
+    caption(figure, title, note)
+    return figure

@@ -1,0 +1,25 @@
+"""The study `stardtox`: a team of evaluators, methods of completing sentences, and the loop that revises them."""
+
+from judging.stardtox.detox import Detoxed, Score, Step, detox
+from judging.stardtox.method import Desk, Method, Prompted, continuation
+from judging.stardtox.registry import METHODS
+from judging.stardtox.study import StardtoxConfig, StardtoxStudy
+from judging.stardtox.team import EvaluatorSpec, Team, load_team, toxicity_of
+
+__all__ = [
+    "METHODS",
+    "Desk",
+    "Detoxed",
+    "EvaluatorSpec",
+    "Method",
+    "Prompted",
+    "Score",
+    "StardtoxConfig",
+    "StardtoxStudy",
+    "Step",
+    "Team",
+    "continuation",
+    "detox",
+    "load_team",
+    "toxicity_of",
+]

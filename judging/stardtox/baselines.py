@@ -1,0 +1,65 @@
+"""Baselines: `default` asks, `fairness-prompt` asks for fairness too, `self-debias-gen` decodes away from toxicity."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from agents import ContrastAgent, Transcript
+from judging.stardtox.method import COMPLETE, Desk, Prompted
+from judging.study import Prompt
+from scenarios.rtp import Row
+
+FAIRLY = Prompt.load("stardtox/complete_fairly")
+BIASED = Prompt.load("stardtox/self_debias")
+
+
+class Default(Prompted):
+    """The beginning of the sentence, and a request to go on. What every other method must beat."""
+
+    name: ClassVar[str] = "default"
+    used = (COMPLETE,)
+
+    async def complete(self, row: Row, desk: Desk) -> Transcript:
+        return await desk.hold(row, COMPLETE(prompt=row.text))
+
+
+class FairnessPrompt(Prompted):
+    """The default with a request to be fair."""
+
+    name: ClassVar[str] = "fairness-prompt"
+    used = (FAIRLY,)
+
+    async def complete(self, row: Row, desk: Desk) -> Transcript:
+        return await desk.hold(row, FAIRLY(prompt=row.text))
+
+
+class DecodingSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    decay: float = Field(50.0, ge=0, description="λ: how hard a token is punished that the bias makes more likely")
+    keep: int = Field(1000, ge=2, description="the most likely tokens of a step that are weighed")
+    kind: str = Field("rude, disrespectful or unreasonable language", description="what the biased prompt calls for")
+
+
+class SelfDebiasGen(Prompted):
+    """Self-Debias (Schick et al. 2021): plain decoding of the beginning, without chat, away from a toxic reading."""
+
+    name: ClassVar[str] = "self-debias-gen"
+    Settings = DecodingSettings
+    needs_next_tokens = True
+    used = (BIASED,)
+    settings: DecodingSettings
+
+    async def complete(self, row: Row, desk: Desk) -> Transcript:
+        against = BIASED(kind=self.settings.kind.replace("{", "{{").replace("}", "}}"), text="{text}")
+        writer = ContrastAgent(
+            "Generator",
+            desk.client,
+            against=against,
+            decay=self.settings.decay,
+            keep=self.settings.keep,
+            options=desk.options,
+        )
+        return await desk.hold(row, row.text, generator=writer)

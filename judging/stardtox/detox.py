@@ -1,0 +1,202 @@
+"""STARDTOX's loop on a text of anybody's: what an application calls, and `parley detox` shows.
+
+    done = await detox("You are an idiot.", model="openai/gpt-4o-mini")
+    done.text, done.met
+
+A text that is too long for the model goes through passage by passage: each is scored, and only those are judged and
+revised that the scorers object to; the others stand, to the letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from typing import Any
+
+from agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
+from agents.evaluation import Criterion, Scorer, scores_of
+from judging.stardtox.method import generator_persona
+from judging.stardtox.passages import longest_passage, passages
+from judging.stardtox.team import Team, load_team
+from judging.study import Prompt
+
+TASK = Prompt.load("stardtox/detox_task")
+CONTINUE = Prompt.load("stardtox/detox_continue")
+REVISE = Prompt.load("stardtox/detox_revise")
+JUDGE = Prompt.load("stardtox/detox_judge")
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One score of a draft; `value` is None where there is none, and `note` then says why."""
+
+    evaluator: str
+    name: str
+    value: float | None
+    asked: str = ""
+    met: bool | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A draft as it was judged: iteration 0 is the text as it came."""
+
+    passage: int
+    iteration: int
+    text: str
+    scores: tuple[Score, ...]
+    decision: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detoxed:
+    """The text that came out, every step on the way, whether all criteria are met in the end, and what it cost."""
+
+    text: str
+    met: bool
+    passages: int
+    steps: tuple[Step, ...]
+    usage: Usage
+
+    @property
+    def decisions(self) -> tuple[str, ...]:
+        """How it ended, for every passage."""
+        return tuple(last.decision for last in self._last().values())
+
+    def _last(self) -> dict[int, Step]:
+        return {step.passage: step for step in self.steps}
+
+
+async def detox(
+    text: str,
+    *,
+    prompt: str | None = None,
+    model: str = DEFAULT_MODEL,
+    judge: str | None = None,
+    scorer: str | None = None,
+    team: str = "stardtox",
+    performance: bool = True,
+    criteria: Sequence[str] = (),
+    max_iterations: int = 2,
+    temperature: float | None = None,
+    seed: int = 0,
+    models: Models | None = None,
+    on_step: Callable[[Step], None] = lambda step: None,
+) -> Detoxed:
+    """Judge the text and revise it until the criteria are met, or `max_iterations` revisions were made.
+
+    `prompt` is what the text goes on from or answers, if anything. An application that calls this often gives its own
+    `models`, which stay open.
+    """
+    if not text.strip():
+        raise ConfigError("there is no text to look at")
+    if max_iterations < 0:
+        raise ConfigError("the number of iterations cannot be negative")
+    chosen = load_team(team).with_scorer(scorer).asking(criteria)
+    if not performance:
+        chosen = chosen.without(["performance"])
+    opened = Models() if models is None else models
+    options: dict[str, Any] = {"seed": seed} | ({} if temperature is None else {"temperature": temperature})
+    work = _Work(chosen, opened, model, judge or model, options, prompt, max_iterations)
+    try:
+        return await work.on(text, on_step)
+    finally:
+        if models is None:
+            await opened.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    team: Team
+    models: Models
+    model: str
+    judge: str
+    options: Mapping[str, Any]
+    prompt: str | None
+    max_iterations: int
+
+    async def on(self, text: str, on_step: Callable[[Step], None]) -> Detoxed:
+        cut = passages(text, longest_passage(self.models[self.model], self.max_iterations))
+        steps: list[Step] = []
+        written: list[str] = []
+        spent = Usage()
+        for at, passage in enumerate(cut):
+            now = passage
+            async with aclosing(self._steps(at, passage, screened=len(cut) > 1)) as found:
+                async for step, turns in found:
+                    steps.append(step)
+                    on_step(step)
+                    now = passage if step.iteration == 0 else _with_ends(passage, step.text)
+                    for call in (call for turn in turns for call in turn.calls):
+                        spent = spent.plus(call)
+            written.append(now)
+        last = {step.passage: step for step in steps}
+        met = all(score.met is not False for step in last.values() for score in step.scores)
+        return Detoxed("".join(written), met, len(cut), tuple(steps), spent)
+
+    async def _steps(self, at: int, text: str, *, screened: bool) -> AsyncGenerator[tuple[Step, list[Turn]], None]:
+        if screened and (step := await self._screen(at, text)) is not None:
+            yield step, []
+            return
+        loop = Critique(
+            generator_persona(),
+            self.team.seat(self.models, self.judge, {**self.options, "max_tokens": 200}, self._judge_prompt()),
+            criteria=self.team.criteria,
+            max_iterations=self.max_iterations,
+            draft=text.strip(),
+            judged_as=self.prompt or text.strip(),
+            model=self.models[self.model],
+            revise_prompt=REVISE.text,
+            options={**self.options, "max_tokens": 64 + len(text) // 2},
+            models=self.models,
+        )
+        turns: list[Turn] = []
+        async with aclosing(loop.stream(CONTINUE(prompt=self.prompt) if self.prompt else TASK.text)) as talk:
+            async for turn in talk:
+                turns.append(turn)
+                if turn.role == "coordinator":
+                    yield self._step(at, Transcript(tuple(turns))), turns
+                    turns = []
+
+    def _judge_prompt(self) -> Prompt | None:
+        """Without a prompt to go on from, a text is judged against itself as it came."""
+        return None if self.prompt else JUDGE
+
+    async def _screen(self, at: int, text: str) -> Step | None:
+        """A passage of a long text that the scorers let pass, or cannot score; None if it must be worked on."""
+        seated = self.team.seat(self.models, self.judge, {})
+        scores: list[Score] = []
+        for spec in (one for one in self.team.evaluators if one.scorer):
+            scorer: Scorer = seated[spec.name]  # type: ignore[assignment]
+            said: Any = await scorer("", text)  # type: ignore[misc]
+            scores.append(self._score(spec.name, spec.name, said))
+        if not scores or any(score.met is False and score.value is not None for score in scores):
+            return None
+        return Step(at, 0, text, tuple(scores), "stands: nothing in it was objected to")
+
+    def _step(self, at: int, talk: Transcript) -> Step:
+        draft, decision = talk.spoken("generator")[-1], talk.spoken("coordinator")[-1]
+        scores = [
+            self._score(spec.name, name, turn.verdict or turn.text)
+            for turn in talk.spoken("evaluator")
+            for spec in (self.team[turn.speaker],)
+            for name in spec.scores
+        ]
+        return Step(at, draft.round, draft.text.strip(), tuple(scores), decision.text)
+
+    def _score(self, evaluator: str, name: str, said: Any) -> Score:
+        rule = self.team.criteria.get(name, "")
+        scored = isinstance(said, Assessment) or hasattr(said, "reason")
+        value = scores_of(evaluator, said)[name] if scored else None
+        note = str(said.reason) if scored else str(getattr(said, "why", said))
+        met = Criterion.read(rule).met(value) if rule else None
+        return Score(evaluator, name, value, rule.strip(), met, note)
+
+
+def _with_ends(before: str, after: str) -> str:
+    """The new text with the white space that the old one had around it."""
+    bare = before.strip()
+    start = before.index(bare)
+    return before[:start] + after.strip() + before[start + len(bare) :]

@@ -1,0 +1,16 @@
+"""Methods by name: ours, those of installed packages (entry points in the group `parley.stardtox`), and files."""
+
+from __future__ import annotations
+
+from judging.methods import Methods
+from judging.stardtox.method import Method
+
+METHODS: dict[str, str] = {
+    "default": "judging.stardtox.baselines:Default",
+    "fairness-prompt": "judging.stardtox.baselines:FairnessPrompt",
+    "self-debias-gen": "judging.stardtox.baselines:SelfDebiasGen",
+    "stardtox": "judging.stardtox.loop:Stardtox",
+    "stardtox-no-performance": "judging.stardtox.loop:WithoutPerformance",
+}
+MEMBERS = ("name", "Settings", "needs_next_tokens", "ignores", "prompts", "drafts", "complete")
+METHODS_OF_STARDTOX: Methods[Method] = Methods(METHODS, "parley.stardtox", MEMBERS, "judging/stardtox/method.py")

@@ -1,0 +1,61 @@
+"""`judge:provider/model`: a language model that says from 0 to 100 how toxic a text is, and why."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from agents import AuthError, Debate, ModelError, Models, Persona, remark, scale
+from agents.conversation import together
+from judging.study import Prompt
+from judging.toxicity.scorer import Toxicity
+from judging.toxicity.texts import in_pieces, worst
+
+PROMPT = Prompt.load("toxicity/judge")
+PERSONA = Prompt.load("toxicity/persona")
+FORMAT = '{"reason": "<one sentence>", "toxicity": <0 to 100>}'
+PIECE_WORDS = 1000
+
+
+class Rating(BaseModel):
+    reason: remark(200) = ""  # type: ignore[valid-type]
+    toxicity: scale(0, 100)  # type: ignore[valid-type]
+
+
+class Judge:
+    def __init__(self, model: str, models: Models) -> None:
+        self.name = f"judge:{model.partition('?')[0]}"
+        self._client, self._models = models[model], models
+        asked = "\x1f".join((self._client.identity, model, PERSONA.text, PROMPT.text, FORMAT))
+        self.version = f"prompt {hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+
+    async def score(self, texts: Sequence[str]) -> list[Toxicity]:
+        return await together(self._whole(text) for text in texts)
+
+    async def _whole(self, text: str) -> Toxicity:
+        return worst(await together(self._rate(piece) for piece in in_pieces(text, PIECE_WORDS)))
+
+    async def _rate(self, text: str) -> Toxicity:
+        table = Debate(
+            [Persona("judge", PERSONA.text)],
+            model=self._client,
+            rounds=1,
+            reply_type=Rating,
+            options={"max_tokens": 200, "temperature": 0.0},
+            models=self._models,
+        )
+        try:
+            turn = (await table.hold(PROMPT(text=text, format=FORMAT))).spoken()[0]
+        except AuthError:
+            raise
+        except ModelError as error:
+            return Toxicity(None, why=str(error))
+        if not isinstance(turn.verdict, Rating):
+            said = " ".join(turn.text.split())[:80]
+            return Toxicity(None, why=f"the judge's reply is {turn.parse_status}: {said!r}")
+        return Toxicity(turn.verdict.toxicity / 100)
+
+    async def close(self) -> None:
+        """The models are closed by whoever opened them."""

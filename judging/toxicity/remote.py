@@ -1,0 +1,135 @@
+"""What scorers behind an address share: a key from the environment, one session, batches, pace, bounded tries.
+
+A text that the server will not score, or that finds it down or over quota to the last try, is unscored and says why.
+A refused key stops everything: nothing else would work either.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import aiohttp
+
+from agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from agents.conversation import together
+from agents.models.base import LONGEST_WAIT
+from agents.models.throttle import Throttle
+from agents.models.wire import retry_seconds, server_words
+from judging.toxicity.scorer import Toxicity
+from judging.toxicity.texts import in_pieces, worst
+
+PIECE_WORDS = 1000
+TIMEOUT = 60.0
+
+
+class Remote(ABC):
+    name: ClassVar[str]
+    version: str
+    key_variable: ClassVar[str]
+    url_variable: ClassVar[str]
+    default_url: ClassVar[str]
+    at_once: ClassVar[int] = 1
+    """Texts in one request."""
+    connections: ClassVar[int] = 4
+    no_key: ClassVar[str] = ""
+    """What else to say where there is no key."""
+
+    def __init__(self, base_url: str | None = None, retries: int = 5) -> None:
+        self.key = os.environ.get(self.key_variable, "").strip()
+        if not self.key:
+            raise ConfigError(f"{self.name} needs a key: set {self.key_variable} in the environment{self.no_key}")
+        self.base_url = (base_url or os.environ.get(self.url_variable) or self.default_url).rstrip("/")
+        if not self.base_url.startswith(("http://", "https://")):
+            raise ConfigError(f"{self.name}: {self.url_variable} '{self.base_url}' must begin with http:// or https://")
+        self.retries = retries
+        self._failures = 0
+        self._throttle = Throttle(self.connections)
+        self._session: aiohttp.ClientSession | None = None
+
+    @abstractmethod
+    async def ask(self, texts: Sequence[str]) -> list[Toxicity]:
+        """One request: a score each, or a `ModelError`."""
+
+    async def score(self, texts: Sequence[str]) -> list[Toxicity]:
+        cut = [in_pieces(text, PIECE_WORDS) for text in texts]
+        flat = [piece for pieces in cut for piece in pieces]
+        batches = [flat[start : start + self.at_once] for start in range(0, len(flat), self.at_once)]
+        found = iter([one for batch in await together(map(self._try, batches)) for one in batch])
+        return [worst([next(found) for _ in pieces]) for pieces in cut]
+
+    async def _try(self, texts: Sequence[str]) -> list[Toxicity]:
+        attempt = 0
+        while True:
+            attempt += 1
+            await self._throttle.enter()
+            answered = False
+            try:
+                found = await self.ask(texts)
+                answered, self._failures = True, 0
+                return found
+            except AuthError:
+                raise
+            except BadRequest as error:
+                if len(texts) == 1:
+                    return [Toxicity(None, why=str(error))]
+                break
+            except ModelError as error:
+                # After so many failures in a row, whatever the texts, one try each tells whether it is still down.
+                self._failures += 1
+                down = self._failures >= self.connections * (self.retries + 1)
+                if down or attempt > self.retries or (error.retry_after or 0.0) > LONGEST_WAIT:
+                    return [Toxicity(None, why=str(error)) for _ in texts]
+                if isinstance(error, RateLimited):
+                    self._throttle.slow_down(error.retry_after)
+                pause = max(min(30.0, 0.5 * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5), error.retry_after or 0.0)
+            finally:
+                self._throttle.leave(ok=answered)
+            await asyncio.sleep(pause)
+        # One of them is not taken: each alone, so that the others are.
+        return [one for alone in await together(self._try([text]) for text in texts) for one in alone]
+
+    async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT))
+        payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        sent = {"Content-Type": "application/json", **headers}
+        try:
+            async with self._session.post(self.base_url + path, data=payload, headers=sent) as response:
+                raw = await response.read()
+                if response.status != 200:
+                    raise self.error(response.status, response.headers, raw)
+        except TimeoutError:
+            raise ServerFault(f"{self.name}: no answer within {TIMEOUT:g} s") from None
+        except aiohttp.ClientError as error:
+            said = " ".join(str(error).split())[:200] or type(error).__name__
+            raise ServerFault(f"{self.name}: {self.base_url}: {said}") from None
+        try:
+            return json.loads(raw)
+        except ValueError:
+            raise self.no_reply(raw) from None
+
+    def no_reply(self, raw: object) -> ServerFault:
+        start = raw[:60].decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)[:60]
+        return ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}")
+
+    def error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
+        where = f"{self.name}: {self.base_url} answered {status}"
+        if status in (401, 403):
+            return AuthError(f"{where}, the key was refused; check {self.key_variable}")
+        after = retry_seconds(headers.get("Retry-After"))
+        if status == 429:
+            return RateLimited(f"{where}, too many requests", retry_after=after)
+        said = server_words(raw, self.key)
+        if status >= 500 or status == 408:
+            return ServerFault(f"{where}{said}", retry_after=after)
+        return BadRequest(f"{where}{said}")
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()

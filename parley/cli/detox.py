@@ -1,0 +1,120 @@
+"""`parley detox TEXT`: the critique-and-revise loop on one text, iteration by iteration."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import textwrap
+from dataclasses import asdict
+from typing import Any
+
+from agents import DEFAULT_MODEL, ConfigError, Models
+from judging.stardtox import Detoxed, Step
+from judging.stardtox import detox as run_loop
+from judging.toxicity import known_scorers
+from parley.cli.run import fetch_weights
+from parley.cli.text import visible
+from parley.reports import cautions
+
+WIDTH = 80
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "detox",
+        help="judge one text and revise it until it is neither toxic nor badly written",
+        description="Exit status: 0 if all criteria are met in the end, 1 if not, 2 if something is to be mended.",
+    )
+    parser.add_argument("text", help="the text, or - for standard input")
+    parser.add_argument("--prompt", metavar="TEXT", help="what the text goes on from or answers, if anything")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="who revises (default: %(default)s)")
+    parser.add_argument("--judge", metavar="MODEL", help="who judges fluency, coherence, relevance (default: --model)")
+    parser.add_argument("--scorer", help=f"toxicity: {', '.join(known_scorers())}, judge:provider/model, file.py:Class")
+    parser.add_argument("--team", default="stardtox", metavar="FILE", help="evaluators of your own, as a .toml file")
+    parser.add_argument("--criteria", metavar="A,B", default="", help="other thresholds: 'toxicity < 0.05'")
+    parser.add_argument("--max-iterations", type=int, default=2, metavar="N", help="(default: %(default)s)")
+    parser.add_argument("--no-performance", action="store_true", help="judge toxicity alone")
+    parser.add_argument("--temperature", type=float, metavar="T", help="of the model (default: its own)")
+    parser.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="everything as JSON, when it is done")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    text = _read() if parsed.text == "-" else parsed.text
+    done = asyncio.run(_go(parsed, text))
+    if parsed.json:
+        print(json.dumps(_plain(done, parsed), ensure_ascii=False, indent=2))
+        return 0 if done.met else 1
+    print("what came out:" if done.met else "what came out (not all criteria are met):")
+    print(visible(done.text))
+    return 0 if done.met else 1
+
+
+def _read() -> str:
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"standard input is not UTF-8 text (byte {error.start})") from None
+
+
+async def _go(parsed: argparse.Namespace, text: str) -> Detoxed:
+    models = Models()
+    try:
+        names = list(dict.fromkeys(name for name in (parsed.model, parsed.judge) if name))
+        for name in names:
+            fetch_weights(models[name])
+        if not parsed.json:
+            for line in cautions(names):
+                print(visible(f"Caution: {line}"), file=sys.stderr)
+        return await run_loop(
+            text,
+            prompt=parsed.prompt,
+            model=parsed.model,
+            judge=parsed.judge,
+            scorer=parsed.scorer,
+            team=parsed.team,
+            performance=not parsed.no_performance,
+            criteria=[rule for rule in parsed.criteria.split(",") if rule.strip()],
+            max_iterations=parsed.max_iterations,
+            temperature=parsed.temperature,
+            seed=parsed.seed,
+            models=models,
+            on_step=(lambda step: None) if parsed.json else _show,
+        )
+    finally:
+        await models.close()
+
+
+def _show(step: Step) -> None:
+    """One iteration as it is done."""
+    place = f"passage {step.passage + 1}, " if step.passage else ""
+    print(f"{place}iteration {step.iteration}")
+    print(textwrap.indent(textwrap.fill(visible(step.text), WIDTH - 4), "    "))
+    said: dict[str, str] = {}
+    for score in step.scores:
+        value = "–" if score.value is None else f"{score.value:.2f}" if score.evaluator == score.name else score.value
+        number = value if isinstance(value, str) else f"{value:g}"
+        mark = {True: "met", False: "not met", None: ""}[score.met]
+        asked = f"asked for {score.asked}: {mark}" if score.asked else ""
+        print(f"  {visible(score.name):<12} {number:>6}   {asked}".rstrip())
+        said[score.evaluator] = score.note
+    for evaluator, note in said.items():
+        if note:
+            print(textwrap.indent(textwrap.fill(visible(f"{evaluator}: {note}"), WIDTH - 2), "  "))
+    print(f"  coordinator: {visible(step.decision)}\n", flush=True)
+
+
+def _plain(done: Detoxed, parsed: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "text": done.text,
+        "met": done.met,
+        "model": parsed.model,
+        "judge": parsed.judge or parsed.model,
+        "passages": done.passages,
+        "decisions": list(done.decisions),
+        "steps": [asdict(step) for step in done.steps],
+        "usage": asdict(done.usage),
+    }

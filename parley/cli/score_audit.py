@@ -1,0 +1,144 @@
+"""`parley score audit`: how far toxicity scorers move with the identity in a sentence, and what fools them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from agents import ConfigError
+from parley.cli.score_toxicity import LOOKS, add_scorer_flags, columns_of, need_tables, number
+from parley.toxicity import Column
+from scenarios import select
+from scenarios.audit import Audit, load_audit
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+WORST = 4
+
+
+def add_to(verbs: Any) -> None:
+    audit = verbs.add_parser("audit", help="how far toxicity scorers move with the identity in fixed sentences")
+    audit.add_argument("--identities", metavar="A,B", help="categories, labels or a .toml file instead of the shipped")
+    audit.add_argument("--figure", metavar="FILE", help="the scores as a figure: .svg, .pdf or .png")
+    add_scorer_flags(audit)
+    audit.set_defaults(handler=lambda parsed, rest: _audit(parsed))
+
+
+def _audit(parsed: argparse.Namespace) -> int:
+    need_tables()
+    figure = Path(parsed.figure) if parsed.figure else None
+    if figure is not None and figure.suffix not in (".svg", ".pdf", ".png"):
+        raise ConfigError(f"{figure}: a figure ends in .svg, .pdf or .png")
+    chosen = select([name.strip() for name in parsed.identities.split(",")]) if parsed.identities else None
+    audit = load_audit(chosen)
+    texts = [*(probe.text for probe in audit.probes), *(control.text for control in audit.controls)]
+    columns = columns_of(parsed, texts)
+    probes, controls = _tables(audit, columns)
+    if figure is not None:
+        _draw(figure, probes, audit, columns)
+    if parsed.json:
+        _print_json(probes, controls, columns, parsed.threshold)
+    else:
+        _print(probes, controls, audit, parsed.threshold)
+    unscored = sum(one.score is None for column in columns for one in column.found)
+    return 1 if unscored else 0
+
+
+def _tables(audit: Audit, columns: Sequence[Column]) -> tuple[DataFrame, DataFrame]:
+    """Probes and controls by scorer. A scorer that mends its scores stands there twice: as it is, and before."""
+    import pandas as pd
+
+    sides: list[tuple[str, list[float | None]]] = []
+    for column in columns:
+        if any(value is not None for value in column.raw()):
+            sides.append((f"{column.name}, raw", column.raw()))
+        sides.append((column.name, column.scores()))
+    count = len(audit.probes)
+    probes = [
+        {"scorer": name, **one._asdict(), "score": score}
+        for name, scores in sides
+        for one, score in zip(audit.probes, scores[:count], strict=True)
+    ]
+    controls = [
+        {"scorer": name, **one._asdict(), "score": score}
+        for name, scores in sides
+        for one, score in zip(audit.controls, scores[count:], strict=True)
+    ]
+    return pd.DataFrame(probes).astype({"score": float}), pd.DataFrame(controls).astype({"score": float})
+
+
+def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[Column]) -> None:
+    from analysis.figures import save
+    from analysis.scorer_figures import audit_figure
+
+    note = "A dot is an identity. " + "; ".join(f"{one.name}: {one.version}" for one in columns) + "."
+    drawing = audit_figure(probes, audit.sentences, "Toxicity of the same sentence about different people", note)
+    try:
+        save(drawing, path, [path.suffix.removeprefix(".")])
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from None
+
+
+def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[Column], threshold: float) -> None:
+    from analysis.scorers import by_kind, by_sentence, gaps
+
+    tables = {
+        "sentences": by_sentence(probes),
+        "gaps": gaps(probes),
+        "controls": by_kind(controls, threshold),
+        "probes": probes,
+    }
+    versions = {one.name: one.version for one in columns}
+    rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
+    print(json.dumps({"scorers": versions, **rows}, indent=2))
+
+
+def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: float) -> None:
+    from analysis.scorers import by_category, by_kind, by_sentence, gaps
+
+    console = Console()
+    table = Table(title="The same sentence about different people: lowest and highest score", **LOOKS)
+    for name in ("scorer", "sentence", "low", "high", "range"):
+        table.add_column(name, justify="right" if name in ("low", "high", "range") else "left")
+    for scorer, part in by_sentence(probes).groupby("scorer", sort=False):
+        table.add_section()
+        for row in part.itertuples():
+            low, high = (f"{who} {number(at)}" for who, at in ((row.lowest, row.low), (row.highest, row.high)))
+            table.add_row(str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
+    console.print(table)
+    gap = by_category(probes)
+    console.print(_grid("Mean absolute gap between two identities, by category", "category", gap))
+    table = Table(title="Pairs furthest apart, mean over the sentences", **LOOKS)
+    for name in ("scorer", "higher", "lower", "gap", "largest"):
+        table.add_column(name, justify="right" if name in ("gap", "largest") else "left")
+    for scorer, part in gaps(probes).groupby("scorer", sort=False):
+        for row in part.nlargest(WORST, "gap").itertuples():
+            table.add_row(str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
+    console.print(table)
+    kinds = by_kind(controls, threshold)
+    kinds["shown"] = [f"{number(row.mean)} ({row.right}/{row.n})" for row in kinds.itertuples()]
+    kinds["kind"] += kinds["toxic"].map({True: " ↑", False: " ↓"})
+    shown = kinds.pivot(index="kind", columns="scorer", values="shown")
+    shown = shown.loc[list(dict.fromkeys(kinds["kind"])), list(dict.fromkeys(kinds["scorer"]))]
+    console.print(_grid("Controls: mean score (how many on the right side)", "kind", shown))
+    side = f"↑ should be {threshold:g} or more, ↓ less. Unscored texts: {int(probes['score'].isna().sum())} of the"
+    console.print(
+        f"{side} sentences, {int(controls['score'].isna().sum())} of the controls.", highlight=False, markup=False
+    )
+
+
+def _grid(title: str, first: str, frame: DataFrame) -> Table:
+    table = Table(title=title, **LOOKS)
+    table.add_column(first)
+    for scorer in frame.columns:
+        table.add_column(str(scorer), justify="right")
+    for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True):
+        table.add_row(str(name), *(value if isinstance(value, str) else number(value) for value in row))
+    return table

@@ -1,0 +1,88 @@
+"""Scorers compared: gaps, ranges and agreement on tables small enough to work out by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from analysis.scorer_figures import audit_figure
+from analysis.scorers import agreement, auc, by_category, by_kind, by_sentence, gaps
+
+AUDIT = pd.DataFrame(
+    [
+        ("s", "one", False, "faith", "a", 0.1),
+        ("s", "one", False, "faith", "b", 0.4),
+        ("s", "one", False, "age", "old", 0.2),
+        ("s", "two", True, "faith", "a", 0.9),
+        ("s", "two", True, "faith", "b", 0.8),
+        ("s", "two", True, "age", "old", math.nan),
+    ],
+    columns=["scorer", "sentence", "hostile", "category", "identity", "score"],
+)
+
+
+def test_the_range_of_a_sentence_and_who_stands_at_its_ends() -> None:
+    one, two = by_sentence(AUDIT).to_dict("records")
+    assert (one["lowest"], one["highest"], one["n"], one["unscored"]) == ("a", "b", 3, 0)
+    assert one["range"] == pytest.approx(0.3)
+    assert (two["lowest"], two["highest"], two["n"], two["unscored"]) == ("b", "a", 2, 1)
+
+
+def test_gaps_are_within_categories_and_absolute() -> None:
+    """|0.1 − 0.4| and |0.9 − 0.8| have the mean 0.2; b is higher on average."""
+    (pair,) = gaps(AUDIT).to_dict("records")
+    assert (pair["category"], pair["higher"], pair["lower"], pair["sentences"]) == ("faith", "b", "a", 2)
+    assert (pair["gap"], pair["largest"]) == (pytest.approx(0.2), pytest.approx(0.3))
+    assert by_category(AUDIT).loc["faith", "s"] == pytest.approx(0.2)
+
+
+def test_what_nobody_scored_has_no_range() -> None:
+    row = by_sentence(AUDIT.assign(score=math.nan)).to_dict("records")[0]
+    assert (row["n"], row["unscored"], row["lowest"]) == (0, 3, "")
+    assert math.isnan(row["range"])
+
+
+def test_controls_count_the_right_side_and_leave_the_unscored_out() -> None:
+    rows = [
+        ("s", "insult", True, 0.9),
+        ("s", "insult", True, 0.3),
+        ("s", "insult", True, math.nan),
+        ("s", "calm", False, 0.5),
+    ]
+    insult, calm = by_kind(pd.DataFrame(rows, columns=["scorer", "kind", "toxic", "score"]), 0.5).to_dict("records")
+    assert (insult["n"], insult["right"], insult["unscored"], insult["mean"]) == (2, 1, 1, pytest.approx(0.6))
+    assert (calm["n"], calm["right"]) == (1, 0)
+
+
+def test_agreement_by_hand() -> None:
+    """Sides at 0.5: (−,−), (−,+), (+,+), (+,+): seen 3/4, by chance 1/2·3/4 + 1/2·1/4 = 1/2, so κ = 1/2."""
+    table = pd.DataFrame({"x": [0.1, 0.4, 0.6, 0.9, math.nan], "y": [0.2, 0.6, 0.7, 0.8, 0.9]})
+    (row,) = agreement(table, 0.5).to_dict("records")
+    assert (row["n"], row["same_side"], row["kappa"]) == (4, 0.75, pytest.approx(0.5))
+    assert row["spearman"] == pytest.approx(1.0)
+    assert row["pearson"] == pytest.approx(np.corrcoef(table["x"][:4], table["y"][:4])[0, 1])
+    assert row["auc"] == 1.0
+
+
+def test_a_scorer_that_always_says_the_same_has_no_correlation() -> None:
+    (row,) = agreement(pd.DataFrame({"x": [0.5, 0.5], "y": [0.1, 0.9]}), 0.5).to_dict("records")
+    assert math.isnan(row["pearson"])
+    assert math.isnan(row["spearman"])
+    (none,) = agreement(pd.DataFrame({"x": [0.5], "y": [math.nan]}), 0.5).to_dict("records")
+    assert none["n"] == 0
+    assert math.isnan(none["same_side"])
+
+
+def test_auc_counts_pairs() -> None:
+    """Toxic 0.9 and 0.4 against 0.4 and 0.1: three pairs won and one tied, 3.5 of 4."""
+    assert auc(np.array([0.9, 0.4, 0.4, 0.1]), [True, True, False, False]) == 3.5 / 4
+    assert math.isnan(auc(np.array([0.9]), [True]))
+
+
+def test_the_figure_has_a_panel_a_scorer() -> None:
+    both = pd.concat([AUDIT, AUDIT.assign(scorer="t $x$")])
+    figure = audit_figure(both, {"one": "First …", "two": "Second …"}, "title", "note")
+    assert [axis.get_title() for axis in figure.axes] == ["s", r"t \$x\$"]

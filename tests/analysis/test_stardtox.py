@@ -1,0 +1,130 @@
+"""STARDTOX's numbers by hand: what carries over, what each measure is, and what the tests and the words claim."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import stardtox
+from analysis.iterations import at_each_iteration, shares_refined
+from analysis.stardtox_report import report
+
+
+def scored(
+    method: str, prompt: str, completion: int, values: list[float | None], metric: str = "toxicity"
+) -> list[dict[str, Any]]:
+    """The scores of one unit, one an iteration that was made."""
+    return [
+        {
+            "unit": f"{prompt}/c{completion}/{method}", "set": "high", "prompt": prompt, "completion": completion,
+            "method": method, "model": "m", "iterations": 2 if method == "stardtox" else 0, "round": at,
+            "metric": metric, "judge": "scorer 1", "value": value, "status": "unscored" if value is None else "ok",
+        }
+        for at, value in enumerate(values)
+    ]  # fmt: skip
+
+
+def frame(*units: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame([row for unit in units for row in unit])
+
+
+SMALL = frame(
+    scored("stardtox", "a", 0, [0.9, 0.1]),
+    scored("stardtox", "a", 1, [0.2]),
+    scored("stardtox", "b", 0, [0.6, 0.7, 0.3]),
+    scored("stardtox", "b", 1, [0.0, None]),
+    scored("default", "a", 0, [0.9]),
+    scored("default", "a", 1, [0.2]),
+    scored("default", "b", 0, [0.6]),
+    scored("default", "b", 1, [0.0]),
+)
+
+
+def measure(table: pd.DataFrame, system: str, iteration: int, name: str) -> Any:
+    kept = (table["system"] == system) & (table["iteration"] == iteration) & (table["measure"] == name)
+    return table[kept].iloc[0]
+
+
+def test_items_that_are_not_revised_carry_over_and_a_lost_score_stays_lost() -> None:
+    loops = SMALL[SMALL["method"] == "stardtox"]
+    standing = at_each_iteration(loops, loops["iterations"])
+    values = {k: part.set_index("unit")["value"].to_dict() for k, part in standing.groupby("iteration")}
+    units = ["a/c0/stardtox", "a/c1/stardtox", "b/c0/stardtox"]
+    assert [[values[k][unit] for unit in units] for k in (0, 1, 2)] == [
+        [0.9, 0.2, 0.6],
+        [0.1, 0.2, 0.7],
+        [0.1, 0.2, 0.3],
+    ]
+    lost = [values[k]["b/c1/stardtox"] for k in (0, 1, 2)]
+    assert lost[0] == 0.0
+    assert math.isnan(lost[1])
+    assert math.isnan(lost[2])
+    assert standing.groupby("iteration")["carried"].sum().tolist() == [0, 1, 3]
+
+
+def test_the_measures_by_hand() -> None:
+    """Iteration 0: a has 90 and 20, b has 60 and 0: means 55 and 30, maxima 90 and 60, both from 50 up.
+    Iteration 2: a 10 and 20, b 30 and one lost: means 15 and 30, maxima 20 and 30, none from 50 up."""
+    table = stardtox.table_two(stardtox.tidy_scores(SMALL), draws=200)
+    first = [measure(table, "stardtox", 0, name)["estimate"] for name in ("toxicity", "maximum", "probability")]
+    last = [measure(table, "stardtox", 2, name)["estimate"] for name in ("toxicity", "maximum", "probability")]
+    assert first == pytest.approx([42.5, 75.0, 100.0])
+    assert last == pytest.approx([22.5, 25.0, 0.0])
+    row = measure(table, "stardtox", 2, "toxicity")
+    assert (row["n"], row["missing"], row["prompts"]) == (3, 1, 2)
+
+
+def test_shares_refined() -> None:
+    shares = stardtox.refined(SMALL)
+    assert shares[["iteration", "refined", "n"]].values.tolist() == [[1, 3, 4], [2, 1, 4]]
+    assert set(shares["system"]) == {"stardtox"}
+
+
+def test_nothing_to_refine_gives_an_empty_table() -> None:
+    only = SMALL[SMALL["method"] == "default"]
+    assert shares_refined(only.assign(system="x"), only["iterations"], ["set", "system"]).empty
+
+
+def test_pairs_are_items_scored_in_both() -> None:
+    """Iteration 2 minus default on a/0, a/1, b/0: −80, 0, −30; prompt means −40 and −30."""
+    tests = stardtox.comparisons(stardtox.tidy_scores(SMALL), draws=200)
+    row = tests[tests["against"] == "default"].iloc[0]
+    assert (row["n"], row["prompts"]) == (3, 2)
+    assert row["difference"] == pytest.approx(-35.0)
+    assert list(tests["what"]) == ["stardtox, iteration 1", "stardtox, iteration 2", "stardtox, iteration 2"]
+
+
+def many(drop: float) -> pd.DataFrame:
+    """Twenty prompts whose toxicity falls by `drop` at the first revision, with quality that does not move."""
+    return frame(
+        *(scored("default", f"p{n}", 0, [0.4 + 0.02 * n]) for n in range(20)),
+        *(scored("stardtox", f"p{n}", 0, [0.4 + 0.02 * n, 0.4 + 0.02 * n - drop]) for n in range(20)),
+        *(scored("default", f"p{n}", 0, [80 + n % 3], "fluency") for n in range(20)),
+        *(scored("stardtox", f"p{n}", 0, [80 + n % 3, 80 + (n + 1) % 3], "fluency") for n in range(20)),
+    )
+
+
+def test_the_words_claim_what_the_tests_show_and_no_more() -> None:
+    words = " ".join(report(many(0.3), draws=500).words)
+    assert "high, stardtox, iteration 1: toxicity differs from iteration 0 by -30.0 points" in words
+    assert "fluency differs" not in words
+    quiet = " ".join(report(many(0.0), draws=500).words)
+    assert "nothing here shows that one method or iteration differs from another, nor that they are equal" in quiet
+
+
+def test_the_report_counts_what_was_lost_and_names_the_scorer() -> None:
+    made = report(SMALL, draws=100)
+    assert "Left out: 0 scores unparsed, 0 refused, 1 unscored." in made.words
+    assert "Toxicity is what scorer 1 says, and no more than that." in made.cautions
+    assert made.table("readings")["unscored"].sum() == 1
+    assert [figure.name for figure in made.figures] == ["refined"]  # no quality was judged
+
+
+def test_every_figure_can_be_drawn() -> None:
+    made = report(many(0.3), draws=100)
+    assert [figure.name for figure in made.figures] == ["refined", "toxicity_against_quality"]
+    for figure in made.figures:
+        figure.draw().draw_without_rendering()

@@ -1,0 +1,246 @@
+"""The study stardtox: its team, its plan, its methods as they speak to a model, and the scores they leave behind."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley
+from agents import ConfigError
+from judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
+from parley.execute import Options
+
+SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
+COUNTING = """
+from judging.toxicity import Toxicity
+
+class Counting:
+    name, version = "counting", "7"
+
+    async def score(self, texts):
+        return [Toxicity(None, why="over quota") if "moron" in text else
+                Toxicity(0.9, raw=0.8, labels=(("insult", 0.9),)) if "idiot" in text or "stupid" in text else
+                Toxicity(0.01, raw=0.02) for text in texts]
+
+    async def close(self):
+        pass
+"""
+
+
+def row(number: int, toxicity: float) -> str:
+    return json.dumps({"id": f"p{number}", "prompt": f"The referee {{said}} {number}", "toxicity": toxicity})
+
+
+@pytest.fixture(autouse=True)
+def _begin_with_prompts_and_a_scorer(place: Path) -> None:
+    rows = [row(n, 0.55) for n in range(4)] + [row(n, 0.9) for n in range(4, 8)]
+    (place / "prompts.jsonl").write_text("\n".join(rows))
+    (place / "scorer.py").write_text(COUNTING)
+
+
+def settings(**changed: Any) -> dict[str, Any]:
+    given = {"data": "prompts.jsonl", "prompts": 3, "completions": 2, "model": SIM, "scorer": "scorer.py:Counting"}
+    return {**given, **changed}
+
+
+def study(**changed: Any) -> StardtoxStudy:
+    return StardtoxStudy(StardtoxConfig(**settings(**changed)))
+
+
+@pytest.fixture
+def hold(run_file: Any) -> Callable[..., Any]:
+    def run(**changed: Any) -> Any:
+        assert parley.run("stardtox", out="a.sqlite", **settings(**changed)).complete
+        return run_file("a.sqlite")
+
+    return run
+
+
+# The plan
+
+
+def test_every_prompt_is_completed_by_every_method_so_that_they_pair() -> None:
+    units = list(study().plan())
+    assert len(units) == len({unit.id for unit in units}) == 2 * 3 * 2 * 4
+    by_method = Counter((unit.facets["method"], unit.facets["iterations"]) for unit in units)
+    assert by_method == {
+        ("default", 0): 12, ("fairness-prompt", 0): 12, ("stardtox", 2): 12, ("stardtox-no-performance", 2): 12,
+    }  # fmt: skip
+    items = {(u.facets["method"], u.facets["prompt"], u.facets["completion"]) for u in units}
+    assert {(p, c) for m, p, c in items if m == "default"} == {(p, c) for m, p, c in items if m == "stardtox"}
+
+
+def test_the_estimate_is_what_is_made_at_most() -> None:
+    planned = study(method=["default", "stardtox"], prompts=1, completions=1, sets=["high"])
+    assert [planned.estimate(unit).calls for unit in planned.plan()] == [2, 6]
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"method": ["mine"]}, "unknown method 'mine' \\(known: default, fairness-prompt, self-debias-gen, stardtox"),
+        ({"method": ["self-debias-gen"]}, "self-debias-gen needs the log-probabilities of every next token, and sim/m"),
+        ({"without": ["performance"]}, "the team has no evaluator 'performance'"),
+        ({"without": ["toxicity", "performance"]}, "every evaluator was left out"),
+        ({"criteria": ["speed < 1"]}, "'speed < 1' is no rule; write one like 'toxicity < 0.1'"),
+        ({"criteria": ["toxicity < low"]}, "'< low' is not a criterion"),
+        ({"scorer": "nobody"}, "unknown scorer 'nobody'"),
+        ({"sets": ["high", "high"]}, "a set is named twice"),
+        ({"settings": ["decay=1"]}, "no method has a setting 'decay'"),
+    ],
+)
+def test_what_cannot_work_is_said_before_any_work(changed: dict[str, Any], why: str) -> None:
+    with pytest.raises(ConfigError, match=why):
+        study(**changed)
+
+
+# The team
+
+
+TEAM = """
+[[evaluator]]
+name = "toxicity"
+scorer = "scorer.py:Counting"
+criteria = { toxicity = "< 0.2" }
+
+[[evaluator]]
+name = "manners"
+about = "You are a butler."
+model = "sim/butler?base=95&noise=0"
+metrics = { politeness = "is it {polite}?" }
+criteria = { politeness = ">= 90" }
+"""
+
+
+def test_a_team_of_ones_own_replaces_evaluators(place: Path, hold: Callable[..., Any]) -> None:
+    (place / "mine.toml").write_text(TEAM)
+    file = hold(team="mine.toml", scorer=None, method=["stardtox"], criteria=["politeness >= 96"])
+    assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {"toxicity", "politeness"}
+    assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 12
+    assert {m for (m,) in file.rows("SELECT DISTINCT model FROM calls")} == {"sim/m", "sim/butler"}
+    assert file.one("SELECT count(*) FROM texts WHERE text LIKE '%- politeness: is it {polite}?%'") > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ('name = "a"', "give either a scorer, or an LLM judge"),
+        ('name = "a"\nscorer = "embedded"\nabout = "You judge."', "give either a scorer, or an LLM judge"),
+        ('name = "a"\nabout = "You judge."', "a judge needs one at least"),
+        ('name = "a b"\nscorer = "embedded"', "evaluator.0.name"),
+        ('name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }', "gives no score 'b'"),
+        ('name = "Generator"\nscorer = "embedded"', "cannot be called 'generator'"),
+    ],
+)
+def test_a_team_that_makes_no_sense(place: Path, line: str, why: str) -> None:
+    (place / "bad.toml").write_text(f"[[evaluator]]\n{line}")
+    with pytest.raises(ConfigError, match=why):
+        load_team("bad.toml")
+
+
+# What is recorded
+
+
+def test_every_draft_has_its_scores_with_the_scorers_name_and_version(hold: Callable[..., Any]) -> None:
+    file = hold()
+    file.check()
+    drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
+    per_metric = dict(file.rows("SELECT metric, count(*) FROM verdicts GROUP BY 1"))
+    assert per_metric == dict.fromkeys(("toxicity", "fluency", "coherence", "relevance"), drafts)
+    assert file.rows("SELECT DISTINCT judge FROM verdicts WHERE metric = 'toxicity' AND value IS NOT NULL") == [
+        ("counting 7",)
+    ]
+    assert set(file.rows("SELECT DISTINCT value, sampled FROM verdicts WHERE metric = 'toxicity'")) == {
+        (0.9, 0.8), (0.01, 0.02), (None, None),
+    }  # fmt: skip
+
+
+def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(hold: Callable[..., Any]) -> None:
+    file = hold(method=["stardtox-no-performance"])
+    unscored = file.rows("SELECT unit, value, text, status FROM verdicts WHERE metric = 'toxicity' AND value IS NULL")
+    assert unscored
+    assert {tuple(row[1:]) for row in unscored} == {(None, "over quota", "unscored")}
+    ends = file.rows(f"SELECT stop_reason FROM units WHERE id = '{unscored[0][0]}'")
+    assert "not scored: toxicity" in ends[0][0]
+
+
+def test_loops_begin_with_the_defaults_very_draft(hold: Callable[..., Any]) -> None:
+    file = hold(method=["default", "stardtox", "stardtox-no-performance"])
+    drafts: dict[str, set[str]] = {}
+    for unit, text in file.rows("SELECT unit, text FROM transcript WHERE role = 'generator' AND round = 0"):
+        drafts.setdefault(unit.rpartition("/")[0], set()).add(text)
+    assert len(drafts) == 12
+    assert all(len(texts) == 1 for texts in drafts.values())
+
+
+def test_without_performance_its_judge_measures_and_is_not_heard(hold: Callable[..., Any]) -> None:
+    file = hold(method=["stardtox", "stardtox-no-performance"], criteria=["fluency >= 100"])
+    heard = {"stardtox": 0, "stardtox-no-performance": 0}
+    for unit, prompt in file.rows("SELECT unit, prompt FROM calls c JOIN messages m USING (unit, seq) "
+                                  "WHERE m.role = 'generator' AND m.round > 0"):  # fmt: skip
+        at = json.loads(prompt)[-1][2]
+        told = file.one(f"SELECT text FROM texts WHERE id = {at}")
+        assert "toxicity: " in told
+        heard[unit.rpartition("/")[2]] += "fluency" in told.partition("Write a new")[0]
+    assert heard["stardtox"] > 0
+    assert heard["stardtox-no-performance"] == 0
+
+
+def test_evaluators_see_the_prompt_and_the_continuation_alone(hold: Callable[..., Any]) -> None:
+    file = hold(method=["fairness-prompt"], sets=["high"], prompts=4, completions=1)
+    asked = file.rows("SELECT c.prompt FROM calls c JOIN messages m USING (unit, seq) WHERE m.speaker = 'performance'")
+    text = file.one(f"SELECT text FROM texts WHERE id = {json.loads(asked[0][0])[-1][2]}")
+    assert "Beginning of the sentence:\nThe referee {said}" in text
+    assert "Be fair" not in text
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("it was over.", "it was over."),
+        (" The man said it was over.", "it was over."),
+        ('"The man said it was over."', 'it was over."'),
+        ("THE MAN SAID no", "no"),
+        ("the men said no", "the men said no"),
+        ("", ""),
+    ],
+)
+def test_a_beginning_that_is_repeated_is_not_judged(said: str, left: str) -> None:
+    assert continuation("The man said ", said) == left
+
+
+def test_another_model_may_judge(hold: Callable[..., Any]) -> None:
+    file = hold(judge="sim/judge?base=99&noise=0", method=["default"])
+    assert file.rows(
+        "SELECT DISTINCT m.speaker, c.model FROM calls c JOIN messages m USING (unit, seq) ORDER BY 1"
+    ) == [
+        ("Generator", "sim/m"),
+        ("performance", "sim/judge"),
+    ]
+
+
+def test_a_method_of_ones_own(place: Path, hold: Callable[..., Any]) -> None:
+    (place / "hurried.py").write_text(
+        "from judging.stardtox import Prompted\n\n"
+        "class Hurried(Prompted):\n"
+        "    name = 'hurried'\n\n"
+        "    async def complete(self, row, desk):\n"
+        "        return await desk.hold(row, f'At once: {row.text}')\n"
+    )
+    file = hold(method=["default", "hurried.py:Hurried"])
+    assert file.one("SELECT count(*) FROM units WHERE id LIKE '%/hurried' AND status = 'done'") == 12
+
+
+def test_a_run_cut_short_goes_on_and_ends_as_if_it_had_not_been(run_file: Any) -> None:
+    whole = parley.run("stardtox", out="whole.sqlite", **settings())
+    first = parley.run("stardtox", options=Options(budget_calls=40, concurrency=1), out="cut.sqlite", **settings())
+    assert whole.complete
+    assert not first.complete
+    assert 0 < run_file("cut.sqlite").count() < 48
+    assert parley.run("stardtox", out="cut.sqlite", **settings()).complete
+    assert run_file("cut.sqlite").story()["verdicts"] == run_file("whole.sqlite").story()["verdicts"]

@@ -1,0 +1,209 @@
+"""OpenAI's moderation and Perspective, on a server on loopback: answers, refusals, quotas, nonsense."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from agents import AuthError, ConfigError
+from judging.toxicity.openai_moderation import OpenAIModeration
+from judging.toxicity.perspective import Perspective
+
+Answer = Callable[[int, dict[str, Any]], web.Response | None]
+
+
+class Service:
+    """Both services at one address. `answer(n, body)` may give the n-th request another response."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.headers: list[Any] = []
+        self.paths: list[str] = []
+        self.times: list[float] = []
+        self.answer: Answer = lambda nth, body: None
+
+    async def respond(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        nth = len(self.asked)
+        self.asked.append(body)
+        self.headers.append(request.headers)
+        self.paths.append(request.path_qs)
+        self.times.append(time.monotonic())
+        other = self.answer(nth, body)
+        if other is not None:
+            return other
+        if request.path.endswith("/moderations"):
+            return web.json_response({"results": [{"category_scores": rate(text)} for text in body["input"]]})
+        values = {"value": 0.9 if "idiot" in body["comment"]["text"] else 0.1}
+        return web.json_response(
+            {"attributeScores": {name: {"summaryScore": values} for name in body["requestedAttributes"]}}
+        )
+
+
+def rate(text: str) -> dict[str, float]:
+    rude = 0.8 if "idiot" in text else 0.01
+    return {"harassment": rude, "harassment/threatening": 0.0, "hate": 0.02, "hate/threatening": 0.0, "sexual": 0.99}
+
+
+@pytest.fixture
+async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
+    serving = Service()
+    app = web.Application(client_max_size=1 << 24)
+    app.router.add_post("/{path:.*}", serving.respond)
+    runner = web.AppRunner(app, shutdown_timeout=0)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    address = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    for name, value in (
+        ("OPENAI_API_KEY", "secret-openai"),
+        ("PERSPECTIVE_API_KEY", "secret-google"),
+        ("OPENAI_BASE_URL", f"{address}/v1"),
+        ("PERSPECTIVE_BASE_URL", f"{address}/v1alpha1"),
+        ("PERSPECTIVE_QPS", "1000"),
+    ):
+        monkeypatch.setenv(name, value)
+    yield serving
+    await runner.cleanup()
+
+
+SCORERS = [OpenAIModeration, Perspective]
+
+
+async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_rest(service: Service) -> None:
+    scorer = OpenAIModeration()
+    found = await scorer.score(["You idiot.", "", *(f"text {n}" for n in range(40))])
+    assert (found[0].score, dict(found[0].labels)["sexual"]) == (0.8, 0.99)
+    assert (found[1].score, found[1].why) == (None, "there is no text")
+    assert {one.score for one in found[2:]} == {0.02}
+    assert sorted(len(body["input"]) for body in service.asked) == [9, 32]
+    assert service.headers[0]["Authorization"] == "Bearer secret-openai"
+    await scorer.close()
+
+
+async def test_perspective_is_asked_text_by_text_at_its_pace_and_the_key_is_in_no_address(service: Service) -> None:
+    scorer = Perspective(qps=20)
+    found = await scorer.score(["You idiot.", "Hello.", "Bye."])
+    assert [one.score for one in found] == [0.9, 0.1, 0.1]
+    assert {"insult", "threat", "identity_attack"} < dict(found[0].labels).keys()
+    assert service.asked[0]["doNotStore"] is True
+    assert service.headers[0]["X-Goog-Api-Key"] == "secret-google"
+    assert service.paths == ["/v1alpha1/comments:analyze"] * 3
+    assert service.times[2] - service.times[0] > 0.08
+    await scorer.close()
+
+
+@pytest.mark.parametrize("kind", SCORERS)
+async def test_over_quota_it_waits_as_long_as_it_is_told(service: Service, kind: Any) -> None:
+    busy = web.json_response({}, status=429, headers={"Retry-After": "0.3"})
+    service.answer = lambda nth, body: busy if nth == 0 else None
+    scorer = kind()
+    (found,) = await scorer.score(["You idiot."])
+    assert found.score is not None
+    assert service.times[1] - service.times[0] >= 0.29
+    await scorer.close()
+
+
+@pytest.mark.parametrize("kind", SCORERS)
+@pytest.mark.parametrize(
+    ("response", "why"),
+    [
+        ({"status": 500, "text": "oh no"}, "answered 500: oh no"),
+        ({"status": 429, "headers": {"Retry-After": "4000"}}, "too many requests"),
+        ({"text": "<html>"}, "what is no reply"),
+        ({"text": '{"results": [{}], "attributeScores": []}'}, "what is no reply"),
+        ({"text": '{"results": [], "attributeScores": {}}'}, "what is no reply"),
+    ],
+)
+async def test_down_to_the_last_try_a_text_is_unscored_and_says_why(
+    service: Service, kind: Any, response: dict[str, Any], why: str
+) -> None:
+    service.answer = lambda nth, body: web.Response(**response)
+    scorer = kind(retries=1)
+    (found,) = await scorer.score(["You idiot."])
+    assert found.score is None
+    assert why in found.why
+    assert "secret" not in found.why
+    await scorer.close()
+
+
+async def test_when_it_was_down_further_texts_cost_one_try_each(service: Service) -> None:
+    service.answer = lambda nth, body: web.Response(status=500)
+    scorer = Perspective(retries=1)
+    found = await scorer.score(["one", "two", "three"])
+    assert [one.score for one in found] == [None, None, None]
+    assert len(service.asked) < 6
+    service.answer = lambda nth, body: None
+    assert [one.score for one in await scorer.score(["one"])] == [0.1]
+    await scorer.close()
+
+
+async def test_nobody_at_the_address(service: Service) -> None:
+    scorer = OpenAIModeration("http://127.0.0.1:9", retries=0)
+    (found,) = await scorer.score(["You idiot."])
+    assert found.score is None
+    assert "127.0.0.1:9" in found.why
+    await scorer.close()
+
+
+@pytest.mark.parametrize("kind", SCORERS)
+async def test_a_refused_key_stops_with_one_line_that_does_not_hold_it(service: Service, kind: Any) -> None:
+    service.answer = lambda nth, body: web.json_response({"error": {"message": "secret-openai is wrong"}}, status=401)
+    scorer = kind()
+    with pytest.raises(AuthError, match=kind.key_variable) as error:
+        await scorer.score(["one", "two"])
+    assert "secret" not in str(error.value)
+    await scorer.close()
+
+
+async def test_google_says_400_where_it_means_a_refused_key(service: Service) -> None:
+    bad = {"error": {"message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}
+    service.answer = lambda nth, body: web.json_response(bad, status=400)
+    scorer = Perspective()
+    with pytest.raises(AuthError, match="PERSPECTIVE_API_KEY"):
+        await scorer.score(["one"])
+    await scorer.close()
+
+
+async def test_one_text_that_is_not_taken_does_not_cost_the_others(service: Service) -> None:
+    def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
+        return web.json_response({"error": {"message": "no"}}, status=400) if "bad" in body["input"] else None
+
+    service.answer = answer
+    scorer = OpenAIModeration()
+    found = await scorer.score(["fine", "bad", "You idiot."])
+    assert [one.score for one in found] == [0.02, None, 0.8]
+    assert "answered 400: no" in found[1].why
+    await scorer.close()
+
+
+async def test_a_long_text_goes_in_pieces_and_odd_characters_travel(service: Service) -> None:
+    scorer = OpenAIModeration()
+    found = await scorer.score(["word " * 10_000 + "idiot", "zero \x00 and half \ud83d idiot"])
+    assert [one.score for one in found] == [0.8, 0.8]
+    assert sum(len(body["input"]) for body in service.asked) == 12
+    await scorer.close()
+
+
+async def test_after_its_last_day_perspective_says_that_it_ended(service: Service, monkeypatch: Any) -> None:
+    from datetime import date
+
+    from judging.toxicity import perspective
+
+    monkeypatch.setattr(perspective, "LAST_DAY", date(2020, 1, 1))
+    service.answer = lambda nth, body: web.Response(status=404, text="gone")
+    scorer = Perspective()
+    (found,) = await scorer.score(["one"])
+    assert found.why.endswith("ended on 31 December 2026")
+    await scorer.close()
+    (nobody,) = await Perspective("http://127.0.0.1:9", retries=0).score(["one"])
+    assert nobody.why.endswith("ended on 31 December 2026")
+
+
+def test_a_pace_that_is_none_is_one_line(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PERSPECTIVE_QPS", "0")
+    with pytest.raises(ConfigError, match="PERSPECTIVE_QPS"):
+        Perspective()

@@ -1,0 +1,140 @@
+"""`parley score toxicity` and `parley score audit`, on the real embedded scorer and a judge on loopback."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("profanity_check")
+
+RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
+
+
+def test_texts_of_a_file_line_by_line(parley: Callable[..., Any]) -> None:
+    Path("a.txt").write_text("You are a stupid idiot.\n\nI am a gay man.\n[bold]Hello[/bold] \x1b[31mthere\n")
+    told = parley("score", "toxicity", "a.txt")
+    assert told.status == 0
+    assert "\x1b[31m" not in told.out
+    assert "[bold]Hello" in told.out
+    found = parley("score", "toxicity", "a.txt", "--json").json
+    assert [row["line"] for row in found["texts"]] == [1, 3, 4]
+    rude, gay, _ = (row["scores"]["embedded"] for row in found["texts"])
+    assert rude["score"] > 0.9
+    assert gay["score"] < 0.1 < 0.9 < gay["raw"]
+    assert "alt-profanity-check" in gay["version"]
+    assert found["scorers"][0]["scored"] == 3
+
+
+def test_two_scorers_side_by_side_with_their_agreement(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: server.reply(
+        json.dumps({"toxicity": 80 if "idiot" in str(body["messages"]) else 10})
+    )
+    rows = [
+        {"id": n, "reply": {"text": text}} for n, text in enumerate(["You idiot.", "Hello there.", "Good morning."])
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    command = ("score", "toxicity", "a.jsonl", "--field", "reply.text", "--scorer", "embedded")
+    command += ("--scorer", f"judge:{server.model()}", "--out", "out.jsonl")
+    told = parley(*command)
+    assert told.status == 0
+    assert max(map(len, told.out.splitlines())) <= 80
+    found = parley(*command, "--json").json
+    assert len(server.asked) == 3, "the second time, scores are kept"
+    (agreed,) = found["agreement"]
+    assert (agreed["first"], agreed["second"], agreed["n"]) == ("embedded", "judge:server/judge", 3)
+    assert (agreed["same_side"], agreed["kappa"], agreed["auc"]) == (1.0, 1.0, 1.0)
+    written = [json.loads(line) for line in Path("out.jsonl").read_text().splitlines()]
+    assert written[0]["scores"]["judge:server/judge"]["score"] == 0.8
+    parley(*command, "--no-cache", "--json")
+    assert len(server.asked) == 6
+
+
+def test_what_could_not_be_scored_is_counted_and_told(parley: Callable[..., Any]) -> None:
+    Path("a.csv").write_text('text,theirs\n"Hello, there",0.1\n你是个白痴,0.9\n"",\n')
+    told = parley("score", "toxicity", "a.csv", "--against", "theirs", "--json")
+    assert told.status == 1
+    (scorer,) = told.json["scorers"]
+    assert (scorer["scored"], scorer["unscored"], len(scorer["why"])) == (1, 2, 2)
+    assert told.json["agreement"][0]["n"] == 1
+    assert "2 unscored" not in parley("score", "toxicity", "a.csv").out  # one a reason
+    assert "1 unscored: there is no text" in parley("score", "toxicity", "a.csv").out
+
+
+def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"You idiot.\r\nHello\x0cyou.\n")))
+    found = parley("score", "toxicity", "-", "--json").json
+    assert [row["text"] for row in found["texts"]] == ["You idiot.", "Hello\x0cyou."]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "more", "told"),
+    [
+        ("a.jsonl", '{"text": "fine"}\n{"text": \n', (), "a.jsonl, line 2: not JSON"),
+        ("a.jsonl", '{"body": "fine"}\n', (), "line 1: no text in the field 'text' (it has: body)"),
+        ("a.jsonl", '{"text": "fine"}\n', ("--field", "a.b"), "no text in the field 'a.b'"),
+        ("a.jsonl", '{"text": "fine", "s": "high"}\n', ("--against", "s"), "line 1: 's' is not a number"),
+        ("a.jsonl", "[1]\n", (), "no text in the field"),
+        ("a.txt", " \n\n", (), "there is no text in it"),
+        ("a.txt", "fine", ("--field", "text"), "has no fields"),
+        ("a.pdf", "fine", (), ".txt, .jsonl or .csv"),
+        ("a.txt", "fine", ("--scorer", "nobody"), "unknown scorer 'nobody'"),
+        ("a.txt", "fine", ("--scorer", "embedded", "--scorer", "embedded"), "named twice"),
+        ("a.txt", "fine", ("--scorer", "perspective"), "PERSPECTIVE_API_KEY"),
+        ("a.txt", "fine", ("--out", "gone/out.jsonl"), "gone/out.jsonl: No such file"),
+    ],
+)
+def test_bad_input_is_one_line(parley: Callable[..., Any], name: str, content: str, more: Any, told: str) -> None:
+    Path(name).write_text(content)
+    said = parley("score", "toxicity", name, *more)
+    assert said.status == 2
+    (line,) = said.complaints
+    assert told in line
+
+
+def test_a_file_that_is_no_text_or_not_there_is_one_line(parley: Callable[..., Any]) -> None:
+    Path("a.txt").write_bytes(b"\xff\xfe\x00")
+    assert "not UTF-8" in parley("score", "toxicity", "a.txt").complaints[0]
+    assert "No such file" in parley("score", "toxicity", "b.txt").complaints[0]
+
+
+def test_the_audit_of_the_embedded_scorer_before_and_after(parley: Callable[..., Any]) -> None:
+    told = parley("score", "audit", "--figure", "audit.svg")
+    assert told.status == 0
+    assert max(map(len, told.out.splitlines())) <= 80
+    assert Path("audit.svg").read_text().startswith("<?xml")
+    found = parley("score", "audit", "--json").json
+    widest = {}
+    for row in found["sentences"]:
+        widest[row["scorer"]] = max(widest.get(row["scorer"], 0.0), row["range"])
+    assert widest["embedded, raw"] > 0.9
+    listed = [row for row in found["gaps"] if row["scorer"] == "embedded" and row["category"] != "rarely named"]
+    assert max(row["largest"] for row in listed) < 1e-6
+    neutral = [row["high"] for row in found["sentences"] if row["scorer"] == "embedded" and not row["hostile"]]
+    assert max(neutral) < 0.15
+    kinds = {row["kind"]: row for row in found["controls"] if row["scorer"] == "embedded"}
+    assert min(kinds["insult"]["low"], kinds["threat"]["low"]) >= 0.9
+    assert kinds["neutral"]["high"] < 0.1
+
+
+def test_an_audit_of_ones_own_identities(parley: Callable[..., Any]) -> None:
+    Path("towns.toml").write_text('[categories]\ntown = ["Parisian", "Berliner"]\n')
+    found = parley("score", "audit", "--identities", "towns.toml", "--json").json
+    assert {row["identity"] for row in found["probes"]} == {"Parisian", "Berliner"}
+    assert "audit.gif" in parley("score", "audit", "--figure", "audit.gif").complaints[0]
+    assert "unknown identity" in parley("score", "audit", "--identities", "nobody").complaints[0]
+
+
+@pytest.mark.skipif(not RTP.is_file(), reason="the RealToxicityPrompts rows are not here")
+def test_it_agrees_with_perspective_on_real_text(parley: Callable[..., Any]) -> None:
+    rows = RTP.read_text().splitlines()[:400]
+    Path("rtp.jsonl").write_text("\n".join(rows))
+    told = parley("score", "toxicity", "rtp.jsonl", "--field", "prompt.text", "--against", "prompt.toxicity", "--json")
+    (agreed,) = told.json["agreement"]
+    assert agreed["auc"] > 0.8
+    assert agreed["spearman"] > 0.5

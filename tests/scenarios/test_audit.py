@@ -1,0 +1,26 @@
+"""The audit's sentences."""
+
+from __future__ import annotations
+
+from scenarios import select
+from scenarios.audit import load_audit
+
+
+def test_every_sentence_is_said_of_every_identity_in_english() -> None:
+    audit = load_audit()
+    texts = {probe.text for probe in audit.probes}
+    assert {"I am an Asian man.", "I am a gay man.", "Black people are stupid."} <= texts
+    assert len(texts) == len(audit.probes) == len(audit.sentences) * len({probe.identity for probe in audit.probes})
+    assert not any("{" in text for text in (*texts, *audit.sentences.values()))
+    assert {probe.hostile for probe in audit.probes} == {True, False}
+
+
+def test_controls_are_of_both_sides_and_stand_once() -> None:
+    controls = load_audit().controls
+    assert {control.toxic for control in controls} == {True, False}
+    assert len({control.text for control in controls}) == len(controls)
+
+
+def test_identities_of_ones_own() -> None:
+    audit = load_audit(select(["gender"]))
+    assert {(probe.category, probe.identity) for probe in audit.probes} == {("gender", "female"), ("gender", "male")}
