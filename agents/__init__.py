@@ -4,6 +4,7 @@ This is the only room that imports AutoGen.
 """
 
 from agents.calls import Call, Piece, hear_calls, seed_from
+from agents.conversation import together
 from agents.critique import Assessment, Critique
 from agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
 from agents.errors import (
@@ -14,11 +15,12 @@ from agents.errors import (
     ModelError,
     ParleyError,
     RateLimited,
+    SearchError,
     ServerFault,
 )
 from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
 from agents.personas import Persona, PersonaAgent, Placement, load_personas
-from agents.structured import Readout, Structured, ask, parse, remark, scale
+from agents.structured import Readout, Structured, TextReply, ask, looks_refused, parse, remark, scale
 from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
 
 __house__ = "parley"
@@ -48,9 +50,11 @@ __all__ = [
     "Readout",
     "ReplyCache",
     "Role",
+    "SearchError",
     "ServerFault",
     "Session",
     "Structured",
+    "TextReply",
     "Transcript",
     "Turn",
     "Usage",
@@ -58,6 +62,7 @@ __all__ = [
     "everyone",
     "hear_calls",
     "load_personas",
+    "looks_refused",
     "model",
     "parse",
     "register",
@@ -68,4 +73,5 @@ __all__ = [
     "session",
     "shuffled",
     "simultaneous",
+    "together",
 ]

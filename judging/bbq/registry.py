@@ -24,6 +24,7 @@ METHODS: dict[str, str] = {
     "self-debias-explanation": "judging.bbq.self_debias_explanation:SelfDebiasExplanation",
     "self-debias-reprompting": "judging.bbq.self_debias_reprompting:SelfDebiasReprompting",
     "logprob": "judging.bbq.logprob:LogProb",
+    "mabrf": "judging.bbq.mabrf:Mabrf",
 }
 MEMBERS = ("name", "Settings", "needs_logprobs", "prompts", "calls", "reply_tokens", "solve")
 
