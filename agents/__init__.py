@@ -14,6 +14,7 @@ from agents.errors import (
     ModelError,
     ParleyError,
     RateLimited,
+    SearchError,
     ServerFault,
 )
 from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
@@ -48,6 +49,7 @@ __all__ = [
     "Readout",
     "ReplyCache",
     "Role",
+    "SearchError",
     "ServerFault",
     "Session",
     "Structured",
