@@ -9,6 +9,7 @@ import pandas as pd
 
 from analysis.bbq_figures import TITLES, accuracy_against_bias
 from analysis.bbq_leaderboard import BASELINE, against_default, answers, by_category, leaderboard
+from analysis.mabrf_report import parts
 from analysis.report import Figure, Report, Table
 
 CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
@@ -52,11 +53,12 @@ def report(
     ]  # fmt: skip
     note = f"Macro means over categories. {CLUSTERED} {' '.join(about.get('cautions', ()))}"
     figure = Figure("accuracy_against_bias", note, "leaderboard", lambda: accuracy_against_bias(board, title, note))
+    more = parts(verdicts, units, title, draws, seed)
     return Report(
         title,
-        tuple(_words(board, tests)),
-        tables=tuple(one for one in tables if len(one.frame)),
-        figures=(figure,),
+        (*_words(board, tests), *more.words),
+        tables=(*(one for one in tables if len(one.frame)), *more.tables),
+        figures=(figure, *more.figures),
         settings={"draws": draws, "seed": seed},
         **about,
     )
