@@ -4,6 +4,7 @@ This is the only room that imports AutoGen.
 """
 
 from agents.calls import Call, Piece, hear_calls, seed_from
+from agents.conversation import together
 from agents.critique import Assessment, Critique
 from agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
 from agents.errors import (
@@ -70,4 +71,5 @@ __all__ = [
     "session",
     "shuffled",
     "simultaneous",
+    "together",
 ]

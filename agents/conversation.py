@@ -11,7 +11,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team, TerminationCondition
@@ -29,6 +29,7 @@ from agents.structured import Readout
 from agents.transcripts import Role, Transcript, Turn
 
 Participant = Persona | ChatAgent | Team
+T = TypeVar("T")
 
 
 class TeamAgent(BaseChatAgent):
@@ -269,9 +270,9 @@ def narrate(text: str, source: str = NARRATOR) -> TextMessage:
     return TextMessage(content=text, source=source)
 
 
-async def together(turns: Iterable[Coroutine[Any, Any, Spoken]]) -> list[Spoken]:
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All at once; if one fails, the others are stopped before the failure is passed on."""
-    tasks = [asyncio.ensure_future(turn) for turn in turns]
+    tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:
