@@ -25,6 +25,7 @@ METHODS: dict[str, str] = {
     "self-debias-reprompting": "judging.bbq.self_debias_reprompting:SelfDebiasReprompting",
     "logprob": "judging.bbq.logprob:LogProb",
     "mabrf": "judging.bbq.mabrf:Mabrf",
+    "mabrf-search": "judging.bbq.mabrf:MabrfSearch",
 }
 MEMBERS = ("name", "Settings", "needs_logprobs", "prompts", "calls", "reply_tokens", "solve")
 

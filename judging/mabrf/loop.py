@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple, Protocol
 
 from pydantic import BaseModel
 
 from agents import ParseStatus, Role, Transcript, Turn, load_personas, together
 from judging.bbq.method import Desk, Solved, Task, answer_verdict
 from judging.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
+from judging.search_agent import SearchAgent
 from judging.study import Prompt, Verdict
 
 SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE = (
@@ -31,17 +31,8 @@ CAST = {one.name: one for one in load_personas(Path(str(files("judging").joinpat
 NO_REASON = "(none that could be read)"
 NO_CHAIN = "(no chain of thought could be read)"
 UNBIASED = 1.0
-
-
-class Evidence(NamedTuple):
-    """What was found for a chain of thought: the turns that tell how, and the summary."""
-
-    turns: tuple[Turn, ...]
-    summary: str
-
-
-class Search(Protocol):
-    async def __call__(self, task: Task, chain: str, desk: Desk) -> Evidence: ...
+NARRATOR = "user"
+"""Who tells an agent its prompt. The first is kept as a turn; the others stand with their calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +48,7 @@ class Draft:
 class Loop:
     """One question. `hold` may be called once."""
 
-    def __init__(self, task: Task, desk: Desk, *, passes: int, search: Search | None = None) -> None:
+    def __init__(self, task: Task, desk: Desk, *, passes: int, search: SearchAgent | None = None) -> None:
         self.task, self.desk, self.passes, self.search = task, desk, passes, search
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
@@ -116,9 +107,18 @@ class Loop:
         given = {"chain_of_thought": numbered(best.steps), "bias_reason": best.reason or NO_REASON}
         if self.search is None:
             return await self._ask("Rephraser", "generator", number, REPHRASE(**given), Steps)
-        found = await self.search(self.task, given["chain_of_thought"], self.desk)
-        self._turns += [turn._replace(round=number) for turn in found.turns]
-        prompt = REPHRASE_SEARCH(**given, search_summary=found.summary, count=len(best.steps))
+        found = await self.search.gather(
+            self.desk.client,
+            self.desk.models,
+            context=self.task.row.context,
+            question=self.task.row.question,
+            reasoning=given["chain_of_thought"],
+            options=self.desk.options,
+            round=number,
+        )
+        self._turns += [turn for turn in found.turns if turn.role != "narrator" or turn.speaker != NARRATOR]
+        self._verdicts += found.verdicts
+        prompt = REPHRASE_SEARCH(**given, search_summary=found.quoted, count=len(best.steps))
         return await self._ask("Rephraser", "generator", number, prompt, Steps)
 
     async def _judged(self, steps: tuple[str, ...], round: int) -> Draft:
@@ -181,7 +181,8 @@ def _ending(best: Draft, passes: int) -> str:
     return f"no readable bias {after}" if best.bias is None else f"bias {best.bias:g} {after}"
 
 
-def prompts(*, search: bool) -> Mapping[str, str]:
+def prompts(search: SearchAgent | None = None) -> Mapping[str, str]:
     """Every prompt and persona of the loop, by name."""
     used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE)
-    return {one.name: one.text for one in used} | {f"persona/MABRF/{name}": one.about for name, one in CAST.items()}
+    texts = {one.name: one.text for one in used} | {f"persona/MABRF/{name}": one.about for name, one in CAST.items()}
+    return {**texts, **search.prompts()} if search else texts
