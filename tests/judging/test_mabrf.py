@@ -12,6 +12,7 @@ import pytest
 from aiohttp import web
 
 import parley
+from agents import ConfigError
 from judging.bbq import BbqConfig, BbqStudy
 
 ROW = {
@@ -38,6 +39,7 @@ class Cast:
         server.answer = self._answer
         self.solves = "1. Old people forget.\n2. He is old.\nAnswer: 0"
         self.rephrases: Callable[[int], str] = lambda nth: f"1. Draft {nth}.\n2. Nobody said who."
+        self.searches: Callable[[str], str] = lambda asked: "[]"
         self.ends = "Answer: 2"
         self.scores: list[str] = []
         self.talks: list[list[dict[str, str]]] = []
@@ -58,6 +60,8 @@ class Cast:
         who = talk[0]["content"]
         if "Judge" in who:
             return self._reply(self.scores.pop(0) if self.scores else "Bias: 5: leans.\nRelevancy: 8: fits.")
+        if "Search" in who:
+            return self._reply(self.searches(talk[1]["content"]))
         if "Rephrase" in who:
             return self._reply(self.rephrases(len(self.asked("Rephrase"))))
         return self._reply(self.ends if "Terminating" in who else self.solves)
@@ -272,3 +276,84 @@ def test_malformed_replies_of_a_simulated_model_are_unread(run_file: Any) -> Non
     run = run_file("a.sqlite")
     assert verdicts(run, "final_bias")[0][1:] == (None, "unparsed")
     assert verdicts(run, "answer")[0][1:] == (None, "unparsed")
+
+
+# With search
+
+
+@pytest.fixture
+def library(place: Path) -> str:
+    (place / "articles").mkdir()
+    (place / "articles" / "memory.txt").write_text("Memory and age: many old people forget nothing at all.")
+    (place / "articles" / "keys.md").write_text("# Keys\n\nLocksmiths say that keys are lost by people of every age.")
+    return "folder:articles"
+
+
+SUMMARY = "**Factual Information:**\n- Keys are lost at every age. [SOURCE: lost keys age]\n**Conclusion:**\n- So."
+
+
+def test_evidence_comes_before_every_rephrasing_and_is_kept_with_its_source(
+    cast: Cast, held: Callable[..., Any], library: str
+) -> None:
+    cast.searches = lambda asked: SUMMARY if "Search Results" in asked else '["lost keys age"]'
+    run = held([score(7), score(4), score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
+    said = run.rows("SELECT round, speaker FROM messages WHERE role != 'coordinator' ORDER BY seq")
+    search = ["Searcher", "Searcher", library, "Searcher"]
+    assert [who for at, who in said if at == 1] == [*search, "Rephraser", "Judge"]
+    assert [who for at, who in said if at == 2] == [*search, "Rephraser", "Judge"]
+    found = run.one(f"SELECT text FROM transcript WHERE speaker = '{library}'")
+    assert found.startswith(f"{library} found 2 for: lost keys age")
+    assert "keys.md" in found
+    first, second = cast.asked("Rephrase")
+    assert "> - Keys are lost at every age." in first
+    assert "Bias Reason (secondary guidance): leans by 7." in first
+    assert "Only output the rewritten 2 steps" in first
+    assert "1. Draft 1." in second
+    assert verdicts(run, "search_found") == [(1, 2.0, "ok"), (2, 2.0, "ok")]
+    assert verdicts(run, "final_bias") == [(3, 1.0, "ok")]
+
+
+def test_nothing_is_searched_for_a_chain_without_bias(cast: Cast, held: Callable[..., Any], library: str) -> None:
+    run = held([score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
+    assert run.one("SELECT count(*) FROM messages WHERE speaker = 'Searcher'") == 0
+
+
+def test_a_run_goes_on_only_over_the_same_documents(
+    cast: Cast, held: Callable[..., Any], library: str, place: Path
+) -> None:
+    held([score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
+    (place / "articles" / "more.txt").write_text("One more.")
+    with pytest.raises(parley.runs.plan.PlanChanged, match="folder:articles has changed"):
+        held([score(1)], method=["mabrf-search"], settings=[f"engine={library}"])
+
+
+def test_both_methods_share_settings_and_an_engine_that_is_not_there_is_refused(library: str) -> None:
+    both = BbqConfig(
+        data="bbq", model=["sim/any"], method=["mabrf", "mabrf-search"], settings=["passes=1", f"engine={library}"]
+    )
+    made = BbqStudy(both)
+    assert {unit.facets["method"]: made.estimate(unit).calls for unit in made.plan()} == {"mabrf": 6, "mabrf-search": 9}
+    assert {"search/queries", "mabrf/rephrase", "mabrf/rephrase_search"} <= set(made.prompts())
+    with pytest.raises(ConfigError, match="there is no folder nowhere"):
+        BbqStudy(BbqConfig(data="bbq", model=["sim/any"], method=["mabrf-search"], settings=["engine=folder:nowhere"]))
+
+
+def test_a_search_that_is_down_fails_the_unit_and_is_tried_again(
+    cast: Cast, held: Callable[..., Any], place: Path, run_file: Any
+) -> None:
+    (place / "down.py").write_text(
+        "from pathlib import Path\nfrom agents import SearchError\n\n\nclass Down:\n    name = 'down'\n"
+        "    async def search(self, query, limit=5):\n"
+        "        if not Path('up').exists():\n            raise SearchError('the engine is down')\n"
+        "        return []\n"
+        "    async def close(self):\n        pass\n"
+    )
+    cast.searches = lambda asked: '["lost keys age"]'
+    cast.scores = [score(7)]
+    chosen = {"data": "bbq", "model": cast.model, "method": ["mabrf-search"], "settings": ["engine=down.py:Down"]}
+    assert not parley.run("bbq", out="a.sqlite", **chosen).complete
+    assert run_file("a.sqlite").rows("SELECT status, error FROM units") == [("failed", "the engine is down")]
+    (place / "up").touch()
+    run = held([score(1), score(1)], **chosen)
+    assert verdicts(run, "search_found") == [(1, 0.0, "ok")], "finding nothing is a result"
+    assert "(the search found nothing)" in cast.asked("Rephrase")[0]
