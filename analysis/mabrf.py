@@ -90,8 +90,10 @@ def _paper(frame: pd.DataFrame) -> Columns:
 
 
 def _unread(frame: pd.DataFrame) -> Columns:
-    names = {"first": "unread_first", "final": "unread_final", "bias0": "unread_bias0", "bias1": "unread_bias1"}
-    return {"n": len(frame), **{shown: int(frame[name].isna().sum()) for name, shown in names.items()}}
+    """How many rows there are, how many lack anything, and what."""
+    missing = frame[["first", "final", "bias0", "bias1"]].isna()
+    by_name = {f"unread_{name}": int(missing[name].sum()) for name in missing}
+    return {"n": len(frame), "unread": int(missing.any(axis=1).sum()), **by_name}
 
 
 def official(frame: pd.DataFrame, answer: str) -> Pair:

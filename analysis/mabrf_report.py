@@ -14,7 +14,6 @@ from analysis.mabrf_tests import changes, passes_and_bias, relevancy, with_searc
 from analysis.report import Figure, Table
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
-UNREAD = ("n", "unread_first", "unread_final", "unread_bias0", "unread_bias1")
 NOT_BBQ = (
     "0: the solver's, 1: the terminating agent's. mabrf_bias = (1 − ACC)(2·n_biased/m − 1) is the paper's: it counts "
     "chains of thought that the judge scored above 1, and is −(1 − ACC) if there are none. bbq_… are BBQ's own scores "
@@ -48,10 +47,10 @@ def parts(verdicts: pd.DataFrame, units: pd.DataFrame | None, title: str, draws:
     contexts = by_context(frame)
     tables = [
         Table("mabrf_contexts", "MABRF by context (the paper's table 3)", contexts,
-              ("system", "context", *SCORES, "bbq_bias0", "bbq_bias1", *UNREAD), NOT_BBQ),
+              ("system", "context", *SCORES, "bbq_bias0", "bbq_bias1", "n", "unread"), NOT_BBQ),
         Table("mabrf_categories", "MABRF by category (the paper's table 5)", by_category(frame),
-              ("system", "category", *SCORES, "bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1", *UNREAD),
-              NOT_BBQ),
+              ("system", "category", *SCORES, "bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1", "n",
+               "unread"), NOT_BBQ),
         Table("mabrf_changes", "Answers before and after", moved, (), "McNemar's exact test; p_clustered: sign flips "
               "over scenarios. Holm over the table."),
         Table("mabrf_debiased", "Bias before and after, and right answers with a chain at 1", kept, (), AGAIN),
