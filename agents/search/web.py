@@ -20,15 +20,17 @@ MOST_BYTES = 4_000_000
 
 
 def host_of(name: str, base_url: str) -> str:
-    """The host and port of an address; its user and password are left out."""
+    """The host and port of an address. One with a password is refused: it would be written into every run."""
     parts = urlsplit(base_url)
+    if "@" in parts.netloc:
+        raise ConfigError(f"{name}: base_url must not hold a user or password; let a proxy on this machine add them")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"{name}: base_url must be an address like https://host, and this one is not")
-    return parts.netloc.rpartition("@")[2]
+    return parts.netloc
 
 
 async def get_json(url: str, params: Mapping[str, str], headers: Mapping[str, str] | None = None) -> dict[str, Any]:
-    host = urlsplit(url).netloc.rpartition("@")[2]
+    host = urlsplit(url).netloc
     try:
         async with (
             aiohttp.ClientSession(timeout=TIMEOUT) as session,

@@ -1,4 +1,4 @@
-"""What a search finds may be written by anyone: it reaches a prompt as a quotation, and what tries to command is marked."""
+"""What a search finds may be written by anyone: a prompt gets it quoted, and what tries to command is marked."""
 
 from __future__ import annotations
 

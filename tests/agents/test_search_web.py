@@ -121,12 +121,12 @@ async def test_a_service_that_is_down_says_so_and_never_shows_the_key(
     service: Service, kind: type, answer: object, tries: int, says: str
 ) -> None:
     service.says(answer)
-    engine = kind(base_url=service.url.replace("//", "//me:pass-word@"))
+    engine = kind(base_url=service.url)
     engine.pause = 0.0
     with pytest.raises(SearchError, match=says) as caught:
         await Careful(engine, first_wait=0.001).search("bridge")
     assert len(service.asked) == tries
-    assert not any(secret in f"{caught.value}{engine.name}" for secret in (KEY, "pass-word"))
+    assert KEY not in str(caught.value)
 
 
 async def test_a_server_nobody_runs_cannot_be_reached() -> None:
@@ -174,7 +174,8 @@ async def test_without_a_cache_every_run_searches_anew(service: Service) -> None
     [
         ("altavista", "unknown search engine 'altavista'"),
         ("searxng", "searxng needs its server"),
-        ("searxng?base_url=me:secret@host", "must be an address"),
+        ("searxng?base_url=host", "must be an address"),
+        ("searxng?base_url=https://me:secret@host", "must not hold a user or password"),
         ("searxng?lang=en", "unexpected keyword argument 'lang'"),
         ("duckduckgo?region", "option 'region' has no value"),
         ("nowhere.py:Mine", "there is no file nowhere.py"),
