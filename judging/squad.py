@@ -34,7 +34,7 @@ class SquadConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    data: str = Field(..., description="the official JSON of SQuAD v2")
+    data: str | None = Field(None, description="the official JSON of SQuAD v2 (must be given)")
     model: Names = Field([DEFAULT_MODEL], description="the model under test, as provider/model; several answer in turn")
     search: Names = Field([NONE], description="none, folder:DIR, duckduckgo, brave or searxng?base_url=…; several arms")
     paragraph: bool = Field(False, description="show the paragraph the question was written for")
@@ -67,6 +67,8 @@ class SquadStudy:
 
     def __init__(self, config: SquadConfig) -> None:
         self.config = config
+        if not config.data:
+            raise ConfigError("squad needs its data: --data FILE, the official JSON of SQuAD v2")
         for given, what in ((config.model, "model"), (config.search, "arm of search")):
             if not given or len(set(given)) < len(given):
                 raise ConfigError(f"at least one {what} is needed, and none twice")
