@@ -18,6 +18,7 @@ STUDIES: dict[str, str] = {
     "malibu-derive": "judging.derive:Derive",
     "malibu-respond": "judging.respond:Respond",
     "bbq": "judging.bbq:BbqStudy",
+    "squad": "judging.squad:SquadStudy",
     "rldf": "judging.rldf:Rldf",
     "topics": "judging.topics:WriteTopics",
     "framing": "judging.framing:Framing",

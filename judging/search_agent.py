@@ -70,6 +70,11 @@ class SearchAgent:
         used = (prompt for prompt in self.script if prompt is not None)
         return {**{prompt.name: prompt.text for prompt in used}, "persona/Searcher": SEARCHER.text}
 
+    def sources(self) -> Mapping[str, str]:
+        """Hashes of what is searched, where the engine can say."""
+        tell = getattr(self.engine, "sources", None)
+        return dict(tell()) if tell else {}
+
     def calls(self) -> int:
         """Model calls of one search."""
         return sum(prompt is not None for prompt in self.script)

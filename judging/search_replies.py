@@ -30,12 +30,12 @@ def read_list(text: str) -> list[str] | None:
         return _tidy(re.sub(r"\\([\"'\\])", r"\1", item) for item in items) or None
     if _EMPTY.search(text):
         return []
-    return _tidy(_LINE.findall(text)) or None
+    return _tidy(line.strip(" ,*`").strip("\"'") for line in _LINE.findall(text)) or None
 
 
 def _tidy(items: Iterable[str]) -> list[str]:
-    """Without quotes and emphasis, each once, in their order."""
-    plain = (" ".join(item.strip(" \t,").strip("*\"'` ").split())[:QUERY_CHARS] for item in items)
+    """Each once, in their order, with single blanks."""
+    plain = (" ".join(item.split())[:QUERY_CHARS] for item in items)
     return list({item.casefold(): item for item in reversed([one for one in plain if one])}.values())[::-1]
 
 

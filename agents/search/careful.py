@@ -22,12 +22,12 @@ FIRST_WAIT = 1.0
 class Careful:
     """An engine, asked with care. `pause` (seconds between queries) and `cacheable` are the engine's to say."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, first_wait: float = FIRST_WAIT) -> None:
         self.engine = engine
         self.name = engine.name
         self._pause: float = getattr(engine, "pause", 0.0)
         self._cacheable: bool = getattr(engine, "cacheable", True)
-        self._first_wait: float = getattr(engine, "first_wait", FIRST_WAIT)
+        self._first_wait = first_wait
         self._flying: dict[tuple[str, int], asyncio.Task[list[Found]]] = {}
         self._turn = asyncio.Lock()
         self._free_at = 0.0
@@ -38,6 +38,7 @@ class Careful:
         return dict(tell()) if tell else {}
 
     async def search(self, query: str, limit: int = 5) -> list[Found]:
+        query = query.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be sent to anyone
         key = (query, limit)
         flying = self._flying.get(key)
         if flying is None:
