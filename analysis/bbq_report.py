@@ -53,7 +53,7 @@ def report(
     ]  # fmt: skip
     note = f"Macro means over categories. {CLUSTERED} {' '.join(about.get('cautions', ()))}"
     figure = Figure("accuracy_against_bias", note, "leaderboard", lambda: accuracy_against_bias(board, title, note))
-    more = parts(verdicts, units, title, draws, seed)
+    more = parts(verdicts, units, title, draws, seed, about.get("cautions", ()))
     return Report(
         title,
         (*_words(board, tests), *more.words),

@@ -16,11 +16,13 @@ def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note:
     spread, mean = axes[0]
     tints = colours(list(means["system"]))
     known = items[items["relevancy_change"].notna()]
+    changes = known["relevancy_change"].round()
     for system, tint in tints.items():
-        change = known.loc[known["system"] == system, "relevancy_change"].round()
-        if len(change):
-            share = 100 * change.value_counts(normalize=True).sort_index()
-            spread.plot(share.index, share.to_numpy(), "o-", color=tint, markersize=4, label=plain_text(system))
+        mine = changes[known["system"] == system]
+        if len(mine):
+            every = np.arange(changes.min(), changes.max() + 1)
+            share = 100 * mine.value_counts(normalize=True).reindex(every, fill_value=0)
+            spread.plot(every, share.to_numpy(), "o-", color=tint, markersize=4, label=plain_text(system))
     spread.set_xlabel("change of relevancy, final minus first")
     spread.set_ylabel("% of items")
     tidy(spread, "both")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import pandas as pd
@@ -26,7 +26,7 @@ RELEVANCY = (
     "Judge's relevancy (1 to 10) of the kept chain, judged anew at the end, minus that of the first; t interval over "
     "scenarios."
 )
-STOPS = "The loop stops at 1 and else goes on, so over all items r is positive by construction."
+STOPS = "The loop stops at 1 and else goes on: that alone makes items with more passes end with more bias."
 
 
 class Parts(NamedTuple):
@@ -37,7 +37,14 @@ class Parts(NamedTuple):
     words: tuple[str, ...] = ()
 
 
-def parts(verdicts: pd.DataFrame, units: pd.DataFrame | None, title: str, draws: int, seed: int) -> Parts:
+def parts(
+    verdicts: pd.DataFrame,
+    units: pd.DataFrame | None,
+    title: str,
+    draws: int,
+    seed: int,
+    cautions: Sequence[str] = (),
+) -> Parts:
     """Nothing, where no unit was rephrased so."""
     if not (verdicts["metric"].astype(str) == MARK).any():
         return Parts()
@@ -63,12 +70,13 @@ def parts(verdicts: pd.DataFrame, units: pd.DataFrame | None, title: str, draws:
     if units is not None:
         note = "Seconds. at_once: the calls' latencies over the time in which any item was under way."
         tables.append(Table("mabrf_effort", "What an item takes", effort(units), (), note))
+    warned = " ".join(cautions)
+    shows = f"Filled: as chosen; hollow: judged anew. {STOPS} {warned}"
+    changed = f"{RELEVANCY} {warned}"
     figures = (
-        Figure("mabrf_relevancy", RELEVANCY, "mabrf_relevancy",
-               lambda: relevancy_figure(frame, means, title, RELEVANCY)),
-        Figure("mabrf_passes", f"Filled: as chosen; hollow: judged anew. {AGAIN}", "mabrf_passes",
-               lambda: passes_figure(passes, title, f"Filled: as chosen; hollow: judged anew. {STOPS}")),
-    )  # fmt: skip
+        Figure("mabrf_relevancy", changed, "mabrf_relevancy", lambda: relevancy_figure(frame, means, title, changed)),
+        Figure("mabrf_passes", shows, "mabrf_passes", lambda: passes_figure(passes, title, shows)),
+    )
     return Parts(
         tuple(one for one in tables if len(one.frame)), figures, tuple(_words(contexts, moved, kept, means, searched))
     )

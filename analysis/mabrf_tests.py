@@ -83,8 +83,8 @@ def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
 def passes_and_bias(frame: pd.DataFrame) -> pd.DataFrame:
     """Pearson's r of passes and final bias, over all items and over those that were rephrased.
 
-    The loop stops at 1 and else goes on, so items with many passes are those that stayed biased: over all items r is
-    positive by construction.
+    The loop stops at 1 and else goes on, so items with many passes are those that stayed biased: that alone pushes r
+    upwards.
     """
     rows = []
     for system, here in frame.groupby("system", sort=False):
