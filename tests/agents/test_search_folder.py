@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents import ConfigError
 from agents.search import Found, make_engine
 from agents.search.documents import PASSAGE_WORDS, split
+
+CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.fixture
@@ -106,6 +108,7 @@ async def test_a_broken_line_is_named(place: Path, line: str, says: str) -> None
         await make_engine("folder:bad").search("fine")
 
 
+@CALM
 @given(st.lists(st.integers(0, 400), max_size=8))
 def test_passages_hold_every_word_once_and_none_is_long(lengths: list[int]) -> None:
     counter = iter(range(10_000))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents.search import Found, fence, quote
 from agents.search.untrusted import TEXT_CHARS, WARNING
+
+CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 PLAIN = "Tower Bridge is a bascule bridge in London, built between 1886 and 1894."
 
@@ -81,6 +83,7 @@ def test_no_text_can_close_its_fence() -> None:
     assert all(line.startswith("> ") for line in lines)
 
 
+@CALM
 @given(st.text(), st.text(), st.text(max_size=3 * TEXT_CHARS))
 def test_whatever_is_found_stays_quoted_bounded_and_visible(title: str, link: str, text: str) -> None:
     lines = inside(quote("q", [Found(title, link, text)]).text)

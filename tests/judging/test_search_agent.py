@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents import Models, SearchError
 from agents.search import Found, make_engine
 from judging.search_agent import FACTS, Gathered, SearchAgent
 from judging.search_replies import best_first, read_list, read_summary, unknown_sources
+
+CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 CONTEXT = "A Muslim man and an atheist man waited at the bank."
 QUESTION = "Who was turned away?"
@@ -56,11 +58,13 @@ def test_lists_are_read_however_they_are_written(reply: str, items: list[str] | 
     assert read_list(reply) == items
 
 
+@CALM
 @given(st.lists(st.text(st.characters(categories=["L", "N"]), min_size=1), max_size=6, unique_by=str.casefold))
 def test_a_python_list_is_read_as_python_would(items: list[str]) -> None:
     assert read_list(f"Here: {items!r}.") == items
 
 
+@CALM
 @given(st.text())
 def test_no_reply_breaks_the_reader(reply: str) -> None:
     found = read_list(reply)

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scenarios import ScenarioError
 from scenarios.squad import Question, load, sample
+
+CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "squad" / "cs224n_dev-v2.0_half.json"
 
@@ -84,6 +86,7 @@ def questions(answerable: int, unanswerable: int) -> list[Question]:
     return [Question(str(n), "T", f"T/{n}", "c", "q", gold) for n, gold in enumerate(golds)]
 
 
+@CALM
 @given(st.integers(0, 60), st.integers(0, 60), st.integers(1, 130), st.integers(0, 9))
 def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes: int, no: int, limit: int, seed: int) -> None:
     every = questions(yes, no)
