@@ -25,7 +25,10 @@ _SCORE = re.compile(
 )
 _LABEL = r"\b{name}(?:[ \t]+(?:score|rating|level))?(?:[ \t]*\([^)\n]*\))?[*_\"'`]*[ \t]*[:=–-]"
 _STEP = re.compile(r"^[ \t>*_#]*(?:step[ \t]*)?\d{1,3}[*_]*[.):][*_]*[ \t]*(\S.*)$", re.IGNORECASE)
-_ANSWER = re.compile(r"^\W*(?:the[ \t]+)?(?:final[ \t]+)?answer[ \t*_\"'`]*[:=](.*)$", re.IGNORECASE | re.MULTILINE)
+_ANSWER = re.compile(
+    r"^\W*(?:the[ \t]+)?(?:final[ \t]+|correct[ \t]+)?answer(?:[ \t]+is\b[ \t]*:?|[ \t*_\"'`]*[:=])(.*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _LATE_ANSWER = re.compile(r"\banswer[ \t*_\"'`]*:(.*)\Z", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"^\W*0\W+1\W+2\W*$")
 _PLACE = re.compile(r"^\W*(?:(?:option|choice|number)\s*)?([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL)
