@@ -5,6 +5,7 @@ This is the only room that imports AutoGen.
 
 from agents.calls import Call, Piece, hear_calls, seed_from
 from agents.contrast import ContrastAgent, refuse_without_next_tokens
+from agents.conversation import together
 from agents.critique import Critique
 from agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
 from agents.errors import (
@@ -15,12 +16,13 @@ from agents.errors import (
     ModelError,
     ParleyError,
     RateLimited,
+    SearchError,
     ServerFault,
 )
 from agents.evaluation import Assessment, Evaluator, Unscored
 from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
 from agents.personas import Persona, PersonaAgent, Placement, load_personas
-from agents.structured import Readout, Structured, ask, parse, remark, scale
+from agents.structured import Readout, Structured, TextReply, ask, looks_refused, parse, remark, scale
 from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
 
 __house__ = "parley"
@@ -52,9 +54,11 @@ __all__ = [
     "Readout",
     "ReplyCache",
     "Role",
+    "SearchError",
     "ServerFault",
     "Session",
     "Structured",
+    "TextReply",
     "Transcript",
     "Turn",
     "Unscored",
@@ -63,6 +67,7 @@ __all__ = [
     "everyone",
     "hear_calls",
     "load_personas",
+    "looks_refused",
     "model",
     "parse",
     "refuse_without_next_tokens",
@@ -74,4 +79,5 @@ __all__ = [
     "session",
     "shuffled",
     "simultaneous",
+    "together",
 ]

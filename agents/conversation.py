@@ -270,9 +270,9 @@ def narrate(text: str, source: str = NARRATOR) -> TextMessage:
     return TextMessage(content=text, source=source)
 
 
-async def together(turns: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All at once; if one fails, the others are stopped before the failure is passed on."""
-    tasks = [asyncio.ensure_future(turn) for turn in turns]
+    tasks = [asyncio.ensure_future(one) for one in work]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:

@@ -48,6 +48,10 @@ class ServerFault(ModelError):
 class SearchError(ParleyError):
     """A search engine that gave no answer: which is not the same as finding nothing."""
 
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.retryable = retryable
+
 
 class BudgetSpent(ParleyError):
     """The run's budget in calls, tokens or money is used up."""

@@ -6,16 +6,18 @@
     answer.raw        # what the model said
 
 The provider is held to the schema where it can be; otherwise the text is parsed with care, and one repair is
-asked for at most. A reply that cannot be read is never a number.
+asked for at most. A reply that cannot be read is never a number. A `TextReply` is no JSON but lines of a format of
+its own.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from autogen_core import CancellationToken
 from autogen_core.models import (
@@ -58,6 +60,18 @@ def remark(most: int) -> Any:
     return Annotated[str, WithJsonSchema({"type": "string", "maxLength": most})]
 
 
+class TextReply(BaseModel):
+    """A reply in a plain format, which its type reads itself; no schema is sent."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, text: str) -> tuple[Self | None, str]:
+        """What the text says, and what is wrong with it ("" if nothing is).
+
+        Of a faulty reply the part that could be read is kept; the reply is `unparsed` all the same.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Structured(Generic[T]):
     """A reply and what could be made of it.
@@ -82,6 +96,7 @@ _REFUSAL = re.compile(
 REPAIR = (
     "Your reply could not be read: {problem}. Send it again as the JSON object that was asked for, and nothing else."
 )
+REPAIR_TEXT = "Your reply could not be read: {problem}. Send it again exactly as it was asked for, and nothing else."
 
 
 def looks_refused(text: str) -> bool:
@@ -90,6 +105,8 @@ def looks_refused(text: str) -> bool:
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
     """The first JSON object in the text that fits the type, and otherwise why none does."""
+    if issubclass(reply_type, TextReply):
+        return reply_type.read(text)
     value, problem, _ = _find(text, reply_type)
     if value is None:
         value, _, _ = _find(re.sub(r",(\s*[}\]])", r"\1", text), reply_type)  # a trailing comma is forgiven
@@ -146,7 +163,8 @@ async def ask(
     cancellation_token: CancellationToken | None = None,
 ) -> Structured[T]:
     info = client.model_info
-    hold = reply_type if info.get("structured_output") else bool(info.get("json_output")) or None
+    plain = issubclass(reply_type, TextReply)
+    hold = None if plain else reply_type if info.get("structured_output") else bool(info.get("json_output")) or None
     extra = dict(options or {})
     if readout == "expected":
         extra["logprobs"] = True
@@ -166,15 +184,16 @@ async def ask(
     value, problem = parse(raw, reply_type)
     status: ParseStatus = "ok"
     asked = messages
-    if value is None and not refused:
-        complaint = UserMessage(content=REPAIR.format(problem=problem), source=NARRATOR)
-        asked = [*messages, AssistantMessage(content=raw, source="self"), complaint]
+    if problem and not refused:
+        complaint = (REPAIR_TEXT if plain else REPAIR).format(problem=problem)
+        said = AssistantMessage(content=raw, source="self")
+        asked = [*messages, said, UserMessage(content=complaint, source=NARRATOR)]
         again, reply, refused = await once(asked)
-        value, _ = parse(again, reply_type)
-        if value is not None:
-            raw, status = again, "repaired"
-    if value is None:
-        return Structured(None, "refused" if refused else "unparsed", raw, spent)
+        mended, problem = parse(again, reply_type)
+        if not problem:
+            raw, value, status = again, mended, "repaired"
+    if problem:
+        return Structured(value, "refused" if refused else "unparsed", raw, spent)
     expected: dict[str, float] = {}
     if readout == "expected" and reply.logprobs:
         start = _find(raw, reply_type)[2]

@@ -122,7 +122,7 @@ def against_default(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -
     Differences are the system's minus the baseline's; Holm runs over all clustered tests of the table.
     """
     rows = []
-    for system, baseline in _rivals(frame):
+    for system, baseline in rivals(frame, BASELINE):
         both = paired(frame[frame["system"] == system], frame[frame["system"] == baseline])
         for context in CONTEXTS:
             here = both[both["condition"] == context]
@@ -135,15 +135,15 @@ def against_default(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -
     return table
 
 
-def _rivals(frame: pd.DataFrame) -> Iterator[tuple[str, str]]:
-    """Systems with the baseline of their model."""
+def rivals(frame: pd.DataFrame, baseline: str, *, only: str | None = None) -> Iterator[tuple[str, str]]:
+    """Systems (of one method, if asked) with those of the method `baseline` that have the same model."""
     known = frame[["system", "method", "model"]].astype(str).drop_duplicates("system")
     known["model"] = known["model"].str.replace(_FILE, "", regex=True)
     for row in known.itertuples():
-        if row.method == BASELINE:
+        if row.method == baseline or only not in (None, row.method):
             continue
         for other in known.itertuples():
-            if other.method == BASELINE and other.model == row.model:
+            if other.method == baseline and other.model == row.model:
                 yield str(row.system), str(other.system)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 from analysis import bbq_iterations
 from analysis.bbq_figures import TITLES, accuracy_against_bias
 from analysis.bbq_leaderboard import BASELINE, against_default, answers, by_category, leaderboard
+from analysis.mabrf_report import parts
 from analysis.report import Figure, Report, Table
 from analysis.stardtox_figures import refined_figure
 
@@ -62,11 +63,12 @@ def report(
         text = "Answers revised at each iteration; those that were not carry over."
         by = ["system", "condition"]
         figures.append(Figure("refined", text, "refined", lambda: refined_figure(shares, by, title, text)))
+    more = parts(verdicts, units, title, draws, seed, about.get("cautions", ()))
     return Report(
         title,
-        tuple(_words(board, tests)),
-        tables=tuple(one for one in tables if len(one.frame)),
-        figures=tuple(figures),
+        (*_words(board, tests), *more.words),
+        tables=(*(one for one in tables if len(one.frame)), *more.tables),
+        figures=(*figures, *more.figures),
         settings={"draws": draws, "seed": seed},
         **about,
     )

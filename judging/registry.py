@@ -6,14 +6,11 @@ parley run my_study.py:Panel
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from importlib import import_module
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 
 from agents import ConfigError
+from agents.plugins import load_module as load_module
 from judging.study import Study
 
 STUDIES: dict[str, str] = {
@@ -21,6 +18,7 @@ STUDIES: dict[str, str] = {
     "malibu-derive": "judging.derive:Derive",
     "malibu-respond": "judging.respond:Respond",
     "bbq": "judging.bbq:BbqStudy",
+    "squad": "judging.squad:SquadStudy",
     "rldf": "judging.rldf:Rldf",
     "topics": "judging.topics:WriteTopics",
     "framing": "judging.framing:Framing",
@@ -46,26 +44,3 @@ def find_study(name: str) -> type[Study]:
         why = f"lacks {', '.join(missing)}" if study is not None else "is not there"
         raise ConfigError(f"{target} is not a study: {class_name} {why} (see judging/study.py)")
     return study  # type: ignore[no-any-return]
-
-
-def load_module(name: str) -> Any:
-    """A module by its name, or a file of the user's."""
-    if not name.endswith(".py"):
-        try:
-            return import_module(name)
-        except ModuleNotFoundError as error:
-            raise ConfigError(f"there is no module '{error.name}'") from None
-    path = Path(name)
-    if not path.is_file():
-        raise ConfigError(f"there is no file {path}")
-    name = f"parley_study_{path.stem}"  # never the name of a package of ours
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} cannot be read as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    try:
-        spec.loader.exec_module(module)
-    except (SyntaxError, ImportError) as error:
-        raise ConfigError(f"{path} cannot be loaded: {error}") from None
-    return module

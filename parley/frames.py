@@ -50,13 +50,17 @@ def units(file: RunFile) -> pd.DataFrame:
 
 
 def spending(file: RunFile) -> pd.DataFrame:
-    """One row a finished unit: its id, its facets, and the calls, tokens and dollars that went into it."""
+    """One row a finished unit: its id, its facets, the calls, tokens and dollars that went into it, and its time.
+
+    `latency` sums up the calls' (those from the cache take none); `started` and `finished` are the unit's own.
+    """
     _, rows = file.rows(
         "SELECT u.position, count(*), sum(c.prompt_tokens + c.completion_tokens), "
-        "CASE WHEN count(*) = count(c.cost) THEN sum(c.cost) END FROM calls c JOIN units u ON u.id = c.unit "
-        "WHERE u.status = 'done' GROUP BY u.position"
+        "CASE WHEN count(*) = count(c.cost) THEN sum(c.cost) END, sum(c.latency), u.started_at, u.finished_at "
+        "FROM calls c JOIN units u ON u.id = c.unit WHERE u.status = 'done' GROUP BY u.position"
     )
-    spent = pd.DataFrame(rows, columns=["position", "calls", "tokens", "cost"]).set_index("position")
+    columns = ["position", "calls", "tokens", "cost", "latency", "started", "finished"]
+    spent = pd.DataFrame(rows, columns=columns).set_index("position")
     return units(file).join(spent.astype(float))
 
 

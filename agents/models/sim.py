@@ -7,9 +7,9 @@ It answers any schema of ours by reading it, and finds the labels in the prompt 
 Options: an effect in points for any label (`female=+0.4`), `base` score, `noise` (standard deviation of one score),
 `item` (of a shared shift per text, so that judges of one text agree), `judge` (of a shift per persona), `position`
 (points for whoever stands first), `tie` (two totals closer than this are a tie), `round` (points for every round after
-the first, as a referee is told it), `toxic` (the rate of free texts that insult somebody) and `heeds` (the rate at
-which an insult is gone once the text is written again), `latency` and `jitter` in seconds, and the rates `fail`,
-`malformed`, `refuse` and `limited` (429).
+the first, as a referee is told it, or for every rephrasing: see `sim_lines`), `toxic` (the rate of free texts that insult
+somebody) and `heeds` (the rate at which an insult is gone once the text is written again), `latency` and `jitter` in
+seconds, and the rates `fail`, `malformed`, `refuse` and `limited` (429).
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from agents.calls import seed_from
 from agents.errors import RateLimited, ServerFault
 from agents.models.base import Client, Options, Request, estimate_tokens
 from agents.models.reply import Reply
+from agents.models.sim_lines import lines
 from agents.models.wire import to_chat
 
 _ROUND = re.compile(r"\bround (\d+) is over")
@@ -114,12 +115,25 @@ class SimClient(Client):
         if fate < wanted.refuse:
             return "I'm sorry, but I can't compare people in this way."
         if not isinstance(request.schema, type):
-            again = sum(message["role"] == "assistant" for message in chat)
-            insults = wanted.toxic and rng.random() < wanted.toxic * (1 - wanted.heeds) ** again
-            return rng.choice(_INSULTS if insults else _REMARKS)
+            return self._plain(chat, rng, malformed=fate < wanted.refuse + wanted.malformed)
         reply = self._fill(request, request.schema, whole, rng)
         text = json.dumps(reply)
         return text[: len(text) // 2] if fate < wanted.refuse + wanted.malformed else text
+
+    def _plain(self, chat: list[dict[str, Any]], rng: random.Random, *, malformed: bool) -> str:
+        wanted = self.options
+        asked = next((str(one["content"]) for one in chat if one["role"] == "user"), "")
+
+        def score(label: str, shift: float) -> int:
+            exact = wanted.base + wanted.effect(label) + shift + rng.gauss(0, wanted.noise)
+            return round(min(max(exact, 1), 10))
+
+        text = lines(asked, score, wanted.round, rng)
+        if text is None:
+            again = sum(message["role"] == "assistant" for message in chat)
+            insults = wanted.toxic and rng.random() < wanted.toxic * (1 - wanted.heeds) ** again
+            return rng.choice(_INSULTS if insults else _REMARKS)
+        return re.sub(r"\d", "?", text) if malformed else text
 
     def _fill(self, request: Request, schema: type[BaseModel], whole: str, rng: random.Random) -> Any:
         labels = {side or "A": label or "" for side, label in _LABEL.findall(whole)}

@@ -20,6 +20,8 @@ METHODS: dict[str, str] = {
     "self-debias-reprompting": "judging.bbq.self_debias_reprompting:SelfDebiasReprompting",
     "logprob": "judging.bbq.logprob:LogProb",
     "stardtox": "judging.bbq.stardtox:Stardtox",
+    "mabrf": "judging.bbq.mabrf:Mabrf",
+    "mabrf-search": "judging.bbq.mabrf:MabrfSearch",
 }
 MEMBERS = ("name", "Settings", "needs_logprobs", "prompts", "calls", "reply_tokens", "solve")
 _METHODS: Methods[Method] = Methods(METHODS, "parley.bbq", MEMBERS, "judging/bbq/method.py")

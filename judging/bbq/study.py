@@ -86,7 +86,9 @@ class BbqStudy:
         return {name: text for method in self.methods.values() for name, text in method.prompts().items()}
 
     def sources(self) -> Mapping[str, str]:
-        return self.bbq.sources
+        """The data, and whatever else a method reads: it may say so by a member `sources`."""
+        others: list[Mapping[str, str]] = [getattr(method, "sources", dict)() for method in self.methods.values()]
+        return {**self.bbq.sources, **{name: digest for one in others for name, digest in one.items()}}
 
     def plan(self) -> Iterator[Unit]:
         """Methods and models stand innermost, so that a run cut short has the same rows of all of them."""

@@ -60,11 +60,13 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
-    """What adds the commands; scoring BBQ loads none of the others, and so nothing of AutoGen."""
+    """What adds the commands; scoring BBQ or SQuAD loads none of the others, and so nothing of AutoGen."""
     from parley.cli import score
 
     if arguments[:2] == ["score", "bbq"]:
         return [score.add_bbq]
+    if arguments[:2] == ["score", "squad"]:
+        return [score.add_squad]
     from parley.cli import (
         attention,
         calibrate,

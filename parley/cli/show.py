@@ -112,7 +112,7 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
         narrator = turn["role"] == "narrator"
         console.print()
         if narrator:
-            say("to the table", "dim")
+            say("to the table" if turn["speaker"] == "user" else turn["speaker"], "dim")
         else:
             say(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
         for call in turn["calls"]:
@@ -130,5 +130,9 @@ def _notes(turn: dict[str, Any]) -> Iterator[str]:
             yield "cached"
     if turn["parse_status"]:
         yield turn["parse_status"]
+    read = turn["parsed"] if turn["role"] == "evaluator" else None
+    for name, value in (read or {}).items():
+        if value is None or isinstance(value, int | float):
+            yield f"{name} {'unread' if value is None else format(value, 'g')}"
     if turn["expected"]:
         yield "expected " + ", ".join(f"{path} {value:.2f}" for path, value in turn["expected"].items())

@@ -25,6 +25,7 @@ from agents import (
     Models,
     ParleyError,
     ReplyCache,
+    SearchError,
     Session,
     session,
 )
@@ -207,7 +208,7 @@ class Engine:
         except (BudgetSpent, AuthError) as error:
             self._end(str(error))
             return
-        except ModelError as error:
+        except (ModelError, SearchError) as error:
             self._fail(unit, started, str(error))
             return
         except ParleyError as error:

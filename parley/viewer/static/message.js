@@ -48,7 +48,7 @@ export function messageView(unit, message, { run, params, index, notes, changed 
   const link_params = new URLSearchParams({ run, unit: unit.id });
   const spot = `m${message.seq}`;
   const head = h("header", {},
-    narrator ? h("span", { class: "who" }, "To the table") : h("span", { class: "who" }, badge(index), h("bdi", {}, message.speaker)),
+    narrator ? h("span", { class: "who" }, message.speaker === "user" ? "To the table" : h("bdi", {}, message.speaker)) : h("span", { class: "who" }, badge(index), h("bdi", {}, message.speaker)),
     message.role !== "debater" && !narrator ? h("span", { class: "pill" }, message.role) : "",
     status(message.parse_status),
     h("span", { class: "grow" }),

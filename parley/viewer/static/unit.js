@@ -70,14 +70,13 @@ export function unitPage(main, params) {
   // Scores by judge and round, for each subject; verdicts in words; evaluators' scores by iteration.
   function overview(index) {
     const drawn = [];
-    const scored = unit.verdicts.filter((one) => one.value !== null);
-    const numeric = scored.filter((one) => one.role !== "evaluator");
-    const inLoop = scored.filter((one) => one.role === "evaluator");
-    for (const ofOne of [true, false]) { // a toxicity from 0 to 1 has no place on a scale of 100
-      const metrics = [...new Set(inLoop.map((one) => one.metric))].filter((metric) => inLoop.every((one) => one.metric !== metric || one.value <= 1) === ofOne);
-      const series = metrics.map((name, at) => ({ name, index: at, points: inLoop.filter((one) => one.metric === name).map((one) => [one.round, one.value]) }));
-      if (series.length) drawn.push(sparkline(series, { title: `Evaluators' scores by iteration: ${metrics.join(", ")}`, every: "iteration", low: 0, high: ofOne ? 1 : 100 }));
+    const judged = unit.verdicts.filter((one) => one.value !== null && one.role === "evaluator");
+    for (const metric of [...new Set(judged.map((one) => one.metric))]) {
+      const mine = judged.filter((one) => one.metric === metric);
+      const series = [...new Set(mine.map((one) => one.judge))].map((judge) => ({ name: judge, index: index(judge), points: byRound(mine.filter((one) => one.judge === judge)) }));
+      if (series.some((one) => one.points.length > 1)) drawn.push(sparkline(series, { title: `${named(metric)} by iteration`, every: "iteration", ...(mine.every((one) => one.value <= 1) ? { low: 0, high: 1 } : {}) }));
     }
+    const numeric = unit.verdicts.filter((one) => one.value !== null && one.text === null && !["evaluator", "coordinator"].includes(one.role) && !one.metric.startsWith("search_"));
     for (const subject of [...new Set(numeric.map((one) => one.subject))]) {
       const mine = numeric.filter((one) => one.subject === subject);
       const series = [...new Set(mine.map((one) => one.judge))].map((judge) => ({ name: judge, index: index(judge), points: byRound(mine.filter((one) => one.judge === judge)) }));
@@ -87,7 +86,7 @@ export function unitPage(main, params) {
       drawn.push(sparkline(series, { title: `Mean score${subject ? ` of ${subject}` : ""}${label ? ` (${label})` : ""}`, low, high }));
     }
     const evaluators = unit.messages.filter((one) => one.role === "evaluator" && typeof one.parsed?.score === "number");
-    if (evaluators.length && !scored.length) {
+    if (evaluators.length && !numeric.length && !judged.length) {
       const series = [...new Set(evaluators.map((one) => one.speaker))].map((name) => ({ name, index: index(name), points: evaluators.filter((one) => one.speaker === name).map((one) => [one.round, one.parsed.score]) }));
       drawn.push(sparkline(series, { title: "Evaluators' scores by iteration", every: "iteration" }));
     }
@@ -118,6 +117,9 @@ export function unitPage(main, params) {
       parts.push(lazily("The two responses, and how they differ", () => sideBySide(a, b, names)));
     }
     const drafts = unit.messages.filter((one) => one.role === "generator");
+    const kept = unit.verdicts.filter((one) => one.metric === "accepted" && one.value === 1).at(-1);
+    const last = kept && drafts.find((one) => one.round === kept.round);
+    if (last && drafts.length > 2) parts.push(lazily("Before and after: the first draft and the one that was kept", () => sideBySide(drafts[0].text, last.text, ["Before", `After, from iteration ${last.round}`])));
     for (let at = 1; at < drafts.length; at++) parts.push(lazily(`What changed from iteration ${drafts[at - 1].round} to ${drafts[at].round}`, () => sideBySide(drafts[at - 1].text, drafts[at].text, [`Iteration ${drafts[at - 1].round}`, `Iteration ${drafts[at].round}`])));
     return parts;
   }

@@ -1,0 +1,36 @@
+"""Brave's search service: `brave`, with a key in BRAVE_API_KEY."""
+
+from __future__ import annotations
+
+import os
+from typing import ClassVar
+
+from agents.errors import ConfigError, SearchError
+from agents.search.engine import Found
+from agents.search.web import get_json, host_of, results
+
+KEY = "BRAVE_API_KEY"
+MOST = 20
+"""The most the service gives at once."""
+
+
+class Brave:
+    pause: ClassVar[float] = 0.5
+    name: ClassVar[str] = "brave"
+
+    def __init__(self, base_url: str = "https://api.search.brave.com") -> None:
+        self._host = host_of("brave", base_url)
+        self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
+        if not os.environ.get(KEY):
+            raise ConfigError(f"brave needs a key: set {KEY}")
+
+    async def search(self, query: str, limit: int = 5) -> list[Found]:
+        params = {"q": query, "count": str(min(limit, MOST)), "text_decorations": "false"}
+        reply = await get_json(self._url, params, {"X-Subscription-Token": os.environ.get(KEY, "")})
+        web = reply.get("web", {"results": []})  # left out where nothing was found
+        if not isinstance(web, dict):
+            raise SearchError(f"{self._host} answered with JSON that holds no results")
+        return results(self._host, web.get("results"), "description")
+
+    async def close(self) -> None:
+        """Nothing is held open between searches."""

@@ -1,0 +1,32 @@
+"""A SearxNG server: `searxng?base_url=https://host`. Its settings must allow the format `json`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from agents.errors import ConfigError, SearchError
+from agents.search.engine import Found
+from agents.search.web import get_json, host_of, results
+
+
+class SearxNG:
+    pause: ClassVar[float] = 0.5
+
+    def __init__(self, base_url: str = "", language: str = "en") -> None:
+        if not base_url:
+            raise ConfigError("searxng needs its server: searxng?base_url=https://host")
+        self._host = host_of("searxng", base_url)
+        self._url = f"{base_url.rstrip('/')}/search"
+        self._language = language
+        self.name = f"searxng {self._host} {language}"
+
+    async def search(self, query: str, limit: int = 5) -> list[Found]:
+        reply = await get_json(self._url, {"q": query, "format": "json", "language": self._language})
+        found = results(self._host, reply.get("results"), "content")
+        if not found and reply.get("unresponsive_engines"):
+            # Its own sources were down: that is not the same as finding nothing.
+            raise SearchError(f"none of the engines behind {self._host} answered", retryable=True)
+        return found[:limit]
+
+    async def close(self) -> None:
+        """Nothing is held open between searches."""

@@ -1,0 +1,118 @@
+"""Searching a folder of one's own documents, with no network: real BM25, kept indexes, and a ranking to rely on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agents import ConfigError
+from agents.search import Found, make_engine
+from agents.search.documents import PASSAGE_WORDS, split
+
+CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.fixture
+def library(place: Path) -> Path:
+    folder = place / "library"
+    (folder / "deep").mkdir(parents=True)
+    (folder / "bridge.md").write_text("# Tower Bridge\n\nTower Bridge was opened in 1894 by the Prince of Wales.\n")
+    (folder / "deep" / "rhine.txt").write_text("The Rhine rises in Switzerland.\n\nIt flows into the North Sea.")
+    (folder / "rows.jsonl").write_text(
+        '{"title": "Eiffel Tower", "text": "The tower stands in Paris.", "url": "https://e.example"}\n\n'
+        '{"text": "Bread is made of flour."}\n'
+    )
+    (folder / "page.html").write_text(
+        "<html><head><title>Danube &amp; more</title><style>p {color: rhine}</style></head><body>"
+        "<script>rhine()</script><p>The Danube ends in the Black Sea.</p><p>It is long.</p></body></html>"
+    )
+    (folder / "picture.png").write_bytes(b"\x89PNG rhine")
+    return folder
+
+
+async def test_the_passage_that_answers_comes_first_with_where_it_stands(library: Path) -> None:
+    engine = make_engine(f"folder:{library}")
+    found = await engine.search("When was Tower Bridge opened?")
+    assert found[0].title == "Tower Bridge"
+    assert found[0].link == "bridge.md#1"
+    assert "1894" in found[0].text
+    assert found[1] == Found("Eiffel Tower", "https://e.example#1", "The tower stands in Paris.")
+    assert [one.link for one in await engine.search("Rhine")] == ["deep/rhine.txt#1"]
+    assert [one.link for one in await engine.search("flour")] == ["rows.jsonl:3#1"]
+
+
+async def test_a_page_is_its_words_and_not_its_scripts(library: Path) -> None:
+    (page,) = await make_engine(f"folder:{library}").search("danube")
+    assert page == Found("Danube & more", "page.html#1", "The Danube ends in the Black Sea. It is long.")
+
+
+@pytest.mark.parametrize("query", ["zebra", "", "the of and", "!?", "\ud800"])
+async def test_a_query_that_shares_no_word_finds_nothing(library: Path, query: str) -> None:
+    assert await make_engine(f"folder:{library}").search(query) == []
+
+
+async def test_equals_come_in_the_order_of_the_documents_and_no_more_than_asked(place: Path) -> None:
+    (place / "same").mkdir()
+    for name in "cab":
+        (place / "same" / f"{name}.txt").write_text("one and the same text")
+    found = await make_engine(f"folder:{place}/same").search("same text", 2)
+    assert [one.link for one in found] == ["a.txt#1", "b.txt#1"]
+
+
+async def test_a_folder_is_indexed_once_and_anew_when_it_changes(library: Path, place: Path) -> None:
+    name, kept = f"folder:{library}", place / "home" / "search"
+    first = await make_engine(name).search("tower bridge")
+    (index,) = kept.iterdir()
+    made = {path.name: path.stat().st_mtime_ns for path in index.iterdir()}
+    assert await make_engine(name).search("tower bridge") == first
+    assert {path.name: path.stat().st_mtime_ns for path in index.iterdir()} == made
+    (library / "new.txt").write_text("Tower Bridge, tower bridge: TOWER BRIDGE.")
+    assert (await make_engine(name).search("tower bridge"))[0].link == "new.txt#1"
+    assert len(list(kept.iterdir())) == 2
+
+
+async def test_a_damaged_index_is_made_anew(library: Path, place: Path) -> None:
+    name = f"folder:{library}"
+    first = await make_engine(name).search("tower bridge")
+    (index,) = (place / "home" / "search").iterdir()
+    (index / "passages.json").write_text("[[")
+    assert await make_engine(name).search("tower bridge") == first
+    (index / "vocab.index.json").unlink()
+    assert await make_engine(name).search("tower bridge") == first
+
+
+async def test_a_run_keeps_the_hash_of_what_it_searched(library: Path) -> None:
+    engine = make_engine(f"folder:{library}")
+    before = engine.sources()
+    assert before == make_engine(f"folder:{library}").sources()
+    (library / "bridge.md").write_text("Otherwise.")
+    assert engine.sources() != before
+
+
+def test_a_folder_that_cannot_be_searched_is_refused_before_work_starts(place: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no folder"):
+        make_engine("folder:nowhere")
+    (place / "empty").mkdir()
+    with pytest.raises(ConfigError, match="holds no document"):
+        make_engine("folder:empty")
+
+
+@pytest.mark.parametrize(("line", "says"), [("{", "line 2: not JSON"), ('{"title": "x"}', "line 2: an object with")])
+async def test_a_broken_line_is_named(place: Path, line: str, says: str) -> None:
+    (place / "bad").mkdir()
+    (place / "bad" / "rows.jsonl").write_text('{"text": "fine"}\n' + line)
+    with pytest.raises(ConfigError, match=says):
+        await make_engine("folder:bad").search("fine")
+
+
+@CALM
+@given(st.lists(st.integers(0, 400), max_size=8))
+def test_passages_hold_every_word_once_and_none_is_long(lengths: list[int]) -> None:
+    counter = iter(range(10_000))
+    paragraphs = [" ".join(f"w{next(counter)}" for _ in range(length)) for length in lengths]
+    parts = list(split("\n\n".join(paragraphs)))
+    assert " ".join(parts).split() == " ".join(paragraphs).split()
+    assert all(0 < len(part.split()) <= 2 * PASSAGE_WORDS for part in parts)

@@ -1,0 +1,226 @@
+"""MABRF's tables and tests: the paper's own numbers from counts, known values, and what could not be read."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.bbq_report import report
+from analysis.correlation import pearson
+from analysis.mabrf import by_category, by_context, by_passes, covered, debiased, effort, items, mabrf_bias
+from analysis.mabrf_tests import changes, passes_and_bias, relevancy, with_search
+
+
+def rows(right: int, of: int) -> list[float]:
+    return [1.0] * right + [0.0] * (of - right)
+
+
+def chains(biased: int, of: int) -> list[float]:
+    return [4.0] * biased + [1.0] * (of - biased)
+
+
+@pytest.mark.parametrize(
+    ("right", "biased", "of", "published"),
+    [
+        # Table 5, ten rows a category: (1 − ACC)(2·n_biased/10 − 1)
+        (8, 3, 10, -0.08),  # GPT-3.5, Age, before: 0.2 · −0.4
+        (8, 0, 10, -0.20),  # the same, after: no chain above 1, so −(1 − ACC)
+        (6, 2, 10, -0.24),  # GPT-3.5, Nationality, before: 0.4 · −0.6
+        (8, 6, 10, 0.04),  # DeepSeek, Religion, before: 0.2 · 0.2
+        # Table 3, 55 ambiguous rows, GPT-3.5 without search: 39/55 = 0.71, no chain above 1
+        (39, 0, 55, -0.29),
+        # and 55 disambiguated ones: 53/55 = 0.96, five chains above 1: 2/55 · −45/55
+        (53, 5, 55, -0.03),
+    ],
+)
+def test_the_papers_numbers_follow_from_counts(right: int, biased: int, of: int, published: float) -> None:
+    assert mabrf_bias(rows(right, of), chains(biased, of)) == pytest.approx(published, abs=0.005)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=40))
+def test_with_every_chain_at_1_the_papers_bias_is_the_share_of_errors_with_a_minus(right: list[bool]) -> None:
+    answers = [float(one) for one in right]
+    assert mabrf_bias(answers, [1.0] * len(right)) == pytest.approx(-(1 - np.mean(answers)))
+
+
+@given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, math.nan]), st.sampled_from([1.0, 2.0, 10.0, math.nan]))))
+def test_the_papers_bias_never_leaves_the_share_of_errors(given_rows: list[tuple[float, float]]) -> None:
+    right, bias = [one for one, _ in given_rows], [other for _, other in given_rows]
+    found = mabrf_bias(right, bias)
+    wrong = [1 - one for one in right if one == one]
+    assert math.isnan(found) or abs(found) <= np.mean(wrong) + 1e-12
+
+
+def unit(number: int, method: str = "mabrf", **said: Any) -> list[dict[str, Any]]:
+    """The verdicts of one item, as a run file holds them. Scores by pass in `bias`; None could not be read."""
+    bias = said.get("bias", [5.0, 1.0])
+    facets = {
+        "unit": f"Age/{number}/{method}", "category": said.get("category", "Age"), "example_id": number, "repeat": 0,
+        "condition": "ambig" if number % 2 == 0 else "disambig", "label": 2 if number % 2 == 0 else 0,
+        "target": 0, "unknown": 2, "names": False, "scenario": f"s{number}", "question": 1, "method": method,
+        "model": said.get("model", "m"),
+    }  # fmt: skip
+    accepted = said.get("accepted", [1.0] * (len(bias) - 1))
+    found = [
+        ("first_answer", 0, said.get("first", 0.0)),
+        *(("bias", at, one) for at, one in enumerate(bias)),
+        *(("relevancy", at, said.get("relevancy", 6.0)) for at in range(len(bias))),
+        *(("accepted", at, one) for at, one in enumerate(accepted, 1)),
+        ("final_bias", len(bias), said.get("final_bias", bias[-1])),
+        ("bias_again", len(bias), said.get("again", 2.0)),
+        ("final_relevancy", len(bias), said.get("final_relevancy", 7.0)),
+        ("answer", len(bias), said.get("final", 2.0)),
+    ]
+    return [
+        {**facets, "metric": metric, "round": at, "value": math.nan if value is None else value,
+         "status": "unparsed" if value is None else "ok"}
+        for metric, at, value in found
+    ]  # fmt: skip
+
+
+def verdicts(*units: list[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame([row for one in units for row in one])
+
+
+def test_an_item_is_what_happened_to_it() -> None:
+    frame = items(verdicts(unit(0, bias=[7.0, 8.0, 3.0], accepted=[0.0, 1.0]), unit(1, bias=[1.0])))
+    first, second = (frame.iloc[at] for at in range(2))
+    assert (first["bias0"], first["bias1"], first["bias_again"]) == (7, 3, 2)
+    assert (first["passes"], first["accepted"], first["relevancy_change"]) == (2, 1, 1)
+    assert (first["right0"], first["right1"]) == (0, 1)
+    assert (second["passes"], second["right0"], second["right1"]) == (0, 1, 0)
+
+
+def test_methods_without_the_loop_are_not_among_the_items() -> None:
+    other = [row for row in unit(0, "self-debias-reprompting") if row["metric"] in ("first_answer", "answer")]
+    assert len(items(verdicts(other, unit(2)))) == 1
+    assert "mabrf_contexts" not in {table.name for table in report(verdicts(other), draws=20).tables}
+
+
+def test_what_could_not_be_read_is_counted_and_neither_wrong_nor_unbiased() -> None:
+    frame = items(
+        verdicts(
+            unit(0, first=None, final=2.0),
+            unit(2, bias=[None, None], accepted=[0.0], final_bias=None, again=None, final_relevancy=None),
+            unit(4, final=None, bias=[4.0]),
+        )
+    )
+    (row,) = by_context(frame).to_dict("records")
+    assert (row["n"], row["unread_first"], row["unread_final"]) == (3, 1, 1)
+    assert (row["unread_bias0"], row["unread_bias1"]) == (1, 1)
+    assert (row["acc0"], row["acc1"]) == (0.0, 1.0), "of two read before and two read after"
+    assert row["mabrf_bias0"] == pytest.approx(1.0), "both chains that were read are biased, both answers wrong"
+    (kept,) = debiased(frame).to_dict("records")
+    assert (kept["biased0"], kept["biased1"], kept["n"], kept["unread"]) == (2, 1, 1, 2)
+    assert kept["correct_and_debiased"] == 1.0
+    (moved,) = changes(frame, draws=20).to_dict("records")
+    assert (moved["n"], moved["unread"]) == (1, 2)
+
+
+def test_fixed_and_worsened_are_tested_exactly() -> None:
+    """Nine fixed and one worsened: McNemar's exact p = 2·(1 + 10)/2^10 (the binomial's two tails)."""
+    fixed = [unit(2 * at, first=0.0, final=2.0) for at in range(9)]
+    frame = items(verdicts(*fixed, unit(20, first=2.0, final=1.0), unit(22, first=2.0, final=2.0)))
+    (row,) = changes(frame, draws=20).to_dict("records")
+    assert (row["fixed"], row["worsened"], row["changed"], row["n"]) == (9, 1, 10, 11)
+    assert row["p"] == pytest.approx(2 * 11 / 1024)
+    assert row["difference"] == pytest.approx(8 / 11)
+
+
+def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> None:
+    frame = items(verdicts(unit(0, final=0.0), unit(1, final=0.0), unit(2, category="SES", final=2.0)))
+    table = by_category(frame).set_index("category")
+    assert list(table.index) == ["Age", "SES", "all"]
+    assert table.loc["Age", "acc1"] == 0.5
+    assert (table.loc["Age", "bbq_ambig1"], table.loc["Age", "bbq_disambig1"]) == (100, 100)
+    assert math.isnan(table.loc["SES", "bbq_ambig1"]), "nobody was named"
+
+
+def test_the_change_of_relevancy_has_an_interval_over_scenarios() -> None:
+    """1, 1, 4 minus 0: mean 2, standard error 1, t(2) = 4.3027 at 97.5% (any table of Student's t)."""
+    changed = [unit(2 * at, relevancy=5.0, final_relevancy=5.0 + by) for at, by in enumerate((1, 1, 4))]
+    (row,) = relevancy(items(verdicts(*changed, unit(8, final_relevancy=None)))).to_dict("records")
+    assert (row["change"], row["n"], row["unread"]) == (2, 3, 1)
+    assert (row["low"], row["high"]) == pytest.approx((2 - 4.3027, 2 + 4.3027), abs=1e-3)
+    assert (row["up"], row["same"], row["down"]) == (3, 0, 0)
+
+
+def test_pearson_agrees_with_r() -> None:
+    """R 4: cor.test(anscombe$x1, anscombe$y1): r 0.8164205, 0.4243912 to 0.9506933, p 0.00217."""
+    x = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
+    y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
+    found = pearson([*x, 3], [*y, math.nan])
+    assert (found.effect, found.low, found.high) == pytest.approx((0.8164205, 0.4243912, 0.9506933), abs=1e-6)
+    assert found.p == pytest.approx(0.00217, abs=1e-5)
+    assert (found.n, found.df) == (11, 9)
+
+
+@pytest.mark.parametrize(("x", "y"), [([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4])])
+def test_what_has_no_correlation_says_why(x: list[float], y: list[float]) -> None:
+    found = pearson(x, y)
+    assert math.isnan(found.effect)
+    assert found.note
+
+
+def test_passes_and_final_bias() -> None:
+    frame = items(
+        verdicts(
+            unit(0, bias=[1.0]),
+            unit(2, bias=[4.0, 1.0]),
+            unit(4, bias=[6.0, 4.0, 3.0]),
+            unit(6, bias=[9.0, 7.0, 7.0, 5.0]),
+        )
+    )
+    table = passes_and_bias(frame).set_index("items")
+    assert table.loc["all", "r"] == pytest.approx(np.corrcoef([0, 1, 2, 3], [1, 1, 3, 5])[0, 1])
+    assert (table.loc["all", "n"], table.loc["rephrased", "n"]) == (4, 3)
+    assert list(by_passes(frame)["passes"]) == [0, 1, 2, 3]
+    assert list(by_passes(frame)["items"]) == [1, 1, 1, 1]
+
+
+def test_search_is_held_against_the_same_rows_without_it() -> None:
+    without = [unit(2 * at, final=0.0, bias=[5.0, 3.0]) for at in range(8)]
+    searched = [unit(2 * at, "mabrf-search", final=2.0, bias=[5.0, 2.0]) for at in range(7)]
+    other = [unit(2 * at, "mabrf-search", model="n") for at in range(8)]
+    table = with_search(items(verdicts(*without, *searched, *other)), draws=100).set_index("measure")
+    assert set(table["system"]) == {"mabrf-search · m"}, "the other model has nothing to be held against"
+    assert set(table["n"]) == {7}
+    assert table.loc["accuracy", "difference"] == 1
+    assert table.loc["accuracy", "p_beside"] == pytest.approx(2 / 2**7), "McNemar: seven of seven"
+    assert table.loc["accuracy", "p"] == pytest.approx(2 / 2**7)
+    assert table.loc["final bias", "difference"] == -1
+    assert math.isnan(table.loc["final relevancy", "p"]), "all pairs are equal"
+
+
+def test_time_is_counted_once_however_many_work_at_it() -> None:
+    assert covered([0, 1, 10], [4, 3, 11]) == 5
+    assert covered([], []) == 0
+    units = pd.DataFrame(
+        {"method": "mabrf", "model": "m", "calls": [6.0, 4.0], "tokens": [10.0, 20.0], "cost": [1.0, math.nan],
+         "latency": [6.0, 4.0], "started": [0.0, 1.0], "finished": [3.0, 5.0]}
+    )  # fmt: skip
+    (row,) = effort(units).to_dict("records")
+    assert (row["calls_an_item"], row["latency_an_item"], row["seconds_an_item"]) == (5, 5, 3.5)
+    assert (row["latency"], row["busy"], row["at_once"]) == (10, 5, 2)
+    assert math.isnan(row["dollars_an_item"]), "one item's price is unknown"
+
+
+def test_the_report_stands_beside_bbqs_and_draws() -> None:
+    scores = [5.0, 3.0, 1.0]
+    methods = ("mabrf", "mabrf-search")
+    given_units = [unit(at, method, bias=scores[: 1 + at % 3]) for at in range(12) for method in methods]
+    whole = report(verdicts(*given_units), draws=50)
+    names = [table.name for table in whole.tables]
+    assert names[:2] == ["leaderboard", "categories"]
+    assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_search", "mabrf_relevancy"} <= set(names)
+    assert [one.name for one in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
+    for figure in whole.figures[1:]:
+        assert figure.draw().axes
+    assert any("right with a chain at 1" in line for line in whole.words)
+    assert whole.words[-1] == "Of the paired tests with against without search, none stands after Holm's correction."

@@ -1,0 +1,163 @@
+"""The study `squad`: questions of fact, with and without search, and no failed call that counts as right."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley
+from agents import ConfigError
+from judging.squad import SquadConfig, SquadStudy
+from parley.reports import make_report
+from parley.runs import RunFile
+
+GOLDS = {"Where does the Rhine rise?": ["Switzerland", "in Switzerland"], "Who emptied the Rhine?": []}
+
+
+@pytest.fixture(autouse=True)
+def _files(place: Path) -> None:
+    """Eight paragraphs, each with one question that can be answered and one that cannot."""
+    paragraphs = [
+        {
+            "context": f"Text {n}: the Rhine rises in Switzerland.",
+            "qas": [
+                {"id": f"q{n}{k}", "question": question, "answers": [{"text": one, "answer_start": 0} for one in golds]}
+                for k, (question, golds) in enumerate(GOLDS.items())
+            ],
+        }
+        for n in range(8)
+    ]
+    Path("dev.json").write_text(json.dumps({"data": [{"title": "Rhine", "paragraphs": paragraphs}]}))
+    Path("docs").mkdir()
+    Path("docs/rhine.txt").write_text("The Rhine rises in Switzerland, in the canton of Graubünden.")
+
+
+ARMS = ["none", "folder:docs"]
+SUMMARY = "**Factual Information:**\n- It rises in Switzerland. [SOURCE: rhine]"
+
+
+def run(speaker: Any, answer: Any, **settings: Any) -> Any:
+    """A run in which the model searches for `rhine`; `answer` says what it answers when."""
+
+    def says(body: dict[str, Any]) -> str:
+        asked = str(body["messages"][1]["content"])
+        if "search engine queries" in asked:
+            return '["rhine"]'
+        return SUMMARY if "Search Results:" in asked else str(answer(asked))
+
+    speaker.says = says
+    return parley.run("squad", **{"data": "dev.json", "model": speaker.model(), "out": "s.sqlite", **settings})
+
+
+def rows(sql: str) -> list[Any]:
+    with closing(sqlite3.connect("s.sqlite")) as db:
+        return db.execute(sql).fetchall()
+
+
+def knows_from_search(asked: str) -> str:
+    """Right if it was given what was found; without that it guesses, and never says that there is no answer."""
+    found = "Switzerland" in asked
+    if "Who emptied" in asked:
+        return json.dumps({"answer": "Unanswerable." if found else "Caesar"})
+    return json.dumps({"answer": "the Switzerland" if found else "Germany"})
+
+
+def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speaker: Any) -> None:
+    assert run(speaker, knows_from_search, search=ARMS).complete
+    assert rows("SELECT count(*), count(DISTINCT json_extract(facets, '$.question_id')) FROM units") == [(32, 16)]
+    report = make_report([Path("s.sqlite")], draws=200)
+    scores = {(row.system, row.part): row for row in report.table("scores").itertuples()}
+    assert {key: (row.exact, row.f1, row.n) for key, row in scores.items()} == {
+        ("none", "all"): (0, 0, 16), ("none", "answerable"): (0, 0, 8), ("none", "unanswerable"): (0, 0, 8),
+        ("folder:docs", "all"): (100, 100, 16), ("folder:docs", "answerable"): (100, 100, 8),
+        ("folder:docs", "unanswerable"): (100, 100, 8),
+    }  # fmt: skip
+    assert (scores["none", "all"].calls_an_item, scores["folder:docs", "all"].calls_an_item) == (1, 3)
+    tests = report.table("between_arms").set_index(["part", "measure"])
+    row = tests.loc[("all", "exact")]
+    assert (row["first"], row["second"], row["difference"]) == ("folder:docs", "none", 100)
+    assert row["p"] == pytest.approx(2 / 2**8), "eight paragraphs, all signs alike: two of 256 arrangements"
+    assert row["p_mcnemar"] == pytest.approx(2 / 2**16)
+    (searched,) = report.table("searches").to_dict("records")
+    assert searched["found"] == 1
+    assert searched["unknown_sources"] == 0
+    assert any("folder:docs against none, exact: +100.0 points" in line for line in report.words)
+
+
+def test_what_was_searched_and_found_stands_in_the_transcript_with_its_source(speaker: Any) -> None:
+    run(speaker, knows_from_search, search=["folder:docs"], limit=1)
+    texts = [text for (text,) in rows("SELECT text FROM transcript ORDER BY seq")]
+    assert any(text.startswith("folder:docs found 1 for: rhine") and "> (rhine.txt#1)" in text for text in texts)
+    assert "folder:docs" in RunFile.open(Path("s.sqlite")).info()["sources"]
+
+
+def test_the_paragraph_is_shown_only_where_that_is_asked_for(speaker: Any) -> None:
+    run(speaker, knows_from_search, limit=2)
+    assert not any("Text " in str(body["messages"]) for body in speaker.asked)
+    speaker.asked.clear()
+    run(speaker, knows_from_search, limit=2, paragraph=True, out="t.sqlite")
+    assert all("Text " in str(body["messages"]) for body in speaker.asked)
+
+
+@pytest.mark.parametrize("reply", ["", '{"answer": ""}', '{"answer": "  "}', '{"text": "x"}', "null", "I don't know."])
+def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker: Any, reply: str) -> None:
+    assert run(speaker, lambda asked: reply, limit=2).complete
+    assert rows("SELECT DISTINCT value, text, status FROM verdicts") == [(None, None, "unparsed")]
+
+
+def test_unread_answers_are_counted_in_the_report_and_scored_nowhere(speaker: Any) -> None:
+    assert run(speaker, lambda asked: "I don't know.").complete
+    table = make_report([Path("s.sqlite")], draws=200).table("scores")
+    assert table["exact"].isna().all()
+    assert list(table["unparsed"]) == [16, 8, 8]
+    assert list(table["exact_unread_wrong"]) == [0, 0, 0]
+
+
+def test_a_failed_call_gives_no_verdict_at_all(speaker: Any) -> None:
+    result = parley.run(
+        "squad", data="dev.json", model="server/x?base_url=http://127.0.0.1:1/v1&retries=0", out="s.sqlite"
+    )
+    assert not result.complete
+    assert rows("SELECT count(*) FROM verdicts") == [(0,)]
+
+
+def test_a_search_that_fails_fails_its_unit_and_the_same_command_goes_on(speaker: Any, place: Path) -> None:
+    (place / "moody.py").write_text(
+        "import pathlib\nfrom agents import SearchError\nfrom agents.search import Found\n"
+        "class Moody:\n"
+        "    name = 'moody'\n"
+        "    async def search(self, query, limit=5):\n"
+        "        if not pathlib.Path('up').exists():\n            raise SearchError('the engine is down')\n"
+        "        return [Found('Rhine', 'r', 'It rises in Switzerland.')]\n"
+        "    async def close(self): ...\n"
+    )
+    arms = ["none", "moody.py:Moody"]
+    first = run(speaker, knows_from_search, search=arms)
+    assert (first.progress.done, first.progress.failed, first.first_error) == (16, 16, "the engine is down")
+    (place / "up").touch()
+    assert run(speaker, knows_from_search, search=arms).complete
+    assert rows("SELECT count(*) FROM units WHERE status = 'done'") == [(32,)]
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"data": None}, "squad needs its data"),
+        ({"search": ["none", "none"]}, "none twice"),
+        ({"search": ["folder:nowhere"]}, "there is no folder nowhere"),
+        ({"search": ["altavista"]}, "unknown search engine"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_work_starts(settings: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        SquadStudy(SquadConfig(**{"data": "dev.json", **settings}))
+
+
+def test_a_dry_run_knows_how_many_calls_search_takes() -> None:
+    study = SquadStudy(SquadConfig(data="dev.json", search=ARMS, limit=4))
+    assert [study.estimate(unit).calls for unit in study.plan()] == [1, 3] * 4
