@@ -1,4 +1,4 @@
-"""Caches addressed by content, in one SQLite file each beside the runs: of model replies, search results and any text.
+"""Caches addressed by content, in one SQLite file each beside the runs: of model replies and what was found, of scores.
 
 The address of a reply covers server, model, parameters, messages, schema and tools, and the sample: the unit of the
 run and how often it asked the same thing. So repeats never collapse into one reply, while a run that was cut short
@@ -17,10 +17,7 @@ from agents.models.reply import Reply
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (
     address BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, made_at REAL NOT NULL
-) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS searches (
-    address BLOB PRIMARY KEY, engine TEXT NOT NULL, found TEXT NOT NULL, made_at REAL NOT NULL
-) WITHOUT ROWID;
+) WITHOUT ROWID
 """
 COMMIT_SECONDS = 0.5
 
@@ -39,7 +36,7 @@ class TextCache:
             self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=OFF")
-            self._db.executescript(_SCHEMA)
+            self._db.execute(_SCHEMA)
         except (sqlite3.Error, OSError) as error:
             raise ParleyError(
                 f"the {self.holds} {path} cannot be used ({error}); delete it, or run with --no-cache"
@@ -57,20 +54,6 @@ class TextCache:
         self._fresh.append((address, model, text, time.time()))
         if now >= self._due:
             self.commit()
-
-    def get_found(self, address: bytes) -> str | None:
-        """What a search engine found, as JSON."""
-        row = self._db.execute("SELECT found FROM searches WHERE address = ?", (address,)).fetchone()
-        return None if row is None else str(row[0])
-
-    def put_found(self, address: bytes, engine: str, found: str) -> None:
-        """Searches are few: each is written at once."""
-        try:
-            self._db.execute(
-                "INSERT OR REPLACE INTO searches VALUES (?, ?, ?, ?)", (address, engine, found, time.time())
-            )
-        except sqlite3.Error as error:
-            raise ParleyError(f"the reply cache {self.path} cannot be written: {error}") from None
 
     def commit(self) -> None:
         if not self._fresh:

@@ -7,9 +7,9 @@ It answers any schema of ours by reading it, and finds the labels in the prompt 
 Options: an effect in points for any label (`female=+0.4`), `base` score, `noise` (standard deviation of one score),
 `item` (of a shared shift per text, so that judges of one text agree), `judge` (of a shift per persona), `position`
 (points for whoever stands first), `tie` (two totals closer than this are a tie), `round` (points for every round after
-the first, as a referee is told it, or for every rephrasing: see `sim_lines`), `toxic` (the rate of free texts that insult
-somebody) and `heeds` (the rate at which an insult is gone once the text is written again), `latency` and `jitter` in
-seconds, and the rates `fail`, `malformed`, `refuse` and `limited` (429).
+the first, as a referee is told it, or for every rephrasing: see `sim_lines`), `toxic` (the rate of free texts that
+insult somebody) and `heeds` (the rate at which an insult is gone once the text is written again), `latency` and
+`jitter` in seconds, and the rates `fail`, `malformed`, `refuse` and `limited` (429).
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class SimClient(Client):
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
-        self.identity = f"{name}?{sorted(self.options.model_dump().items())}"
+        # Defaults are left out, so that a new option changes no draw of an old name.
+        self.identity = f"{name}?{sorted(self.options.model_dump(exclude_defaults=True).items())}"
         self._trouble = random.Random(seed_from("trouble", self.identity))
 
     async def send(self, request: Request) -> Reply:

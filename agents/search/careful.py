@@ -50,11 +50,11 @@ class Careful:
         session = SESSION.get()
         cache = session.cache if session is not None and self._cacheable else None
         address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
-        if cache is not None and (kept := cache.get_found(address)) is not None:
+        if cache is not None and (kept := cache.get_text(address)) is not None:
             return [Found(*row) for row in json.loads(kept)]
         found = await self._ask(query, limit)
         if cache is not None:
-            cache.put_found(address, self.name, json.dumps(found))
+            cache.put_text(address, self.name, json.dumps(found))
         return found
 
     async def _ask(self, query: str, limit: int) -> list[Found]:

@@ -152,6 +152,8 @@ def test_a_run_of_stardtox_shows_toxicity_and_quality_on_scales_of_their_own(tmp
     quality = page.get_by_role("img", name=re.compile("fluency by iteration"))
     expect(quality).to_have_attribute("aria-label", re.compile("performance: iteration 0 80.0, iteration 1 80.0"))
     expect(page.get_by_text("What changed from iteration 0 to 1")).to_be_visible()
+
+
 def test_a_debiased_chain_of_thought_is_read_before_and_after(tmp_path, viewer, open_page):
     row = {
         "example_id": 1, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig",
