@@ -25,6 +25,8 @@ STUDIES: dict[str, str] = {
     "topics": "judging.topics:WriteTopics",
     "framing": "judging.framing:Framing",
     "rubric": "judging.scoring:RubricScores",
+    "answers": "judging.answers:Answers",
+    "rlaif": "judging.rlaif:Rlaif",
 }
 
 

@@ -106,6 +106,7 @@ class TrainConfig(Part):
     base: str = Field(DEFAULT_MODEL, description="what is trained: local/smollm2, a folder, or a name on the hub")
     data: str = Field(description="pairs: the folder of `parley export --format trl`, or one .jsonl file of such rows")
     out: str = Field("trained", description="the folder everything is written to")
+    begin: str | None = Field(None, description="a finished SFT folder to begin from (default: that of this config)")
     chat_template: str | None = Field(None, description="a .jinja file, for a tokenizer that has none")
     pad_token: str | None = Field(None, description="a token of the vocabulary to pad with, if the tokenizer has none")
     max_length: int = Field(2048, ge=16, description="tokens of prompt and answer together, cut on the right")
@@ -134,8 +135,14 @@ class TrainConfig(Part):
     ablate: AblateConfig = AblateConfig()
 
 
-PARTS = {name: info.annotation for name, info in TrainConfig.model_fields.items() if name in
-         ("sft", "reward", "rl", "evaluate", "rlaif", "ablate")}  # fmt: skip
+PARTS: dict[str, type[Part]] = {
+    "sft": SftConfig,
+    "reward": RewardConfig,
+    "rl": RlConfig,
+    "evaluate": EvaluateConfig,
+    "rlaif": RlaifConfig,
+    "ablate": AblateConfig,
+}
 """The parts by name, each a table of the file; their flags are --PART-KEY."""
 
 MAKES: dict[str, tuple[str, ...]] = {

@@ -45,7 +45,8 @@ class Course:
 
     def folder(self, name: str) -> Path:
         """The result of an earlier stage, which must be there."""
-        folder = Path(self.config.out) / name
+        begun = self.config.begin if name == "sft" else None
+        folder = Path(begun) if begun else Path(self.config.out) / name
         if read_manifest(folder) is None:
             raise ConfigError(f"there is no finished {name} stage at {folder}: parley train {name} (or all)")
         return folder

@@ -65,9 +65,22 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
 
     if arguments[:2] == ["score", "bbq"]:
         return [score.add_bbq]
-    from parley.cli import attention, calibrate, compare, export, models, report, run, scenarios, show, topics, view
+    from parley.cli import (
+        attention,
+        calibrate,
+        compare,
+        export,
+        models,
+        report,
+        run,
+        scenarios,
+        show,
+        topics,
+        train,
+        view,
+    )
 
-    modules = (run, report, compare, show, view, export, score, attention, scenarios, topics, calibrate, models)
+    modules = (run, report, compare, show, view, export, train, score, attention, scenarios, topics, calibrate, models)
     return [module.add_to for module in modules]
 
 

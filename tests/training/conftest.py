@@ -1,10 +1,10 @@
-"""A language model of half a million parameters with a tokenizer of its own, and pairs in which something is planted."""
+"""A language model of half a million parameters with its own tokenizer, and pairs in which something is planted."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def planted(tmp_path: Path) -> Callable[..., Path]:
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model, in a folder as transformers keeps it. Its weights are drawn at random."""
     torch = pytest.importorskip("torch", reason="training is tested where parley[training] is installed")
     pytest.importorskip("trl", reason="training is tested where parley[training] is installed")
@@ -91,7 +91,9 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     rng = random.Random(1)
     texts = [f"What do you think about this? {topic}" for topic in topics(300)]
     texts += [statement(rng, bool(n % 2)) for n in range(600)]
-    texts += ["system user assistant 0 1 2 3 4 5 6 7 8 9 As a 60-year-old, as someone older, Sixty Forty Twenty said"] * 5
+    texts += [
+        "system user assistant 0 1 2 3 4 5 6 7 8 9 As a 60-year-old, as someone older, Sixty Forty Twenty said"
+    ] * 5
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -118,7 +120,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
             num_hidden_layers=4,
             num_attention_heads=6,
             num_key_value_heads=3,
-            max_position_embeddings=256,
+            max_position_embeddings=2048,
             tie_word_embeddings=True,
             bos_token_id=fast.bos_token_id,
             eos_token_id=fast.eos_token_id,
@@ -126,4 +128,4 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         )
     )
     model.save_pretrained(folder)
-    yield folder
+    return folder
