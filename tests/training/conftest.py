@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -51,6 +52,12 @@ def row(number: int, topic: str, chosen: str, rejected: str) -> dict[str, Any]:
             "round_rejected": 1 + number % 4,
         },
     }
+
+
+@pytest.fixture(scope="session")
+def planting() -> SimpleNamespace:
+    """What planted data is made from."""
+    return SimpleNamespace(topics=topics, statement=statement, row=row, kind=KIND, unkind=UNKIND)
 
 
 @pytest.fixture
