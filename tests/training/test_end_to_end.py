@@ -111,12 +111,8 @@ def test_the_whole_way(prepared: Path, parley: Callable[..., Any]) -> None:
     assert "rl: done before" in again.err
     assert again.json == found, "what is done is left alone"
     other = parley("train", "sft", "--config", "rldf.toml", "--sft-steps", "31")
-    assert (other.status, other.complaints) == (
-        2,
-        [
-            "parley: out/sft was made with other settings (sft.steps = 30, not 31, differs): name another --out, or remove it"
-        ],
-    )
+    assert other.status == 2
+    assert "out/sft was made with other settings (sft.steps = 30, not 31, differs)" in other.complaints[0]
 
     told = parley("run", "answers", "--topics-from", "age", "--model", "local/out/rl?context=256", "--dry-run")
     assert told.status == 0, told.err
