@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -121,6 +121,3 @@ def _check_tokenizer(folder: Path, tokenizer: Any) -> None:
 
 def logged(trainer: Any, name: str) -> list[float]:
     return [float(line[name]) for line in trainer.state.log_history if name in line]
-
-
-Made = Callable[[Course], None]

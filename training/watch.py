@@ -16,6 +16,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from training.device import is_main
 from training.stage import sign_checkpoint
 
 NAMES = {
@@ -63,7 +64,8 @@ class Log(TrainerCallback):  # type: ignore[misc]
     def __init__(self, path: Path, resumed_at: int = 0) -> None:
         self.path = path
         kept = [line for line in read_log(path) if line["step"] <= resumed_at]
-        path.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+        if is_main():
+            path.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         if state.is_world_process_zero and (line := entry(state.global_step, logs or {})):
