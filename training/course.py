@@ -70,14 +70,19 @@ def watchers(stage: Stage, resume: Path | None) -> tuple[Log, list[Any]]:
     return log, [log, Sign(), Progress(stage.name)]
 
 
-def train(trainer: Any, resume: Path | None) -> float:
-    """Seconds it took. A trainer prints nothing by itself."""
+def hushed(trainer: Any) -> Any:
+    """A trainer that prints nothing by itself: what we print may be JSON that somebody reads."""
     from transformers.trainer_callback import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)
+    return trainer
+
+
+def train(trainer: Any, resume: Path | None) -> float:
+    """Seconds it took."""
     begun = time.perf_counter()
     with device.enough_memory():
-        trainer.train(resume_from_checkpoint=str(resume) if resume else None)
+        hushed(trainer).train(resume_from_checkpoint=str(resume) if resume else None)
     return time.perf_counter() - begun
 
 

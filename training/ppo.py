@@ -6,20 +6,20 @@ summed over an answer.
 
 from __future__ import annotations
 
+import sys
 import time
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from typing import Any
 
 from training import device
 from training.base import load_model
-from training.course import Course, table
+from training.course import Course, hushed, table
 from training.watch import Stopped
 
 
 def train_ppo(course: Course, model: Any, begins: str, callbacks: list[Any]) -> tuple[Any, float]:
     """The trainer, when it is done, and the seconds it took."""
     from transformers import AutoModelForSequenceClassification
-    from transformers.trainer_callback import PrinterCallback
     from trl.experimental.ppo import PPOConfig, PPOTrainer
 
     from training.rl import prompts
@@ -63,8 +63,7 @@ def train_ppo(course: Course, model: Any, begins: str, callbacks: list[Any]) -> 
         callbacks=callbacks,
     )
     trainer.accelerator.gradient_accumulation_steps = 1
-    trainer.remove_callback(PrinterCallback)
     begun = time.perf_counter()
-    with device.enough_memory(), suppress(Stopped):
-        trainer.train()
+    with device.enough_memory(), redirect_stdout(sys.stderr), suppress(Stopped):
+        hushed(trainer).train()
     return trainer, time.perf_counter() - begun

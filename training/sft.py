@@ -7,7 +7,7 @@ from typing import Any
 
 from training import device
 from training.base import load_model
-from training.course import Course, put_away, table, train, watchers
+from training.course import Course, hushed, put_away, table, train, watchers
 from training.pairs import low_bias, read_sft
 
 LOOKED_AT = 256
@@ -39,7 +39,7 @@ def train_sft(course: Course) -> None:
         peft_config=device.adapters(config),
         callbacks=callbacks,
     )
-    before = None if resume else _loss(trainer)
+    before = None if resume else _loss(hushed(trainer))
     seconds = train(trainer, resume)
     facts = {
         "examples": len(texts),

@@ -109,7 +109,9 @@ def carry_out(stage: str, config: TrainConfig, say: Any, *, quiet: bool) -> dict
 
 def _train(config: TrainConfig, stages: list[str], say: Any) -> dict[str, Any]:
     from training.base import need_packages
+    from training.pairs import read_pairs
 
+    read_pairs(config)  # what is wrong with the data is said even where nothing can be trained
     need_packages()
     from training.run import run_stages
 
