@@ -9,7 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from agents import ConfigError
@@ -101,6 +101,7 @@ def test_empty_splits_and_topics_that_leak_are_refused(planted: Planted) -> None
         read_pairs(config(folder))
 
 
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(fewer=st.integers(2, 79), more=st.integers(2, 79), seed=st.integers(0, 50))
 def test_a_larger_subset_holds_all_of_a_smaller_one(fewer: int, more: int, seed: int) -> None:
     sides = [Side("good"), Side("bad")]
