@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
@@ -49,12 +48,3 @@ def curves(lines: Sequence[Mapping[str, float]], title: str) -> Figure:
     )
     caption(figure, title, note)
     return figure
-
-
-def first_and_last(lines: Sequence[Mapping[str, float]], name: str, share: float = 0.2) -> tuple[float, float]:
-    """Mean of a logged value over the first and the last part of training; NaN where it was never logged."""
-    values = np.array([line[name] for line in lines if name in line])
-    if not len(values):
-        return float("nan"), float("nan")
-    part = max(1, int(len(values) * share))
-    return float(values[:part].mean()), float(values[-part:].mean())

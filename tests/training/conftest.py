@@ -66,18 +66,18 @@ def planted(tmp_path: Path) -> Callable[..., Path]:
 
     def write(count: int = 300, make: Callable[[int, random.Random], tuple[str, str]] | None = None) -> Path:
         rng = random.Random(7)
-        listed = topics(max(20, count // 4))
+        listed = topics(count // 2)
         folder = tmp_path / "pairs"
         folder.mkdir(exist_ok=True)
         rows = []
         for number in range(count):
             texts = make(number, rng) if make else (statement(rng, True), statement(rng, False))
             rows.append(row(number, listed[number % len(listed)], *texts))
-        held_out = set(listed[-len(listed) // 5 :])
+        held_out = set(listed[-(len(listed) // 4) :])
         parts: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
         for one in rows:
             topic = one["meta"]["topic"]
-            split = "train" if topic not in held_out else ("validation", "test")[listed.index(topic) % 2]
+            split = "train" if topic not in held_out else ("validation", "test")[listed.index(topic) % 3 == 0]
             parts[split].append(one)
         for split, part in parts.items():
             (folder / f"{split}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in part), "utf-8")

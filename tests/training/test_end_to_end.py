@@ -47,11 +47,11 @@ learning_rate = 1e-3
 batch = 8
 samples = 4
 beta = 0.01
-steps = 12
+steps = 20
 max_tokens = 16
 max_kl = 100.0
-probe_every = 6
-probe_prompts = 16
+probe_every = 10
+probe_prompts = 20
 """
 
 
@@ -98,7 +98,7 @@ def test_the_whole_way(prepared: Path, parley: Callable[..., Any]) -> None:
     rewards = [line["reward"] for line in lines if "reward" in line]
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.5, "RL raises its reward"
     probes = [line for line in lines if "win_rate" in line]
-    assert [line["step"] for line in probes] == [0, 6, 12]
+    assert [line["step"] for line in probes] == [0, 10, 20]
     assert probes[0]["win_rate"] == 0.5, "at the beginning the policy is the SFT model"
     assert probes[-1]["win_rate"] > 0.5
     assert probes[-1]["probe_reward"] > probes[0]["probe_reward"]

@@ -26,7 +26,7 @@ def config(data: Path, **more: object) -> TrainConfig:
 
 def test_an_export_is_read_with_its_splits(planted: Planted) -> None:
     pairs = read_pairs(config(planted(100)))
-    assert (len(pairs.train), len(pairs.validation), len(pairs.test)) == (80, 12, 8)
+    assert (len(pairs.train), len(pairs.validation), len(pairs.test)) == (76, 16, 8)
     first = pairs.train[0]
     assert first.prompt == "What do you think about this? Are buses here good, case 0?"
     assert first.chosen.score == 1.0
