@@ -251,10 +251,14 @@ class Bench:
         return trainer
 
 
+def _gib(peak: float) -> str:
+    return "–" if peak != peak else f"{peak:.2f}"
+
+
 def show(rows: list[Row], about: str) -> str:
     lines = [about, f"{'stage':<7} {'who':<7} {'rate':>10} {'unit':<10} {'peak GiB':>8}  settings"]
     lines += [
-        f"{r.stage:<7} {r.who:<7} {r.per_second:>10.1f} {r.unit:<10} {r.peak_gib:>8.2f}  {r.settings}" for r in rows
+        f"{r.stage:<7} {r.who:<7} {r.per_second:>10.1f} {r.unit:<10} {_gib(r.peak_gib):>8}  {r.settings}" for r in rows
     ]
     plain = next((r.per_second for r in rows if r.stage == "rl" and r.who == "trl"), float("nan"))
     best = max((r.per_second for r in rows if r.stage == "rl" and r.who == "parley" and r.per_second == r.per_second),

@@ -1,6 +1,6 @@
 """PPO with a critic, as in the paper, on trl 1.12.0's experimental trainer (later versions have none).
 
-The critic begins as the reward model. The trainer cannot go on from a checkpoint and ignores bf16; it logs divergence
+The critic begins as the reward model. The trainer cannot go on from a checkpoint, so none is kept, and ignores bf16; it logs divergence
 summed over an answer.
 """
 
@@ -30,7 +30,7 @@ def train_ppo(course: Course, model: Any, begins: str, callbacks: list[Any]) -> 
     del given["max_steps"]
     shape = device.batches(part.batch, config, "rl.batch")
     args = PPOConfig(
-        **(given | {"bf16": False}),
+        **(given | {"bf16": False, "save_strategy": "no"}),
         **shape,
         total_episodes=part.steps * part.batch if part.steps else int(part.epochs * len(asked)),
         num_mini_batches=1,
