@@ -1,7 +1,7 @@
 """PPO with a critic, as in the paper, on trl 1.12.0's experimental trainer (later versions have none).
 
-The critic begins as the reward model. The trainer cannot go on from a checkpoint, so none is kept, and ignores bf16; it logs divergence
-summed over an answer.
+The critic begins as the reward model. The trainer cannot go on from a checkpoint, so none is kept; it ignores bf16, and
+logs divergence summed over an answer.
 """
 
 from __future__ import annotations

@@ -78,6 +78,24 @@ def test_everything_beside_default_and_again_at_no_cost(
     assert "the labeller was sure of no pair" in unsure.complaints[0]
 
 
+def test_rlaif_trains_on_pairs_its_labeller_is_sure_of(prepared: Path, parley: Callable[..., Any], server: Any) -> None:
+    def prefers_the_first_in_the_alphabet(nth: int, body: dict[str, Any]) -> Any:
+        asked = body["messages"][-1]["content"]
+        first, _, second = asked.partition("Answer A: ")[2].partition("\n\nAnswer B: ")
+        letter = "A" if first < second.partition("\n\nWhich of the two")[0] else "B"
+        return server.reply(json.dumps({"less_biased": letter}))
+
+    server.answer = prefers_the_first_in_the_alphabet
+    assert parley("train", "sft", "--config", "rldf.toml").status == 0
+    told = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model(), "--json")
+    assert told.status == 0, told.err
+    rows = [json.loads(line) for line in (prepared / "trained/rlaif/pairs/train.jsonl").read_text().splitlines()]
+    assert len(rows) > 10
+    assert all(row["chosen"][0]["content"] < row["rejected"][0]["content"] for row in rows)
+    assert told.json["rlaif"]["rl"]["steps"] == 2
+    assert (prepared / "trained" / "rlaif" / "rl" / "model.gguf").is_file()
+
+
 def test_an_ablation_is_one_command(prepared: Path, parley: Callable[..., Any]) -> None:
     text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq", ', "").replace('judges = ["sim/judge"], ', "")
     (prepared / "rldf.toml").write_text(text)
