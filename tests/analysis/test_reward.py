@@ -30,8 +30,6 @@ def test_a_model_that_has_only_learnt_length_is_seen_to_have() -> None:
     assert table.loc["agrees with length", "accuracy"] == 1.0
     assert table.loc["length misleads", "accuracy"] == 0.0
     assert table.loc["lengths matched", "accuracy"] == pytest.approx(0.67, abs=0.06)  # two ties of three, one right
-    said = words(table.reset_index())
-    assert not said[1].startswith("It has learnt more than length") or table.loc["lengths matched", "low"] > 0.5
 
 
 def test_one_that_has_learnt_what_is_meant_is_seen_to_have() -> None:

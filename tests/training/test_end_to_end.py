@@ -103,7 +103,6 @@ def test_the_whole_way(prepared: Path, parley: Callable[..., Any]) -> None:
     assert probes[-1]["win_rate"] > 0.5
     assert probes[-1]["probe_reward"] > probes[0]["probe_reward"]
     assert all({"kl", "entropy", "length", "reward"} <= set(line) for line in lines if "reward" in line)
-    assert lines[0]["kl"] == pytest.approx(0, abs=1e-3) if "kl" in lines[0] else True
     assert (prepared / "out" / "rl" / "curves.png").is_file()
     assert not list((prepared / "out").glob("*.steps"))
 
