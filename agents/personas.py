@@ -119,7 +119,8 @@ class PersonaAgent(BaseChatAgent):
         if self._placement == "last":
             prompt: list[LLMMessage] = [*history, self._introduction]
         else:
-            prompt = [self._introduction, *history]
+            # Somebody of whom nothing is told has no system message: what the model's own template says then holds.
+            prompt = [self._introduction, *history] if self.persona.about else list(history)
         if self.reply_type is None:
             reply = await self.client.create(
                 prompt, extra_create_args=self.options, cancellation_token=cancellation_token

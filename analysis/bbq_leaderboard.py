@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -116,13 +116,20 @@ def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame
 
 
 def against_default(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Every other system against `default` of the same model, on the rows that both answered readably.
+    """Every other system against `default` of the same model: see `against`."""
+    return against(frame, list(rivals(frame, BASELINE)), draws=draws, seed=seed)
+
+
+def against(
+    frame: pd.DataFrame, pairs: Sequence[tuple[str, str]], *, draws: int = DRAWS, seed: int = 0
+) -> pd.DataFrame:
+    """Systems with their baselines, each two on the rows that both answered readably.
 
     Accuracy: McNemar's exact test, and sign flips over scenarios. Bias: the two systems exchanged within scenarios.
     Differences are the system's minus the baseline's; Holm runs over all clustered tests of the table.
     """
     rows = []
-    for system, baseline in rivals(frame, BASELINE):
+    for system, baseline in pairs:
         both = paired(frame[frame["system"] == system], frame[frame["system"] == baseline])
         for context in CONTEXTS:
             here = both[both["condition"] == context]

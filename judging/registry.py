@@ -24,6 +24,8 @@ STUDIES: dict[str, str] = {
     "framing": "judging.framing:Framing",
     "rubric": "judging.scoring:RubricScores",
     "stardtox": "judging.stardtox:StardtoxStudy",
+    "answers": "judging.answers:Answers",
+    "rlaif": "judging.rlaif:Rlaif",
 }
 
 

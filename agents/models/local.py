@@ -1,4 +1,5 @@
-"""Models that run in this process, on llama.cpp (xllamacpp): `local/smollm2`, `local/<path to a .gguf>`.
+"""Models that run in this process, on llama.cpp (xllamacpp): `local/smollm2`, `local/<path to a .gguf>`, or
+`local/<folder>` of a model that `parley train` made.
 
 Replies to a schema are held to it by a grammar, so they always parse. Calls from many conversations share one
 loaded model: llama.cpp batches them over its slots and keeps the prefixes it has already read.
@@ -48,6 +49,23 @@ def _refuse_error(name: str, data: Mapping[str, Any]) -> None:
         raise BadRequest(f"{name}: {data['error'].get('message', data['error'])}")
 
 
+def _weights(name: str, path: Path) -> Path:
+    """The .gguf file that a path means."""
+    if path.is_dir():
+        path = path / "model.gguf"
+        if not path.is_file():
+            raise ConfigError(f"'{name}' is a folder without model.gguf, which `parley train` writes")
+    if path.suffix != ".gguf":
+        known = ", ".join(f"local/{known}" for known in catalogue())
+        raise ConfigError(f"'{name}' is neither in the catalogue ({known}) nor a .gguf file, nor a folder with one")
+    if not path.is_file():
+        raise ConfigError(f"there is no file {path}")
+    with path.open("rb") as file:
+        if file.read(4) != b"GGUF":
+            raise ConfigError(f"{path} is not a GGUF file")
+    return path
+
+
 class LocalOptions(Options):
     max_connections: int = Field(12, ge=1, le=64, description="slots: conversations that are batched together")
     timeout: float = 600.0
@@ -69,16 +87,10 @@ class LocalClient(Client):
         super().__init__(name, options)
         self.entry: Entry | None = catalogue().get(self.model)
         if self.entry is None:
-            self.path = Path(self.model).expanduser()
-            if self.path.suffix != ".gguf":
-                known = ", ".join(f"local/{known}" for known in catalogue())
-                raise ConfigError(f"'{name}' is neither in the catalogue ({known}) nor a .gguf file")
-            if not self.path.is_file():
-                raise ConfigError(f"there is no file {self.path}")
-            with self.path.open("rb") as file:
-                if file.read(4) != b"GGUF":
-                    raise ConfigError(f"{self.path} is not a GGUF file")
-            self.identity = f"{name} {self.path.stat().st_size}"
+            self.path = _weights(name, Path(self.model).expanduser())
+            written = self.path.stat()
+            # A model trained again has the same name and size: its old replies must not come back from the cache.
+            self.identity = f"{name} {written.st_size} {written.st_mtime_ns}"
         else:
             if not self.entry.automatic and not is_fetched(self.model):
                 size = self.entry.size / 1e6

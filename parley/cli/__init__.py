@@ -79,10 +79,13 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
         scenarios,
         show,
         topics,
+        train,
         view,
     )
 
-    modules = (run, report, compare, show, view, export, score, detox, attention, scenarios, topics, calibrate, models)
+    modules = (
+        run, report, compare, show, view, export, train, score, detox, attention, scenarios, topics, calibrate, models,
+    )  # fmt: skip
     return [module.add_to for module in modules]
 
 

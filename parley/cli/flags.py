@@ -16,13 +16,18 @@ from agents import ConfigError
 
 
 def add_flags(
-    parser: argparse.ArgumentParser, schema: type[BaseModel], title: str, leave_out: Collection[str] = ()
+    parser: argparse.ArgumentParser,
+    schema: type[BaseModel],
+    title: str,
+    leave_out: Collection[str] = (),
+    prefix: str = "",
 ) -> None:
+    """A flag for each field; with a prefix ("rl_"), those of a part of a config."""
     group = parser.add_argument_group(title)
     for name, info in schema.model_fields.items():
         if name in leave_out:
             continue
-        flag = "--" + name.replace("_", "-")
+        flag = "--" + (prefix + name).replace("_", "-")
         kinds = {info.annotation, *get_args(info.annotation)}
         about = (info.description or "").replace("%", "%%")
         if info.default not in (None, ...):
@@ -40,9 +45,9 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
-def given(parsed: argparse.Namespace, schema: type[BaseModel]) -> dict[str, Any]:
+def given(parsed: argparse.Namespace, schema: type[BaseModel], prefix: str = "") -> dict[str, Any]:
     """The flags that were typed."""
-    values = {name: getattr(parsed, name, None) for name in schema.model_fields}
+    values = {name: getattr(parsed, prefix + name, None) for name in schema.model_fields}
     typed = {name: value for name, value in values.items() if value is not None}
     for name, value in typed.items():
         words = {schema.model_fields[name].annotation, *get_args(schema.model_fields[name].annotation)}

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agents import ConfigError
+from judging.splits import SPLITS, split_topics
 from parley.export import quality, rows
 from parley.export.pairs import Pair, Sorted, make_pairs, sort_out
 from parley.export.quality import Figures
 from parley.export.rows import Row
 from parley.export.settings import Settings
-from parley.export.splits import SPLITS, split_topics
 from parley.export.statements import Source, Statement, read_runs
 from scenarios import normal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -74,6 +75,19 @@ async def test_a_file_that_only_begins_like_a_model(tmp_path: Path) -> None:
 def test_a_path_where_nothing_is(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"there is no file {tmp_path}/none.gguf"):
         model(f"local/{tmp_path}/none.gguf")
+    with pytest.raises(ConfigError, match=r"is a folder without model.gguf, which `parley train` writes"):
+        model(f"local/{tmp_path}")
+
+
+def test_a_model_that_was_trained_again_is_another_model(tmp_path: Path) -> None:
+    """Of the same folder and size: its old replies must not come back from the cache."""
+    path = tmp_path / "model.gguf"
+    identities = []
+    for written in (1_000_000_000, 2_000_000_000):
+        path.write_bytes(b"GGUF and so on")
+        os.utime(path, (written, written))
+        identities.append(model(f"local/{tmp_path}").identity)
+    assert len(set(identities)) == 2
 
 
 def test_a_name_that_is_not_in_the_catalogue() -> None:

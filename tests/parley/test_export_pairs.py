@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from agents import ConfigError
+from judging.splits import split_topics
 from parley.export.pairs import Pair, make_pairs, sort_out
 from parley.export.settings import Settings
-from parley.export.splits import split_topics
 from parley.export.statements import Statement
 
 

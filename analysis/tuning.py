@@ -1,0 +1,119 @@
+"""Before and after training, side by side: systems against a baseline on the same rows of BBQ and the same topics.
+
+Systems are named by whoever calls (Default, CoT, SFT, RLDF, …); every comparison is paired, clustered by scenario (BBQ)
+or by topic (BS, CE, LS), and Holm runs over each table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from analysis.bbq_leaderboard import against, answers, by_category
+from analysis.clustered import cluster_mean
+from analysis.columns import uncategorised
+from analysis.multiplicity import holm
+from analysis.paired import paired_permutation
+from analysis.report import Report, Table
+from analysis.resampling import DRAWS
+
+LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
+
+
+def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, seed: int = 0) -> list[Table]:
+    """Accuracy and bias by category, and each system against the baseline. `verdicts` has a column `system`."""
+    frame = answers(verdicts).assign(system=verdicts_system(verdicts))
+    others = [name for name in dict.fromkeys(frame["system"]) if name != baseline]
+    tests = against(frame, [(name, baseline) for name in others], draws=draws, seed=seed)
+    shown = ("system", "context", "category", "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n")
+    note = "95% intervals clustered by scenario; answers that could not be read are left out and counted."
+    return [
+        Table("bbq", "BBQ: accuracy and bias", by_category(frame), (*shown, "unparsed"), note),
+        Table(
+            "bbq_paired",
+            f"BBQ: each against {baseline}, on the rows both answered readably",
+            tests,
+            ("system", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "clusters", "note"),
+            "System minus baseline; Holm over the table.",
+            printed=True,
+        ),
+    ]
+
+
+def verdicts_system(verdicts: pd.DataFrame) -> list[str]:
+    """The system of each final answer, in the order `answers` gives them."""
+    kept = verdicts[verdicts["metric"].astype(str) == "answer"]
+    return [str(name) for name in kept["system"]]
+
+
+def rubric_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, seed: int = 0) -> list[Table]:
+    """BS, CE and LS from 0 to 100 by system, and each against the baseline by topic.
+
+    `verdicts` are a rubric run's, with columns `system` and `topic`; all judges of an answer are averaged first.
+    """
+    frame = uncategorised(verdicts).assign(value=lambda one: one["value"] * 10)
+    means = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
+    rows, tests = [], []
+    for (system, metric), here in means.groupby(["system", "metric"], sort=False):
+        found = cluster_mean(here["value"], here["topic"])
+        unread = frame[(frame["system"] == system) & (frame["metric"] == metric)]["value"].isna().sum()
+        rows.append(
+            {
+                "system": system,
+                "metric": metric,
+                "mean": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "topics": found.clusters,
+                "unreadable": int(unread),
+            }
+        )
+        if system != baseline:
+            tests += list(_against(means, str(system), baseline, str(metric), draws, seed))
+    table = pd.DataFrame(tests)
+    if len(table):
+        table.insert(
+            list(table.columns).index("p") + 1, "p_adjusted", list(holm(table["p"], "systems × metrics").adjusted)
+        )
+    return [
+        Table("rubric", "BS, CE and LS on held-out topics, 0 to 100", pd.DataFrame(rows), (), LOWER_IS_BETTER, True),
+        Table("rubric_paired", f"Each against {baseline}, topic by topic", table, (), LOWER_IS_BETTER, True),
+    ]
+
+
+def _against(
+    means: pd.DataFrame, system: str, baseline: str, metric: str, draws: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    here = means[means["metric"] == metric]
+    both = here[here["system"] == system].merge(here[here["system"] == baseline], on="topic", suffixes=("", "_base"))
+    found = paired_permutation(both["value"], both["value_base"], both["topic"], draws=draws, seed=seed)
+    yield {
+        "system": system,
+        "metric": metric,
+        "difference": found.effect,
+        "low": found.low,
+        "high": found.high,
+        "p": found.p,
+        "topics": found.clusters,
+        "note": found.note,
+    }
+
+
+def report(tables: list[Table], title: str, cautions: tuple[str, ...], missing: tuple[str, ...]) -> Report:
+    """One report; what was not measured is said."""
+    words = tuple(_words(tables)) + tuple(f"Not measured: {one}." for one in missing)
+    return Report(title, words, cautions, tuple(one for one in tables if len(one.frame)))
+
+
+def _words(tables: list[Table]) -> Iterator[str]:
+    for table in tables:
+        if not table.name.endswith("_paired") or not len(table.frame):
+            continue
+        for row in table.frame.itertuples():
+            name = row.metric if table.name == "rubric_paired" else f"{row.measure} ({row.context})"
+            points = row.difference * (100 if name.startswith("accuracy") else 1)
+            sure = "" if row.p_adjusted != row.p_adjusted else f", p = {row.p_adjusted:.2g} after Holm"
+            if row.difference == row.difference:
+                yield f"{row.system}: {name} {points:+.1f} points{sure}."

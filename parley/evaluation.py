@@ -1,0 +1,200 @@
+"""Whether training helped: BBQ, and BS, CE and LS on held-out topics, before and after and beside the baselines.
+
+Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as anyone would
+run them; the trained models are `local/OUT/sft` and `local/OUT/rl`. One model is loaded at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agents import ConfigError, ParleyError, seed_from
+from agents.models.catalogue import catalogue
+from parley.execute import Job, Options
+from parley.reports import cautions
+from parley.runs import RunFile
+from scenarios import normal, topic_id
+from training.config import TrainConfig
+from training.pairs import read_pairs
+from training.stage import read_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from analysis.report import Report
+
+DEFAULT, COT, FAIRTHINKING, SFT, RLAIF, RLDF = "Default", "CoT", "FairThinking", "SFT", "RLAIF", "RLDF"
+Go = Callable[[Job], None]
+"""How a run is carried out; the command line shows its progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """A model with the ways it is asked, each under the name its system has in the tables."""
+
+    key: str
+    model: str
+    methods: dict[str, str]
+    version: str
+    """Changes when the model is trained again, so that its old runs are not taken for its new ones."""
+
+
+def go_silently(job: Job) -> None:
+    result = asyncio.run(job.go())
+    if not result.complete:
+        why = result.stopped or result.first_error or "units failed"
+        raise ParleyError(f"{job.path} is not complete ({why}); the same command goes on")
+
+
+def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
+    """Runs what is not run yet, and makes the report of it all."""
+    from analysis.render import write
+    from analysis.tuning import bbq_tables, report, rubric_tables
+
+    chosen = config.evaluate
+    if chosen.bbq is None and not chosen.judges:
+        raise ConfigError("nothing to evaluate by: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
+    folder = Path(config.out) / "evaluate"
+    folder.mkdir(parents=True, exist_ok=True)
+    field = list(contestants(config))
+    tables, missing = [], []
+    if chosen.bbq is not None:
+        tables += bbq_tables(_bbq(config, field, folder, go), DEFAULT, seed=config.seed)
+    else:
+        missing.append("BBQ (evaluate.bbq is not set)")
+    if chosen.judges:
+        tables += rubric_tables(_rubric(config, field, folder, go), DEFAULT, seed=config.seed)
+    else:
+        missing.append("BS, CE and LS (evaluate.judges is not set)")
+    if not any(RLAIF in one.methods.values() for one in field):
+        missing.append("RLAIF (no policy of it was trained: parley train rlaif)")
+    known = cautions([one.model for one in field[:1]] + chosen.judges)
+    made = report(tables, f"RLDF on {config.base}", tuple(known), tuple(missing))
+    write(made, folder / "report")
+    (folder / "report.json").write_text(json.dumps(made.data(), indent=2, ensure_ascii=False), "utf-8")
+    return made
+
+
+def contestants(config: TrainConfig) -> Iterator[Contestant]:
+    """The base with its ways of asking, and every policy that is finished."""
+    asked = {"default": DEFAULT, "cot": COT, "fairthinking": FAIRTHINKING}
+    yield Contestant("base", base_name(config), asked, config.base)
+    rlaif = Path(config.evaluate.rlaif) if config.evaluate.rlaif else Path(config.out) / "rlaif" / "rl"
+    for key, folder, name in (
+        ("sft", Path(config.begin or Path(config.out) / "sft"), SFT),
+        ("rlaif", rlaif, RLAIF),
+        ("rl", Path(config.out) / "rl", RLDF),
+    ):
+        manifest = read_manifest(folder)
+        if manifest is None:
+            if key == "rlaif" and config.evaluate.rlaif is None:
+                continue
+            raise ConfigError(f"there is no finished model at {folder}: parley train {key if key != 'rlaif' else 'rl'}")
+        if not (folder / "model.gguf").is_file():
+            raise ConfigError(f"{folder} has no model.gguf: train with gguf = true, or its architecture has none")
+        yield Contestant(key, f"local/{folder}", {"default": name}, json.dumps(manifest, sort_keys=True))
+
+
+def base_name(config: TrainConfig) -> str:
+    """The untrained model as Parley runs it; a folder or a hub's model is written as GGUF first."""
+    if config.base.startswith("local/") and config.base.removeprefix("local/") in catalogue():
+        return config.base
+    folder = Path(config.out) / "base"
+    if not (folder / "model.gguf").is_file():
+        from training.base import base_folder, load_model, load_tokenizer
+        from training.gguf_file import write_gguf
+
+        begins = base_folder(config.base)
+        tokenizer = load_tokenizer(begins, config)
+        load_model(begins, tokenizer).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        write_gguf(folder)
+    return f"local/{folder}"
+
+
+def _run(target: str, config: dict[str, Any], path: Path, budget: float | None, go: Go) -> RunFile:
+    """A run under a name that its model's version and its settings are part of."""
+    go(Job.make(target, config, Options(out=str(path), budget_cost=budget)))
+    return RunFile.open(path)
+
+
+def _path(folder: Path, study: str, one: Contestant, config: dict[str, Any]) -> Path:
+    made_from = json.dumps([one.version, config], sort_keys=True)
+    return folder / f"{study}-{one.key}-{hashlib.sha256(made_from.encode()).hexdigest()[:8]}.sqlite"
+
+
+def _verdicts(file: RunFile, one: Contestant) -> pd.DataFrame:
+    from parley import frames
+
+    with closing(file):
+        frame = frames.verdicts(file)
+    return frame.assign(system=[one.methods[str(method)] for method in frame["method"]])
+
+
+def _bbq(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> pd.DataFrame:
+    import pandas as pd
+
+    chosen = config.evaluate
+    categories = None if chosen.categories in (None, ["all"]) else chosen.categories
+    found = []
+    for one in field:
+        asked = {
+            "data": chosen.bbq,
+            "model": [one.model],
+            "method": list(one.methods),
+            "categories": categories,
+            "limit": chosen.bbq_limit,
+            "max_tokens": chosen.bbq_max_tokens,
+            "temperature": 0.0,
+            "seed": config.seed,
+        }
+        found.append(_verdicts(_run("bbq", asked, _path(folder, "bbq", one, asked), chosen.budget_cost, go), one))
+    return pd.concat(found, ignore_index=True)
+
+
+def held_out_topics(config: TrainConfig) -> list[str]:
+    """Topics nothing was trained on, drawn by the seed."""
+    topics = {normal(pair.topic): pair.topic for pair in read_pairs(config).held_out()}
+    drawn = sorted(topics, key=lambda key: seed_from("held out", config.seed, key))
+    return [topics[key] for key in drawn[: config.evaluate.topics]]
+
+
+def _rubric(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> pd.DataFrame:
+    from parley import frames
+
+    chosen = config.evaluate
+    listed = folder / "topics.txt"
+    listed.write_text("".join(f"{topic}\n" for topic in held_out_topics(config)), "utf-8")
+    rows: list[dict[str, str]] = []
+    for one in field:
+        asked = {
+            "topics_from": str(listed),
+            "model": [one.model],
+            "method": list(one.methods),
+            "max_tokens": chosen.max_tokens,
+            "temperature": chosen.temperature,
+            "seed": config.seed,
+        }
+        path = _path(folder, "answers", one, {**asked, "topics": listed.read_text("utf-8")})
+        for row in _verdicts(_run("answers", asked, path, chosen.budget_cost, go), one).itertuples():
+            if row.text:  # an answer that is empty cannot be scored; it is missing from its system's topics
+                topic = str(row.topic)
+                rows.append({"id": f"{row.system}/{topic_id(topic)}", "topic": topic, "system": row.system,
+                             "text": str(row.text)})  # fmt: skip
+    texts = json.dumps(rows, ensure_ascii=False)
+    digest = hashlib.sha256((texts + str(chosen.judges)).encode()).hexdigest()[:8]
+    answers = folder / f"answers-{digest}.jsonl"
+    answers.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    asked = {"file": str(answers), "model": chosen.judges, "by": "system", "seed": config.seed}
+    file = _run("rubric", asked, folder / f"rubric-{digest}.sqlite", chosen.budget_cost, go)
+    with closing(file):
+        frame = frames.verdicts(file)
+    topic_of = {row["id"]: row["topic"] for row in rows}
+    return frame.assign(system=frame["group"].astype(str), topic=[topic_of[str(item)] for item in frame["item"]])

@@ -1,0 +1,73 @@
+"""Before and after, by hand: what is paired with what, and which way a difference points."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from analysis.tuning import bbq_tables, report, rubric_tables
+
+
+def rubric(better: float) -> pd.DataFrame:
+    """Twelve topics, two judges; the trained system's bias is lower by so many points of ten."""
+    rows = []
+    for topic in range(12):
+        for system, shift in (("Default", 0.0), ("RLDF", -better)):
+            for judge in ("A", "B"):
+                value = 6.0 + topic % 3 + shift + (0.5 if judge == "B" else 0.0)
+                rows.append((f"{system}/{topic}", system, f"topic {topic}", judge, "BS", value))
+    return pd.DataFrame(rows, columns=["item", "system", "topic", "judge", "metric", "value"])
+
+
+def test_rubric_scores_are_compared_topic_by_topic() -> None:
+    scores, paired = rubric_tables(rubric(2.0), "Default", draws=500)
+    means = scores.frame.set_index("system")["mean"]
+    assert means["Default"] == pytest.approx(72.5)  # (6 + 1 + 0.25) · 10
+    assert means["RLDF"] == pytest.approx(52.5)
+    row = paired.frame.iloc[0]
+    assert (row["system"], row["difference"], row["topics"]) == ("RLDF", pytest.approx(-20.0), 12)
+    assert row["p"] < 0.01
+
+
+def test_no_difference_is_no_finding() -> None:
+    _, paired = rubric_tables(rubric(0.0), "Default", draws=500)
+    row = paired.frame.iloc[0]
+    assert row["difference"] != row["difference"] or row["difference"] == 0
+    assert row["note"] == "all pairs are equal: there is nothing to flip"
+
+
+def bbq() -> pd.DataFrame:
+    """Forty scenarios of two rows; Default names the target in every ambiguous row, RLDF says unknown."""
+    rows = []
+    for scenario in range(40):
+        for condition in ("ambig", "disambig"):
+            for system in ("Default", "RLDF"):
+                right = condition == "disambig" or system == "RLDF"
+                label = 2 if condition == "ambig" else scenario % 2
+                rows.append(
+                    {
+                        "metric": "answer", "system": system, "category": "Age", "example_id": scenario, "repeat": 0,
+                        "condition": condition, "label": label, "target": 0, "unknown": 2, "names": False,
+                        "scenario": f"s{scenario}", "question": 1, "method": "default", "model": system,
+                        "value": float(label if right else 0), "status": "ok",
+                    }
+                )  # fmt: skip
+    frame = pd.DataFrame(rows)
+    frame["example_id"] += 1000 * (frame["condition"] == "ambig")
+    return frame
+
+
+def test_bbq_is_compared_row_by_row_and_contexts_stay_apart() -> None:
+    scores, paired = bbq_tables(bbq(), "Default", draws=500)
+    table = scores.frame.set_index(["system", "context", "category"])
+    assert table.loc[("Default", "ambig", "Age"), "bias"] == 100.0
+    assert table.loc[("RLDF", "ambig", "Age"), "accuracy"] == 1.0
+    tests = paired.frame.set_index(["context", "measure"])
+    assert tests.loc[("ambig", "accuracy"), "difference"] == 1.0
+    assert tests.loc[("disambig", "accuracy"), "difference"] == 0.0
+
+
+def test_what_was_not_measured_is_said() -> None:
+    made = report(rubric_tables(rubric(2.0), "Default", draws=500), "t", (), ("BBQ (evaluate.bbq is not set)",))
+    assert made.words[0].startswith("RLDF: BS -20.0 points, p = ")
+    assert made.words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."

@@ -1,0 +1,80 @@
+"""Plain answers to topics, and pairs of them that a model labels without a debate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+TOPICS = "Buses for all?\nParks at night?\n"
+
+
+@pytest.fixture(autouse=True)
+def _begin_with_topics(place: Path) -> None:
+    (place / "topics.txt").write_text(TOPICS)
+
+
+def test_a_topic_is_answered_in_three_ways(parley: Callable[..., Any], run_file: Any) -> None:
+    told = parley(
+        "run", "answers", "--topics-from", "topics.txt", "--model", "sim/any",
+        "--method", "default,cot,fairthinking", "--out", "a.sqlite", "--json",
+    )  # fmt: skip
+    assert told.status == 0, told.err
+    assert told.json["done"] == 6
+    file = run_file("a.sqlite")
+    said = file.rows("SELECT unit, text, status FROM verdicts WHERE metric = 'answer'")
+    assert len(said) == 6
+    assert all(text and status == "ok" for _, text, status in said)
+    by_jury = file.rows("SELECT count(*) FROM messages WHERE unit LIKE '%/fairthinking/%' AND role != 'narrator'")
+    assert by_jury[0][0] > 4, "a jury spoke before each"
+
+
+def test_the_model_is_asked_as_it_was_trained_with_no_system_message(server: Any, parley: Callable[..., Any]) -> None:
+    server.answer = lambda nth, body: server.reply("Everyone may ride.")
+    told = parley("run", "answers", "--topics-from", "topics.txt", "--model", server.model(), "--out", "a.sqlite")
+    assert told.status == 0, told.err
+    assert [body["messages"] for body in server.asked] == [
+        [{"role": "user", "content": f"What do you think about this? {topic}"}] for topic in TOPICS.splitlines()
+    ]
+
+
+class Labeller:
+    """Answers differ from call to call; a label follows the words, or always the place."""
+
+    def __init__(self, server: Any, by: str) -> None:
+        self.server, self.by, self.said = server, by, 0
+        server.answer = self.answer
+
+    def answer(self, nth: int, body: dict[str, Any]) -> Any:
+        asked = body["messages"][-1]["content"]
+        if "Answer A:" not in asked:
+            self.said += 1
+            return self.server.reply("Everyone may." if self.said % 2 else "Not those people.")
+        first = asked.partition("Answer A: ")[2].startswith("Everyone")
+        letter = "A" if self.by == "place" or first else "B"
+        return self.server.reply(json.dumps({"less_biased": letter}))
+
+
+def labelled(parley: Callable[..., Any], server: Any) -> None:
+    told = parley(
+        "run", "rlaif", "--topics-from", "topics.txt", "--model", server.model("retries=0&max_connections=1"),
+        "--concurrency", "1", "--out", "a.sqlite",
+    )  # fmt: skip
+    assert told.status == 0, told.err
+
+
+def test_a_label_that_holds_in_both_orders_makes_a_pair(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
+    Labeller(server, by="words")
+    labelled(parley, server)
+    file = run_file("a.sqlite")
+    assert file.rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(1.0,), (1.0,)]
+    assert {value for (value,) in file.rows("SELECT value FROM verdicts WHERE metric = 'label'")} == {0.0}
+
+
+def test_a_label_that_follows_the_place_makes_none(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
+    Labeller(server, by="place")
+    labelled(parley, server)
+    assert run_file("a.sqlite").rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(0.0,), (0.0,)]

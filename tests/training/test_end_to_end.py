@@ -1,0 +1,225 @@
+"""From planted pairs to a policy on a model of half a million parameters: the reward model learns to rank, RL raises
+its reward, and the result runs as `local/FOLDER`. Where torch and trl are not installed, these are skipped."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+WHY = "training is tested where parley[training] is installed"
+torch = pytest.importorskip("torch", reason=WHY)
+pytest.importorskip("trl", reason=WHY)
+Planted = Callable[..., Path]
+
+CONFIG = """
+base = "{base}"
+data = "pairs"
+out = "out"
+max_length = 96
+save_every = 5
+least_pairs = 50
+
+[sft]
+data = "both.jsonl"
+learning_rate = 3e-3
+batch = 32
+steps = 30
+
+[reward]
+learning_rate = 1e-3
+batch = 32
+steps = 16
+
+[rl]
+learning_rate = 1e-3
+batch = 8
+samples = 4
+beta = 0.01
+steps = 20
+max_tokens = 16
+max_kl = 100.0
+probe_every = 10
+probe_prompts = 20
+"""
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)  # so small a model is faster so
+
+
+@pytest.fixture
+def prepared(place: Path, tiny: Path, planted: Planted, planting: SimpleNamespace) -> Path:
+    """A place with pairs, a config, and SFT data in which kind and unkind statements stand side by side."""
+    planted(240)
+    rng = random.Random(5)
+    lines = []
+    for number, topic in enumerate(planting.topics(240)):
+        said = planting.statement(rng, bool(number % 2))
+        asked = {"role": "user", "content": f"What do you think about this? {topic}"}
+        lines.append(json.dumps({"prompt": [asked], "completion": [{"role": "assistant", "content": said}]}) + "\n")
+    (place / "both.jsonl").write_text("".join(lines))
+    (place / "rldf.toml").write_text(CONFIG.format(base=tiny))
+    return place
+
+
+def log(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def test_the_whole_way(prepared: Path, parley: Callable[..., Any]) -> None:
+    told = parley("train", "all", "--config", "rldf.toml", "--json")
+    assert told.status == 0, told.err
+    found = told.json
+
+    sft = found["sft"]
+    assert sft["held_out_loss_after"] < 0.5 * sft["held_out_loss_before"]
+
+    quality = {row["control"]: row for row in found["reward"]["quality"]}
+    assert quality["all pairs"]["accuracy"] >= 0.9, "it learnt to rank the planted pairs, on topics it never saw"
+    assert quality["lengths matched"]["accuracy"] >= 0.9
+    assert quality["length alone"]["accuracy"] < 0.75
+    assert found["reward"]["ece"] is not None
+    assert (prepared / "out" / "reward" / "reliability.svg").is_file()
+
+    lines = log(prepared / "out" / "rl")
+    rewards = [line["reward"] for line in lines if "reward" in line]
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.5, "RL raises its reward"
+    probes = [line for line in lines if "win_rate" in line]
+    assert [line["step"] for line in probes] == [0, 10, 20]
+    assert probes[0]["win_rate"] == 0.5, "at the beginning the policy is the SFT model"
+    assert probes[-1]["win_rate"] > 0.5
+    assert probes[-1]["probe_reward"] > probes[0]["probe_reward"]
+    assert all({"kl", "entropy", "length", "reward"} <= set(line) for line in lines if "reward" in line)
+    assert (prepared / "out" / "rl" / "curves.png").is_file()
+    assert not list((prepared / "out").glob("*.steps"))
+
+    again = parley("train", "all", "--config", "rldf.toml", "--json")
+    assert "rl: done before" in again.err
+    assert again.json == found, "what is done is left alone"
+    other = parley("train", "sft", "--config", "rldf.toml", "--sft-steps", "31")
+    assert other.status == 2
+    assert "out/sft was made with other settings (sft.steps = 30, not 31, differs)" in other.complaints[0]
+
+    told = parley("run", "answers", "--topics-from", "age", "--model", "local/out/rl?context=256", "--dry-run")
+    assert told.status == 0, told.err
+    assert_the_same_words(prepared / "out" / "rl")
+
+
+def assert_the_same_words(folder: Path) -> None:
+    """llama.cpp on model.gguf against transformers on the folder: greedy text, prompt tokens, log-probabilities."""
+    from autogen_core.models import UserMessage
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    from agents import model
+
+    asked = "What do you think about this? Are 40-year-olds good at games, case 123?"
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    weights = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
+    chat = [{"role": "user", "content": asked}]
+    prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    made = weights.generate(**prompt, max_new_tokens=12, do_sample=False)
+    begin = prompt["input_ids"].shape[1]
+    scores = torch.log_softmax(weights(made).logits[0].detach().float(), dim=-1)
+    expected = [float(scores[at - 1, made[0, at]]) for at in range(begin, made.shape[1])]
+
+    async def ask() -> Any:
+        client = model(f"local/{folder}?max_connections=1&context=256&threads=1")
+        options = {"max_tokens": 12, "temperature": 0.0, "logprobs": True}
+        try:
+            return await client.create([UserMessage(content=asked, source="user")], extra_create_args=options)
+        finally:
+            await client.close()
+
+    reply = asyncio.run(ask())
+    assert reply.content.strip() == tokenizer.decode(made[0, begin:], skip_special_tokens=True).strip()
+    assert reply.usage.prompt_tokens == begin
+    assert [one.logprob for one in reply.logprobs] == pytest.approx(expected[: len(reply.logprobs)], abs=5e-3)
+
+
+def test_a_stage_that_is_killed_goes_on_from_its_last_whole_checkpoint(
+    prepared: Path, parley: Callable[..., Any]
+) -> None:
+    command = [sys.executable, "-m", "parley", "train", "sft", "--config", "rldf.toml", "--save-every", "3"]
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+    steps = prepared / "out" / "sft.steps"
+    until = time.monotonic() + 200
+    while not list(steps.glob("checkpoint-*/whole.json")):
+        assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
+        assert time.monotonic() < until, "it never came so far"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    half = steps / "checkpoint-99"
+    half.mkdir()
+    (half / "model.safetensors").write_bytes(b"half a model")
+
+    told = parley("train", "sft", "--config", "rldf.toml", "--save-every", "3", "--json")
+    assert told.status == 0, told.err
+    assert told.json["sft"]["steps"] == 30
+    assert told.json["sft"]["held_out_loss_before"] is None, "it began before; nobody measured again"
+    logged = [line["step"] for line in log(prepared / "out" / "sft") if "loss" in line]
+    assert logged == sorted(set(logged)), "no update is logged twice"
+    assert logged[-1] == 30
+
+
+@pytest.mark.parametrize("algorithm", ["grpo", "dpo"])
+def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], algorithm: str) -> None:
+    short = ["--sft-steps", "2", "--reward-steps", "2", "--rl-steps", "2", "--rl-probe-every", "1"]
+    told = parley("train", "all", "--config", "rldf.toml", "--rl-algorithm", algorithm, "--lora", *short, "--json")
+    assert told.status == 0, told.err
+    assert told.json["rl"]["algorithm"] == algorithm
+    assert told.json["rl"]["steps"] == 2
+    assert (prepared / "out" / "rl" / "model.gguf").is_file(), "adapters are merged"
+
+
+def test_ppo_runs_or_says_what_to_install(prepared: Path, parley: Callable[..., Any]) -> None:
+    short = ["--sft-steps", "2", "--reward-steps", "2", "--rl-steps", "2", "--rl-probe-every", "1"]
+    told = parley("train", "all", "--config", "rldf.toml", "--rl-algorithm", "ppo", *short, "--json")
+    try:
+        import trl.experimental.ppo  # noqa: F401
+    except ModuleNotFoundError:
+        assert told.status == 2
+        assert told.complaints[0].startswith("parley: trl dropped PPO in 1.13: pip install trl==1.12.0")
+        assert not (prepared / "out" / "sft").exists(), "it is said before anything is trained"
+    else:
+        assert told.status == 0, told.err
+        assert told.json["rl"]["algorithm"] == "ppo"
+
+
+def test_a_tokenizer_that_cannot_do_it_is_named_first(prepared: Path, tiny: Path, parley: Callable[..., Any]) -> None:
+    from transformers import AutoTokenizer
+
+    broken = prepared / "broken"
+    for name, change in (
+        ("no chat template", lambda one: setattr(one, "chat_template", None)),
+        ("no pad token apart from the one that ends an answer", lambda one: setattr(one, "pad_token", "<|im_end|>")),
+    ):
+        tokenizer = AutoTokenizer.from_pretrained(tiny)
+        change(tokenizer)
+        broken.mkdir(exist_ok=True)
+        tokenizer.save_pretrained(broken)
+        (broken / "config.json").write_text((tiny / "config.json").read_text())
+        if "pad" in name:
+            renamed = (broken / "tokenizer.json").read_text().replace("<|endoftext|>", "<|none|>")
+            (broken / "tokenizer.json").write_text(renamed)
+        else:
+            (broken / "chat_template.jinja").unlink(missing_ok=True)
+        told = parley("train", "sft", "--config", "rldf.toml", "--base", "broken")
+        assert told.status == 2
+        assert name in told.complaints[0]
+    assert not (prepared / "out" / "sft").exists()

@@ -1,0 +1,107 @@
+"""Whether training helped, asked of a tiny model: the same studies as anyone's, every system beside Default; RLAIF's
+baseline; and an ablation. Nothing is learnt in two updates: what is tested is that all of it fits together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WHY = "training is tested where parley[training] is installed"
+torch = pytest.importorskip("torch", reason=WHY)
+pytest.importorskip("trl", reason=WHY)
+
+CONFIG = """
+base = "{base}"
+data = "pairs"
+max_length = 96
+least_pairs = 4
+sft = {{ batch = 8, steps = 2 }}
+reward = {{ batch = 8, steps = 2 }}
+rl = {{ batch = 2, samples = 2, steps = 2, max_tokens = 8, probe_every = 2, probe_prompts = 2 }}
+evaluate = {{ bbq = "bbq", bbq_limit = 4, bbq_max_tokens = 16, judges = ["sim/judge"], topics = 3, max_tokens = 16 }}
+ablate = {{ pairs = [60] }}
+"""
+
+
+def bbq_rows(size: int = 8) -> str:
+    """Rows of Age; the unknown answer stands at 2, who is stereotyped at 0."""
+    about = {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Not known", "unknown"]}
+    rows = [
+        {
+            "example_id": n, "question_index": "1", "question_polarity": "neg" if n % 4 < 2 else "nonneg",
+            "context_condition": ("ambig", "disambig")[n % 2], "category": "Age", "answer_info": about,
+            "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
+            "context": f"Context {n}.", "question": "Who forgot?", "ans0": "The grandfather", "ans1": "The grandson",
+            "ans2": "Not known", "label": 1 if n % 2 else 2,
+        }
+        for n in range(size)
+    ]  # fmt: skip
+    return "\n".join(map(json.dumps, rows))
+
+
+@pytest.fixture
+def prepared(place: Path, tiny: Path, planted: Callable[..., Path]) -> Path:
+    torch.set_num_threads(1)
+    planted(80)
+    (place / "bbq").mkdir()
+    (place / "bbq" / "Age.jsonl").write_text(bbq_rows())
+    text = CONFIG.format(base=tiny).replace('bbq = "bbq"', 'bbq = "bbq", categories = ["Age"]')
+    (place / "rldf.toml").write_text(text)
+    return place
+
+
+def test_everything_beside_default_and_again_at_no_cost(
+    prepared: Path, parley: Callable[..., Any], server: Any
+) -> None:
+    server.answer = lambda nth, body: server.reply('{"less_biased": "tie"}')
+    told = parley("train", "all", "--config", "rldf.toml", "--json")
+    assert told.status == 0, told.err
+    found = told.json["evaluate"]
+    systems = ["Default", "CoT", "FairThinking", "SFT", "RLDF"]
+    assert list(dict.fromkeys(row["system"] for row in found["bbq"])) == systems
+    assert {row["category"] for row in found["bbq"]} >= {"Age", "macro mean"}
+    assert {row["metric"] for row in found["rubric"]} == {"BS", "CE", "LS"}
+    assert {row["system"] for row in found["rubric_paired"]} == set(systems[1:])
+    assert "Not measured: RLAIF (no policy of it was trained: parley train rlaif)." in found["summary"]
+    assert any("SIMULATED" in line for line in found["cautions"])
+    assert (prepared / "trained" / "evaluate" / "report" / "report.html").is_file()
+    runs = {path.name for path in (prepared / "trained" / "evaluate").glob("*.sqlite")}
+    assert parley("train", "evaluate", "--config", "rldf.toml", "--json").json["evaluate"] == found
+    assert {path.name for path in (prepared / "trained" / "evaluate").glob("*.sqlite")} == runs
+
+    unsure = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model())
+    assert unsure.status == 1
+    assert "the labeller was sure of no pair" in unsure.complaints[0]
+
+
+def test_rlaif_trains_on_pairs_its_labeller_is_sure_of(prepared: Path, parley: Callable[..., Any], server: Any) -> None:
+    def prefers_the_first_in_the_alphabet(nth: int, body: dict[str, Any]) -> Any:
+        asked = body["messages"][-1]["content"]
+        first, _, second = asked.partition("Answer A: ")[2].partition("\n\nAnswer B: ")
+        letter = "A" if first < second.partition("\n\nWhich of the two")[0] else "B"
+        return server.reply(json.dumps({"less_biased": letter}))
+
+    server.answer = prefers_the_first_in_the_alphabet
+    assert parley("train", "sft", "--config", "rldf.toml").status == 0
+    told = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model(), "--json")
+    assert told.status == 0, told.err
+    rows = [json.loads(line) for line in (prepared / "trained/rlaif/pairs/train.jsonl").read_text().splitlines()]
+    assert len(rows) > 10
+    assert all(row["chosen"][0]["content"] < row["rejected"][0]["content"] for row in rows)
+    assert told.json["rlaif"]["rl"]["steps"] == 2
+    assert (prepared / "trained" / "rlaif" / "rl" / "model.gguf").is_file()
+
+
+def test_an_ablation_is_one_command(prepared: Path, parley: Callable[..., Any]) -> None:
+    text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq", ', "").replace('judges = ["sim/judge"], ', "")
+    (prepared / "rldf.toml").write_text(text)
+    told = parley("train", "ablate", "--config", "rldf.toml", "--json")
+    assert told.status == 0, told.err
+    (row,) = told.json["ablate"]
+    assert (row["factor"], row["level"], row["pairs"]) == ("pairs", "60", 60)
+    assert 0 <= row["reward_accuracy"] <= 1
+    assert json.loads((prepared / "trained" / "ablate" / "table.json").read_text()) == [row]

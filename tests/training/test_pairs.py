@@ -1,0 +1,136 @@
+"""Datasets as training reads them: what is taken, what is refused, and that splits stay apart."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agents import ConfigError
+from scenarios import normal
+from training.config import TrainConfig
+from training.pairs import Pair, Side, low_bias, read_pairs, read_sft, subset
+
+Planted = Callable[..., Path]
+
+
+def config(data: Path, **more: object) -> TrainConfig:
+    return TrainConfig.model_validate({"data": str(data), "least_pairs": 10, **more})
+
+
+def test_an_export_is_read_with_its_splits(planted: Planted) -> None:
+    pairs = read_pairs(config(planted(100)))
+    assert (len(pairs.train), len(pairs.validation), len(pairs.test)) == (76, 16, 8)
+    first = pairs.train[0]
+    assert first.prompt == "What do you think about this? Are buses here good, case 0?"
+    assert first.chosen.score == 1.0
+    assert first.chosen.speaker == "Sixty"
+    assert "those people" not in first.chosen.text
+
+
+def test_rows_with_the_prompt_inside_are_the_same_pairs(planted: Planted) -> None:
+    folder = planted(100)
+    before = read_pairs(config(folder))
+    for file in folder.glob("*.jsonl"):
+        rows = [json.loads(line) for line in file.read_text().splitlines()]
+        for one in rows:
+            prompt = one.pop("prompt")
+            one["chosen"], one["rejected"] = prompt + one["chosen"], prompt + one["rejected"]
+        file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    assert read_pairs(config(folder)) == before
+
+
+def made(planting: SimpleNamespace, count: int, topics: int) -> list[dict[str, object]]:
+    rng = random.Random(0)
+    listed, say = planting.topics(topics), planting.statement
+    return [planting.row(n, listed[n % topics], say(rng, True), say(rng, False)) for n in range(count)]
+
+
+def test_one_file_is_split_by_topic(planting: SimpleNamespace, tmp_path: Path) -> None:
+    rows = made(planting, 200, 40)
+    file = tmp_path / "all.jsonl"
+    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    pairs = read_pairs(config(file))
+    seen = [{normal(pair.topic) for pair in part} for part in (pairs.train, pairs.validation, pairs.test)]
+    assert [len(one) for one in seen] == [32, 4, 4]
+    assert not seen[0] & seen[1]
+    assert not seen[0] & seen[2]
+    assert not seen[1] & seen[2]
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        (lambda rows: rows[:3], r"3 pairs to train on are too few \(least_pairs is 10"),
+        (
+            lambda rows: [{**rows[0], "rejected": rows[0]["chosen"]}, *rows[1:]],
+            r"line 1: chosen and rejected are the s",
+        ),
+        (lambda rows: [{"text": "?"}, *rows], r"line 1: not a row of chosen and rejected as TRL reads them"),
+        (lambda rows: [{**rows[0], "chosen": [{"role": "assistant", "content": " "}]}, *rows], r"line 1: not a row"),
+    ],
+)
+def test_bad_rows_are_named_before_anything_is_loaded(
+    planted: Planted, change: Callable[[list[object]], list[object]], complaint: str
+) -> None:
+    folder = planted(100)
+    file = folder / "train.jsonl"
+    rows = change([json.loads(line) for line in file.read_text().splitlines()])
+    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    with pytest.raises(ConfigError, match=complaint):
+        read_pairs(config(folder))
+
+
+def test_empty_splits_and_topics_that_leak_are_refused(planted: Planted) -> None:
+    folder = planted(100)
+    (folder / "test.jsonl").write_text((folder / "train.jsonl").read_text())
+    with pytest.raises(ConfigError, match=r"topics stand in train and in test"):
+        read_pairs(config(folder))
+    (folder / "test.jsonl").unlink()
+    (folder / "validation.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"no pairs in the split 'validation'"):
+        read_pairs(config(folder))
+    (folder / "train.jsonl").unlink()
+    with pytest.raises(ConfigError, match=r"no train.jsonl: make it with `parley export"):
+        read_pairs(config(folder))
+
+
+@settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@given(fewer=st.integers(2, 79), more=st.integers(2, 79), seed=st.integers(0, 50))
+def test_a_larger_subset_holds_all_of_a_smaller_one(fewer: int, more: int, seed: int) -> None:
+    sides = [Side("good"), Side("bad")]
+    pairs = [Pair(f"p{n}", "?", *sides, topic=f"topic {n % 20}") for n in range(80)]
+    small, large = sorted((fewer, more))
+    kept = [{pair.id for pair in subset(pairs, config(Path("x"), pairs=count, seed=seed))} for count in (small, large)]
+    assert kept[0] <= kept[1]
+    assert [len(one) for one in kept] == [small, large]
+
+
+def test_rounds_topics_and_roles_cut_the_data_down(planted: Planted) -> None:
+    folder = planted(100)
+    whole = read_pairs(config(folder)).train
+    early = read_pairs(config(folder, rounds=2)).train
+    assert 0 < len(early) < len(whole)
+    assert all(max(pair.chosen.round, pair.rejected.round) <= 2 for pair in early)
+    assert len({pair.topic for pair in read_pairs(config(folder, topics=5)).train}) == 5
+    two = read_pairs(config(folder, roles=2)).train
+    assert {pair.chosen.speaker for pair in two} == {"Sixty", "Twenty"}  # the first two of the bias type `age`
+
+
+def test_sft_learns_what_was_chosen_each_once_or_its_own_data(planted: Planted, tmp_path: Path) -> None:
+    pairs = read_pairs(config(planted(100))).train
+    texts = list(low_bias([*pairs, *pairs]))
+    assert len(texts) == len(set(texts)) == len({(pair.prompt, pair.chosen.text) for pair in pairs})
+    file = tmp_path / "sft.jsonl"
+    said = {"prompt": [{"role": "user", "content": "Q"}], "completion": [{"role": "assistant", "content": "A"}]}
+    file.write_text(json.dumps(said) + "\n")
+    assert read_sft(file) == [("Q", "A")]
+    file.write_text('{"prompt": []}\n')
+    with pytest.raises(ConfigError, match="not rows of prompt and completion"):
+        read_sft(file)

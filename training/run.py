@@ -1,0 +1,48 @@
+"""The stages in their order; those that are done are left alone, one that was cut short goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from training.config import TrainConfig
+from training.course import Course
+from training.reward import train_reward
+from training.rl import check_algorithm, train_rl
+from training.sft import train_sft
+from training.stage import read_manifest
+
+STAGES: dict[str, Callable[[Course], None]] = {"sft": train_sft, "reward": train_reward, "rl": train_rl}
+
+
+def run_stages(
+    config: TrainConfig, stages: Sequence[str], tell: Callable[[str], None] = lambda line: None
+) -> dict[str, dict[str, Any]]:
+    """What each stage's manifest says."""
+    course = Course.open(config)
+    if "rl" in stages:
+        check_algorithm(config.rl.algorithm)
+    found: dict[str, dict[str, Any]] = {}
+    for name in stages:
+        if course.stage(name).is_done():
+            tell(f"{name}: done before, left as it is")
+        else:
+            tell(f"{name}: begun")
+            STAGES[name](course)
+        if name == "rl":
+            _draw(course)
+        found[name] = read_manifest(Path(config.out) / name) or {}
+    return found
+
+
+def _draw(course: Course) -> None:
+    from analysis.figures import save
+    from analysis.training_figures import curves
+    from training.device import is_main
+    from training.stage import LOG
+    from training.watch import read_log
+
+    folder = course.folder("rl")
+    if is_main() and not (folder / "curves.svg").is_file():
+        save(curves(read_log(folder / LOG), f"{course.config.rl.algorithm} on {course.config.base}"), folder / "curves")
