@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping
 
 import pandas as pd
@@ -23,7 +24,8 @@ def audit_figure(audit: pd.DataFrame, sentences: Mapping[str, str], title: str, 
         axis.set_title(plain_text(scorer), fontsize=9)
         axis.set_xlim(-0.03, 1.03)
         tidy(axis)
-    axes[0][0].set_yticks(range(len(names)), [plain_text(sentences[name]) for name in names], fontsize=7)
+    said = ["\n".join(textwrap.wrap(plain_text(sentences[name]), 30)) for name in names]
+    axes[0][0].set_yticks(range(len(names)), said, fontsize=7)
     axes[0][0].set_ylim(len(names) - 0.4, -0.6)
     marks, labels = axes[0][0].get_legend_handles_labels()
     figure.legend(marks, labels, loc="outside right upper", fontsize=7, frameon=False)
