@@ -41,11 +41,16 @@ def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: s
             several = len(steps) > 1
             mark, size = ("o-", 5) if several else ("s", 9)  # a baseline often lies under a loop's first draft
             label = plain_text(str(system))
+            reach = np.abs(steps[["low", "high"]].to_numpy(dtype=float).T - steps["toxicity"].to_numpy(dtype=float))
+            axis.errorbar(steps["toxicity"], quality, xerr=reach, fmt="none", color=tints[system], alpha=0.35, lw=1)
             axis.plot(steps["toxicity"], quality, mark, color=tints[system], markersize=size, label=label)
             if several:
+                points: dict[tuple[float, float], list[str]] = {}
                 for k, x, y in zip(steps["iteration"], steps["toxicity"], quality, strict=True):
                     if np.isfinite(x) and np.isfinite(y):
-                        axis.annotate(str(k), (x, y), textcoords="offset points", xytext=(4, 3), fontsize=7)
+                        points.setdefault((x, y), []).append(str(k))
+                for point, ks in points.items():
+                    axis.annotate(", ".join(ks), point, textcoords="offset points", xytext=(4, 3), fontsize=7)
         axis.set_xlabel("toxicity, % (lower is better)")
         axis.set_title(plain_text(str(name)), fontsize=10)
         tidy(axis, "both")

@@ -56,11 +56,12 @@ def report(
     if units is not None:
         note = "Calls from the cache cost nothing. Scorers other than LLM judges make no calls."
         tables.append(Table("cost", "What a completion takes", costs(units), note=note))
+    small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity."
     figures = [
         Figure("refined", f"Share revised at each iteration. {CARRIED}", "refined",
                lambda: refined_figure(shares, ["set", "system"], title, "Each item can be revised once an iteration.")),
         Figure("toxicity_against_quality", f"Toxicity against quality. {CARRIED}", "table_2",
-               lambda: toxicity_against_quality(paper, qualities, title, f"{CARRIED} Means over prompts.")),
+               lambda: toxicity_against_quality(paper, qualities, title, small_print)),
     ]  # fmt: skip
     drawn = [figures[0]] * bool(len(shares)) + [figures[1]] * bool(qualities and stardtox.TOXICITY in paper)
     return Report(

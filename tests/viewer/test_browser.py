@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from contextlib import closing
 from dataclasses import replace
+from decimal import ROUND_HALF_UP, Decimal
 from hashlib import sha256
 
 import pytest
@@ -62,7 +63,8 @@ def test_the_figures_are_the_reports_own(runs, viewer, open_page):
     with closing(RunFile.open(runs / "quick.sqlite")) as file:
         gap = malibu.differences(frames.verdicts(file)).iloc[0]
     row = page.locator(".intervals tr", has_text="female − male")
-    expect(row).to_contain_text(f"({gap.low:+.2f} to {gap.high:+.2f})".replace("-", "−"))
+    low, high = (Decimal(end).quantize(Decimal("0.01"), ROUND_HALF_UP) for end in (gap.low, gap.high))
+    expect(row).to_contain_text(f"({low:+} to {high:+})".replace("-", "−"))
 
 
 def test_keys_lead_through_a_run(runs, viewer, open_page):
