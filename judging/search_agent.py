@@ -91,6 +91,7 @@ class SearchAgent:
         round: int = 1,
     ) -> Gathered:
         """One search, from the question to the summary."""
+        models.share(f"engine {id(self.engine)}", lambda: self.engine)  # closed with the run's clients
         desk = _Desk(client, models, dict(options or {}), round)
         told = {"context": context or NO_CONTEXT, "question": question}
         planned = await self._plan(desk, told, reasoning or NO_CONTEXT)

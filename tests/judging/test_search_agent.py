@@ -90,14 +90,14 @@ class Shelf:
     name = "shelf"
 
     def __init__(self, **found: Found) -> None:
-        self.found, self.asked = found, list[tuple[str, int]]()
+        self.found, self.asked, self.closed = found, list[tuple[str, int]](), 0
 
     async def search(self, query: str, limit: int = 5) -> list[Found]:
         self.asked.append((query, limit))
         return [one for word, one in self.found.items() if word in query.casefold()]
 
     async def close(self) -> None:
-        """Nothing to close."""
+        self.closed += 1
 
 
 Search = Callable[..., Any]
@@ -133,6 +133,7 @@ async def test_the_four_steps_and_everything_written_down(search: Search, speake
     found = await search(shelf, QUERIES)
     assert found.groups == ("Muslim",), "a group that is not named is not taken over from the model"
     assert shelf.asked == [(q, 5) for q in ("muslim customers banks", "banks closing accounts", "bank queue")]
+    assert shelf.closed == 1, "with the run's clients"
     assert found.found == 1
     assert found.summary == SUMMARY
     assert len(speaker.asked) == 3
