@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 PANEL = ""
+EVALUATOR = "evaluator"
 WORST_FIRST = ("unscored", "refused", "unparsed", "repaired", "ok")
 
 
@@ -14,7 +15,7 @@ class Seen(NamedTuple):
     """A unit through one pair of eyes. What is not there is None, never 0."""
 
     score: float | None
-    """Mean of the values of the last word."""
+    """Mean of the values of the last word; none where several evaluators measure on scales of their own."""
     margin: float | None
     """For pairs: mean of subject A minus mean of subject B."""
     choice: str | None
@@ -68,11 +69,11 @@ def _round(rows: Sequence[VerdictRow], which: Any) -> list[VerdictRow]:
 
 
 def _seen(rows: Sequence[VerdictRow], last: Sequence[VerdictRow], statuses: Sequence[str]) -> Seen:
-    score, choice = _mean(last), majority(row.text for row in last)
+    score, choice = _mean(last), _choice(last)
     first = _round(rows, min)
     changed: bool | None = None
     if last and first and first[0].round != last[0].round:
-        before, after = (majority(row.text for row in first), choice) if choice else (_mean(first), score)
+        before, after = (_choice(first), choice) if choice else (_mean(first), score)
         changed = before != after if before is not None and after is not None else None
     sides = [_mean([row for row in last if row.subject == side]) for side in ("A", "B")]
     margin = sides[0] - sides[1] if sides[0] is not None and sides[1] is not None else None
@@ -84,8 +85,15 @@ def _badness(status: str) -> int:
 
 
 def _mean(rows: Sequence[VerdictRow]) -> float | None:
-    values = [row.value for row in rows if row.value is not None]
-    return sum(values) / len(values) if values else None
+    """A value beside words is the code of a choice (an answer's place), unless the words are an evaluator's reason."""
+    scored = [row for row in rows if row.value is not None and (row.text is None or row.role == EVALUATOR)]
+    if len({row.judge for row in scored if row.role == EVALUATOR}) > 1:
+        return None
+    return sum(row.value or 0.0 for row in scored) / len(scored) if scored else None
+
+
+def _choice(rows: Sequence[VerdictRow]) -> str | None:
+    return majority(row.text for row in rows if row.role != EVALUATOR)
 
 
 def majority(votes: Iterable[str | None]) -> str | None:

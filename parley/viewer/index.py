@@ -20,7 +20,7 @@ from agents.models.catalogue import home
 from parley.runs import RunFile
 from parley.viewer.figures import Seen, Spent, VerdictRow, look
 
-FORMAT = 1
+FORMAT = 2
 BATCH = 400
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -47,7 +47,8 @@ class Index:
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
         if db.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
-            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE name IN ('about', 'figures', 'words')"):
+            old = db.execute("SELECT name FROM sqlite_master WHERE name IN ('about', 'figures', 'words')").fetchall()
+            for (name,) in old:  # read to the end first: a table that is being read is locked
                 db.execute(f"DROP TABLE {name}")
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(SCHEMA)

@@ -12,7 +12,7 @@ from parley.runs import RunFile
 from parley.viewer import bitmaps
 from parley.viewer.compare import swapped_units
 from parley.viewer.desk import Desk
-from parley.viewer.figures import VerdictRow, look
+from parley.viewer.figures import PANEL, VerdictRow, look
 from parley.viewer.index import Index, fts_query
 from parley.viewer.labelling import agreement
 from parley.viewer.reading import blotted, template_fields
@@ -116,6 +116,18 @@ def test_the_index_grows_with_the_run_and_knows_another_run_at_the_same_place(tm
     assert fresh.matching("marmalade", asked=False) == []
 
 
+def test_an_index_of_an_older_version_is_made_anew(tmp_path, hand):
+    path = tmp_path / "old.sqlite"
+    hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A", "marmalade")])])
+    old = Index(path)
+    assert list(old.catch_up())
+    with closing(sqlite3.connect(old.path)) as db:
+        db.execute("PRAGMA user_version = 0")
+    new = Index(path)
+    assert [position for batch in new.catch_up() for position, _, _ in batch] == [0]
+    assert new.matching("marmalade", asked=False) == [0]
+
+
 def test_identities_are_matched_on_all_that_does_not_follow_from_them(tmp_path, hand, desk):
     def unit(identity, category, scenario):
         return Unit(f"{identity}/{scenario}", {"identity": identity, "category": category, "scenario": scenario})
@@ -140,6 +152,19 @@ def test_the_chair_speaks_for_the_panel():
     seen = look(rows, [("One", "ok"), ("Chair", "repaired")])
     assert (seen[""].score, seen["One"].score, seen["One"].changed) == (9.0, 4.0, True)
     assert (seen[""].parse, seen["One"].parse) == ("repaired", "ok")
+
+
+def test_scales_that_differ_are_not_averaged_and_a_reason_is_no_choice():
+    toxic = VerdictRow("words 1", "evaluator", 1, "", 0.9, "rude")
+    fluent = VerdictRow("performance", "evaluator", 1, "", 80.0, "fine")
+    seen = look([toxic, fluent], [])
+    assert (seen[PANEL].score, seen[PANEL].choice) == (None, None)
+    assert (seen["words 1"].score, seen["performance"].score) == (0.9, 80.0)
+
+
+def test_the_place_of_an_answer_is_no_score():
+    seen = look([VerdictRow("Solver", "debater", 1, "", 2.0, "Not known")], [])[PANEL]
+    assert (seen.score, seen.choice) == (None, "Not known")
 
 
 def test_a_prompt_is_taken_apart_by_its_template():

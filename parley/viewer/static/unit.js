@@ -74,7 +74,7 @@ export function unitPage(main, params) {
     for (const metric of [...new Set(judged.map((one) => one.metric))]) {
       const mine = judged.filter((one) => one.metric === metric);
       const series = [...new Set(mine.map((one) => one.judge))].map((judge) => ({ name: judge, index: index(judge), points: byRound(mine.filter((one) => one.judge === judge)) }));
-      if (series.some((one) => one.points.length > 1)) drawn.push(sparkline(series, { title: `${named(metric)} by iteration`, every: "iteration", ...(mine.every((one) => one.value <= 1) ? { low: 0, high: 1 } : {}) }));
+      if (series.some((one) => one.points.length > 1)) drawn.push(sparkline(series, { title: `${named(metric)} by iteration`, every: "iteration", ...(metric === "toxicity" ? { low: 0, high: 1 } : {}) }));
     }
     const numeric = unit.verdicts.filter((one) => one.value !== null && one.text === null && !["evaluator", "coordinator"].includes(one.role) && !one.metric.startsWith("search_"));
     for (const subject of [...new Set(numeric.map((one) => one.subject))]) {
