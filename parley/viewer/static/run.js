@@ -82,7 +82,7 @@ export function runPage(main, params) {
         parts.push(intervals(found.differences.map((row) => ({ ...row, group: row.category, label: `${row.first} − ${row.second}${by(row)}` })), { title: "Differences on the same answers (95%)", at: 0, format: signed }));
       }
       if (found.win_rates) parts.push(intervals(found.win_rates.map((row) => ({ ...row, group: row.category, label: row.identity + by(row) })), { title: "Win rates in pairs, ties left out (95% over scenarios)", at: 0.5, format: asShare, onpick: pick }));
-      if (!parts.length) parts.push(h("p", { class: "muted" }, found.why_none || "no figures"));
+      if (!parts.length && !found.in_words?.length) parts.push(h("p", { class: "muted" }, found.why_none || "no figures"));
       fill(box, ...parts, h("div", { class: "words" }, (found.in_words || []).map((line) => h("p", {}, line))));
     } catch (error) { fill(box, trouble(error)); }
   }
