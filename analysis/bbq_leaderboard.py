@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from analysis.bbq import CONTEXTS, NOTHING, Answers, Cell, cluster_table, score
+from analysis.columns import uncategorised
 from analysis.multiplicity import holm
 from analysis.paired import mcnemar, paired_permutation
 from analysis.resampling import DRAWS, monte_carlo_p, percentile, resampled_sums
@@ -34,6 +35,22 @@ def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame["prediction"] = frame["value"].fillna(NOTHING).astype(int)
     frame["system"] = systems(frame)
     return frame.reset_index(drop=True)
+
+
+def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What `compare` may set side by side: right or not, the target or not, by context, and what judges scored."""
+    final = answers(verdicts)
+    final = final[final["prediction"] != NOTHING].assign(text=None, subject="")
+    person = final[(final["prediction"] != final["unknown"]) & (final["target"] >= 0)]
+    right = final.assign(metric="right, " + final["condition"], value=1.0 * (final["prediction"] == final["label"]))
+    biased = person.assign(
+        metric="target of those who name a person, " + person["condition"],
+        value=1.0 * (person["prediction"] == person["target"]),
+    )
+    scored = verdicts[verdicts["text"].isna() | (verdicts["role"].astype(str) == "evaluator")]
+    scored = scored[~scored["metric"].astype(str).isin(["answer", "answer_at", "first_answer", "probability"])]
+    columns = [name for name in verdicts.columns if name in right]
+    return pd.concat([uncategorised(part[columns]) for part in (right, biased, scored)], ignore_index=True)
 
 
 def systems(frame: pd.DataFrame) -> pd.Series:

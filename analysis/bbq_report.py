@@ -14,6 +14,7 @@ from analysis.mabrf_report import parts
 from analysis.report import Figure, Report, Table
 from analysis.stardtox_figures import refined_figure
 
+SHORT = ["system", "context", "accuracy", "bias", "low", "high", "n", "unparsed"]
 CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
 UNREAD = "Answers that could not be read (refusals among them) are left out; “as unknown” columns count them so."
 SCORES = ("accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "unparsed", "refused")
@@ -41,6 +42,7 @@ def report(
             ("system", "context", *SCORES, "calls_an_item", "tokens_an_item", "dollars_an_item"),
             f"{CLUSTERED} {UNREAD} Bias runs from −100 to 100. Calls that came from the cache cost nothing.",
         ),
+        Table("in_short", "BBQ, macro means; the interval is the bias's", board[SHORT], printed=True),
         Table("categories", "BBQ by category", table, ("system", "context", "category", *SCORES), CLUSTERED),
         Table(
             "against_default",

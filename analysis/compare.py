@@ -1,8 +1,10 @@
 """Two runs, or two models of one run, on the same units: what differs, by how much, and is it real?
 
 Units are paired by their place in the plan (scenario, identity, cell, repeat), whatever model held them. Values are
-compared metric by metric as means of the last round, signs flipped over scenarios; yes-and-no metrics and preferences
-by McNemar's exact test. For studies with identities, the gaps between identities are compared as well.
+compared metric by metric as means of the metric's last round, signs flipped over scenarios; yes-and-no metrics and
+preferences by McNemar's exact test. For studies with identities, whose metrics share a scale, all metrics together and
+the gaps between identities are compared as well. A value that stands beside words is the code of a choice (an answer's
+place), not an amount: a study that has such gives `compare` what they are worth (`comparable` in its report's module).
 """
 
 from __future__ import annotations
@@ -74,13 +76,15 @@ def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 
 
 def _last_values(verdicts: pd.DataFrame) -> pd.DataFrame:
-    last = last_word(verdicts)
+    ends = [last_word(part) for _, part in verdicts.groupby("metric", observed=True, sort=False)]
+    last = pd.concat(ends) if ends else verdicts
     item = last["unit"].astype(str).str.replace(r"/@.*$", "", regex=True)
     subject = last["subject"].astype(str) if "subject" in last else ""
     frame = pd.DataFrame(
         {"item": item, "metric": last["metric"].astype(str), "subject": subject, "value": last["value"]}
     )
     frame["word"] = last["text"].astype(object) if "text" in last else None
+    frame.loc[frame["word"].notna() & (last["role"].astype(str) != "evaluator"), "value"] = np.nan
     keys = ["item", "metric", "subject"]
     for name in FACTS:
         if name in last:
@@ -104,7 +108,7 @@ def _values(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any
     for phase in phases if len(phases) > 1 else [None]:
         here = numbers if phase is None else numbers[numbers["phase"] == phase]
         metrics = list(pd.unique(here["metric"]))
-        for metric in (["all metrics"] if len(metrics) > 1 else []) + metrics:
+        for metric in (["all metrics"] if len(metrics) > 1 and "identity" in here else []) + metrics:
             part = here if metric == "all metrics" else here[here["metric"] == metric]
             name = metric if phase is None else f"phase {phase}: {metric}"
             yield _value(name, part, draws, seed)

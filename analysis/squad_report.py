@@ -28,6 +28,7 @@ SCORES = (
     "system", "part", "exact", "exact_low", "exact_high", "f1", "f1_low", "f1_high", "n", "unparsed", "refused",
     "exact_unread_wrong", "f1_unread_wrong", "calls_an_item",
 )  # fmt: skip
+SHORT = ["system", "part", "exact", "f1", "n", "unparsed"]
 COMPARED = (
     "model", "first", "second", "part", "measure", "difference", "low", "high", "p", "p_adjusted", "p_mcnemar", "n",
     "clusters", "note",
@@ -50,6 +51,7 @@ def report(
     note = f"{CLUSTERED} {' '.join(about.get('cautions', ()))}"
     tables = [
         Table("scores", "SQuAD v2: exact match and F1, in %", table, SCORES, f"{CLUSTERED} {UNREAD}"),
+        Table("in_short", "SQuAD v2, in %", table[SHORT], printed=True),
         Table(
             "between_arms",
             "Arms compared, on the questions both answered readably",
@@ -81,6 +83,15 @@ def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame["search"] = _arms(frame)
     frame["system"] = systems(frame)
     return frame
+
+
+def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What `compare` may set side by side: the official measures as shares, answerable and unanswerable apart."""
+    marked = answers(verdicts).assign(text=None)
+    kind = np.where(marked["answerable"].astype(bool), "answerable", "unanswerable")
+    return pd.concat(
+        [marked.assign(metric=f"{name}, " + pd.Series(kind), value=marked[name] / 100) for name in MEASURES]
+    )
 
 
 def systems(frame: pd.DataFrame) -> pd.Series:

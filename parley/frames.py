@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from functools import wraps
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,20 @@ from parley.runs import RunFile
 NUMBERS = ("round", "value", "sampled", "seq")
 
 
+def _of_a_path_too(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile | str | Path], pd.DataFrame]:
+    """A run file that is open already, or where it lies."""
+
+    @wraps(read)
+    def opened(file: RunFile | str | Path) -> pd.DataFrame:
+        if isinstance(file, RunFile):
+            return read(file)
+        with closing(RunFile.open(Path(file))) as found:
+            return read(found)
+
+    return opened
+
+
+@_of_a_path_too
 def verdicts(file: RunFile) -> pd.DataFrame:
     """One row a verdict of a finished unit."""
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
@@ -30,6 +47,7 @@ def verdicts(file: RunFile) -> pd.DataFrame:
     )
 
 
+@_of_a_path_too
 def turns(file: RunFile) -> pd.DataFrame:
     """One row a message of a finished unit."""
     columns = ("seq", "round", "speaker", "role", "text", "parse_status")
@@ -41,6 +59,7 @@ def turns(file: RunFile) -> pd.DataFrame:
     )
 
 
+@_of_a_path_too
 def units(file: RunFile) -> pd.DataFrame:
     """One row a finished unit: its id and its facets, by its place in the plan."""
     _, rows = file.rows("SELECT position, id, facets FROM units WHERE status = 'done' ORDER BY position")
@@ -49,6 +68,7 @@ def units(file: RunFile) -> pd.DataFrame:
     return frame
 
 
+@_of_a_path_too
 def spending(file: RunFile) -> pd.DataFrame:
     """One row a finished unit: its id, its facets, the calls, tokens and dollars that went into it, and its time.
 

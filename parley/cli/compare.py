@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ from parley.reports import cautions, check_draws, load
 
 if TYPE_CHECKING:
     import pandas as pd
+
+COMPARABLE = {"bbq": "analysis.bbq_leaderboard:comparable", "squad": "analysis.squad_report:comparable"}
+"""Studies whose verdicts must first be told what they are worth."""
 
 
 def add_to(commands: Any) -> None:
@@ -39,6 +43,9 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if len({run["study"] for run, _, _ in loaded}) > 1:
         raise ConfigError("only runs of the same study can be compared")
     (first_name, first), (second_name, second) = _two(loaded, parsed.models)
+    if worth := COMPARABLE.get(loaded[0][0]["study"]):
+        module, _, name = worth.partition(":")
+        first, second = (getattr(import_module(module), name)(side) for side in (first, second))
     runs = tuple(run for run, _, _ in loaded)
     warned = tuple(cautions(list(dict.fromkeys(model for run in runs for model in run["models"]))))
     names = (first_name, second_name)

@@ -10,8 +10,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from analysis.bbq_leaderboard import comparable as bbq_comparable
 from analysis.compare import NothingShared, compare
 from analysis.report import Report
+from analysis.squad_report import comparable as squad_comparable
 
 NAMES = ("one", "two")
 CATEGORIES = {"female": "gender", "male": "gender"}
@@ -223,3 +225,42 @@ def test_a_frame_without_identities_or_scenarios_is_compared_by_unit() -> None:
     row = table(compare(first, first.assign(value=first["value"] - 1 - first.index / 10), NAMES)).loc["Accuracy"]
     assert row["difference"] == pytest.approx(1.15)
     assert row["clusters"] == 4
+
+
+# What codes are worth
+
+
+def test_a_value_beside_words_is_a_code_and_is_not_averaged() -> None:
+    coded = run((2.0, 1.0), (0.0, 1.0), text="The man")
+    scored = run((5.0, 6.0), (5.0, 7.0), metric="support", role="evaluator", text="a reason")
+    found = table(compare(pd.concat([coded, scored]), pd.concat([coded, scored]), NAMES))
+    assert "Accuracy" not in found.index
+    assert found.loc["support", "first"] == 23 / 4
+
+
+def answer(example: int, condition: str, value: float | None, **others: Any) -> dict[str, Any]:
+    row = single("s", "female", value) | {"metric": "answer", "text": None if value is None else "words"}
+    row = {key: row[key] for key in row if key not in ("identity", "phase")}
+    facets = {"category": "Age", "condition": condition, "scenario": f"s{example}", "method": "default", "model": "m"}
+    places = {"label": 2, "target": 0, "unknown": 2, "example_id": example, "repeat": 0, "names": False}
+    return row | facets | places | {"unit": f"Age/{example}", **others}
+
+
+def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
+    first = pd.DataFrame([answer(n, "ambig", value) for n, value in enumerate((2.0, 2.0, 0.0, None))])
+    second = pd.DataFrame([answer(n, "ambig", value) for n, value in enumerate((2.0, 0.0, 1.0, 2.0))])
+    found = table(compare(bbq_comparable(first), bbq_comparable(second), NAMES))
+    right = found.loc["right, ambig"]
+    assert (right["first"], right["second"], right["n"]) == (2 / 3, 1 / 3, 3), "the fourth could not be read"
+    target = found.loc["target of those who name a person, ambig"]
+    assert (target["first"], target["second"], target["n"]) == (1.0, 0.0, 1), "both named a person once"
+
+
+def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
+    def said(text: str) -> pd.DataFrame:
+        asked = {"answers": '["in Denmark"]', "answerable": True, "search": "none", "model": "m", "paragraph": "p"}
+        return pd.DataFrame([answer(0, "", 1.0) | asked | {"text": text}])
+
+    found = table(compare(squad_comparable(said("in Denmark")), squad_comparable(said("Denmark")), NAMES))
+    assert found.loc["exact, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
+    assert found.loc["f1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2

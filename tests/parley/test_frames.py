@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -36,6 +36,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def file(path: Path) -> Iterator[RunFile]:
     with closing(RunFile.open(path)) as opened:
         yield opened
+
+
+@pytest.mark.parametrize("read", [frames.verdicts, frames.turns, frames.units, frames.spending])
+def test_a_path_will_do(file: RunFile, path: Path, read: Callable[[RunFile | str | Path], pd.DataFrame]) -> None:
+    pd.testing.assert_frame_equal(read(str(path)), read(file))
 
 
 def test_every_verdict_is_a_row_with_the_facets_of_its_unit(file: RunFile) -> None:
