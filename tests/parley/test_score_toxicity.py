@@ -66,6 +66,16 @@ def test_what_could_not_be_scored_is_counted_and_told(parley: Callable[..., Any]
     assert "1 unscored: there is no text" in parley("score", "toxicity", "a.csv").out
 
 
+def test_rows_without_the_scores_of_others_are_left_out_of_the_comparison(parley: Callable[..., Any]) -> None:
+    rows: list[dict[str, Any]] = [
+        {"text": "Hello there."},
+        {"text": "You idiot.", "s": 0.9},
+        {"text": "Hi.", "s": None},
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert parley("score", "toxicity", "a.jsonl", "--against", "s", "--json").json["agreement"][0]["n"] == 1
+
+
 def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"You idiot.\r\nHello\x0cyou.\n")))
     found = parley("score", "toxicity", "-", "--json").json
@@ -80,6 +90,11 @@ def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPa
         ("a.jsonl", '{"text": "fine"}\n', ("--field", "a.b"), "no text in the field 'a.b'"),
         ("a.jsonl", '{"text": "fine", "s": "high"}\n', ("--against", "s"), "line 1: 's' is not a number"),
         ("a.jsonl", "[1]\n", (), "no text in the field"),
+        ("a.jsonl", '{"text": 5}\n', (), "line 1: the field 'text' holds no text"),
+        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p.no"), "'p.no' ('p' has: text, id)"),
+        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p"), "'p' holds no text ('p' has: text, id)"),
+        ("a.csv", "text,s\nfine,1\n", ("--against", "zzz"), "a.csv: no row has a field 'zzz' (it has: text, s)"),
+        ("a.jsonl", '{"text": "x", "p": {"s": 1}}\n', ("--against", "p.z"), "no row has a field 'p.z' ('p' has: s)"),
         ("a.txt", " \n\n", (), "there is no text in it"),
         ("a.txt", "fine", ("--field", "text"), "has no fields"),
         ("a.pdf", "fine", (), ".txt, .jsonl or .csv"),
