@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from parley.cli.score_audit import small_print
+from parley.toxicity import Column
+
 pytest.importorskip("profanity_check")
 
 RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
@@ -143,6 +146,32 @@ def test_an_audit_of_ones_own_identities(parley: Callable[..., Any]) -> None:
     assert {row["identity"] for row in found["probes"]} == {"Parisian", "Berliner"}
     assert "audit.gif" in parley("score", "audit", "--figure", "audit.gif").complaints[0]
     assert "unknown identity" in parley("score", "audit", "--identities", "nobody").complaints[0]
+
+
+def test_scores_of_a_simulated_judge_are_marked_wherever_they_go(parley: Callable[..., Any]) -> None:
+    Path("a.txt").write_text("You idiot.\n")
+    caution = "sim/any?noise=0 is SIMULATED: these numbers come from planted effects, not from a language model."
+    both = ("--scorer", "judge:sim/any?noise=0", "--scorer", "embedded")
+    told = parley("score", "toxicity", "a.txt", *both, "--out", "out.jsonl")
+    assert f"Caution: {caution}" in " ".join(told.out.split())
+    (written,) = map(json.loads, Path("out.jsonl").read_text().splitlines())
+    assert {name: one["caution"] for name, one in written["scores"].items()} == {
+        "judge:sim/any": caution,
+        "embedded": "",
+    }
+    found = parley("score", "toxicity", "a.txt", *both, "--json").json
+    assert found["cautions"] == [caution]
+    assert [one["caution"] for one in found["scorers"]] == [caution, ""]
+    assert parley("score", "toxicity", "a.txt", "--json").json["cautions"] == []
+
+
+def test_an_audit_of_a_simulated_judge_is_marked_in_its_figure_too(parley: Callable[..., Any]) -> None:
+    Path("towns.toml").write_text('[categories]\ntown = ["Parisian", "Berliner"]\n')
+    command = ("score", "audit", "--identities", "towns.toml", "--scorer", "judge:sim/any")
+    assert "Caution: sim/any is SIMULATED" in parley(*command).out
+    plain, marked = Column("mine", "1", ()), Column("judge:sim/any", "2", (), "sim/any is SIMULATED.")
+    assert small_print([plain, marked]) == "sim/any is SIMULATED. A dot is an identity. mine: 1; judge:sim/any: 2."
+    assert "sim/any is SIMULATED" in parley(*command, "--json").json["cautions"][0]
 
 
 @pytest.mark.skipif(not RTP.is_file(), reason="the RealToxicityPrompts rows are not here")
