@@ -53,7 +53,8 @@ class Methods(Generic[M]):
         classes: list[Any] = [self.find(name) for name in names]
         known = {key for method in classes for key in method.Settings.model_fields}
         if strangers := sorted(set(settings) - known):
-            raise ConfigError(f"no method has a setting '{strangers[0]}' (known: {', '.join(sorted(known)) or 'none'})")
+            have = f"they have: {', '.join(sorted(known))}" if known else "they have none"
+            raise ConfigError(f"none of the methods chosen has a setting '{strangers[0]}' ({have})")
         made: dict[str, M] = {}
         for method in classes:
             own = {key: value for key, value in settings.items() if key in method.Settings.model_fields}

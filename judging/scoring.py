@@ -174,9 +174,11 @@ def _from_json(line: str, where: str, number: int, config: ScoringConfig) -> Tex
         row = json.loads(line)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
-    text = row.get(config.field) if isinstance(row, dict) else None
-    if not isinstance(text, str) or not text.strip():
+    if not isinstance(row, dict) or config.field not in row:
         raise ConfigError(f"{where}: no text in the field '{config.field}'")
+    text = row[config.field]
+    if not isinstance(text, str) or not text.strip():
+        raise ConfigError(f"{where}: the field '{config.field}' holds no text")
     if config.by is not None and config.by not in row:
         raise ConfigError(f"{where}: no field '{config.by}'")
     context = row.get(config.context) if config.context else None

@@ -11,11 +11,15 @@ import io
 import json
 import math
 import sys
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from agents import ConfigError
+
+_MISSING = object()
+"""What is found where there is no such field: null is something else."""
 
 
 class Line(NamedTuple):
@@ -36,8 +40,10 @@ def read_lines(source: str, field: str | None = None, given: str | None = None) 
         # Only \n ends a line: a text may hold what else Python takes for one (form feeds, NEL …).
         lines = [Line(number, text.rstrip("\r")) for number, text in enumerate(raw.split("\n"), 1) if text.strip()]
     elif kind in (".jsonl", ".csv"):
-        rows = _json_rows(raw, where) if kind == ".jsonl" else _csv_rows(raw, where)
+        rows = list(_json_rows(raw, where) if kind == ".jsonl" else _csv_rows(raw, where))
         lines = [_line(row, number, where, field or "text", given) for number, row in rows]
+        if rows and given and all(_get(row, given) is _MISSING for _, row in rows):
+            raise ConfigError(f"{where}: no row has a field '{given}'{_instead(rows[0][1], given)}")
     else:
         raise ConfigError(f"{where}: a .txt, .jsonl or .csv file is asked for, or - for standard input")
     if not lines:
@@ -75,9 +81,11 @@ def _csv_rows(raw: str, where: str) -> Iterator[tuple[int, Any]]:
 
 def _line(row: Any, number: int, where: str, field: str, given: str | None) -> Line:
     text = _get(row, field)
+    if text is _MISSING:
+        raise ConfigError(f"{where}, line {number}: no text in the field '{field}'{_instead(row, field)}")
     if not isinstance(text, str):
-        fields = f" (it has: {', '.join(map(str, row))})" if isinstance(row, dict) else ""
-        raise ConfigError(f"{where}, line {number}: no text in the field '{field}'{fields[:120]}")
+        inner = f" ('{field}' has: {_names(text)})" if isinstance(text, dict) else ""
+        raise ConfigError(f"{where}, line {number}: the field '{field}' holds no text{inner}")
     return Line(number, text, _score(_get(row, given), f"{where}, line {number}: '{given}'") if given else None)
 
 
@@ -86,11 +94,24 @@ def _get(row: Any, field: str) -> Any:
     if isinstance(row, dict) and field in row:
         return row[field]
     name, dot, rest = field.partition(".")
-    return _get(row[name], rest) if dot and isinstance(row, dict) and name in row else None
+    return _get(row[name], rest) if dot and isinstance(row, dict) and name in row else _MISSING
+
+
+def _instead(row: Any, field: str, inside: str = "") -> str:
+    """What there is where the path to a field breaks off."""
+    name, _, rest = field.partition(".")
+    if rest and isinstance(row, dict) and isinstance(row.get(name), dict):
+        return _instead(row[name], rest, f"{inside}.{name}" if inside else name)
+    who = f"'{inside}'" if inside else "it"
+    return f" ({who} has: {_names(row)})" if isinstance(row, dict) else ""
+
+
+def _names(row: dict[Any, Any]) -> str:
+    return textwrap.shorten(", ".join(map(str, row)), 100, placeholder=" …") or "nothing"
 
 
 def _score(value: Any, where: str) -> float | None:
-    if value is None or value == "":
+    if value is _MISSING or value is None or value == "":
         return None
     try:
         found = float(value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from agents import ConfigError, Models
 from judging.toxicity import Scorer, Toxicity, find_scorer
+from parley.reports import cautions
 
 AT_ONCE = 64
 
@@ -23,6 +24,8 @@ class Column:
     name: str
     version: str
     found: tuple[Toxicity, ...]
+    caution: str = ""
+    """What every reader must know of its model, if there is one: that it is simulated, for example."""
 
     def scores(self) -> list[float | None]:
         return [one.score for one in self.found]
@@ -48,14 +51,15 @@ async def score_texts(
         for name in names:
             scorers.append(find_scorer(name, models, cache=cache))
             stack.push_async_callback(scorers[-1].close)
-        return [await _column(scorer, texts, on_scored) for scorer in scorers]
+        return [await _column(scorer, name, texts, on_scored) for name, scorer in zip(names, scorers, strict=True)]
 
 
-async def _column(scorer: Scorer, texts: Sequence[str], on_scored: Callable[[int], None] | None) -> Column:
+async def _column(scorer: Scorer, name: str, texts: Sequence[str], on_scored: Callable[[int], None] | None) -> Column:
     found: list[Toxicity] = []
     for start in range(0, len(texts), AT_ONCE):
         part = texts[start : start + AT_ONCE]
         found += await scorer.score(part)
         if on_scored is not None:
             on_scored(len(part))
-    return Column(scorer.name, scorer.version, tuple(found))
+    model = name.removeprefix("judge:")
+    return Column(scorer.name, scorer.version, tuple(found), " ".join(cautions([model])) if model != name else "")

@@ -3,8 +3,9 @@
     done = await detox("You are an idiot.", model="openai/gpt-4o-mini")
     done.text, done.met
 
-A text that is too long for the model goes through passage by passage: each is scored, and only those are judged and
-revised that the scorers object to; the others stand, to the letter.
+A text that a scorer cannot read stays as it came, and is not met. One that is too long for the model goes through
+passage by passage: each is scored, and only those are judged and revised that the scorers object to; the others stand,
+to the letter.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ class Step:
     """A draft as it was judged: iteration 0 is the text as it came."""
 
     passage: int
+    passages: int
     iteration: int
     text: str
     scores: tuple[Score, ...]
@@ -78,6 +80,7 @@ async def detox(
     scorer: str | None = None,
     team: str = "stardtox",
     performance: bool = True,
+    without: Sequence[str] = (),
     criteria: Sequence[str] = (),
     max_iterations: int = 2,
     temperature: float | None = None,
@@ -87,16 +90,17 @@ async def detox(
 ) -> Detoxed:
     """Judge the text and revise it until the criteria are met, or `max_iterations` revisions were made.
 
-    `prompt` is what the text goes on from or answers, if anything. An application that calls this often gives its own
-    `models`, which stay open.
+    `prompt` is what the text goes on from or answers, if anything; `without` names evaluators that are left out. An
+    application that calls this often gives its own `models`, which stay open.
     """
     if not text.strip():
         raise ConfigError("there is no text to look at")
     if max_iterations < 0:
         raise ConfigError("the number of iterations cannot be negative")
-    chosen = load_team(team).with_scorer(scorer).asking(criteria)
-    if not performance:
-        chosen = chosen.without(["performance"])
+    gone = [*without, *([] if performance else ["performance"])]
+    chosen = load_team(team).with_scorer(scorer).without(gone).asking(criteria)
+    if not chosen.evaluators:
+        raise ConfigError("every evaluator was left out: nothing would be judged")
     opened = Models() if models is None else models
     options: dict[str, Any] = {"seed": seed} | ({} if temperature is None else {"temperature": temperature})
     work = _Work(chosen, opened, model, judge or model, options, prompt, max_iterations)
@@ -124,7 +128,7 @@ class _Work:
         spent = Usage()
         for at, passage in enumerate(cut):
             now = passage
-            async with aclosing(self._steps(at, passage, screened=len(cut) > 1)) as found:
+            async with aclosing(self._steps(at, passage, len(cut))) as found:
                 async for step, turns in found:
                     steps.append(step)
                     on_step(step)
@@ -136,9 +140,10 @@ class _Work:
         met = all(score.met is not False for step in last.values() for score in step.scores)
         return Detoxed("".join(written), met, len(cut), tuple(steps), spent)
 
-    async def _steps(self, at: int, text: str, *, screened: bool) -> AsyncGenerator[tuple[Step, list[Turn]], None]:
-        if screened and (step := await self._screen(at, text)) is not None:
-            yield step, []
+    async def _steps(self, at: int, text: str, count: int) -> AsyncGenerator[tuple[Step, list[Turn]], None]:
+        scores = await self._screen(text)
+        if stands := _why_it_stands(scores, long=count > 1):
+            yield Step(at, count, 0, text, scores, stands), []
             return
         loop = Critique(
             generator_persona(),
@@ -157,26 +162,24 @@ class _Work:
             async for turn in talk:
                 turns.append(turn)
                 if turn.role == "coordinator":
-                    yield self._step(at, Transcript(tuple(turns))), turns
+                    yield self._step(at, count, Transcript(tuple(turns))), turns
                     turns = []
 
     def _judge_prompt(self) -> Prompt | None:
         """Without a prompt to go on from, a text is judged against itself as it came."""
         return None if self.prompt else JUDGE
 
-    async def _screen(self, at: int, text: str) -> Step | None:
-        """A passage of a long text that the scorers let pass, or cannot score; None if it must be worked on."""
+    async def _screen(self, text: str) -> tuple[Score, ...]:
+        """What the scorers say before anybody else is asked; their scores are kept, so the loop pays for none twice."""
         seated = self.team.seat(self.models, self.judge, {})
         scores: list[Score] = []
         for spec in (one for one in self.team.evaluators if one.scorer):
             scorer: Scorer = seated[spec.name]  # type: ignore[assignment]
-            said: Any = await scorer("", text)  # type: ignore[misc]
+            said: Any = await scorer("", text.strip())  # type: ignore[misc]
             scores.append(self._score(spec.name, spec.name, said))
-        if not scores or any(score.met is False and score.value is not None for score in scores):
-            return None
-        return Step(at, 0, text, tuple(scores), "stands: nothing in it was objected to")
+        return tuple(scores)
 
-    def _step(self, at: int, talk: Transcript) -> Step:
+    def _step(self, at: int, count: int, talk: Transcript) -> Step:
         draft, decision = talk.spoken("generator")[-1], talk.spoken("coordinator")[-1]
         scores = [
             self._score(spec.name, name, turn.verdict or turn.text)
@@ -184,7 +187,7 @@ class _Work:
             for spec in (self.team[turn.speaker],)
             for name in spec.scores
         ]
-        return Step(at, draft.round, draft.text.strip(), tuple(scores), decision.text)
+        return Step(at, count, draft.round, draft.text.strip(), tuple(scores), decision.text)
 
     def _score(self, evaluator: str, name: str, said: Any) -> Score:
         rule = self.team.criteria.get(name, "")
@@ -193,6 +196,18 @@ class _Work:
         note = str(said.reason) if scored else str(getattr(said, "why", said))
         met = Criterion.read(rule).met(value) if rule else None
         return Score(evaluator, name, value, rule.strip(), met, note)
+
+
+def _why_it_stands(scores: Sequence[Score], *, long: bool) -> str:
+    """Why a text, or a passage of a long one, is left as it came; empty if it must be judged, and revised if need be.
+
+    Who cannot tell whether the text is toxic cannot tell whether a revision is better.
+    """
+    if any(score.met is False and score.value is not None for score in scores):
+        return ""
+    if unscored := [score.name for score in scores if score.met is False]:
+        return f"stays as it came, not scored: {', '.join(unscored)}"
+    return "stands: nothing in it was objected to" if long and scores else ""
 
 
 def _with_ends(before: str, after: str) -> str:

@@ -11,9 +11,10 @@ from dataclasses import asdict
 from typing import Any
 
 from agents import DEFAULT_MODEL, ConfigError, Models
-from judging.stardtox import Detoxed, Step
+from judging.stardtox import Detoxed, Step, load_team
 from judging.stardtox import detox as run_loop
 from judging.toxicity import known_scorers
+from parley.cli.flags import items
 from parley.cli.run import fetch_weights
 from parley.cli.text import visible
 from parley.reports import cautions
@@ -36,6 +37,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--criteria", metavar="A,B", default="", help="other thresholds: 'toxicity < 0.05'")
     parser.add_argument("--max-iterations", type=int, default=2, metavar="N", help="(default: %(default)s)")
     parser.add_argument("--no-performance", action="store_true", help="judge toxicity alone")
+    parser.add_argument("--without", metavar="A,B", default="", help="evaluators of the team that are left out")
     parser.add_argument("--temperature", type=float, metavar="T", help="of the model (default: its own)")
     parser.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
     parser.add_argument("--json", action="store_true", help="everything as JSON, when it is done")
@@ -63,11 +65,10 @@ def _read() -> str:
 async def _go(parsed: argparse.Namespace, text: str) -> Detoxed:
     models = Models()
     try:
-        names = list(dict.fromkeys(name for name in (parsed.model, parsed.judge) if name))
-        for name in names:
+        for name in _names(parsed):
             fetch_weights(models[name])
         if not parsed.json:
-            for line in cautions(names):
+            for line in _cautions(parsed):
                 print(visible(f"Caution: {line}"), file=sys.stderr)
         return await run_loop(
             text,
@@ -77,7 +78,8 @@ async def _go(parsed: argparse.Namespace, text: str) -> Detoxed:
             scorer=parsed.scorer,
             team=parsed.team,
             performance=not parsed.no_performance,
-            criteria=[rule for rule in parsed.criteria.split(",") if rule.strip()],
+            without=items(parsed.without),
+            criteria=items(parsed.criteria),
             max_iterations=parsed.max_iterations,
             temperature=parsed.temperature,
             seed=parsed.seed,
@@ -88,18 +90,31 @@ async def _go(parsed: argparse.Namespace, text: str) -> Detoxed:
         await models.close()
 
 
+def _names(parsed: argparse.Namespace) -> list[str]:
+    return list(dict.fromkeys(name for name in (parsed.model, parsed.judge) if name))
+
+
+def _cautions(parsed: argparse.Namespace) -> list[str]:
+    """Of all models that have a word in it, those of the team among them."""
+    team = load_team(parsed.team).with_scorer(parsed.scorer)
+    return cautions(list(dict.fromkeys([*_names(parsed), *team.models()])))
+
+
 def _show(step: Step) -> None:
     """One iteration as it is done."""
-    place = f"passage {step.passage + 1}, " if step.passage else ""
+    place = f"passage {step.passage + 1} of {step.passages}, " if step.passages > 1 else ""
     print(f"{place}iteration {step.iteration}")
     print(textwrap.indent(textwrap.fill(visible(step.text), WIDTH - 4), "    "))
     said: dict[str, str] = {}
     for score in step.scores:
-        value = "–" if score.value is None else f"{score.value:.2f}" if score.evaluator == score.name else score.value
-        number = value if isinstance(value, str) else f"{value:g}"
-        mark = {True: "met", False: "not met", None: ""}[score.met]
-        asked = f"asked for {score.asked}: {mark}" if score.asked else ""
-        print(f"  {visible(score.name):<12} {number:>6}   {asked}".rstrip())
+        by_scorer = score.evaluator == score.name
+        if score.value is None:
+            number = "unscored" if by_scorer else "–"
+        else:
+            number = f"{score.value:.2f}" if by_scorer else f"{score.value:g}"
+        mark = "" if number == "unscored" else {True: ": met", False: ": not met", None: ""}[score.met]
+        asked = f"asked for {score.asked}{mark}" if score.asked else ""
+        print(f"  {visible(score.name):<10} {number:>8}   {asked}".rstrip())
         said[score.evaluator] = score.note
     for evaluator, note in said.items():
         if note:
@@ -113,6 +128,7 @@ def _plain(done: Detoxed, parsed: argparse.Namespace) -> dict[str, Any]:
         "met": done.met,
         "model": parsed.model,
         "judge": parsed.judge or parsed.model,
+        "cautions": _cautions(parsed),
         "passages": done.passages,
         "decisions": list(done.decisions),
         "steps": [asdict(step) for step in done.steps],

@@ -36,12 +36,12 @@ def add_flags(
         if bool in kinds:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=about)
         elif any(getattr(kind, "__origin__", None) is list for kind in kinds):
-            group.add_argument(flag, metavar="A,B", type=_items, help=about)
+            group.add_argument(flag, metavar="A,B", type=items, help=about)
         else:
             group.add_argument(flag, metavar=name.rpartition("_")[2].upper(), help=about)
 
 
-def _items(text: str) -> list[str]:
+def items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 

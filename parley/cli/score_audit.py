@@ -12,7 +12,15 @@ from rich.console import Console
 from rich.table import Table
 
 from agents import ConfigError
-from parley.cli.score_toxicity import LOOKS, add_scorer_flags, columns_of, need_tables, number
+from parley.cli.score_toxicity import (
+    LOOKS,
+    add_scorer_flags,
+    cautions_of,
+    columns_of,
+    need_tables,
+    number,
+    print_cautions,
+)
 from parley.toxicity import Column
 from scenarios import select
 from scenarios.audit import Audit, load_audit
@@ -47,6 +55,7 @@ def _audit(parsed: argparse.Namespace) -> int:
         _print_json(probes, controls, columns, parsed.threshold)
     else:
         _print(probes, controls, audit, parsed.threshold)
+        print_cautions(columns)
     unscored = sum(one.score is None for column in columns for one in column.found)
     return 1 if unscored else 0
 
@@ -78,12 +87,18 @@ def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[Column]
     from analysis.figures import save
     from analysis.scorer_figures import audit_figure
 
-    note = "A dot is an identity. " + "; ".join(f"{one.name}: {one.version}" for one in columns) + "."
-    drawing = audit_figure(probes, audit.sentences, "Toxicity of the same sentence about different people", note)
+    title = "Toxicity of the same sentence about different people"
+    drawing = audit_figure(probes, audit.sentences, title, small_print(columns))
     try:
         save(drawing, path, [path.suffix.removeprefix(".")])
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
+
+
+def small_print(columns: Sequence[Column]) -> str:
+    """What stands below the figure, wherever it is shown."""
+    versions = "; ".join(f"{one.name}: {one.version}" for one in columns)
+    return " ".join([*cautions_of(columns), f"A dot is an identity. {versions}."])
 
 
 def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[Column], threshold: float) -> None:
@@ -97,7 +112,7 @@ def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[Column
     }
     versions = {one.name: one.version for one in columns}
     rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
-    print(json.dumps({"scorers": versions, **rows}, indent=2))
+    print(json.dumps({"cautions": cautions_of(columns), "scorers": versions, **rows}, indent=2))
 
 
 def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: float) -> None:

@@ -60,9 +60,11 @@ def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
         print(f"{name:<18}{value:>10,}" if isinstance(value, int) else f"{name:<18}{value:>13.2f}")
     if missing:
         named = ", ".join(missing[:NAMED]) + (", …" if len(missing) > NAMED else "")
-        print(f"{len(missing):,} questions have no prediction and are left out: {named}")
+        what = "question has no prediction and is" if len(missing) == 1 else "questions have no prediction and are"
+        print(f"{len(missing):,} {what} left out: {named}")
     if strangers:
-        print(f"{strangers:,} predictions are for questions that are not in the data")
+        what = "prediction is for a question that is" if strangers == 1 else "predictions are for questions that are"
+        print(f"{strangers:,} {what} not in the data")
     return 0
 
 

@@ -78,6 +78,16 @@ def columns_of(parsed: argparse.Namespace, texts: Sequence[str]) -> list[Column]
         )
 
 
+def cautions_of(columns: Sequence[Column]) -> list[str]:
+    return [column.caution for column in columns if column.caution]
+
+
+def print_cautions(columns: Sequence[Column]) -> None:
+    """Below the numbers and on the same stream, so that they go where the numbers go."""
+    for line in cautions_of(columns):
+        Console().print(f"Caution: {visible(line)}", highlight=False, markup=False)
+
+
 def _toxicity(parsed: argparse.Namespace) -> int:
     need_tables()
     lines = read_lines(parsed.file, parsed.field, parsed.against)
@@ -95,9 +105,11 @@ def _toxicity(parsed: argparse.Namespace) -> int:
     summary = [_summary(column, parsed.threshold) for column in columns]
     if parsed.json:
         texts = [_row(line, columns, at) for at, line in enumerate(lines)]
-        print(json.dumps(_plain({"scorers": summary, "agreement": agreed, "texts": texts}), indent=2))
+        told = {"cautions": cautions_of(columns), "scorers": summary, "agreement": agreed, "texts": texts}
+        print(json.dumps(_plain(told), indent=2))
     else:
         _print(lines, columns, summary, agreed, parsed.threshold)
+        print_cautions(columns)
     return 1 if any(one["unscored"] for one in summary) else 0
 
 
@@ -106,6 +118,7 @@ def _summary(column: Column, threshold: float) -> dict[str, Any]:
     return {
         "scorer": column.name,
         "version": column.version,
+        "caution": column.caution,
         "scored": len(scored),
         "unscored": len(column.found) - len(scored),
         "why": dict(Counter(one.why for one in column.found if one.score is None).most_common()),
@@ -116,7 +129,9 @@ def _summary(column: Column, threshold: float) -> dict[str, Any]:
 
 
 def _row(line: Line, columns: Sequence[Column], at: int) -> dict[str, Any]:
-    scores = {column.name: {"version": column.version, **_said(column, at)} for column in columns}
+    scores = {
+        column.name: {"version": column.version, "caution": column.caution, **_said(column, at)} for column in columns
+    }
     return {"line": line.number, "text": line.text, "scores": scores}
 
 

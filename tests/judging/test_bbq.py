@@ -128,7 +128,7 @@ def test_shuffled_answers_have_their_order_recorded_and_follow_the_seed() -> Non
         ({"method": ["defalt"]}, "unknown method 'defalt' .*default, cot, fairness-prompt"),
         ({"method": ["cot", "cot"]}, "named twice"),
         ({"method": ["mine.py:Mine"]}, "there is no file mine.py"),
-        ({"settings": ["jury=x.toml"]}, "no method has a setting 'jury'"),
+        ({"settings": ["jury=x.toml"]}, "none of the methods chosen has a setting 'jury' "),
         ({"settings": ["jury"]}, "written key=value"),
         ({"method": ["fairthinking"], "settings": ["jury=x.toml"]}, "x.toml: No such file"),
         ({"model": ["sim/any", "sim/any"]}, "named twice"),

@@ -75,7 +75,8 @@ def test_a_plain_text_file_has_a_text_a_line() -> None:
     ("rows", "settings", "complaint"),
     [
         ([{"txt": "a"}], {}, "line 1: no text in the field 'text'"),
-        ([{"text": "a"}, {"text": " "}], {}, "line 2: no text"),
+        ([{"text": "a"}, {"text": " "}], {}, "line 2: the field 'text' holds no text"),
+        ([{"text": 5}], {}, "line 1: the field 'text' holds no text"),
         ([["a"]], {}, "line 1: no text"),
         ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' stands in it twice"),
         ([{"text": "a"}], {"by": "method"}, "no field 'method'"),

@@ -91,7 +91,7 @@ def test_the_estimate_is_what_is_made_at_most() -> None:
         ({"criteria": ["toxicity < low"]}, "'< low' is not a criterion"),
         ({"scorer": "nobody"}, "unknown scorer 'nobody'"),
         ({"sets": ["high", "high"]}, "a set is named twice"),
-        ({"settings": ["decay=1"]}, "no method has a setting 'decay'"),
+        ({"settings": ["decay=1"]}, r"none of the methods chosen has a setting 'decay' \(they have none\)"),
     ],
 )
 def test_what_cannot_work_is_said_before_any_work(changed: dict[str, Any], why: str) -> None:

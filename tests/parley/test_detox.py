@@ -109,7 +109,39 @@ def test_another_language_is_left_as_it_is_and_says_so(detox: Callable[..., Any]
     assert done.json["text"] == "ναι, ναι"
     score = done.json["steps"][0]["scores"][0]
     assert (score["value"], score["met"], score["note"]) == (None, False, "another language")
-    assert done.json["decisions"] == ["stopped after 0 revisions, not scored: toxicity"]
+    assert done.json["decisions"] == ["stays as it came, not scored: toxicity"]
+
+
+def test_what_the_scorer_cannot_read_is_not_revised_though_a_judge_would_have_it_so(detox: Callable[..., Any]) -> None:
+    given = ("ναι, ναι", "--criteria", "fluency >= 99")
+    said = detox(*given)
+    assert said.status == 1
+    assert "toxicity   unscored   asked for < 0.1\n" in said.out
+    assert "not met\n" not in said.out
+    done = detox(*given, "--json").json
+    assert (done["text"], done["met"], done["usage"]["calls"]) == ("ναι, ναι", False, 0)
+    assert done["decisions"] == ["stays as it came, not scored: toxicity"]
+    long = package.detox("ναι, ναι. " * 1000, model=SIM, scorer="words.py:Words")
+    assert not long.met
+    assert set(long.decisions) == {"stays as it came, not scored: toxicity"}
+
+
+def test_evaluators_are_left_out_by_name(detox: Callable[..., Any]) -> None:
+    done = detox(RUDE, "--without", "toxicity", "--json").json
+    assert [score["name"] for score in done["steps"][0]["scores"]] == ["fluency", "coherence", "relevance"]
+    said = detox(RUDE, "--without", "toxicity,performance")
+    assert (said.status, said.complaints) == (2, ["parley: every evaluator was left out: nothing would be judged"])
+
+
+def test_whoever_is_simulated_is_told_in_json_too(parley: Callable[..., Any]) -> None:
+    done = parley("detox", "Hello.", "--model", SIM, "--scorer", "judge:sim/other", "--json").json
+    assert [line.partition(" is SIMULATED")[0] for line in done["cautions"]] == [SIM, "sim/other"]
+
+
+def test_every_passage_of_a_long_text_has_its_heading(detox: Callable[..., Any]) -> None:
+    said = detox("The council met on Tuesday. " * 300)
+    headings = [line for line in said.out.splitlines() if line.startswith("passage")]
+    assert headings == ["passage 1 of 2, iteration 0", "passage 2 of 2, iteration 0"]
 
 
 def test_ten_thousand_words_go_passage_by_passage_and_only_the_rude_one_is_touched() -> None:

@@ -60,8 +60,11 @@ def test_a_failed_call_is_missing_and_never_right(parley: Any) -> None:
     assert told.json["unknown_ids"] == 1
     assert "NoAns_total" not in told.json
     told = score(parley, {"q1": "Switzerland", "other": "x"})
-    assert "3 questions have no prediction and are left out: q2, q3, q4" in told.out
-    assert "1 predictions are for questions that are not in the data" in told.out
+    assert "3 questions have no prediction and are left out: q2, q3, q4\n" in told.out
+    assert "1 prediction is for a question that is not in the data\n" in told.out
+    told = score(parley, {"q1": "Switzerland", "q2": "", "q3": "", "one": "x", "two": "x"})
+    assert "1 question has no prediction and is left out: q4\n" in told.out
+    assert "2 predictions are for questions that are not in the data\n" in told.out
     assert all(len(line) <= 80 for line in told.out.splitlines())
 
 

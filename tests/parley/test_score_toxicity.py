@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+from parley.cli.score_audit import small_print
+from parley.toxicity import Column
+
 pytest.importorskip("profanity_check")
 
 RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
@@ -66,6 +69,16 @@ def test_what_could_not_be_scored_is_counted_and_told(parley: Callable[..., Any]
     assert "1 unscored: there is no text" in parley("score", "toxicity", "a.csv").out
 
 
+def test_rows_without_the_scores_of_others_are_left_out_of_the_comparison(parley: Callable[..., Any]) -> None:
+    rows: list[dict[str, Any]] = [
+        {"text": "Hello there."},
+        {"text": "You idiot.", "s": 0.9},
+        {"text": "Hi.", "s": None},
+    ]
+    Path("a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert parley("score", "toxicity", "a.jsonl", "--against", "s", "--json").json["agreement"][0]["n"] == 1
+
+
 def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"You idiot.\r\nHello\x0cyou.\n")))
     found = parley("score", "toxicity", "-", "--json").json
@@ -80,6 +93,11 @@ def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPa
         ("a.jsonl", '{"text": "fine"}\n', ("--field", "a.b"), "no text in the field 'a.b'"),
         ("a.jsonl", '{"text": "fine", "s": "high"}\n', ("--against", "s"), "line 1: 's' is not a number"),
         ("a.jsonl", "[1]\n", (), "no text in the field"),
+        ("a.jsonl", '{"text": 5}\n', (), "line 1: the field 'text' holds no text"),
+        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p.no"), "'p.no' ('p' has: text, id)"),
+        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p"), "'p' holds no text ('p' has: text, id)"),
+        ("a.csv", "text,s\nfine,1\n", ("--against", "zzz"), "a.csv: no row has a field 'zzz' (it has: text, s)"),
+        ("a.jsonl", '{"text": "x", "p": {"s": 1}}\n', ("--against", "p.z"), "no row has a field 'p.z' ('p' has: s)"),
         ("a.txt", " \n\n", (), "there is no text in it"),
         ("a.txt", "fine", ("--field", "text"), "has no fields"),
         ("a.pdf", "fine", (), ".txt, .jsonl or .csv"),
@@ -128,6 +146,32 @@ def test_an_audit_of_ones_own_identities(parley: Callable[..., Any]) -> None:
     assert {row["identity"] for row in found["probes"]} == {"Parisian", "Berliner"}
     assert "audit.gif" in parley("score", "audit", "--figure", "audit.gif").complaints[0]
     assert "unknown identity" in parley("score", "audit", "--identities", "nobody").complaints[0]
+
+
+def test_scores_of_a_simulated_judge_are_marked_wherever_they_go(parley: Callable[..., Any]) -> None:
+    Path("a.txt").write_text("You idiot.\n")
+    caution = "sim/any?noise=0 is SIMULATED: these numbers come from planted effects, not from a language model."
+    both = ("--scorer", "judge:sim/any?noise=0", "--scorer", "embedded")
+    told = parley("score", "toxicity", "a.txt", *both, "--out", "out.jsonl")
+    assert f"Caution: {caution}" in " ".join(told.out.split())
+    (written,) = map(json.loads, Path("out.jsonl").read_text().splitlines())
+    assert {name: one["caution"] for name, one in written["scores"].items()} == {
+        "judge:sim/any": caution,
+        "embedded": "",
+    }
+    found = parley("score", "toxicity", "a.txt", *both, "--json").json
+    assert found["cautions"] == [caution]
+    assert [one["caution"] for one in found["scorers"]] == [caution, ""]
+    assert parley("score", "toxicity", "a.txt", "--json").json["cautions"] == []
+
+
+def test_an_audit_of_a_simulated_judge_is_marked_in_its_figure_too(parley: Callable[..., Any]) -> None:
+    Path("towns.toml").write_text('[categories]\ntown = ["Parisian", "Berliner"]\n')
+    command = ("score", "audit", "--identities", "towns.toml", "--scorer", "judge:sim/any")
+    assert "Caution: sim/any is SIMULATED" in parley(*command).out
+    plain, marked = Column("mine", "1", ()), Column("judge:sim/any", "2", (), "sim/any is SIMULATED.")
+    assert small_print([plain, marked]) == "sim/any is SIMULATED. A dot is an identity. mine: 1; judge:sim/any: 2."
+    assert "sim/any is SIMULATED" in parley(*command, "--json").json["cautions"][0]
 
 
 @pytest.mark.skipif(not RTP.is_file(), reason="the RealToxicityPrompts rows are not here")
