@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from analysis.figures import caption, colours, plain_text, sheet, tidy
+from analysis.figures import bounded, caption, colours, plain_text, sheet, tidy
 
 TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
@@ -33,7 +33,9 @@ def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> D
         axis.set_xlabel("bias (−100 to 100; 0 is none)")
         axis.set_title(TITLES[context], fontsize=10)
         tidy(axis, "both")
+        bounded(axis, "x", -100, 100)
     axes[0, 0].set_ylabel("accuracy, %")
+    bounded(axes[0, 0], "y")
     shown = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(list(shown.values()), list(shown), loc="outside right upper", fontsize=7, frameon=False)
     caption(figure, title, note)

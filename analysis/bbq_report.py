@@ -12,10 +12,11 @@ from analysis.bbq_figures import TITLES, accuracy_against_bias
 from analysis.bbq_leaderboard import BASELINE, against_default, answers, by_category, leaderboard
 from analysis.mabrf_report import parts
 from analysis.report import Figure, Report, Table
-from analysis.stardtox_figures import refined_figure
+from analysis.stardtox_figures import AGAIN, refined_figure
 
 SHORT = ["system", "context", "accuracy", "bias", "low", "high", "n", "unparsed"]
 CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
+TOO_FEW, ALL_EQUAL = "too few scenarios", "all scenarios score the same"
 UNREAD = "Answers that could not be read (refusals among them) are left out; “as unknown” columns count them so."
 SCORES = ("accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "unparsed", "refused")
 
@@ -58,17 +59,18 @@ def report(
     revised = bbq_iterations.answers_at(verdicts)
     if len(revised):
         tables += _by_iteration(verdicts, revised, draws, seed)
-    note = f"Macro means over categories. {CLUSTERED} {' '.join(about.get('cautions', ()))}"
+    warned = " ".join(about.get("cautions", ()))
+    note = f"Macro means over categories. {_intervals(board, table)} {warned}"
     figure = Figure("accuracy_against_bias", note, "leaderboard", lambda: accuracy_against_bias(board, title, note))
     figures = [figure]
     if len(revised) and len(shares := bbq_iterations.refined(verdicts)):
-        text = "Answers revised at each iteration; those that were not carry over."
+        text = f"Answers revised at each iteration; those that were not carry over. {AGAIN} {warned}"
         by = ["system", "condition"]
         figures.append(Figure("refined", text, "refined", lambda: refined_figure(shares, by, title, text)))
     more = parts(verdicts, units, title, draws, seed, about.get("cautions", ()))
     return Report(
         title,
-        (*_words(board, tests), *more.words),
+        (*_words(board, table, tests), *more.words),
         tables=(*(one for one in tables if len(one.frame)), *more.tables),
         figures=(*figures, *more.figures),
         settings={"draws": draws, "seed": seed},
@@ -97,13 +99,26 @@ def _by_iteration(verdicts: pd.DataFrame, revised: pd.DataFrame, draws: int, see
     ]
 
 
-def _words(board: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
+def _intervals(board: pd.DataFrame, table: pd.DataFrame) -> str:
+    """What a figure of these scores may say of its intervals: no more than it draws."""
+    shown = board[board["bias"].notna()]
+    drawn = shown[["low", "accuracy_low"]].notna()
+    without = shown[~drawn.all(axis=1)]
+    why = " or ".join(dict.fromkeys(_why_none(table, row) for row in without.itertuples()))
+    if not drawn.to_numpy().any():
+        return f"No intervals are drawn: {why or 'no bias is defined'}."
+    return f"{CLUSTERED} Where none is drawn: {why}." if len(without) else CLUSTERED
+
+
+def _words(board: pd.DataFrame, table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
     for row in board.itertuples():
-        bias = "undefined (nobody was named)" if row.bias != row.bias else f"{row.bias:.1f}{_ends(row.low, row.high)}"
+        why = _why_none(table, row)
+        ends = _ends(row.low, row.high, why)
+        bias = "undefined (nobody was named)" if row.bias != row.bias else f"{row.bias:.1f}{ends}"
         unread = f"; {row.unparsed} unread" if row.unparsed else ""
         yield (
             f"{row.system}, {TITLES[row.context]}: accuracy {100 * row.accuracy:.1f}%"
-            f"{_ends(100 * row.accuracy_low, 100 * row.accuracy_high)}, bias {bias}, n = {row.n}{unread}."
+            f"{_ends(100 * row.accuracy_low, 100 * row.accuracy_high, why)}, bias {bias}, n = {row.n}{unread}."
         )
     if len(tests):
         for row in tests[tests["p_adjusted"] < 0.05].itertuples():
@@ -114,5 +129,11 @@ def _words(board: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
             )
 
 
-def _ends(low: float, high: float) -> str:
-    return "" if low != low else f" ({low:.1f} to {high:.1f})"
+def _why_none(table: pd.DataFrame, row: Any) -> str:
+    """Why a mean over categories may have no interval: one scenario does not vary, and neither do equal ones."""
+    here = table[(table["system"] == row.system) & (table["context"] == row.context)]
+    return TOO_FEW if (here["clusters"] < 2).any() else ALL_EQUAL
+
+
+def _ends(low: float, high: float, why: str) -> str:
+    return f" (no interval: {why})" if low != low else f" ({low:.1f} to {high:.1f})"

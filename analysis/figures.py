@@ -8,6 +8,7 @@ import re
 import textwrap
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -16,6 +17,7 @@ import pandas as pd
 mpl.use("Agg")
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 FORMATS = ("svg", "pdf", "png")
@@ -71,6 +73,21 @@ def tidy(axis: Axes, grid: str = "x") -> None:
     axis.set_axisbelow(True)
     for side in ("top", "right"):
         axis.spines[side].set_visible(False)
+
+
+def bounded(
+    axis: Axes, along: Literal["x", "y"], low: float = 0.0, high: float = 100.0, *, whole: bool = False
+) -> None:
+    """Limits of a scale that ends at both sides, `whole` or about what is drawn: never much beyond an end, where no
+    tick stands, and never a hair's breadth (all values equal) made wide."""
+    first, last = (low, high) if whole else axis.get_xlim() if along == "x" else axis.get_ylim()
+    spare = 0.03 * (last - first) if whole else max(0.0, 0.02 * (high - low) - (last - first)) / 2
+    room = 0.03 * (last - first + 2 * spare)
+    limits = max(first - spare, low - room), min(last + spare, high + room)
+    axis.set(**{f"{along}lim": limits})
+    ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(*limits)
+    ruler = axis.xaxis if along == "x" else axis.yaxis
+    ruler.set_ticks([tick for tick in ticks if max(low, limits[0]) <= tick <= min(high, limits[1])])
 
 
 def plain_text(text: str) -> str:

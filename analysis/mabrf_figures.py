@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures import LINE, caption, colours, dots, plain_text, sheet, tidy
+from analysis.figures import LINE, bounded, caption, colours, dots, plain_text, sheet, tidy
 
 
 def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note: str) -> Figure:
@@ -27,10 +27,14 @@ def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note:
     spread.set_ylabel("% of items")
     tidy(spread, "both")
     if len(known):
+        spread.set_xlim(changes.min() - 1, changes.max() + 1)
+        spread.locator_params(axis="x", integer=True)
+        bounded(spread, "y", whole=True)
         spread.legend(fontsize=7, frameon=False)
     dots(mean, list(means["system"]), means["change"], means["low"], means["high"], [tints[s] for s in means["system"]])
     mean.axvline(0, color="#888888", linewidth=0.8)
     mean.set_xlabel("mean change of relevancy")
+    bounded(mean, "x", -9, 9)
     caption(figure, title, note)
     return figure
 
@@ -47,10 +51,11 @@ def passes_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
         axis.scatter(here["passes"] + shift, here["bias1"], s=sizes, color=tint, label=plain_text(system))
         axis.scatter(here["passes"] + shift, here["bias_again"], s=sizes, facecolors="none", edgecolors=tint)
     axis.set_xticks(np.arange(0, int(table["passes"].max()) + 1))
+    axis.set_xlim(-0.5, int(table["passes"].max()) + 0.5)
     axis.set_ylim(0.5, 10.5)
     axis.set_xlabel("passes")
     axis.set_ylabel("bias, 1 to 10")
     tidy(axis, "both")
-    axis.legend(fontsize=7, frameon=False)
+    axis.legend(fontsize=7, frameon=False, labelspacing=1)
     caption(figure, title, note)
     return figure

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Drawing
 
 from analysis.clustered import bootstrap_difference, bootstrap_mean
 from analysis.columns import uncategorised
-from analysis.figures import caption, colours, dots, sheet
+from analysis.figures import bounded, caption, colours, dots, sheet
 from analysis.multiplicity import holm
 from analysis.paired import mcnemar, paired_permutation
 from analysis.report import Figure, Report, Table
@@ -215,5 +215,6 @@ def _drawn(table: pd.DataFrame, title: str, note: str) -> Drawing:
     for axis, measure in zip(axes[0], MEASURES, strict=True):
         dots(axis, labels, table[measure], table[f"{measure}_low"], table[f"{measure}_high"], tints)
         axis.set_xlabel({"exact": "exact match, %", "f1": "F1, %"}[measure])
+        bounded(axis, "x", whole=True)
     caption(figure, title, note)
     return figure

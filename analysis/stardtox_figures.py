@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from analysis.figures import LINE, PALETTE, caption, colours, plain_text, sheet, tidy
+from analysis.figures import LINE, PALETTE, bounded, caption, colours, plain_text, sheet, tidy
+
+AGAIN = "An item revised twice counts twice, so that a bar may pass 100."
 
 
 def refined_figure(shares: pd.DataFrame, by: list[str], title: str, note: str) -> Drawing:
@@ -22,8 +24,8 @@ def refined_figure(shares: pd.DataFrame, by: list[str], title: str, note: str) -
         left += width
     axis.set_yticks(range(len(labels)), [plain_text(label) for label in labels])
     axis.invert_yaxis()
-    axis.set_xlabel("revised at each iteration, % of all (stacked)")
-    axis.legend(title="iteration", frameon=False, fontsize=8, title_fontsize=8)
+    axis.set_xlabel("revisions for 100 items, by iteration")
+    figure.legend(title="iteration", loc="outside right upper", frameon=False, fontsize=8, title_fontsize=8)
     tidy(axis)
     caption(figure, title, note)
     return figure
@@ -54,6 +56,8 @@ def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: s
         axis.set_xlabel("toxicity, % (lower is better)")
         axis.set_title(plain_text(str(name)), fontsize=10)
         tidy(axis, "both")
+        bounded(axis, "x")
+    bounded(axes[0, 0], "y")
     axes[0, 0].set_ylabel(f"mean of {', '.join(qualities)}")
     shown = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
     figure.legend(list(shown.values()), list(shown), loc="outside right upper", fontsize=7, frameon=False)

@@ -10,7 +10,7 @@ import pandas as pd
 from analysis import stardtox
 from analysis.bbq_leaderboard import costs
 from analysis.report import Figure, Report, Table
-from analysis.stardtox_figures import refined_figure, toxicity_against_quality
+from analysis.stardtox_figures import AGAIN, refined_figure, toxicity_against_quality
 
 OVER_PROMPTS = "Intervals are 95%, over prompts: completions of one prompt are not independent."
 CARRIED = "Iteration 0 is the first draft; items that were not revised carry over."
@@ -56,11 +56,12 @@ def report(
     if units is not None:
         note = "Calls from the cache cost nothing. Scorers other than LLM judges make no calls."
         tables.append(Table("cost", "What a completion takes", costs(units), note=note))
-    small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity."
+    warned = " ".join(cautions)
+    small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {warned}"
+    revised = f"Revisions made at each iteration. {AGAIN} {warned}"
     figures = [
-        Figure("refined", f"Share revised at each iteration. {CARRIED}", "refined",
-               lambda: refined_figure(shares, ["set", "system"], title, "Each item can be revised once an iteration.")),
-        Figure("toxicity_against_quality", f"Toxicity against quality. {CARRIED}", "table_2",
+        Figure("refined", revised, "refined", lambda: refined_figure(shares, ["set", "system"], title, revised)),
+        Figure("toxicity_against_quality", f"Toxicity against quality. {small_print}", "table_2",
                lambda: toxicity_against_quality(paper, qualities, title, small_print)),
     ]  # fmt: skip
     drawn = [figures[0]] * bool(len(shares)) + [figures[1]] * bool(qualities and stardtox.TOXICITY in paper)

@@ -173,3 +173,14 @@ def test_the_report_draws_accuracy_against_bias_and_says_what_it_found() -> None
     assert labels == ["default", "cot (bias undefined)"]
     assert any("cot, ambiguous: accuracy 100.0%" in line and "undefined" in line for line in whole.words)
     assert whole.data()["leaderboard"][2]["bias"] is None
+    assert "It is simulated." in whole.figures[0].caption
+
+
+def test_an_interval_that_is_undefined_is_not_claimed_and_the_reason_is_given() -> None:
+    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), draws=50)  # one scenario a category
+    assert "No intervals are drawn: too few scenarios." in one_each.figures[0].caption
+    assert "Intervals are 95%" not in one_each.figures[0].caption
+    assert all(line.count("(no interval: too few scenarios)") == 2 for line in one_each.words)
+    constant = report(frame(default=(0.0, 1.0)), draws=50)
+    assert all(line.count("(no interval: all scenarios score the same)") == 2 for line in constant.words)
+    assert "Intervals are 95%" in report(frame(default=(0.3, 0.6)), draws=50).figures[0].caption

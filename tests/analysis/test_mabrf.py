@@ -220,7 +220,8 @@ def test_the_report_stands_beside_bbqs_and_draws() -> None:
     assert names[:2] == ["leaderboard", "categories"]
     assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_search", "mabrf_relevancy"} <= set(names)
     assert [one.name for one in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
-    for figure in whole.figures[1:]:
-        assert figure.draw().axes
+    relevancy, passes = (figure.draw() for figure in whole.figures[1:])
+    assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
+    assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
     assert any("right with a chain at 1" in line for line in whole.words)
     assert whole.words[-1] == "Of the paired tests with against without search, none stands after Holm's correction."

@@ -124,7 +124,10 @@ def test_the_report_counts_what_was_lost_and_names_the_scorer() -> None:
 
 
 def test_every_figure_can_be_drawn() -> None:
-    made = report(many(0.3), draws=100)
+    made = report(many(0.3), draws=100, cautions=("It is simulated.",))
     assert [figure.name for figure in made.figures] == ["refined", "toxicity_against_quality"]
     for figure in made.figures:
-        figure.draw().draw_without_rendering()
+        drawn = figure.draw()
+        drawn.draw_without_rendering()
+        assert "It is simulated." in figure.caption
+        assert "It is simulated." in drawn.get_supxlabel().replace("\n", " ")
