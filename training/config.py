@@ -108,6 +108,7 @@ class TrainConfig(Part):
     out: str = Field("trained", description="the folder everything is written to")
     begin: str | None = Field(None, description="a finished SFT folder to begin from (default: that of this config)")
     chat_template: str | None = Field(None, description="a .jinja file, for a tokenizer that has none")
+    end_token: str | None = Field(None, description="the token that ends an answer, if the tokenizer names another")
     pad_token: str | None = Field(None, description="a token of the vocabulary to pad with, if the tokenizer has none")
     max_length: int = Field(2048, ge=16, description="tokens of prompt and answer together, cut on the right")
     micro_batch: int | None = Field(None, ge=1, description="most examples a device holds at once (default: the batch)")
