@@ -1,4 +1,4 @@
-"""The tokenizer inside a GGUF file, made from the file's own words: tokens, merges, and which of them begin, end and pad.
+"""The tokenizer inside a GGUF file, made from the file's own words: tokens, merges, and which of them end and pad.
 
 transformers reads GGUF too, and what it makes of a tokenizer changes from version to version: digits that are no longer
 read one by one, an end token that begins a turn. Nothing is left to it here.
@@ -36,7 +36,9 @@ def read_tokenizer(weights: Path) -> Any:
         return None if field is None else field.contents()
 
     if said("ggml.model") != "gpt2":
-        raise ConfigError(f"{weights.name} cannot be unpacked: its tokenizer is not byte-level BPE; train from a folder")
+        raise ConfigError(
+            f"{weights.name} cannot be unpacked: its tokenizer is not byte-level BPE; train from a folder"
+        )
     tokens, merges = said("ggml.tokens"), [tuple(one.split(" ")) for one in said("ggml.merges")]
     backend = Tokenizer(BPE({token: number for number, token in enumerate(tokens)}, merges))
     backend.normalizer, backend.pre_tokenizer = _cuts(str(said("ggml.pre")), weights)
