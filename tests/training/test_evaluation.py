@@ -21,7 +21,7 @@ max_length = 96
 least_pairs = 4
 sft = {{ batch = 8, steps = 2 }}
 reward = {{ batch = 8, steps = 2 }}
-rl = {{ topics_from = "debates", batch = 2, samples = 2, steps = 2, max_tokens = 8, probe_every = 2, probe_prompts = 2 }}
+rl = {{ topics_from = "debates", batch = 2, samples = 2, steps = 2, max_tokens = 8, probe_prompts = 2 }}
 evaluate = {{ bbq = "bbq", bbq_limit = 4, bbq_max_tokens = 16, judges = ["sim/judge"], topics = 3, max_tokens = 16 }}
 ablate = {{ pairs = [60] }}
 """
