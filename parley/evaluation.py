@@ -111,17 +111,17 @@ def contestants(config: TrainConfig) -> Iterator[Contestant]:
                 continue
             raise ConfigError(f"there is no finished model at {folder}: parley train {key}")
         if not (folder / "model.gguf").is_file():
-            _write_gguf(folder)
+            _write_gguf(folder, config)
         yield Contestant(key, f"local/{folder}", "default", name, json.dumps(manifest, sort_keys=True))
 
 
-def _write_gguf(folder: Path) -> None:
+def _write_gguf(folder: Path, config: TrainConfig) -> None:
     """A model that was trained without one, or by a version that could not write it, is not lost."""
     from training.base import need_packages
     from training.gguf_file import write_gguf
 
     need_packages()
-    write_gguf(folder)
+    write_gguf(folder, short=config.gguf_type == "f16")
 
 
 def base_name(config: TrainConfig) -> str:

@@ -136,7 +136,9 @@ class TrainConfig(Part):
     roles: int | None = Field(None, ge=1, description="only statements of the first so many speakers of a bias type")
     save_every: int = Field(100, ge=1, description="updates between two checkpoints")
     gguf: bool = Field(True, description="also write model.gguf, with which local/FOLDER runs everywhere")
-    gguf_type: Literal["f16", "f32"] = Field("f16", description="of its weights (safetensors are always 32 bits)")
+    gguf_type: Literal["f16", "f32"] = Field(
+        "f32", description="of its weights; f16 is half the size, and says other words"
+    )
     seed: int = Field(0, ge=0, description="of every random choice")
     sft: SftConfig = SftConfig()
     reward: RewardConfig = RewardConfig()

@@ -1,8 +1,8 @@
 """A trained folder as one model.gguf, with which `local/FOLDER` runs everywhere in Parley.
 
-Llama's, Mistral's and Qwen2's architectures with a byte-level BPE tokenizer. Matrices are written as 16-bit floats (32
-where asked for): what llama.cpp then computes agrees with transformers (docs/training.md has the figures). bf16 is
-too coarse: its steps are larger than most of what training changes in a weight.
+Llama's, Mistral's and Qwen2's architectures with a byte-level BPE tokenizer. Weights are written as 32-bit floats (16
+where asked for): what llama.cpp then computes agrees with transformers, and with 16 it does not (docs/training.md has
+the figures). bf16 is not offered: its steps are larger than most of what training changes in a weight.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def why_not(folder: Path) -> str | None:
     return None
 
 
-def write_gguf(folder: Path, *, short: bool = True) -> Path:
+def write_gguf(folder: Path, *, short: bool = False) -> Path:
     """`folder`/model.gguf; a half-written one never has that name."""
     import gguf
 
