@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import ConfigError, ParleyError, seed_from
-from agents.models.catalogue import catalogue
 from parley.execute import Job, Options
 from parley.reports import cautions
 from parley.runs import RunFile
@@ -85,7 +84,7 @@ def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in chosen.systems]
     if RLAIF in chosen.systems and RLAIF not in [one.system for one in field]:
         missing.append("RLAIF (no policy of it was trained: parley train rlaif)")
-    known = cautions([one.model for one in field[:1]] + chosen.judges)
+    known = cautions([config.base, *chosen.judges])
     made = report(tables, f"RLDF on {config.base}", tuple(known), tuple(missing))
     write(made, folder / "report")
     (folder / "report.json").write_text(json.dumps(made.data(), indent=2, ensure_ascii=False), "utf-8")
@@ -125,19 +124,19 @@ def _write_gguf(folder: Path, config: TrainConfig) -> None:
 
 
 def base_name(config: TrainConfig) -> str:
-    """The untrained model as Parley runs it; a folder or a hub's model is written as GGUF first."""
-    if config.base.startswith("local/") and config.base.removeprefix("local/") in catalogue():
-        return config.base
+    """The untrained model, written as the trained ones are: an embedded file with its few bits would differ from them
+    by more than training."""
     folder = Path(config.out) / "base"
     if not (folder / "model.gguf").is_file():
-        from training.base import base_folder, load_model, load_tokenizer
+        from training.base import base_folder, load_model, load_tokenizer, need_packages
         from training.gguf_file import write_gguf
 
+        need_packages()
         begins = base_folder(config.base)
         tokenizer = load_tokenizer(begins, config)
         load_model(begins, tokenizer).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        write_gguf(folder)
+        write_gguf(folder, short=config.gguf_type == "f16")
     return f"local/{folder}"
 
 
