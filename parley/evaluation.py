@@ -99,19 +99,20 @@ def contestants(config: TrainConfig) -> Iterator[Contestant]:
         RLAIF: Path(chosen.rlaif or out / "rlaif" / "rl"),
         RLDF: out / "rl",
     }
+    manifests = {name: read_manifest(folder) for name, folder in folders.items()}
+    for name, manifest in manifests.items():
+        if manifest is None and name in chosen.systems and (name != RLAIF or chosen.rlaif is not None):
+            raise ConfigError(f"there is no finished model at {folders[name]}: parley train {KEYS[name]}")
     for name in chosen.systems:
         if name in ASKED:
             yield Contestant(name.lower(), base_name(config), ASKED[name], name, config.base)
             continue
-        folder, key = folders[name], KEYS[name]
-        manifest = read_manifest(folder)
-        if manifest is None:
-            if name == RLAIF and chosen.rlaif is None:
-                continue
-            raise ConfigError(f"there is no finished model at {folder}: parley train {key}")
+        if (manifest := manifests[name]) is None:
+            continue
+        folder = folders[name]
         if not (folder / "model.gguf").is_file():
             _write_gguf(folder, config)
-        yield Contestant(key, f"local/{folder}", "default", name, json.dumps(manifest, sort_keys=True))
+        yield Contestant(KEYS[name], f"local/{folder}", "default", name, json.dumps(manifest, sort_keys=True))
 
 
 def _write_gguf(folder: Path, config: TrainConfig) -> None:
