@@ -1,7 +1,8 @@
 """Whether training helped: BBQ, and BS, CE and LS on held-out topics, before and after and beside the baselines.
 
 Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as anyone would
-run them; the trained models are `local/OUT/sft` and `local/OUT/rl`. One model is loaded at a time.
+run them; the trained models are `local/OUT/sft` and `local/OUT/rl`. One
+model is loaded at a time, in the order of `evaluate.systems`.
 """
 
 from __future__ import annotations
@@ -16,32 +17,37 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents import ConfigError, ParleyError, seed_from
-from agents.models.catalogue import catalogue
 from parley.execute import Job, Options
 from parley.reports import cautions
 from parley.runs import RunFile
 from scenarios import normal, topic_id
-from training.config import TrainConfig
+from training.config import SYSTEMS, TrainConfig
 from training.pairs import read_pairs
 from training.stage import read_manifest
+from training.topics import read_topics
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.report import Report
 
-DEFAULT, COT, FAIRTHINKING, SFT, RLAIF, RLDF = "Default", "CoT", "FairThinking", "SFT", "RLAIF", "RLDF"
+DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
+ASKED = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
+"""How the untrained model is asked."""
+KEYS = {SFT: "sft", RLDF: "rl", RLAIF: "rlaif"}
+"""The stages that train a system."""
 Go = Callable[[Job], None]
 """How a run is carried out; the command line shows its progress."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """A model with the ways it is asked, each under the name its system has in the tables."""
+    """A model with the way it is asked, and the name of both together in the tables."""
 
     key: str
     model: str
-    methods: dict[str, str]
+    method: str
+    system: str
     version: str
     """Changes when the model is trained again, so that its old runs are not taken for its new ones."""
 
@@ -61,6 +67,8 @@ def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
     chosen = config.evaluate
     if chosen.bbq is None and not chosen.judges:
         raise ConfigError("nothing to evaluate by: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
+    if DEFAULT not in chosen.systems or len(set(chosen.systems)) < len(chosen.systems):
+        raise ConfigError(f"evaluate.systems: {DEFAULT}, which the others are compared with, and each of them once")
     folder = Path(config.out) / "evaluate"
     folder.mkdir(parents=True, exist_ok=True)
     field = list(contestants(config))
@@ -73,9 +81,10 @@ def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
         tables += rubric_tables(_rubric(config, field, folder, go), DEFAULT, seed=config.seed)
     else:
         missing.append("BS, CE and LS (evaluate.judges is not set)")
-    if not any(RLAIF in one.methods.values() for one in field):
+    missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in chosen.systems]
+    if RLAIF in chosen.systems and RLAIF not in [one.system for one in field]:
         missing.append("RLAIF (no policy of it was trained: parley train rlaif)")
-    known = cautions([one.model for one in field[:1]] + chosen.judges)
+    known = cautions([config.base, *chosen.judges])
     made = report(tables, f"RLDF on {config.base}", tuple(known), tuple(missing))
     write(made, folder / "report")
     (folder / "report.json").write_text(json.dumps(made.data(), indent=2, ensure_ascii=False), "utf-8")
@@ -83,39 +92,52 @@ def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
 
 
 def contestants(config: TrainConfig) -> Iterator[Contestant]:
-    """The base with its ways of asking, and every policy that is finished."""
-    asked = {"default": DEFAULT, "cot": COT, "fairthinking": FAIRTHINKING}
-    yield Contestant("base", base_name(config), asked, config.base)
-    rlaif = Path(config.evaluate.rlaif) if config.evaluate.rlaif else Path(config.out) / "rlaif" / "rl"
-    for key, folder, name in (
-        ("sft", Path(config.begin or Path(config.out) / "sft"), SFT),
-        ("rlaif", rlaif, RLAIF),
-        ("rl", Path(config.out) / "rl", RLDF),
-    ):
-        manifest = read_manifest(folder)
-        if manifest is None:
-            if key == "rlaif" and config.evaluate.rlaif is None:
-                continue
-            raise ConfigError(f"there is no finished model at {folder}: parley train {key if key != 'rlaif' else 'rl'}")
+    """The systems that were asked for, in their order; RLAIF only where there is a policy of it."""
+    out, chosen = Path(config.out), config.evaluate
+    folders = {
+        SFT: Path(config.begin or out / "sft"),
+        RLAIF: Path(chosen.rlaif or out / "rlaif" / "rl"),
+        RLDF: out / "rl",
+    }
+    manifests = {name: read_manifest(folder) for name, folder in folders.items()}
+    for name, manifest in manifests.items():
+        if manifest is None and name in chosen.systems and (name != RLAIF or chosen.rlaif is not None):
+            raise ConfigError(f"there is no finished model at {folders[name]}: parley train {KEYS[name]}")
+    for name in chosen.systems:
+        if name in ASKED:
+            yield Contestant(name.lower(), base_name(config), ASKED[name], name, config.base)
+            continue
+        if (manifest := manifests[name]) is None:
+            continue
+        folder = folders[name]
         if not (folder / "model.gguf").is_file():
-            raise ConfigError(f"{folder} has no model.gguf: train with gguf = true, or its architecture has none")
-        yield Contestant(key, f"local/{folder}", {"default": name}, json.dumps(manifest, sort_keys=True))
+            _write_gguf(folder, config)
+        yield Contestant(KEYS[name], f"local/{folder}", "default", name, json.dumps(manifest, sort_keys=True))
+
+
+def _write_gguf(folder: Path, config: TrainConfig) -> None:
+    """A model that was trained without one, or by a version that could not write it, is not lost."""
+    from training.base import need_packages
+    from training.gguf_file import write_gguf
+
+    need_packages()
+    write_gguf(folder, short=config.gguf_type == "f16")
 
 
 def base_name(config: TrainConfig) -> str:
-    """The untrained model as Parley runs it; a folder or a hub's model is written as GGUF first."""
-    if config.base.startswith("local/") and config.base.removeprefix("local/") in catalogue():
-        return config.base
+    """The untrained model, written as the trained ones are: an embedded file with its few bits would differ from them
+    by more than training."""
     folder = Path(config.out) / "base"
     if not (folder / "model.gguf").is_file():
-        from training.base import base_folder, load_model, load_tokenizer
+        from training.base import base_folder, load_model, load_tokenizer, need_packages
         from training.gguf_file import write_gguf
 
+        need_packages()
         begins = base_folder(config.base)
         tokenizer = load_tokenizer(begins, config)
         load_model(begins, tokenizer).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        write_gguf(folder)
+        write_gguf(folder, short=config.gguf_type == "f16")
     return f"local/{folder}"
 
 
@@ -135,7 +157,7 @@ def _verdicts(file: RunFile, one: Contestant) -> pd.DataFrame:
 
     with closing(file):
         frame = frames.verdicts(file)
-    return frame.assign(system=[one.methods[str(method)] for method in frame["method"]])
+    return frame.assign(system=one.system)
 
 
 def _bbq(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> pd.DataFrame:
@@ -148,7 +170,7 @@ def _bbq(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> 
         asked = {
             "data": chosen.bbq,
             "model": [one.model],
-            "method": list(one.methods),
+            "method": [one.method],
             "categories": categories,
             "limit": chosen.bbq_limit,
             "max_tokens": chosen.bbq_max_tokens,
@@ -161,9 +183,8 @@ def _bbq(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> 
 
 def held_out_topics(config: TrainConfig) -> list[str]:
     """Topics nothing was trained on, drawn by the seed."""
-    topics = {normal(pair.topic): pair.topic for pair in read_pairs(config).held_out()}
-    drawn = sorted(topics, key=lambda key: seed_from("held out", config.seed, key))
-    return [topics[key] for key in drawn[: config.evaluate.topics]]
+    topics = read_topics(config, read_pairs(config)).held_out()
+    return sorted(topics, key=lambda topic: seed_from("held out", config.seed, normal(topic)))[: config.evaluate.topics]
 
 
 def _rubric(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> pd.DataFrame:
@@ -177,7 +198,7 @@ def _rubric(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) 
         asked = {
             "topics_from": str(listed),
             "model": [one.model],
-            "method": list(one.methods),
+            "method": [one.method],
             "max_tokens": chosen.max_tokens,
             "temperature": chosen.temperature,
             "seed": config.seed,

@@ -10,15 +10,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError, ParleyError, seed_from
+from agents import ConfigError, ParleyError
 from judging.answers import NEUTRAL
 from parley.evaluation import Go, go_silently
 from parley.execute import Job, Options
 from parley.runs import RunFile
-from scenarios import normal
 from training.config import TrainConfig
-from training.pairs import Pair, read_pairs
+from training.pairs import read_pairs
 from training.stage import read_manifest
+from training.topics import MANIFEST, Topics, read_topics
 
 
 def rlaif_config(config: TrainConfig, go: Go = go_silently) -> TrainConfig:
@@ -31,12 +31,11 @@ def rlaif_config(config: TrainConfig, go: Go = go_silently) -> TrainConfig:
         raise ConfigError(f"there is no finished sft stage at {sft}: parley train sft")
     folder = Path(config.out) / "rlaif"
     folder.mkdir(parents=True, exist_ok=True)
-    pairs = read_pairs(config)
-    train = _topics(pairs.train, config.seed)[: part.topics]
+    topics = read_topics(config, read_pairs(config))
     split_of = {
-        **dict.fromkeys(train, "train"),
-        **dict.fromkeys(_topics(pairs.validation, config.seed), "validation"),
-        **dict.fromkeys(_topics(pairs.test, config.seed), "test"),
+        **dict.fromkeys(list(topics.train)[: part.topics], "train"),
+        **dict.fromkeys(topics.validation, "validation"),
+        **dict.fromkeys(topics.test, "test"),
     }
     listed = folder / "topics.txt"
     listed.write_text("".join(f"{topic}\n" for topic in split_of), "utf-8")
@@ -51,20 +50,16 @@ def rlaif_config(config: TrainConfig, go: Go = go_silently) -> TrainConfig:
     }
     path = folder / "labels.sqlite"
     go(Job.make("rlaif", asked, Options(out=str(path))))
-    _write(path, split_of, folder / "pairs")
+    _write(path, split_of, folder / "pairs", topics)
+    rl = config.rl.model_copy(update={"topics_from": "debates"})
     return config.model_copy(
-        update={"data": str(folder / "pairs"), "out": str(folder), "begin": str(sft), "pairs": None, "topics": None,
-                "rounds": None, "roles": None}
+        update={"data": str(folder / "pairs"), "out": str(folder), "begin": str(sft), "rl": rl, "pairs": None,
+                "topics": None, "rounds": None, "roles": None}
     )  # fmt: skip
 
 
-def _topics(pairs: tuple[Pair, ...], seed: int) -> list[str]:
-    topics = {normal(pair.topic): pair.topic for pair in pairs}
-    return [topics[key] for key in sorted(topics, key=lambda key: seed_from("rlaif", seed, key))]
-
-
-def _write(path: Path, split_of: dict[str, str], folder: Path) -> None:
-    """The pairs the labeller was sure of, as rows of TRL's."""
+def _write(path: Path, split_of: dict[str, str], folder: Path, topics: Topics) -> None:
+    """The pairs the labeller was sure of, as rows of TRL's, and the topics RLDF's policy has: RLAIF's gets the same."""
     from parley import frames
 
     with closing(RunFile.open(path)) as file:
@@ -92,3 +87,5 @@ def _write(path: Path, split_of: dict[str, str], folder: Path) -> None:
     for split, part in rows.items():
         text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in part)
         (folder / f"{split}.jsonl").write_text(text, "utf-8")
+    listed = {split: list(getattr(topics, split)) for split in rows}
+    (folder / MANIFEST).write_text(json.dumps({"topics": listed}, indent=2, ensure_ascii=False), "utf-8")

@@ -6,6 +6,8 @@ here, before anything is trained.
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,13 +15,14 @@ from typing import Any
 from agents import ConfigError, ParleyError
 from agents.models.catalogue import catalogue, fetch, home
 from training.config import TrainConfig
+from training.gguf_tokenizer import read_tokenizer
 
 MISSING = "training needs torch, transformers, trl and peft: pip install 'parley[training]'"
 PADS = ("<|endoftext|>", "<pad>", "<|pad|>", "[PAD]", "<|finetune_right_pad_id|>")
 """Tokens that many vocabularies hold and no answer ends on."""
-DIGITS = ("smollm", "starcoder", "refact", "command-r")
-"""llama.cpp's names of tokenizers that read digits one by one. transformers forgets it when it reads a GGUF file:
-"40-year-old" would be read as words the model has never seen."""
+UNPACKED = 2
+"""Raised when bases are unpacked otherwise than before; those that lie there are then made anew."""
+MARK = "unpacked.json"
 
 
 def need_packages() -> None:
@@ -55,27 +58,38 @@ def base_folder(name: str) -> str:
 def _unpacked(model: str) -> Path:
     """The catalogue's weights as transformers keeps them, written once."""
     folder = home() / "bases" / model
-    if (folder / "config.json").is_file():
+    mark = json.dumps({"version": UNPACKED, "sha256": catalogue()[model].sha256})
+    if _read(folder / MARK) == mark:
         return folder
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM
 
     weights = fetch(model)
+    tokenizer = read_tokenizer(weights)
     where: dict[str, Any] = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
-    tokenizer = AutoTokenizer.from_pretrained(**where)
-    _read_digits_one_by_one(tokenizer, weights)
-    unpacked = AutoModelForCausalLM.from_pretrained(**where, **_dequantised(), dtype=torch.float32)
-    part = folder.with_name(f"{model}.part")
-    shutil.rmtree(part, ignore_errors=True)
+    unpacked = told_its_tokens(
+        AutoModelForCausalLM.from_pretrained(**where, **_dequantised(), dtype=torch.float32), tokenizer
+    )
+    part = folder.with_name(f"{model}.{os.getpid()}.part")
     try:
         unpacked.to(torch.bfloat16).save_pretrained(part)
         tokenizer.save_pretrained(part)
-        part.rename(folder)
+        (part / MARK).write_text(mark, "utf-8")
+        if _read(folder / MARK) != mark:  # another process may have been faster
+            shutil.rmtree(folder, ignore_errors=True)
+            part.rename(folder)
     except OSError as error:
         raise ParleyError(f"{folder} cannot be written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text("utf-8")
+    except OSError:
+        return None
 
 
 def _dequantised() -> dict[str, Any]:
@@ -85,16 +99,6 @@ def _dequantised() -> dict[str, Any]:
     except ImportError:
         return {}
     return {"quantization_config": GgufConfig(dequantize=True)}
-
-
-def _read_digits_one_by_one(tokenizer: Any, weights: Path) -> None:
-    import gguf
-    from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence
-
-    field = gguf.GGUFReader(weights).fields.get("tokenizer.ggml.pre")
-    if field is not None and field.contents() in DIGITS:
-        steps = [Digits(individual_digits=True), ByteLevel(add_prefix_space=False, use_regex=True)]
-        tokenizer.backend_tokenizer.pre_tokenizer = Sequence(steps)
 
 
 def load_tokenizer(folder: str, config: TrainConfig) -> Any:
@@ -112,13 +116,15 @@ def load_tokenizer(folder: str, config: TrainConfig) -> Any:
             raise ConfigError(f"{config.chat_template}: {error.strerror}") from None
     if not tokenizer.chat_template:
         raise ConfigError(f"the tokenizer of {config.base} has no chat template: name one with chat_template = FILE")
+    vocabulary = tokenizer.get_vocab()
+    for name, token in (("end_token", config.end_token), ("pad_token", config.pad_token)):
+        if token is not None and token not in vocabulary:
+            raise ConfigError(f"{name}: '{token}' is not in the vocabulary of {config.base}")
+    tokenizer.eos_token = config.end_token or tokenizer.eos_token
+    tokenizer.pad_token = config.pad_token or tokenizer.pad_token
     if tokenizer.eos_token_id is None:
         raise ConfigError(f"the tokenizer of {config.base} has no token that ends an answer (eos_token)")
-    vocabulary = tokenizer.get_vocab()
-    if config.pad_token is not None and config.pad_token not in vocabulary:
-        raise ConfigError(f"pad_token: '{config.pad_token}' is not in the vocabulary of {config.base}")
-    if config.pad_token is not None:
-        tokenizer.pad_token = config.pad_token
+    need_same_end(tokenizer, config.base)
     if tokenizer.pad_token_id in (None, tokenizer.eos_token_id):
         # Padding with the token that ends an answer would hide whether one ended.
         pads = [token for token in PADS if token in vocabulary and token != tokenizer.eos_token]
@@ -131,6 +137,18 @@ def load_tokenizer(folder: str, config: TrainConfig) -> Any:
     return tokenizer
 
 
+def need_same_end(tokenizer: Any, name: str) -> None:
+    """An answer must end on the token with which the chat template ends a turn, or a policy never learns to stop."""
+    said = "What was said."
+    turn = [{"role": "user", "content": "Say it."}, {"role": "assistant", "content": said}]
+    after = str(tokenizer.apply_chat_template(turn, tokenize=False)).rpartition(said)[2].strip()
+    if after and not after.startswith(tokenizer.eos_token):
+        raise ConfigError(
+            f"the tokenizer of {name} ends answers on '{tokenizer.eos_token}', its chat template on "
+            f"'{after.split()[0][:40]}': name the right one with end_token"
+        )
+
+
 def load_model(folder: str, tokenizer: Any, *, dtype: Any = None) -> Any:
     """The language model, told which tokens end and pad."""
     import torch
@@ -140,6 +158,10 @@ def load_model(folder: str, tokenizer: Any, *, dtype: Any = None) -> Any:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype or torch.float32)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(f"{folder} cannot be read by transformers: {' '.join(str(error).split())[:200]}") from None
+    return told_its_tokens(model, tokenizer)
+
+
+def told_its_tokens(model: Any, tokenizer: Any) -> Any:
     for settings in (model.config, model.generation_config):
         settings.pad_token_id, settings.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
     return model

@@ -11,13 +11,16 @@ Batches are counted over all devices: whoever trains on eight of them gets the s
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents import DEFAULT_MODEL
 
 Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
+System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]
+SYSTEMS: tuple[System, ...] = get_args(System)
+"""In the order they are evaluated: the question of training first, dear ways of asking last."""
 PAPERS_CATEGORIES = [
     "Age",
     "Disability_status",
@@ -51,6 +54,9 @@ class RewardConfig(Part):
 
 class RlConfig(Part):
     algorithm: Algorithm = Field("rloo", description="rloo, grpo, dpo, or the paper's ppo (with trl 1.12.0)")
+    topics_from: str = Field(
+        "shipped", description="topics beside the debates' own: shipped (those of their bias types), a .txt, or debates"
+    )
     epochs: float = Field(1.0, gt=0, description="how often the prompts are gone through")
     batch: int = Field(4, ge=1, description="prompts an update, over all devices (dpo: pairs)")
     learning_rate: float = Field(5e-6, gt=0, description="highest learning rate")
@@ -81,6 +87,9 @@ class EvaluateConfig(Part):
     max_tokens: int = Field(200, ge=16, description="length of an answer that is scored, at most")
     temperature: float = Field(0.7, ge=0, le=2, description="of the answers that are scored")
     budget_cost: float | None = Field(None, ge=0, description="stop each run after so many US dollars")
+    systems: list[System] = Field(
+        list(SYSTEMS), description="which are compared, in this order; Default must be one of them"
+    )
     rlaif: str | None = Field(None, description="the folder of an RLAIF policy (default: the one trained here, if any)")
 
 
@@ -108,6 +117,7 @@ class TrainConfig(Part):
     out: str = Field("trained", description="the folder everything is written to")
     begin: str | None = Field(None, description="a finished SFT folder to begin from (default: that of this config)")
     chat_template: str | None = Field(None, description="a .jinja file, for a tokenizer that has none")
+    end_token: str | None = Field(None, description="the token that ends an answer, if the tokenizer names another")
     pad_token: str | None = Field(None, description="a token of the vocabulary to pad with, if the tokenizer has none")
     max_length: int = Field(2048, ge=16, description="tokens of prompt and answer together, cut on the right")
     micro_batch: int | None = Field(None, ge=1, description="most examples a device holds at once (default: the batch)")
@@ -126,6 +136,9 @@ class TrainConfig(Part):
     roles: int | None = Field(None, ge=1, description="only statements of the first so many speakers of a bias type")
     save_every: int = Field(100, ge=1, description="updates between two checkpoints")
     gguf: bool = Field(True, description="also write model.gguf, with which local/FOLDER runs everywhere")
+    gguf_type: Literal["f16", "f32"] = Field(
+        "f32", description="of its weights; f16 is half the size, and says other words"
+    )
     seed: int = Field(0, ge=0, description="of every random choice")
     sft: SftConfig = SftConfig()
     reward: RewardConfig = RewardConfig()
@@ -151,7 +164,7 @@ MAKES: dict[str, tuple[str, ...]] = {
     "rl": ("sft", "reward", "rl"),
 }
 """Which parts of the config a stage's result depends on."""
-ELSEWHERE = {"out", "gguf", "save_every", "micro_batch", "evaluate", "ablate", "rlaif"}
+ELSEWHERE = {"out", "gguf", "gguf_type", "save_every", "micro_batch", "evaluate", "ablate", "rlaif"}
 """What changes where things go and how fast, not what comes out."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -11,12 +12,13 @@ from typing import Any
 
 from agents import ConfigError, ParleyError
 from training import device
-from training.base import base_folder, load_tokenizer, need_packages
+from training.base import base_folder, load_tokenizer, need_packages, need_same_end
 from training.chat import Chat
 from training.config import TrainConfig
 from training.gguf_file import why_not, write_gguf
 from training.pairs import Pairs, read_pairs
 from training.stage import Stage, need_room, read_manifest
+from training.topics import Topics, read_topics
 from training.watch import Log, Progress, Sign
 
 
@@ -27,21 +29,28 @@ class Course:
     base: str
     """A folder, or a name on the hub."""
     chat: Chat
+    topics: Topics
 
     @classmethod
     def open(cls, config: TrainConfig) -> Course:
         """Everything that can fail early is tried here."""
         pairs = read_pairs(config)
+        topics = read_topics(config, pairs)
         need_packages()
         device.quiet()
         base = base_folder(config.base)
         chat = Chat(load_tokenizer(base, config), config.max_length)
         for pair in (*pairs.train, *pairs.held_out()):
             chat.pair(pair)
-        return cls(config, pairs, base, chat)
+        for prompt in (*topics.train.values(), *topics.probes().values()):
+            chat.prompt(prompt)
+        return cls(config, pairs, base, chat, topics)
 
     def stage(self, name: str) -> Stage:
-        return Stage(name, self.config, self.pairs.digest)
+        """RL is trained on topics as well as on what the pairs have taught."""
+        learnt = f"{self.pairs.digest} {self.topics.train}"
+        digest = hashlib.sha256(learnt.encode()).hexdigest() if name == "rl" else self.pairs.digest
+        return Stage(name, self.config, digest)
 
     def folder(self, name: str) -> Path:
         """The result of an earlier stage, which must be there."""
@@ -49,7 +58,23 @@ class Course:
         folder = Path(begun) if begun else Path(self.config.out) / name
         if read_manifest(folder) is None:
             raise ConfigError(f"there is no finished {name} stage at {folder}: parley train {name} (or all)")
+        self.need_same_end(folder)
         return folder
+
+    def need_same_end(self, folder: Path) -> None:
+        """Stages that were trained with another end token, by other versions of transformers, are not built upon."""
+        token, end = self.chat.tokenizer.eos_token, self.chat.tokenizer.eos_token_id
+        if (found := _end(folder)) != end:
+            raise ConfigError(
+                f"{folder} was trained to end answers on token {found}, not on {end} ('{token}'), as its base does: "
+                "name another --out, or remove it"
+            )
+
+    def no_gguf(self) -> str | None:
+        """Why the trained folders will have no model.gguf, where it can be known before."""
+        if not self.config.gguf:
+            return "gguf = false"
+        return why_not(Path(self.base)) if Path(self.base).is_dir() else None
 
     def need_room(self, model: Any) -> None:
         """The model, its optimizer's two moments, twice: two checkpoints stand there at a time."""
@@ -98,15 +123,29 @@ def put_away(course: Course, stage: Stage, trainer: Any, facts: Mapping[str, Any
         model.save_pretrained(part, state_dict=_plain_names(model))
         tokenizer.save_pretrained(part)
         _check_tokenizer(part, tokenizer)
-        if course.config.gguf and stage.name != "reward" and why_not(part) is None:
-            write_gguf(part)
+        if stage.name != "reward" and (why := _gguf(part, course.config)):
+            found["no_gguf"] = why
 
-    stage.finish(save, facts, main=accelerator.is_main_process)
+    found = dict(facts)
+    stage.finish(save, found, main=accelerator.is_main_process)
     accelerator.wait_for_everyone()
 
 
+def _gguf(folder: Path, config: TrainConfig) -> str | None:
+    """Writes model.gguf, or says why there is none."""
+    why = why_not(folder) if config.gguf else "gguf = false"
+    if why is None:
+        write_gguf(folder, short=config.gguf_type == "f16")
+    return why
+
+
 def _plain_names(model: Any) -> dict[str, Any]:
-    return {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
+    """The weights on the CPU. What shares its memory on a device goes on sharing it, and is written once."""
+    moved: dict[Any, Any] = {}
+    return {
+        name: moved.setdefault((value.data_ptr(), value.shape), value.detach().cpu().contiguous())
+        for name, value in model.state_dict().items()
+    }
 
 
 def _check_tokenizer(folder: Path, tokenizer: Any) -> None:
@@ -120,8 +159,14 @@ def _check_tokenizer(folder: Path, tokenizer: Any) -> None:
                 f"{folder}: the saved tokenizer has {name} {getattr(again, name)}, not {getattr(tokenizer, name)}: "
                 "this version of transformers cannot save it"
             )
-    if json.loads((folder / "config.json").read_text("utf-8")).get("eos_token_id") != tokenizer.eos_token_id:
+    need_same_end(again, str(folder))
+    if _end(folder) != tokenizer.eos_token_id:
         raise ParleyError(f"{folder}: the saved model ends answers on another token than its tokenizer")
+
+
+def _end(folder: Path) -> int | None:
+    end: Any = json.loads((folder / "config.json").read_text("utf-8")).get("eos_token_id")
+    return int(end[0] if isinstance(end, list) else end) if end is not None else None
 
 
 def logged(trainer: Any, name: str) -> list[float]:

@@ -1,7 +1,8 @@
 """A trained folder as one model.gguf, with which `local/FOLDER` runs everywhere in Parley.
 
-Llama's and Qwen2's architectures with a byte-level BPE tokenizer. Weights are written as 32-bit floats (16 where asked
-for): what llama.cpp then computes agrees with transformers (docs/training.md has the figures).
+Llama's, Mistral's and Qwen2's architectures with a byte-level BPE tokenizer. Weights are written as 32-bit floats (16
+where asked for): what llama.cpp then computes agrees with transformers, and with 16 it does not (docs/training.md has
+the figures). bf16 is not offered: its steps are larger than most of what training changes in a weight.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import ParleyError
+from training.base import need_same_end
 
 NAME = "model.gguf"
 ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qwen2ForCausalLM": "qwen2"}
@@ -50,7 +52,7 @@ def why_not(folder: Path) -> str | None:
     return None
 
 
-def write_gguf(folder: Path) -> Path:
+def write_gguf(folder: Path, *, short: bool = False) -> Path:
     """`folder`/model.gguf; a half-written one never has that name."""
     import gguf
 
@@ -63,7 +65,7 @@ def write_gguf(folder: Path) -> Path:
     _add_shape(writer, config, kind)
     _add_tokenizer(writer, folder, config)
     for name, values in _tensors(folder, config, kind):
-        writer.add_tensor(name, values)
+        writer.add_tensor(name, _shortened(values) if short else values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -97,6 +99,7 @@ def _add_tokenizer(writer: Any, folder: Path, config: dict[str, Any]) -> None:
 
     data = json.loads((folder / "tokenizer.json").read_text("utf-8"))
     tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    need_same_end(tokenizer, str(folder))
     special = {one["id"] for one in data["added_tokens"] if one["special"]}
     added = {one["id"] for one in data["added_tokens"]} - special
     named = {number: token for token, number in tokenizer.get_vocab().items()}
@@ -129,11 +132,14 @@ def _add_tokenizer(writer: Any, folder: Path, config: dict[str, Any]) -> None:
 
 def _pre(data: dict[str, Any]) -> str:
     """llama.cpp's name for how a text is cut before it is merged; ValueError if it has none for this way."""
-    if data["model"].get("type") != "BPE" or data["model"].get("byte_fallback"):
-        raise ValueError("its tokenizer is not byte-level BPE")
     pre = data.get("pre_tokenizer") or {}
     steps = pre.get("pretokenizers", [pre])
     kinds = [step.get("type") for step in steps]
+    if data["model"].get("type") != "BPE" or "ByteLevel" not in kinds:
+        raise ValueError("its tokenizer is not byte-level BPE")
+    first = data.get("normalizer") or {}
+    if [one for one in first.get("normalizers", [first]) if one.get("type") not in (None, "NFC")]:
+        raise ValueError("its tokenizer changes texts before it reads them")
     if kinds == ["ByteLevel"] and steps[0].get("use_regex"):
         return "gpt-2"
     if kinds == ["Digits", "ByteLevel"] and steps[0].get("individual_digits"):
@@ -165,6 +171,14 @@ def _tensors(folder: Path, config: dict[str, Any], kind: str) -> Iterator[tuple[
                 if kind == "llama" and short in groups:
                     values = _halves_interleaved(values, groups[short])
                 yield target, np.ascontiguousarray(values)
+
+
+def _shortened(values: Any) -> Any:
+    """Matrices in 16 bits, where all their numbers fit; what has one dimension stays as it is, as llama.cpp asks."""
+    import numpy as np
+
+    fits = values.ndim > 1 and np.abs(values).max() <= np.finfo(np.float16).max
+    return values.astype(np.float16) if fits else values
 
 
 def _target(name: str) -> str:

@@ -61,7 +61,7 @@ class Look:
     def __init__(self, course: Course, reward: Reward) -> None:
         part = course.config.rl
         self.course, self.reward = course, reward
-        self.prompts = list(dict.fromkeys(pair.prompt for pair in course.pairs.probes()))[: part.probe_prompts]
+        self.prompts = list(dict.fromkeys(course.topics.probes().values()))[: part.probe_prompts]
         self.first: list[float] = []
 
     def __call__(self, policy: Any) -> Mapping[str, float]:
@@ -124,7 +124,7 @@ def train_rl(course: Course) -> None:
 
 def prompts(course: Course) -> list[str]:
     """The training topics as prompts, each once."""
-    return list(dict.fromkeys(pair.prompt for pair in shuffled(course.pairs.train, course.config.seed)))
+    return list(dict.fromkeys(course.topics.train.values()))
 
 
 def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: list[Any]) -> Any:

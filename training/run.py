@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from agents import ConfigError
 from training.config import TrainConfig
 from training.course import Course
 from training.reward import train_reward
@@ -17,15 +18,24 @@ STAGES: dict[str, Callable[[Course], None]] = {"sft": train_sft, "reward": train
 
 
 def run_stages(
-    config: TrainConfig, stages: Sequence[str], tell: Callable[[str], None] = lambda line: None
+    config: TrainConfig,
+    stages: Sequence[str],
+    tell: Callable[[str], None] = lambda line: None,
+    *,
+    to_evaluate: bool = False,
 ) -> dict[str, dict[str, Any]]:
     """What each stage's manifest says."""
     course = Course.open(config)
+    if why := course.no_gguf():
+        if to_evaluate:
+            raise ConfigError(f"an evaluation needs model.gguf, and there would be none: {why}")
+        tell(f"no model.gguf will be written, and local/{config.out}/… will not run: {why}")
     if "rl" in stages:
         check_algorithm(config.rl.algorithm)
     found: dict[str, dict[str, Any]] = {}
     for name in stages:
         if course.stage(name).is_done():
+            course.need_same_end(Path(config.out) / name)
             tell(f"{name}: done before, left as it is")
         else:
             tell(f"{name}: begun")
@@ -33,6 +43,8 @@ def run_stages(
         if name == "rl":
             _draw(course)
         found[name] = read_manifest(Path(config.out) / name) or {}
+        if "no_gguf" in found[name]:
+            tell(f"{name}: no model.gguf, so local/{config.out}/{name} does not run: {found[name]['no_gguf']}")
     return found
 
 

@@ -93,21 +93,22 @@ def carry_out(stage: str, config: TrainConfig, say: Any, *, quiet: bool) -> dict
     wanted = [name for name in STAGES if stage in (name, "all")]
     if config.begin and stage == "all":
         wanted.remove("sft")
+    chosen = config.evaluate
+    evaluated = stage == "evaluate" or (stage == "all" and bool(chosen.bbq or chosen.judges))
     if wanted:
-        found |= _train(config, wanted, say)
+        found |= _train(config, wanted, say, to_evaluate=evaluated)
     if stage == "rlaif" or (stage == "all" and config.rlaif.labeller):
         from parley.rlaif import rlaif_config
 
         found["rlaif"] = _train(rlaif_config(config, _runner(quiet)), ["reward", "rl"], say)
-    chosen = config.evaluate
-    if _is_main() and (stage == "evaluate" or (stage == "all" and (chosen.bbq or chosen.judges))):
+    if _is_main() and evaluated:
         from parley.evaluation import evaluate
 
         found["evaluate"] = evaluate(config, _runner(quiet)).data()
     return found
 
 
-def _train(config: TrainConfig, stages: list[str], say: Any) -> dict[str, Any]:
+def _train(config: TrainConfig, stages: list[str], say: Any, *, to_evaluate: bool = False) -> dict[str, Any]:
     from training.base import need_packages
     from training.pairs import read_pairs
 
@@ -115,7 +116,7 @@ def _train(config: TrainConfig, stages: list[str], say: Any) -> dict[str, Any]:
     need_packages()
     from training.run import run_stages
 
-    return dict(run_stages(config, stages, say))
+    return dict(run_stages(config, stages, say, to_evaluate=to_evaluate))
 
 
 def _runner(quiet: bool) -> Any:

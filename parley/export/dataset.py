@@ -43,6 +43,11 @@ class Dataset:
         statements = self._by_split([(one.topic, rows.statement(one, threshold)) for one in self.statements])
         return {"pairs": pairs, "statements": statements}
 
+    def topics(self) -> dict[str, list[str]]:
+        """Every topic that was debated, by split: also those that gave no row."""
+        listed = dict.fromkeys(one.topic for one in self.statements)
+        return {split: [topic for topic in listed if self.split_of[normal(topic)] == split] for split in SPLITS}
+
     def _by_split(self, listed: list[tuple[str, Row]]) -> Table:
         table: Table = {name: [] for name in SPLITS}
         for topic, row in listed:

@@ -46,6 +46,7 @@ def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
         "left_out": dict(dataset.found.left_out),
         "pairs": len(dataset.pairs),
         "rows": {name or "rows": {split: len(rows) for split, rows in table.items()} for name, table in tables.items()},
+        "topics": dataset.topics(),
         "quality": _plain(dataset.quality),
     }
 

@@ -24,7 +24,7 @@ def _begin_in_an_empty_place(place: Path) -> None:
     [
         ("", "name the pairs to train on: --data FOLDER (of `parley export RUN --format trl`)"),
         ('data = "nowhere"', "there is no dataset at nowhere"),
-        ('data = "x"\n[rl]\nalgoritm = "rloo"', "unknown key 'rl.algoritm' (known: algorithm, epochs, batch,"),
+        ('data = "x"\n[rl]\nalgoritm = "rloo"', "unknown key 'rl.algoritm' (known: algorithm, topics_from, epochs,"),
         ('data = "x"\nbasis = "y"', "unknown key 'basis' (known: base, data, out,"),
         ('data = "x"\n[rl]\ntemperature = 0', "rl.temperature: Input should be greater than 0, not 0"),
         ('data = "x"\nrl = 3', "rldf.toml: [rl] is a table"),

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,6 +51,7 @@ beta = 0.01
 steps = 20
 max_tokens = 16
 max_kl = 100.0
+topics_from = "debates"
 probe_every = 10
 probe_prompts = 20
 """
@@ -223,3 +225,67 @@ def test_a_tokenizer_that_cannot_do_it_is_named_first(prepared: Path, tiny: Path
         assert told.status == 2
         assert name in told.complaints[0]
     assert not (prepared / "out" / "sft").exists()
+
+
+def test_answers_end_as_the_template_ends_a_turn(prepared: Path, tiny: Path, parley: Callable[..., Any]) -> None:
+    from transformers import AutoTokenizer
+
+    wrong = prepared / "wrong"
+    shutil.copytree(tiny, wrong)
+    tokenizer = AutoTokenizer.from_pretrained(tiny)
+    tokenizer.eos_token = "<|im_start|>"  # what transformers 5.17 made of SmolLM2's
+    tokenizer.save_pretrained(wrong)
+    short = ["--config", "rldf.toml", "--sft-steps", "2"]
+    told = parley("train", "sft", *short, "--base", "wrong")
+    assert told.status == 2
+    assert "ends answers on '<|im_start|>', its chat template on '<|im_end|>'" in told.complaints[0]
+    assert parley("train", "sft", *short, "--base", "wrong", "--end-token", "<|im_end|>").status == 0
+
+    config = prepared / "out" / "sft" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token_id": 1}))
+    told = parley("train", "reward", *short, "--base", "wrong", "--end-token", "<|im_end|>")
+    assert told.status == 2
+    assert "out/sft was trained to end answers on token 1, not on 2 ('<|im_end|>')" in told.complaints[0]
+
+
+def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
+    prepared: Path, tiny: Path, parley: Callable[..., Any]
+) -> None:
+    other = prepared / "other"
+    shutil.copytree(tiny, other)
+    data = json.loads((other / "tokenizer.json").read_text())
+    data["normalizer"] = {"type": "Lowercase"}
+    (other / "tokenizer.json").write_text(json.dumps(data))
+    short = ["--config", "rldf.toml", "--sft-steps", "2", "--base", "other"]
+    told = parley("train", "sft", *short, "--json")
+    assert told.status == 0, told.err
+    why = "its tokenizer changes texts before it reads them"
+    assert f"no model.gguf will be written, and local/out/… will not run: {why}" in told.err
+    assert f"sft: no model.gguf, so local/out/sft does not run: {why}" in told.err
+    assert told.json["sft"]["no_gguf"] == why
+    refused = parley("train", "all", *short, "--evaluate-judges", "sim/judge", "--out", "another")
+    assert refused.status == 2
+    assert f"an evaluation needs model.gguf, and there would be none: {why}" in refused.complaints[0]
+
+
+def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path) -> None:
+    from transformers import AutoTokenizer
+
+    from training.gguf_file import why_not, write_gguf
+    from training.gguf_tokenizer import read_tokenizer
+
+    folder = tmp_path / "tiny"
+    shutil.copytree(tiny, folder)
+    data = json.loads((folder / "tokenizer.json").read_text())
+    data["model"]["byte_fallback"] = True  # as transformers 5.17 writes byte-level BPE
+    data["normalizer"] = {"type": "Sequence", "normalizers": []}
+    (folder / "tokenizer.json").write_text(json.dumps(data))
+    assert why_not(folder) is None
+    sizes = {short: write_gguf(folder, short=short).stat().st_size for short in (False, True)}
+    assert sizes[True] < 0.6 * sizes[False]
+    before, after = AutoTokenizer.from_pretrained(tiny), read_tokenizer(folder / "model.gguf")
+    assert (after.bos_token, after.eos_token, after.pad_token) == ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
+    assert after.chat_template == before.chat_template
+    for text in ("As a 40-year-old, 1234 isn't\n\n much — “naïve” ▁ 東京 🙂", "  two  spaces ", "a<|im_end|>\nb"):
+        assert after(text)["input_ids"] == before(text)["input_ids"]
+        assert after.decode(after(text)["input_ids"]) == text

@@ -21,7 +21,7 @@ max_length = 96
 least_pairs = 4
 sft = {{ batch = 8, steps = 2 }}
 reward = {{ batch = 8, steps = 2 }}
-rl = {{ batch = 2, samples = 2, steps = 2, max_tokens = 8, probe_every = 2, probe_prompts = 2 }}
+rl = {{ topics_from = "debates", batch = 2, samples = 2, steps = 2, max_tokens = 8, probe_prompts = 2 }}
 evaluate = {{ bbq = "bbq", bbq_limit = 4, bbq_max_tokens = 16, judges = ["sim/judge"], topics = 3, max_tokens = 16 }}
 ablate = {{ pairs = [60] }}
 """
@@ -61,7 +61,7 @@ def test_everything_beside_default_and_again_at_no_cost(
     told = parley("train", "all", "--config", "rldf.toml", "--json")
     assert told.status == 0, told.err
     found = told.json["evaluate"]
-    systems = ["Default", "CoT", "FairThinking", "SFT", "RLDF"]
+    systems = ["Default", "SFT", "RLDF", "CoT", "FairThinking"]
     assert list(dict.fromkeys(row["system"] for row in found["bbq"])) == systems
     assert {row["category"] for row in found["bbq"]} >= {"Age", "macro mean"}
     assert {row["metric"] for row in found["rubric"]} == {"BS", "CE", "LS"}
@@ -72,6 +72,18 @@ def test_everything_beside_default_and_again_at_no_cost(
     runs = {path.name for path in (prepared / "trained" / "evaluate").glob("*.sqlite")}
     assert parley("train", "evaluate", "--config", "rldf.toml", "--json").json["evaluate"] == found
     assert {path.name for path in (prepared / "trained" / "evaluate").glob("*.sqlite")} == runs
+
+    few = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF,Default", "--json")
+    assert [row["system"] for row in few.json["evaluate"]["rubric"]] == ["RLDF"] * 3 + ["Default"] * 3
+    assert "Not measured: SFT (not in evaluate.systems)." in few.json["evaluate"]["summary"]
+    assert {path.name for path in (prepared / "trained" / "evaluate").glob("bbq-*.sqlite")} <= runs
+    alone = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF")
+    assert "evaluate.systems: Default, which the others are compared with" in alone.complaints[0]
+
+    (prepared / "trained" / "rl" / "model.gguf").unlink()
+    again = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF,Default", "--json")
+    assert again.json == few.json, "a policy without model.gguf is not lost: it is written now"
+    assert (prepared / "trained" / "rl" / "model.gguf").is_file()
 
     unsure = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model())
     assert unsure.status == 1
