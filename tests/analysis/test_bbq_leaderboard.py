@@ -167,7 +167,7 @@ def test_costs_stand_beside_quality_and_an_unknown_price_is_not_zero() -> None:
 
 def test_the_report_draws_accuracy_against_bias_and_says_what_it_found() -> None:
     whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), draws=50, cautions=("It is simulated.",))
-    assert [table.name for table in whole.tables] == ["leaderboard", "categories", "against_default"]
+    assert [table.name for table in whole.tables] == ["leaderboard", "in_short", "categories", "against_default"]
     drawn = whole.figures[0].draw()
     labels = [text.get_text() for text in drawn.legends[0].get_texts()]
     assert labels == ["default", "cot (bias undefined)"]

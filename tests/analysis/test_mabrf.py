@@ -217,7 +217,7 @@ def test_the_report_stands_beside_bbqs_and_draws() -> None:
     given_units = [unit(at, method, bias=scores[: 1 + at % 3]) for at in range(12) for method in methods]
     whole = report(verdicts(*given_units), draws=50)
     names = [table.name for table in whole.tables]
-    assert names[:2] == ["leaderboard", "categories"]
+    assert names[:3] == ["leaderboard", "in_short", "categories"]
     assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_search", "mabrf_relevancy"} <= set(names)
     assert [one.name for one in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
     relevancy, passes = (figure.draw() for figure in whole.figures[1:])
