@@ -34,6 +34,6 @@ def price_of(name: str, price_in: float | None = None, price_out: float | None =
         return Price(
             listed.prompt if price_in is None else price_in, listed.completion if price_out is None else price_out
         )
-    if name.startswith(("local/", "sim/")):
+    if name.startswith(("local/", "hf/", "sim/")):
         return Price(0.0, 0.0)
     return price_list().get(name, Price(None, None))
