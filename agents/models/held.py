@@ -23,7 +23,8 @@ class Grammars:
     """What a tokenizer's tokens may spell, by schema."""
 
     def __init__(self, tokenizer: Any, ends: Collection[int], width: int) -> None:
-        self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=width, eos_token=sorted(ends))
+        several: Any = sorted(ends) if len(ends) > 1 else min(ends)  # llguidance 1.6 knows one only
+        self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=width, eos_token=several)
         self.together = llguidance.LLExecutor()
         self.only_end = torch.zeros(-(-width // WORD), dtype=torch.int32)
         for end in ends:
