@@ -181,7 +181,7 @@ class CompatibleClient(Client):
         current = SESSION.get()
         budget = current.budget if current else None
         if budget is not None:
-            budget.take_call()
+            await budget.take_call()
         parts: list[str] = []
         last: dict[str, Any] = {}
         started = time.perf_counter()
