@@ -17,6 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents import Budget, Client, ConfigError, Models, ReplyCache
+from agents.models.batches import MOST_REQUESTS
 from agents.models.catalogue import home
 from judging import Accepted, Staged, Study, find_study
 from parley.executors.recipe import Recipe
@@ -129,6 +130,14 @@ class Job:
     def open_models(self) -> list[Client]:
         """All clients; one that cannot work (unknown, no key, no package) fails here."""
         clients = [self.models[name] for name in self.study.models()]
+        if self.options.executor == "batch":
+            from parley.executors.batch import price_as_batches
+
+            price_as_batches(clients)
+        if self.options.executor == "ray":
+            from parley.executors.ray_fleet import need_ray
+
+            need_ray()
         if self.options.budget_cost is not None:
             for client in clients:
                 if client.price.cost(1, 1) is None:
@@ -139,10 +148,14 @@ class Job:
                     raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none')
         return clients
 
-    def make_executor(self) -> Executor:
-        """Who will hold the units; one that cannot work (no package) fails here."""
+    def make_executor(self, file: RunFile) -> Executor:
+        """Who will hold the units."""
         if self.options.executor == "asyncio":
             return InProcess()
+        if self.options.executor == "batch":
+            from parley.executors.batch import BatchExecutor
+
+            return BatchExecutor(file)
         recipe = Recipe.of(self.study, self.target, self.accepted)
         if self.options.executor == "processes":
             from parley.executors.processes import ProcessFleet
@@ -164,6 +177,11 @@ class Job:
         info = describe(self.study, self.target, self.size)
         return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
 
+    def _concurrency(self, clients: list[Client]) -> int:
+        if self.options.concurrency is None and self.options.executor == "batch":
+            return MOST_REQUESTS
+        return self.options.concurrency or min(client.options.max_connections for client in clients)
+
     def _spent(self, file: RunFile) -> tuple[int, int, float]:
         """Calls, tokens and dollars so far, those of what was run before among them: one budget holds for both."""
         calls, tokens, cost, _ = file.spent()
@@ -179,10 +197,10 @@ class Job:
         on_engine: Callable[[Engine], None] | None = None,
     ) -> Result:
         clients = self.open_models()
-        executor = self.make_executor()
         file = self.open_file()
         cache = None
         try:
+            executor = self.make_executor(file)
             if self.options.cache:
                 cache = ReplyCache(home() / "replies.sqlite")
             budget = Budget(
@@ -196,7 +214,7 @@ class Job:
                 file,
                 models=self.models,
                 executor=executor,
-                concurrency=self.options.concurrency or min(client.options.max_connections for client in clients),
+                concurrency=self._concurrency(clients),
                 cache=cache,
                 budget=budget,
                 on_progress=on_progress,

@@ -19,6 +19,7 @@ from parley.executors.ledger import Ledger
 from parley.executors.recipe import Recipe
 from parley.executors.worker import News, Orders, Place, part
 from parley.runs import Desk
+from parley.runs.executor import FINISHING
 
 DEATHS_IN_A_ROW = 5
 """So many workers died with no unit finished between them: it is the units that kill them, and the run stops."""
@@ -41,6 +42,8 @@ class Handle(Protocol):
 
 
 class Fleet:
+    on_interrupt = FINISHING
+
     def __init__(self, recipe: Recipe, *, workers: int | None = None) -> None:
         self._recipe = recipe
         self._asked_for = workers

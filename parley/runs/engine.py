@@ -54,13 +54,13 @@ class Engine:
         self._finished: list[Rows] = []
         self._flush_due = False
         self._why: str | None = None
-        self._interrupted = False
+        self.interrupted = False
         self._first_error: str | None = None
         self._failures_in_a_row = 0
 
     def interrupt(self) -> None:
         """Ctrl-C, the first time: no new units, those under way are finished."""
-        self._interrupted = True
+        self.interrupted = True
         self.end("interrupted")
 
     def end(self, why: str) -> None:
@@ -85,7 +85,7 @@ class Engine:
         try:
             await self.executor.hold(units, self)
         except asyncio.CancelledError:
-            self._interrupted = True
+            self.interrupted = True
             self.end("interrupted")
         except ParleyError as error:
             self.end(str(error))
@@ -99,7 +99,7 @@ class Engine:
         self.note("stopped" if self._why else "ended", self._why or "every unit was held")
         if (abandoned := self.progress.abandoned())[0]:
             self.note("abandoned", json.dumps(abandoned))
-        return Result(self.progress, self._why, self._interrupted, self._first_error)
+        return Result(self.progress, self._why, self.interrupted, self._first_error)
 
     async def _tick(self) -> None:
         """Calls are counted between units too, so that slow models are seen to move."""

@@ -25,6 +25,8 @@ class Desk(Protocol):
     progress: Progress
     stopping: asyncio.Event
     """Once set: no new units, those under way are finished."""
+    interrupted: bool
+    """Whether it is a person who stops the run."""
 
     def finish(self, rows: Rows) -> None:
         """A unit was held, or failed; it is written soon."""
@@ -36,13 +38,21 @@ class Desk(Protocol):
         """An event for the run file."""
 
 
+FINISHING = "finishing the units under way; Ctrl-C again abandons them"
+
+
 class Executor(Protocol):
+    on_interrupt: str
+    """What a person who presses Ctrl-C is told."""
+
     async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
         """Hold the units until there are none left or the desk is stopping; cancelled, abandon those under way."""
 
 
 class InProcess:
     """All units in this process, as many at once as the desk says. `post` may deliver requests in another way."""
+
+    on_interrupt = FINISHING
 
     def __init__(self, post: Post | None = None) -> None:
         self._post = post
