@@ -86,8 +86,11 @@ class BatchExecutor(InProcess):
     async def _post(self, client: CompatibleClient, address: bytes, request: Request) -> Reply:
         name = address.hex()
         if (sent := self._book.sent(name)) is not None:
-            with suppress(BadRequest, ServerFault, KeyError):  # what was not answered then is sent again
-                return read_line(client, (await self._results(client, sent))[name])
+            lines: dict[str, Any] = {}
+            with suppress(BadRequest):  # refused, or no longer there
+                lines = await self._results(client, sent)
+            with suppress(ModelError, KeyError):  # what was not answered then is sent again
+                return read_line(client, lines[name])
         tokens, cost = self._reckon(client, request, self._desk.budget)
         self._reserved_tokens += tokens
         self._reserved_cost += cost
