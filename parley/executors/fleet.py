@@ -57,9 +57,10 @@ class Fleet:
         """How many workers there is room for."""
 
     async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
-        workers = max(1, min(self._asked_for or self.machines(), desk.concurrency))
         self._units, self._again = units, deque[Unit]()
         self._left = desk.progress.total - desk.progress.done
+        self._at_once = max(1, min(desk.concurrency, self._left))
+        workers = min(self._asked_for or self.machines(), self._at_once)
         self._deaths = 0
         self._given: list[dict[str, Unit]] = [{} for _ in range(workers)]
         self._heard: list[list[tuple[str, float]]] = [[] for _ in range(workers)]
@@ -82,7 +83,7 @@ class Fleet:
 
     async def _tend(self, nth: int, workers: int, desk: Desk) -> None:
         """One place in the fleet: its worker, and after that one's death the next."""
-        at_once = part(desk.concurrency, workers, nth)
+        at_once = part(self._at_once, workers, nth)
         place = Place(nth, workers, at_once, self._ledger.limited, desk.cache is not None)
         handle: Handle | None = None
         orders = Orders()
@@ -90,7 +91,7 @@ class Fleet:
         try:
             while True:
                 # A few units wait at the worker, so that it never idles, unless there are too few to go round.
-                room = at_once + (at_once // 4 + 1 if self._left > desk.concurrency else 0)
+                room = at_once + (at_once // 4 + 1 if self._left > self._at_once else 0)
                 fresh = [] if desk.stopping.is_set() else self._take(room - len(given))
                 given.update((unit.id, unit) for unit in fresh)
                 if not given:
