@@ -76,7 +76,7 @@ class RayFleet(Fleet):
     def _connect(self) -> None:
         """Ray puts handlers of its own in the place of ours; ours come back."""
         ours = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
+        quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         try:
             if self._address is not None:
                 self._ray.init(self._address, **quiet)
