@@ -20,6 +20,7 @@ import tempfile
 import time
 import zlib
 from contextlib import closing, nullcontext
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +63,7 @@ def hold(calls: int, concurrency: int, url: str | None) -> dict[str, Any]:
         texts = compression(path)
     tenths = [
         {"calls_a_second": (c - a) / (t - s), "cpu_ms_a_call": 1e3 * (v - u) / (c - a), "resident_mb": mb}
-        for (a, s, u, _), (c, t, v, mb) in zip(marks, marks[1:], strict=False)
+        for (a, s, u, _), (c, t, v, mb) in pairwise(marks)
     ]
     first, last = tenths[0], tenths[-1]
     return {

@@ -22,11 +22,16 @@ from parley.runs import Desk
 OBJECT_STORE_BYTES = 200 * 2**20
 """Finished units pass through it and are gone at once; Ray's own default is a third of the memory."""
 
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to Ray's makers, unless the user wants it
+    "RAY_worker_niceness": "0",  # Ray's 15 starves workers on a busy machine: they do all the work here
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+}
+
 
 def need_ray() -> Any:
-    # Nothing is reported to Ray's makers from here, unless the user wants it.
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    for name, value in SETTINGS.items():
+        os.environ.setdefault(name, value)
     try:
         import ray
     except ModuleNotFoundError:
