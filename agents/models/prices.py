@@ -20,6 +20,12 @@ class Price:
             return None
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1e6
 
+    def times(self, factor: float) -> Price:
+        return Price(
+            None if self.prompt is None else self.prompt * factor,
+            None if self.completion is None else self.completion * factor,
+        )
+
 
 @lru_cache(maxsize=1)
 def price_list() -> dict[str, Price]:

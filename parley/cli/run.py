@@ -16,6 +16,7 @@ from rich.console import Console
 
 from agents import Client, ConfigError
 from agents.models import catalogue
+from agents.models.batches import PRICE
 from agents.models.registry import client_class, split_name
 from judging import find_study, known_studies
 from parley.cli.flags import add_flags, given, read_config, split_config
@@ -116,7 +117,7 @@ async def _go(job: Job, *, quiet: bool) -> Result:
                 presses += 1
                 if presses == 1:
                     engine.interrupt()
-                    console.print("finishing the units under way; Ctrl-C again abandons them")
+                    console.print(engine.executor.on_interrupt)
                 elif this is not None:
                     this.cancel()
 
@@ -163,7 +164,8 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     jobs = [job.first, job] if job.first else [job]
     names = list(dict.fromkeys(name for one in jobs for name in one.study.models()))
     costs = [_estimated_cost(one) for one in jobs]
-    cost = None if None in costs else sum(one or 0.0 for one in costs)
+    share = PRICE if job.options.executor == "batch" else 1.0
+    cost = None if None in costs else share * sum(one or 0.0 for one in costs)
     plan = {
         "study": job.study.name,
         "models": names,
