@@ -41,6 +41,7 @@ class GoogleClient(Client):
     options: GoogleOptions
     native_schema = True
     context_tokens = 1_048_576
+    cache_minimum = 4096
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -113,6 +114,7 @@ class GoogleClient(Client):
             content=answer.text or "",
             usage=RequestUsage(usage.prompt_token_count or 0, written),
             cached=False,
+            cached_tokens=usage.cached_content_token_count,
             refused=refused,
         )
 

@@ -122,10 +122,17 @@ def from_completion(data: dict[str, Any]) -> Reply:
         content=[_function_call(call) for call in calls] if calls else (content or refusal or ""),
         usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
         cached=False,
+        cached_tokens=cached_tokens(usage),
         logprobs=_logprobs(choice.get("logprobs")),
         thought=message.get("reasoning_content"),
         refused=bool(refusal) or finish == "content_filter",
     )
+
+
+def cached_tokens(usage: dict[str, Any]) -> int | None:
+    """What a server says it had read before: OpenAI's field, which vLLM and llama.cpp share, or DeepSeek's."""
+    told = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
+    return usage.get("prompt_cache_hit_tokens") if told is None else int(told)
 
 
 def _function_call(call: dict[str, Any]) -> FunctionCall:
