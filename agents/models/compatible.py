@@ -250,18 +250,3 @@ class ServerClient(CompatibleClient):
     """Any server, by `?base_url=`. A key, if it wants one, comes from PARLEY_SERVER_KEY."""
 
     key_variable = "PARLEY_SERVER_KEY"
-
-
-class VLLMClient(CompatibleClient):
-    default_url, url_variable, key_variable = "http://localhost:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY"
-
-
-class OllamaClient(CompatibleClient):
-    default_url, url_variable = "http://localhost:11434/v1", "OLLAMA_BASE_URL"
-
-
-class LlamaCppClient(CompatibleClient):
-    continues = True
-    """A last message of the assistant's is continued: see `agents.readout`."""
-    lengths = True
-    default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"

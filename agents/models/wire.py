@@ -167,9 +167,10 @@ def retry_seconds(header: str | None) -> float | None:
 def server_words(raw: bytes, secret: str) -> str:
     """A server's own complaint, cut short and without the key: ': the model x does not exist'."""
     try:
-        error = json.loads(raw)["error"]
+        said = json.loads(raw)
+        error = said.get("error", said)  # older vLLMs put it at the top
         text = error["message"] if isinstance(error, dict) else str(error)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         text = raw.decode("utf-8", "replace")
     text = " ".join(str(text).split())
     if secret:
