@@ -24,7 +24,7 @@ from agents.conversation import Conversation, Participant, Seat, Spoken, narrate
 from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import Models
-from agents.personas import PersonaAgent, Placement
+from agents.personas import Placement
 from agents.structured import Readout
 from agents.transcripts import Role, Turn
 
@@ -165,9 +165,8 @@ class Debate(Conversation):
         return text
 
     async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
-        if isinstance(seat.agent, PersonaAgent):
-            seat.agent.speaks_again = round < self.rounds and seat.role != "chair"
-        return await self._speak(seat, round, token, self._reply_type(Cue(seat.name, seat.role, round)))
+        again = round < self.rounds and seat.role != "chair"
+        return await self._speak(seat, round, token, self._reply_type(Cue(seat.name, seat.role, round)), again)
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone

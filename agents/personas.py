@@ -111,7 +111,7 @@ class PersonaAgent(BaseChatAgent):
         self._history: list[LLMMessage] = []
         self.speaks_again = False
         """Whether a later call of this agent will begin with this one's prompt (told by the conversation)."""
-        self._asked_before = 0
+        self._kept = 0
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
@@ -160,8 +160,8 @@ class PersonaAgent(BaseChatAgent):
                 said -= 1  # instructions of a round come at each one's turn, so that no two have them at one place
             shared: tuple[int, ...] = (said,)
         else:
-            shared = tuple(filter(None, (self._asked_before, len(prompt) if self.speaks_again else 0)))
-            self._asked_before = len(prompt)
+            shared = tuple(filter(None, (self._kept, len(prompt) if self.speaks_again else 0)))
+            self._kept = shared[-1] if shared else 0
         return {**self.options, SHARED: shared} if shared else self.options
 
     def _says(self, text: str, usage: RequestUsage) -> TextMessage:
@@ -171,7 +171,7 @@ class PersonaAgent(BaseChatAgent):
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         self._history = []
-        self._asked_before = 0
+        self._kept = 0
 
     async def save_state(self) -> Mapping[str, Any]:
         return {"history": _MESSAGES.dump_python(self._history)}

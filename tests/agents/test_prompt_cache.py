@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from autogen_agentchat.messages import TextMessage
+from autogen_core import CancellationToken
 from autogen_core.models import UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import Call, Debate, Persona, Session, hear_calls, model, session
+from agents import Call, Debate, Persona, PersonaAgent, Session, hear_calls, model, session
 from agents.models.deepseek import DeepSeekClient
 from agents.models.openai import OpenAIClient
 from agents.models.prices import Price, price_of
@@ -132,6 +134,16 @@ async def test_nothing_is_marked_in_a_short_conversation_or_a_single_round(claud
     await debate(claude, rounds=1)
     assert "cache_control" not in json.dumps(claude.asked)
     assert all(isinstance(message["content"], str) for body in claude.asked for message in body["messages"])
+
+
+async def test_nothing_is_kept_for_an_agent_of_whom_nobody_knows_whether_it_speaks_again(claude: Claude) -> None:
+    client = model("anthropic/claude-sonnet-4-5", base_url=claude.url)
+    agent = PersonaAgent(PANEL[0], client)
+    for _ in range(3):
+        await agent.on_messages([TextMessage(content=TASK, source="user")], CancellationToken())
+    await client.close()
+    assert len(claude.asked) == 3
+    assert "cache_control" not in json.dumps(claude.asked)
 
 
 async def test_marks_leave_the_words_and_the_reply_cache_as_they_were(claude: Claude) -> None:
