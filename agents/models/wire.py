@@ -130,9 +130,18 @@ def from_completion(data: dict[str, Any]) -> Reply:
 
 
 def cached_tokens(usage: dict[str, Any]) -> int | None:
-    """What a server says it had read before: OpenAI's field, which vLLM and llama.cpp share, or DeepSeek's."""
-    told = (usage.get("prompt_tokens_details") or {}).get("cached_tokens")
-    return usage.get("prompt_cache_hit_tokens") if told is None else int(told)
+    """What a server says it had read before: OpenAI's field, which vLLM and llama.cpp share, or DeepSeek's.
+
+    None where it says nothing, or something that cannot be.
+    """
+    details = usage.get("prompt_tokens_details")
+    told = details.get("cached_tokens") if isinstance(details, dict) else None
+    return possible(usage.get("prompt_cache_hit_tokens") if told is None else told, usage.get("prompt_tokens"))
+
+
+def possible(cached: Any, prompt: Any) -> int | None:
+    """A count of cached tokens, if it is one and no more than the prompt has."""
+    return cached if type(cached) is int and type(prompt) is int and 0 <= cached <= prompt else None
 
 
 def _function_call(call: dict[str, Any]) -> FunctionCall:

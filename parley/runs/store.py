@@ -270,9 +270,11 @@ def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str,
 def _bring_up(db: sqlite3.Connection, *, write: bool) -> None:
     """A run of format 1 that goes on gets what is new in it; one that is read stays as it is, behind a view."""
     if write:
+        db.execute("BEGIN IMMEDIATE")
         db.execute("ALTER TABLE calls ADD COLUMN cached_tokens INTEGER")
         db.execute("ALTER TABLE calls ADD COLUMN written_tokens INTEGER NOT NULL DEFAULT 0")
         db.execute(f"PRAGMA user_version = {FORMAT}")
+        db.execute("COMMIT")
         return
     db.execute("PRAGMA query_only = OFF")
     db.execute("CREATE TEMP VIEW calls AS SELECT *, NULL AS cached_tokens, 0 AS written_tokens FROM main.calls")

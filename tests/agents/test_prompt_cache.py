@@ -198,6 +198,39 @@ async def test_deepseek_says_it_in_its_own_way(server: Any, monkeypatch: pytest.
     assert calls[0].cached_tokens == 256
 
 
+NONSENSE = [
+    {"cached_tokens": -1},
+    {"cached_tokens": 99},
+    {"cached_tokens": "5"},
+    {"cached_tokens": None},
+    [],
+    "many",
+    {},
+]
+
+
+@pytest.mark.parametrize("details", NONSENSE)
+async def test_a_count_that_cannot_be_is_not_told(server: Any, details: Any) -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
+    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
+    server.sends(json.dumps({"choices": [choice], "usage": usage}))
+    with hear_calls() as calls:
+        await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
+    assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
+
+
+async def test_gemini_says_it_too(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
+    from google.genai import types
+
+    monkeypatch.setenv("GEMINI_API_KEY", "test")
+    client: Any = model("google/gemini-3.8-flash", base_url=server.url)
+    part = {"content": {"role": "model", "parts": [{"text": "Seven."}]}, "finishReason": "STOP"}
+    usage = {"promptTokenCount": 5000, "candidatesTokenCount": 3, "cachedContentTokenCount": 4096}
+    answer = types.GenerateContentResponse.model_validate({"candidates": [part], "usageMetadata": usage})
+    assert client._read(answer).cached_tokens == 4096
+    await client.close()
+
+
 def test_a_price_of_ones_own_has_no_cached_price_of_the_lists() -> None:
     assert price_of("openai/gpt-4o-mini").cached == 0.075
     assert price_of("openai/gpt-4o-mini", price_in=1.0).cached is None
