@@ -69,6 +69,7 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
         info, counts = file.info(), file.counts()
         verdicts, units = frames.verdicts(file), frames.spending(file)
         calls, tokens, cost, priced = file.spent()
+        reused = file.reused()
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
     run = {
@@ -82,6 +83,7 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
         "calls": calls,
         "tokens": tokens,
         "cost": cost if priced else None,
+        "prompt_cache": {"cached_tokens": reused[0], "prompt_tokens": reused[1]} if reused else None,
         "config": info["config"],
         "plan": info.get("plan"),
         "sources": info.get("sources", {}),

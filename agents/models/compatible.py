@@ -22,10 +22,19 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Request
+from agents.models.base import SHARED, Client, Options, Request
 from agents.models.reply import Reply
 from agents.models.session import SESSION
-from agents.models.wire import FINISH, from_completion, retry_seconds, server_words, strict_schema, to_chat, to_tools
+from agents.models.wire import (
+    FINISH,
+    cached_tokens,
+    from_completion,
+    retry_seconds,
+    server_words,
+    strict_schema,
+    to_chat,
+    to_tools,
+)
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
@@ -183,7 +192,8 @@ class CompatibleClient(Client):
             ):
                 yield part
             return
-        request = Request(tuple(messages), json_output, {**self._defaults, **extra_create_args})
+        options = {**self._defaults, **extra_create_args}
+        request = Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ()))
         current = SESSION.get()
         budget = current.budget if current else None
         if budget is not None:
@@ -210,6 +220,7 @@ class CompatibleClient(Client):
             content="".join(parts),
             usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
             cached=False,
+            cached_tokens=cached_tokens(usage),
         )
         latency = time.perf_counter() - started
         self._record(self._call(request.pieces(), reply, latency, cached=False, attempts=1), budget)
@@ -246,18 +257,3 @@ class ServerClient(CompatibleClient):
 
     key_variable = "PARLEY_SERVER_KEY"
     batches = True
-
-
-class VLLMClient(CompatibleClient):
-    default_url, url_variable, key_variable = "http://localhost:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY"
-
-
-class OllamaClient(CompatibleClient):
-    default_url, url_variable = "http://localhost:11434/v1", "OLLAMA_BASE_URL"
-
-
-class LlamaCppClient(CompatibleClient):
-    continues = True
-    """A last message of the assistant's is continued: see `agents.readout`."""
-    lengths = True
-    default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"

@@ -76,14 +76,14 @@ PROVIDERS: dict[str, Provider] = {
         "any OpenAI-compatible server",
         example="server/NAME?base_url=http://host:8000/v1",
     ),
-    "vllm": Provider("agents.models.compatible:VLLMClient", "vLLM, by default on localhost:8000", example="vllm/NAME"),
+    "vllm": Provider("agents.models.servers:VLLMClient", "vLLM, by default on localhost:8000", example="vllm/NAME"),
     "ollama": Provider(
-        "agents.models.compatible:OllamaClient",
+        "agents.models.servers:OllamaClient",
         "Ollama, by default on localhost:11434",
         example="ollama/NAME",
     ),
     "llamacpp": Provider(
-        "agents.models.compatible:LlamaCppClient",
+        "agents.models.servers:LlamaCppClient",
         "llama.cpp's server, by default on localhost:8080",
         example="llamacpp/NAME",
     ),

@@ -78,6 +78,10 @@ def _print(report: Report) -> None:
     for run in report.runs:
         units = run["units"]
         cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.2f}"
+        if (kept := run.get("prompt_cache")) and kept["prompt_tokens"]:
+            cost += (
+                f" · {kept['cached_tokens'] / kept['prompt_tokens']:.0%} of prompt tokens were in the server's cache"
+            )
         console.print(
             f"{escape(visible(run['file']))}: {units['done']} units done, {units['failed']} failed, "
             f"{units['planned']} not yet held · {run['calls']} calls, {run['tokens']:,} tokens, {cost}",

@@ -154,4 +154,6 @@ def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Keep) -> tuple[An
         call.cost,
         call.cached,
         call.attempts,
+        call.cached_tokens,
+        call.written_tokens,
     )

@@ -26,7 +26,8 @@ try:
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
+FORMAT = 2
+"""2: calls know of providers' prompt caches (`cached_tokens`, `written_tokens`)."""
 APPLICATION = 0x5041524C
 """SQLite's application id: 'PARL'."""
 
@@ -83,6 +84,8 @@ class RunFile:
                 db.execute("PRAGMA synchronous = NORMAL")
                 db.execute("BEGIN IMMEDIATE")
                 db.execute("COMMIT")
+            if version < FORMAT:
+                _bring_up(db, write=write)
         except (sqlite3.Error, OSError) as error:
             raise RunFileError(_damaged(path, error)) from None
         try:
@@ -121,6 +124,16 @@ class RunFile:
             calls, tokens, cost = calls + more[0], tokens + more[1], cost + more[2]
         return int(calls), int(tokens), float(cost), unknown == 0
 
+    def reused(self) -> tuple[int, int] | None:
+        """Of the calls whose server says so: prompt tokens it had read before, and all of them; None if none says."""
+        cached, tokens = next(
+            self._rows(
+                "SELECT sum(cached_tokens), sum(prompt_tokens) FROM calls "
+                "WHERE NOT cached AND cached_tokens IS NOT NULL"
+            )
+        )
+        return None if cached is None else (int(cached), int(tokens))
+
     def write(self, finished: Sequence[Record | Rows]) -> None:
         """Finished units, all in one transaction."""
         units = [rows_of(one) if isinstance(one, Record) else one for one in finished]
@@ -134,7 +147,7 @@ class RunFile:
                 (row for rows in units for row in rows.messages),
             )
             db.executemany(
-                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (row for rows in units for row in rows.calls),
             )
             db.executemany(
@@ -209,6 +222,20 @@ def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str,
     db.execute(f"PRAGMA application_id = {APPLICATION}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
     db.execute("COMMIT")
+
+
+def _bring_up(db: sqlite3.Connection, *, write: bool) -> None:
+    """A run of format 1 that goes on gets what is new in it; one that is read stays as it is, behind a view."""
+    if write:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ALTER TABLE calls ADD COLUMN cached_tokens INTEGER")
+        db.execute("ALTER TABLE calls ADD COLUMN written_tokens INTEGER NOT NULL DEFAULT 0")
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+        db.execute("COMMIT")
+        return
+    db.execute("PRAGMA query_only = OFF")
+    db.execute("CREATE TEMP VIEW calls AS SELECT *, NULL AS cached_tokens, 0 AS written_tokens FROM main.calls")
+    db.execute("PRAGMA query_only = ON")
 
 
 def _claim(path: Path) -> IO[bytes] | None:
