@@ -196,8 +196,12 @@ def gap_rows(gaps: Iterator[tuple[str, pd.Series]]) -> pd.DataFrame:
 
 def as_record(seen: Seen) -> dict[str, Any]:
     """Plain values, what is not known as None: for a run's events."""
-    return {key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in asdict(seen).items()}
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in asdict(seen).items()
+    }
 
 
 def from_record(record: Mapping[str, Any]) -> Seen:
-    return Seen(**{key: math.nan if value is None else value for key, value in record.items()})
+    values: dict[str, Any] = {key: math.nan if value is None else value for key, value in record.items()}
+    return Seen(**values)

@@ -20,6 +20,8 @@ from analysis.tables import Floats
 
 FAR = 9.0
 """Standard errors beyond which nothing is looked for: a tail of 1e-19."""
+PANELS = 48
+"""At most so many of 32 points each: steps from look to look down to a 190th of the boundary's width."""
 Density = tuple[Floats, Floats]
 """Where the score may stand that has not crossed yet, and its density there times the weight of integration."""
 
@@ -97,7 +99,7 @@ def _boundary(density: Density | None, step: float, root: float, due: float) -> 
 def _carried(density: Density | None, step: float, bound: float, root: float, shift: float = 0.0) -> Density:
     """The density of the score within the boundary after a step."""
     half = min(bound, FAR) * root
-    nodes, weights = _nodes(max(7, math.ceil(math.log2(5 * half / step))))
+    nodes, weights = _nodes(min(PANELS, max(4, math.ceil(half / (4 * step)))))
     place = half * nodes
     if density is None:
         height = np.exp(-((place - shift) ** 2) / (2 * step**2)) / (step * math.sqrt(2 * math.pi))
@@ -109,7 +111,8 @@ def _carried(density: Density | None, step: float, bound: float, root: float, sh
 
 
 @lru_cache
-def _nodes(doublings: int) -> Density:
-    """Gauss and Legendre's, the more the finer the step that they must resolve (2,048 at most)."""
-    nodes, weights = np.polynomial.legendre.leggauss(2 ** min(doublings, 11))
-    return nodes, weights
+def _nodes(panels: int) -> Density:
+    """Gauss and Legendre's rule on [-1, 1], in as many panels as it takes to resolve a step."""
+    nodes, weights = np.polynomial.legendre.leggauss(32)
+    middles = (2 * np.arange(panels) + 1) / panels - 1
+    return (middles[:, None] + nodes / panels).ravel(), np.tile(weights / panels, panels)

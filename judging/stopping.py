@@ -35,7 +35,8 @@ def _read(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     parts = [part.strip() for part in value.split(",") if part.strip()]
-    return dict(part.split("=", 1) if "=" in part else ("spending", part) for part in parts)
+    pairs = (part.partition("=")[::2] if "=" in part else ("spending", part) for part in parts)
+    return {key.strip(): text.strip() for key, text in pairs}
 
 
 Stop = Annotated[StopRule | None, BeforeValidator(_read)]

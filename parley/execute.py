@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from agents import Budget, Client, ConfigError, Models, ReplyCache
 from agents.models.catalogue import home
 from judging import Staged, Study, find_study
-from parley.runs import Engine, Progress, Result, RunFile, Size, describe, measure, refuse_if_changed
+from parley.runs import Engine, Looks, Progress, Result, RunFile, Size, describe, measure, refuse_if_changed
 
 
 class Options(BaseModel):
@@ -93,6 +93,7 @@ class Job:
     @classmethod
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
+        Looks.of(study)  # a stopping rule that cannot work is refused here
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study, target, options, size, path, Models())
 

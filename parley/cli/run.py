@@ -136,6 +136,7 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
             "units": progress.total,
             "done": progress.done,
             "failed": progress.failed,
+            "spared": progress.spared,
             "calls": progress.calls,
             "cached": progress.cached,
             "tokens": progress.tokens,
@@ -146,7 +147,8 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
         }
         print(json.dumps(line))
         return status
-    print(f"{progress.done} of {progress.total} units are done: {job.path}")
+    rest = f", {progress.spared} are not needed any more" if progress.spared else ""
+    print(f"{progress.done} of {progress.total} units are done{rest}: {job.path}")
     if result.complete:
         print(f"read it:  parley report {job.path}    parley show {job.path}")
         return 0

@@ -30,7 +30,7 @@ from agents import (
     session,
 )
 from judging import Study, Unit
-from parley.runs.plan import pending
+from parley.runs.looks import spared, waves
 from parley.runs.store import Record, RunFile, RunFileError
 
 FAILURES_IN_A_ROW = 20
@@ -56,6 +56,8 @@ class Progress:
     unparsed: int = 0
     refused: int = 0
     unscored: int = 0
+    spared: int = 0
+    """Units that a stopping rule no longer wants (see `looks`)."""
     recorded: list[float] = field(default_factory=lambda: [0, 0, 0.0])
     started: float = field(default_factory=time.monotonic)
 
@@ -111,7 +113,7 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        return self.stopped is None and self.progress.done == self.progress.total
+        return self.stopped is None and self.progress.done + self.progress.spared == self.progress.total
 
 
 class Engine:
@@ -153,15 +155,23 @@ class Engine:
         self._stop.set()
 
     async def run(self) -> Result:
-        units = pending(self.file, self.study)
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
-        workers = [asyncio.create_task(self._work(units)) for _ in range(self.concurrency)]
+        workers: list[asyncio.Task[None]] = []
         ticker = asyncio.create_task(self._tick())
         thresholds = gc.get_threshold()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         try:
-            await asyncio.gather(*workers)
+            for units in waves(self.study, self.file):
+                workers = [asyncio.create_task(self._work(units)) for _ in range(self.concurrency)]
+                await asyncio.gather(*workers)
+                self._flush()  # the next wave depends on what this one found
+                if self._stop.is_set():
+                    break
+            else:
+                self.progress.spared = spared(self.study, self.file)
+        except ParleyError as error:
+            self._end(str(error))
         except asyncio.CancelledError:
             self._interrupted = True
             self._why = self._why or "interrupted"
@@ -186,11 +196,16 @@ class Engine:
 
     def _note_end(self) -> None:
         try:
-            self.file.note("stopped" if self._why else "ended", self._why or "every unit was held")
+            self.file.note("stopped" if self._why else "ended", self._why or self._ended())
             if (abandoned := self.progress.abandoned())[0]:
                 self.file.note("abandoned", json.dumps(abandoned))
         except RunFileError as error:
             self._why = self._why or str(error)
+
+    def _ended(self) -> str:
+        if not self.progress.spared:
+            return "every unit was held"
+        return f"{self.progress.spared} units were not needed: what they serve has been decided"
 
     async def _work(self, units: Iterator[Unit]) -> None:
         for unit in units:
