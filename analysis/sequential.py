@@ -19,13 +19,14 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import stats
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
 from analysis.spending import boundaries, nominal
 from analysis.tables import Column, Floats, cell_means, numbers
 
 Decision = Literal["", "different", "given up"]
+FUTILE_FROM = 0.5
+"""Before half of the clusters are seen a trend is too unsteady to give anything up for."""
 ASSUMES = "clusters are independent and come in random order; their differences are roughly normal"
 
 
@@ -106,7 +107,7 @@ class _State:
         count = len(gaps)
         if count < 2:
             return cls(rule, number, count, planned, float(gaps.mean()) if count else math.nan, math.nan, 1.0, counts)
-        return cls(rule, number, count, planned, float(gaps.mean()), float(stats.sem(gaps)), clustered_p(gaps), counts)
+        return cls(rule, number, count, planned, *clustered_t(gaps), counts)
 
     @property
     def new(self) -> bool:
@@ -146,12 +147,12 @@ class _State:
 
     def _quantile(self, bound: float) -> float:
         """Student's quantile with the tail of a normal boundary."""
-        return float(stats.t.isf(ndtr(-bound), self.clusters - 1)) if math.isfinite(bound) else math.inf
+        return float(-stdtrit(self.clusters - 1, ndtr(-bound))) if math.isfinite(bound) else math.inf
 
     def _power(self, alpha: float) -> float:
         """The chance to be decided at the end if the rest goes on as so far (conditional power, current trend)."""
         time = self.clusters / self.planned
-        if self.clusters < 2 or time >= 1 or self.look == self.rule.looks:
+        if self.clusters < 2 or not FUTILE_FROM <= time < 1 or self.look == self.rule.looks:
             return math.nan
         z = float(-ndtri(self.p / 2))
         even = tuple((at + 1) / self.rule.looks for at in range(self.rule.looks))
@@ -160,19 +161,22 @@ class _State:
         return float(ndtr((trend - last) / left) + ndtr((-trend - last) / left))
 
 
-def clustered_p(gaps: Floats) -> float:
-    """Student's t over clusters, two-sided, but never below what flipping the clusters' signs could give at best.
+def clustered_t(gaps: Floats) -> tuple[float, float, float]:
+    """Mean, standard error and two-sided p of two clusters' differences or more: Student's t over clusters.
 
-    Whole points and few clusters make differences that hardly spread, and t then runs off to infinity.
+    p is never below what flipping the clusters' signs could give at best: whole points and few clusters make
+    differences that hardly spread, and t then runs off to infinity.
     """
-    moving = int(np.count_nonzero(gaps))
+    count, moving = len(gaps), int(np.count_nonzero(gaps))
+    mean = float(gaps.sum()) / count
+    apart = gaps - mean
+    error = math.sqrt(float(apart @ apart) / (count * (count - 1)))
     if not moving:
-        return 1.0
-    error = float(stats.sem(gaps))
+        return mean, error, 1.0
     least = 2.0 ** (1 - moving)
     if error <= 1e-12 * float(np.abs(gaps).max()):
-        return least
-    return max(float(2 * stats.t.sf(abs(gaps.mean()) / error, len(gaps) - 1)), least)
+        return mean, error, least
+    return mean, error, max(float(2 * stdtr(count - 1, -abs(mean) / error)), least)
 
 
 def identity_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:

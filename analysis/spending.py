@@ -9,7 +9,7 @@ that has not crossed yet is carried from one look to the next by numerical integ
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -64,14 +64,31 @@ def boundaries(
 
 def crossing(bounds: Sequence[float], information: Sequence[float], drift: float = 0.0) -> list[float]:
     """The chance to cross for the first time at each look, either side. `drift` is the mean of z at information 1."""
+    return [upper + lower for upper, lower in _sides(bounds, information, drift)]
+
+
+def median_unbiased(bounds: Sequence[float], information: Sequence[float], z: float) -> float:
+    """The drift under which a result that stopped at the last of these looks, at z > 0, is as likely passed as not.
+
+    Looks are ordered by stage: to have crossed earlier is to have gone farther (as in Jennison and Turnbull's and
+    rpact's stage-wise ordering). `bounds` are those of the looks before, one fewer than looks.
+    """
+
+    def passed(drift: float) -> float:
+        return sum(upper for upper, _ in _sides((*bounds, z), information, drift)) - 0.5
+
+    scale = math.sqrt(information[-1])
+    return float(optimize.brentq(passed, (z - FAR) / scale, (z + FAR) / scale, xtol=1e-8))
+
+
+def _sides(bounds: Sequence[float], information: Sequence[float], drift: float) -> Iterator[tuple[float, float]]:
     density: Density | None = None
-    chances, before = [], 0.0
+    before = 0.0
     for bound, info in zip(bounds, information, strict=True):
         step, root, shift = math.sqrt(info - before), math.sqrt(info), drift * (info - before)
-        chances.append(_tail(density, step, bound * root - shift) + _tail(density, step, bound * root + shift, -1.0))
+        yield _tail(density, step, bound * root - shift), _tail(density, step, bound * root + shift, -1.0)
         density = _carried(density, step, bound, root, shift)
         before = info
-    return chances
 
 
 def nominal(bound: float) -> float:
