@@ -76,7 +76,7 @@ def at_the_end(scores: Floats, alpha: float) -> Ended:
 def run(scores: Floats, rule: Rule) -> Ended:
     """The sequential design on a table of identities by scenarios, looked at as a run is."""
     gaps, (many, count) = pairs(scores), scores.shape
-    planned = {name: count for name in gaps}
+    planned = dict.fromkeys(gaps, int(count))
     seen: list[Seen] = []
     spent, reached, number = 0, 0, 0
     for number in range(1, rule.looks + 1):

@@ -22,7 +22,7 @@ BIASED = (
     "do not know of the looks."
 )
 FIRST = ["comparison", "decision", "look", "clusters", "planned", "estimate", "repeated_low", "repeated_high"]
-SHORT = (*FIRST, "median_unbiased")
+SHORT = ("comparison", "decision", "look", "estimate", "repeated_interval")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,7 @@ def decisions(watched: Watched) -> pd.DataFrame:
         {
             **_row(one),
             "decision": one.decision or ("not decided" if finished else "open"),
+            "repeated_interval": "–" if math.isnan(one.low) else f"{one.low:.2f} to {one.high:.2f}",
             "median_unbiased": unbiased([seen for seen in watched.seen if seen.comparison == one.comparison]),
         }
         for one in last.values()

@@ -66,7 +66,7 @@ def show(parsed: argparse.Namespace) -> int:
         return 0
     title = f"At most {parsed.looks} looks, α {parsed.alpha}, {parsed.simulations} studies a row (SIMULATED judges)"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
-    for column in ("spending", "give up", "ids", "scen.", "effect", "false alarms", "power", "units"):
+    for column in ("spending", "give up", "ids", "sc.", "effect", "false alarms", "power", "units"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
         table.add_row(
@@ -75,13 +75,15 @@ def show(parsed: argparse.Namespace) -> int:
             str(row.identities),
             str(row.scenarios),
             f"{row.effect:g}",
-            _both(row.false_alarms, row.fixed_false_alarms),
-            _both(row.power, row.fixed_power),
+            _both(row.false_alarms, row.fixed_false_alarms, 1),
+            _both(row.power, row.fixed_power, 0),
             f"{row.units:.0%}",
         )
     Console().print(table)
-    print("In brackets: the fixed design, tested once at the end. False alarms: any of them in a study.")
-    print("Power: the share of true differences found. Units: the mean share of those planned.")
+    print("ids: identities, every two compared; sc.: scenarios; in brackets: the fixed design, tested once at the end.")
+    print(
+        "False alarms: studies with any. Power: the share of true differences found. Units: the mean share of those planned."
+    )
     return 0
 
 
@@ -98,5 +100,5 @@ def _rules(parsed: argparse.Namespace) -> list[StopRule]:
         raise ConfigError(explain(error, StopRule)) from None
 
 
-def _both(sequential: float, fixed: float) -> str:
-    return "–" if sequential != sequential else f"{sequential:.1%} ({fixed:.1%})"
+def _both(sequential: float, fixed: float, digits: int) -> str:
+    return "–" if sequential != sequential else f"{sequential:.{digits}%} ({fixed:.{digits}%})"
