@@ -22,7 +22,7 @@ from parley.cli.flags import add_flags, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
-from parley.runs import Engine, Result
+from parley.runs import Engine, Looks, Result
 
 
 def add_to(commands: Any) -> None:
@@ -176,6 +176,9 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         "cost": cost,
         "run": str(job.path),
     }
+    looks = Looks.of(job.study)
+    if looks is not None:
+        plan["looks"] = looks.schedule()
     if as_json:
         print(json.dumps(plan))
         return 0
@@ -187,6 +190,9 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     print(f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)")
     print(f"  tokens out   {plan['completion_tokens']:>12,}   (estimated)")
     print(f"  cost         {price:>12}   (estimated)\n  run file     {job.path}")
+    if looks is not None:
+        steps = ", ".join(map(str, looks.schedule()))
+        print(f"  at most      {len(looks.planned)} comparisons are looked at after {steps} scenarios")
     return 0
 
 

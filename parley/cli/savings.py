@@ -81,9 +81,7 @@ def show(parsed: argparse.Namespace) -> int:
         )
     Console().print(table)
     print("ids: identities, every two compared; sc.: scenarios; in brackets: the fixed design, tested once at the end.")
-    print(
-        "False alarms: studies with any. Power: the share of true differences found. Units: the mean share of those planned."
-    )
+    print("False alarms: studies with any. Power: the share of true differences found. Units: mean share of the plan.")
     return 0
 
 

@@ -107,6 +107,10 @@ class Looks:
         """Those that the look of this number is to see."""
         return self.order[: -(-len(self.order) * number // self.rule.looks)]
 
+    def schedule(self) -> list[int]:
+        """After how many clusters is looked."""
+        return [len(self.clusters(number)) for number in range(1, self.rule.looks + 1)]
+
     def open(self, file: RunFile) -> set[str]:
         return set(self.planned) - {one.comparison for seen in made(file) for one in seen if one.decision}
 
