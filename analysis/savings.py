@@ -3,7 +3,8 @@
 Judges are simulated as in `calibration`; the first identity has the planted effect, so comparisons with it are true
 differences and those among the others are not. A unit is one scenario under one identity, held as long as a
 comparison with that identity is open. Both designs have the same scenarios at most and the same alpha for all
-comparisons together (Holm): what differs is when they stop.
+comparisons together (Holm): what differs is when they stop. `fixed_units` is the share of scenarios with which a
+fixed design has the power that the sequential one had: what is saved at equal error rates of both kinds.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from scipy.special import stdtr
 
 from analysis.calibration import Setting, simulate
-from analysis.multiplicity import holm
 from analysis.proportions import wilson
-from analysis.sequential import Rule, Seen, clustered_t, look
+from analysis.sequential import Rule, Seen, look
 from analysis.tables import Floats
+
+Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,9 @@ def savings(
     rows = []
     for at, (many, setting) in enumerate(settings):
         scores = simulate(setting, simulations, np.random.default_rng([seed, at]), many).mean(axis=3)
-        fixed = [at_the_end(one, rules[0].alpha) for one in scores]
         for rule in rules:
             ended = [run(one, rule) for one in scores]
+            fixed = fixed_designs(scores, rule.alpha)
             rows.append({**_place(rule, many, setting), **_rates(setting.effect, many, ended, fixed)})
         if progress:
             progress(at + 1, len(settings))
@@ -66,11 +70,21 @@ def pairs(scores: Floats) -> dict[str, Floats]:
     return {f"{a}-{b}": scores[a] - scores[b] for a, b in combinations(range(len(scores)), 2)}
 
 
-def at_the_end(scores: Floats, alpha: float) -> Ended:
-    """The fixed design: one test of every pair at the end, corrected by Holm."""
-    gaps = pairs(scores)
-    adjusted = holm([clustered_t(gap)[2] for gap in gaps.values()], "all pairs").adjusted
-    return Ended(frozenset(name for name, p in zip(gaps, adjusted, strict=True) if p <= alpha), 1.0, 1)
+def fixed_designs(scores: Floats, alpha: float) -> Bools:
+    """One test of every pair at the end, corrected by Holm, for an end after any number of scenarios.
+
+    From simulation × identity × scenario to simulation × pair × number of scenarios: was the pair called different?
+    """
+    gaps = np.stack([scores[:, a] - scores[:, b] for a, b in combinations(range(scores.shape[1]), 2)], axis=1)
+    count = np.arange(1, gaps.shape[2] + 1)
+    mean = gaps.cumsum(axis=2) / count
+    squares = np.maximum((gaps**2).cumsum(axis=2) - count * mean**2, 1e-12)
+    p = 2 * stdtr(np.maximum(count - 1, 1), -np.abs(mean) * np.sqrt(count * np.maximum(count - 1, 1) / squares))
+    p = np.minimum(np.maximum(p, 2.0 ** (1 - (gaps != 0).cumsum(axis=2))), 1.0)
+    rank = p.argsort(axis=1).argsort(axis=1)
+    reached = np.sort(p, axis=1) <= alpha / np.arange(gaps.shape[1], 0, -1)[:, None]
+    different: Bools = rank < np.logical_and.accumulate(reached, axis=1).sum(axis=1, keepdims=True)
+    return different
 
 
 def run(scores: Floats, rule: Rule) -> Ended:
@@ -108,25 +122,25 @@ def _place(rule: Rule, many: int, setting: Setting) -> dict[str, Any]:
     }
 
 
-def _rates(effect: float, many: int, ended: Sequence[Ended], fixed: Sequence[Ended]) -> dict[str, Any]:
+def _rates(effect: float, many: int, ended: Sequence[Ended], fixed: Bools) -> dict[str, Any]:
     names = [f"{a}-{b}" for a, b in combinations(range(many), 2)]
-    true = {name for name in names if effect and name.startswith("0-")}
-    alarms, fixed_alarms = ([bool(one.different - true) for one in ends] for ends in (ended, fixed))
-    known = len(true) < len(names)
-    rate = wilson(sum(alarms), len(alarms))
+    true = np.array([effect != 0 and name.startswith("0-") for name in names])
+    found = np.array([[name in one.different for name in names] for one in ended])
+    alarms = found[:, ~true].any(axis=1)
+    rate = wilson(int(alarms.sum()), len(ended))
+    known = not true.all()
+    power = float(found[:, true].mean()) if true.any() else math.nan
+    powers = fixed[:, true].mean(axis=(0, 1)) if true.any() else np.zeros(fixed.shape[2])
+    enough = np.flatnonzero(powers >= power)
     return {
         "simulations": len(ended),
         "false_alarms": rate.estimate if known else math.nan,
         "low": rate.low if known else math.nan,
         "high": rate.high if known else math.nan,
-        "fixed_false_alarms": float(np.mean(fixed_alarms)) if known else math.nan,
-        "power": _power(ended, true),
-        "fixed_power": _power(fixed, true),
+        "fixed_false_alarms": float(fixed[:, ~true, -1].any(axis=1).mean()) if known else math.nan,
+        "power": power,
+        "fixed_power": float(powers[-1]) if true.any() else math.nan,
         "units": float(np.mean([one.units for one in ended])),
+        "fixed_units": (float(enough[0]) + 1) / fixed.shape[2] if len(enough) else math.nan,
         "looks_made": float(np.mean([one.looks for one in ended])),
     }
-
-
-def _power(ends: Sequence[Ended], true: set[str]) -> float:
-    """The share of true differences that were found."""
-    return float(np.mean([len(one.different & true) / len(true) for one in ends])) if true else math.nan

@@ -77,11 +77,12 @@ def show(parsed: argparse.Namespace) -> int:
             f"{row.effect:g}",
             _both(row.false_alarms, row.fixed_false_alarms, 1),
             _both(row.power, row.fixed_power, 0),
-            f"{row.units:.0%}",
+            f"{row.units:.0%}" if row.fixed_units != row.fixed_units else f"{row.units:.0%} ({row.fixed_units:.0%})",
         )
     Console().print(table)
-    print("ids: identities, every two compared; sc.: scenarios; in brackets: the fixed design, tested once at the end.")
-    print("False alarms: studies with any. Power: the share of true differences found. Units: mean share of the plan.")
+    print("ids: identities, every two compared; sc.: scenarios. False alarms: studies with any. Power: share of true")
+    print("differences found. Units: mean share of the plan. In brackets: the fixed design, tested once at the end;")
+    print("for units, the share with which it has the sequential design's power.")
     return 0
 
 

@@ -14,7 +14,9 @@ from scipy import stats
 
 from analysis.bbq_leaderboard import against, answers
 from analysis.bbq_looks import gaps as bbq_gaps
-from analysis.savings import run, savings
+from analysis.calibration import Setting, simulate
+from analysis.multiplicity import holm
+from analysis.savings import fixed_designs, run, savings
 from analysis.sequential import Rule, Seen, as_record, clustered_t, from_record, identity_gaps, look
 from analysis.sequential_report import Watched, decisions, in_words
 from analysis.spending import boundaries, nominal
@@ -139,7 +141,20 @@ def test_savings_are_real_and_cost_no_errors() -> None:
     assert found.loc[(0.1, 0.0), "units"] < 0.8
     assert found.loc[(0.1, 1.0), "units"] < found.loc[(0.0, 1.0), "units"] < 1.0
     assert found.loc[(0.0, 1.0), "power"] > found.loc[(0.0, 1.0), "fixed_power"] - 0.03
+    assert found.loc[(0.0, 1.0), "units"] < found.loc[(0.0, 1.0), "fixed_units"] <= 1.0
     assert math.isnan(found.loc[(0.0, 0.0), "power"])
+
+
+def test_fixed_designs_are_t_tests_with_holm_at_every_end() -> None:
+    scores = simulate(Setting(2, 9, 1.0, 0.3), 20, np.random.default_rng(6), 3).mean(axis=3)
+    found = fixed_designs(scores, 0.05)
+    assert found.any()
+    assert not found.all()
+    for study, told in zip(scores, found, strict=True):
+        for count in (5, 9):
+            gaps = [study[a, :count] - study[b, :count] for a, b in ((0, 1), (0, 2), (1, 2))]
+            adjusted = holm([clustered_t(gap)[2] for gap in gaps], "pairs").adjusted
+            assert [p <= 0.05 for p in adjusted] == told[:, count - 1].tolist()
 
 
 # From frames
