@@ -18,7 +18,8 @@ from agents import ConfigError
 from agents.models.catalogue import catalogue
 from judging import find_study
 from parley.runs import RunFile
-from parley.runs.looks import made, not_needed
+from parley.runs.looks import counts as counted
+from parley.runs.looks import made
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,7 +82,7 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
     from parley import frames
 
     with closing(RunFile.open(path)) as file:
-        info, counts = file.info(), not_needed(file)
+        info, counts = file.info(), counted(file)
         verdicts, units = frames.verdicts(file), frames.spending(file)
         calls, tokens, cost, priced = file.spent()
     if verdicts.empty:

@@ -59,12 +59,12 @@ def made(file: RunFile) -> list[list[Seen]]:
     return [[from_record(one) for one in json.loads(detail)] for (detail,) in rows]
 
 
-def not_needed(file: RunFile) -> dict[str, int]:
-    """A run's counts of units; those that its stopping rule left out are `spared`, and no longer `planned`."""
-    counts = file.counts()
+def counts(file: RunFile) -> dict[str, int]:
+    """A run's units by status; those that its stopping rule left out are `spared`, and no longer `planned`."""
+    found, config = file.counts(), file.info().get("config")
     _, rows = file.rows("SELECT kind FROM events WHERE kind IN ('started', 'stopped', 'ended') ORDER BY rowid")
-    ended = bool(rows) and rows[-1][0] == "ended" and file.info()["config"].get("stop") is not None
-    return {**counts, "planned": 0, "spared": counts["planned"]} if ended and counts["planned"] else counts
+    ended = bool(rows) and rows[-1][0] == "ended" and isinstance(config, dict) and "stop" in config
+    return {**found, "planned": 0, "spared": found["planned"]} if ended and found["planned"] else found
 
 
 @dataclass(frozen=True, slots=True)
