@@ -66,12 +66,11 @@ def show(parsed: argparse.Namespace) -> int:
         return 0
     title = f"At most {parsed.looks} looks, α {parsed.alpha}, {parsed.simulations} studies a row (SIMULATED judges)"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
-    for column in ("spending", "give up", "ids", "sc.", "effect", "false alarms", "power", "units"):
+    for column in ("spending, give up", "ids", "sc.", "effect", "false alarms", "power", "units"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
         table.add_row(
-            row.spending,
-            f"{row.futility:g}" if row.futility else "–",
+            f"{row.spending} {row.futility:g}" if row.futility else row.spending,
             str(row.identities),
             str(row.scenarios),
             f"{row.effect:g}",
