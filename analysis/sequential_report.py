@@ -17,9 +17,9 @@ from analysis.spending import median_unbiased
 
 NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
 BIASED = (
-    "What is stopped because it looks large looks larger than it is: for comparisons decided before the last look, "
-    "read the median-unbiased estimate and the repeated interval. Means, tests and intervals elsewhere in this report "
-    "do not know of the looks."
+    "Stopping by what was seen pulls estimates: what was decided early looks larger than it is, what was given up "
+    "smaller. Read the median-unbiased estimate and the repeated interval. Means, tests and intervals elsewhere in this "
+    "report do not know of the looks."
 )
 FIRST = ["comparison", "decision", "look", "clusters", "planned", "estimate", "repeated_low", "repeated_high"]
 SHORT = ("comparison", "decision", "look", "estimate", "repeated_interval")

@@ -237,3 +237,17 @@ def test_malibu_decides_on_what_its_report_shows(run_file: Any) -> None:
     for model in models:
         assert found[f"female − male, scores · {model}"] == pytest.approx(gaps[model])
         assert found[f"female − male, preferences · {model}"] == pytest.approx(pairs[model])
+
+
+def test_what_stopping_saves_can_be_measured(parley: Callable[..., Any], place: Path) -> None:
+    flags = ("calibrate", "--sequential", "--simulations", 8, "--scenarios", 10, "--effects", "0,2", "--out", "found")
+    told = parley(*flags, "--identities", 2, "--json")
+    assert told.status == 0
+    assert {row["spending"] for row in told.json} == {"obrien-fleming", "pocock"}
+    assert all(row["units"] <= 1 and (row["power"] is None) == (row["effect"] == 0) for row in told.json)
+    assert (place / "found" / "savings.csv").is_file()
+    shown = parley(*flags)
+    assert "SIMULATED" in shown.out
+    assert "…" not in shown.out, "nothing is cut off at 80 columns"
+    assert "spending" in parley("calibrate", "--sequential", "--spending", "haybittle").complaints[0]
+    assert "--identities" in parley("calibrate", "--sequential", "--identities", "1").complaints[0]
