@@ -18,8 +18,8 @@ from analysis.spending import median_unbiased
 NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
 BIASED = (
     "Stopping by what was seen pulls estimates: what was decided early looks larger than it is, what was given up "
-    "smaller. Read the median-unbiased estimate and the repeated interval. Means, tests and intervals elsewhere in this "
-    "report do not know of the looks."
+    "smaller. Read the median-unbiased estimate and the repeated interval. Means, tests and intervals elsewhere in "
+    "this report do not know of the looks."
 )
 FIRST = ["comparison", "decision", "look", "clusters", "planned", "estimate", "repeated_low", "repeated_high"]
 SHORT = ("comparison", "decision", "look", "estimate", "repeated_interval")

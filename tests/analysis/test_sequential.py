@@ -134,14 +134,18 @@ def test_the_repeated_interval_holds_whenever_one_stops() -> None:
 
 
 def test_savings_are_real_and_cost_no_errors() -> None:
-    rows = savings([Rule(), Rule(futility=0.1)], scenarios=(30,), effects=(0.0, 1.0), identities=(3,), simulations=150)
-    found = rows.set_index(["futility", "effect"])
+    rows = savings(
+        [Rule(), Rule(futility=0.1)], scenarios=(30,), effects=(0.0, 1.0), identities=(2, 3), simulations=150
+    )
+    pair = rows[rows["identities"] == 2].set_index(["futility", "effect"])
+    assert pair.loc[(0.0, 1.0), "units"] < 0.8
+    assert pair.loc[(0.0, 1.0), "units"] < pair.loc[(0.0, 1.0), "fixed_units"] <= 1.0
+    found = rows[rows["identities"] == 3].set_index(["futility", "effect"])
     assert (found["false_alarms"] < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)).all()
     assert found.loc[(0.0, 0.0), "units"] > 0.95, "without an effect and without giving up, nearly all is held"
     assert found.loc[(0.1, 0.0), "units"] < 0.8
     assert found.loc[(0.1, 1.0), "units"] < found.loc[(0.0, 1.0), "units"] < 1.0
     assert found.loc[(0.0, 1.0), "power"] > found.loc[(0.0, 1.0), "fixed_power"] - 0.03
-    assert found.loc[(0.0, 1.0), "units"] < found.loc[(0.0, 1.0), "fixed_units"] <= 1.0
     assert math.isnan(found.loc[(0.0, 0.0), "power"])
 
 
@@ -228,4 +232,5 @@ def test_the_report_says_what_was_decided_when() -> None:
     assert "α 0.05 for all 2 comparisons together (Holm)" in said
     assert "a − b: decided at look 2 on 20 of 50 scenarios" in said
     assert "looks larger than it is" in said
+    assert "do not know of the looks" in said
     assert "1 of 2 comparisons were given up as futile, which is no evidence" in said
