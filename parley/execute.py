@@ -25,6 +25,7 @@ from parley.runs import (
     Engine,
     Executor,
     InProcess,
+    Looks,
     Progress,
     Result,
     RunFile,
@@ -113,6 +114,7 @@ class Job:
     @classmethod
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
+        Looks.of(study)  # a stopping rule that cannot work is refused here
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study, target, options, size, path, Models())
 

@@ -24,7 +24,7 @@ from parley.cli.flags import add_flags, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
-from parley.runs import Engine, Result
+from parley.runs import Engine, Looks, Result
 
 
 def add_to(commands: Any) -> None:
@@ -138,6 +138,7 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
             "units": progress.total,
             "done": progress.done,
             "failed": progress.failed,
+            "spared": progress.spared,
             "calls": progress.calls,
             "cached": progress.cached,
             "tokens": progress.tokens,
@@ -148,7 +149,8 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
         }
         print(json.dumps(line))
         return status
-    print(f"{progress.done} of {progress.total} units are done: {job.path}")
+    rest = f", {progress.spared} are not needed any more" if progress.spared else ""
+    print(f"{progress.done} of {progress.total} units are done{rest}: {job.path}")
     if result.complete:
         print(f"read it:  parley report {job.path}    parley show {job.path}")
         return 0
@@ -181,6 +183,9 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         "cost_if_cached": None if None in least else share * sum(one or 0.0 for one in least),
         "run": str(job.path),
     }
+    looks = Looks.of(job.study)
+    if looks is not None:
+        plan["looks"] = looks.schedule()
     if as_json:
         print(json.dumps(plan))
         return 0
@@ -197,6 +202,9 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     if cached and plan["cost_if_cached"] is not None and plan["cost_if_cached"] != cost:
         print(f"  with cache   {'$' + format(plan['cost_if_cached'], '.2f'):>12}   (estimated, if all of these are)")
     print(f"  run file     {job.path}")
+    if looks is not None:
+        steps = ", ".join(map(str, looks.schedule()))
+        print(f"  at most      {len(looks.planned)} comparisons are looked at after {steps} scenarios")
     return 0
 
 

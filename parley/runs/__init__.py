@@ -2,6 +2,7 @@
 
 from parley.runs.engine import Engine
 from parley.runs.executor import Desk, Executor, InProcess
+from parley.runs.looks import Looks
 from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_if_changed
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Record, Rows, Tally, rows_of
@@ -12,6 +13,7 @@ __all__ = [
     "Engine",
     "Executor",
     "InProcess",
+    "Looks",
     "PlanChanged",
     "Progress",
     "Record",

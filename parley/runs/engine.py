@@ -18,7 +18,7 @@ from agents import Budget, Models, ParleyError, ReplyCache
 from judging import Study
 from parley.runs.executor import Executor, InProcess
 from parley.runs.hold import GC_THRESHOLDS
-from parley.runs.plan import pending
+from parley.runs.looks import spared, waves
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
 from parley.runs.store import RunFile, RunFileError
@@ -76,14 +76,19 @@ class Engine:
             self.end(str(error))
 
     async def run(self) -> Result:
-        units = pending(self.file, self.study)
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
         ticker = asyncio.create_task(self._tick())
         thresholds = gc.get_threshold()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         try:
-            await self.executor.hold(units, self)
+            for units in waves(self.study, self.file):
+                await self.executor.hold(units, self)
+                self._flush()  # the next wave depends on what this one found
+                if self.stopping.is_set():
+                    break
+            else:
+                self.progress.spared = spared(self.study, self.file)
         except asyncio.CancelledError:
             self.interrupted = True
             self.end("interrupted")
@@ -96,10 +101,15 @@ class Engine:
             self._flush()
             if self.cache is not None:
                 self.cache.commit()
-        self.note("stopped" if self._why else "ended", self._why or "every unit was held")
+        self.note("stopped" if self._why else "ended", self._why or self._ended())
         if (abandoned := self.progress.abandoned())[0]:
             self.note("abandoned", json.dumps(abandoned))
         return Result(self.progress, self._why, self.interrupted, self._first_error)
+
+    def _ended(self) -> str:
+        if not self.progress.spared:
+            return "every unit was held"
+        return f"{self.progress.spared} units were not needed: what they serve has been decided"
 
     async def _tick(self) -> None:
         """Calls are counted between units too, so that slow models are seen to move."""

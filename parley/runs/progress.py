@@ -20,6 +20,8 @@ class Progress(Tally):
     unparsed: int = 0
     refused: int = 0
     unscored: int = 0
+    spared: int = 0
+    """Units that a stopping rule no longer wants (see `looks`)."""
     waiting: str = ""
     """What the run is waiting for, where that is not simply a model (a batch, say)."""
     kept: Tally = field(default_factory=Tally)
@@ -72,4 +74,4 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        return self.stopped is None and self.progress.done == self.progress.total
+        return self.stopped is None and self.progress.done + self.progress.spared == self.progress.total
