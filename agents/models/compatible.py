@@ -139,7 +139,7 @@ class CompatibleClient(Client):
     def _read(self, raw: bytes) -> Reply:
         try:
             return from_completion(json.loads(raw))
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             start = raw[:60].decode("utf-8", "replace")
             raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}") from None
 
