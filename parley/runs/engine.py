@@ -240,7 +240,7 @@ class Engine:
         if not records:
             return
         try:
-            self.file.write(records)
+            records = self.file.write(records)
         except RunFileError as error:
             self._end(str(error))
             return
