@@ -10,6 +10,8 @@ from pydantic import field_validator
 MOST_TOKENS = 10**12
 """No reply has more: a server that says so, or says a word, a fraction or less than nothing, has told no count."""
 
+SHORTEST_KEY = 12
+
 
 class Reply(CreateResult):
     """AutoGen's result, and what the provider alone knows."""
@@ -28,6 +30,17 @@ class Reply(CreateResult):
         if not isinstance(content, str) or content.isascii():
             return content
         return content.encode("utf-8", "backslashreplace").decode()
+
+
+def hide(text: str, key: str) -> str:
+    """A server's words without the key, should it say it aloud. What is as short as "EMPTY" is no key."""
+    return text.replace(key, "***") if len(key) >= SHORTEST_KEY else text
+
+
+def hide_key(reply: Reply, key: str) -> Reply:
+    if len(key) >= SHORTEST_KEY and isinstance(reply.content, str) and key in reply.content:
+        reply.content = hide(reply.content, key)
+    return reply
 
 
 def _count(said: Any) -> int:
