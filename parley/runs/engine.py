@@ -141,6 +141,11 @@ class Engine:
         self._interrupted = False
         self._first_error: str | None = None
         self._failures_in_a_row = 0
+        self._wall_clock = time.time() - time.monotonic()
+
+    def _now(self) -> float:
+        """The time of day, read once a run: a clock that is set meanwhile makes no unit end before it began."""
+        return self._wall_clock + time.monotonic()
 
     def interrupt(self) -> None:
         """Ctrl-C, the first time: no new units, those under way are finished."""
@@ -199,7 +204,7 @@ class Engine:
             await self._hold(unit)
 
     async def _hold(self, unit: Unit) -> None:
-        started = time.time()
+        started = self._now()
         seed = getattr(self.study.config, "seed", 0)
         current = Session(f"{seed}/{unit.id}", self.cache, self.budget, self.progress.add_call)
         try:
@@ -218,12 +223,12 @@ class Engine:
             self._fail(unit, started, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
             return
         self._failures_in_a_row = 0
-        self._finish(Record(unit, started, time.time(), outcome))
+        self._finish(Record(unit, started, self._now(), outcome))
 
     def _fail(self, unit: Unit, started: float, why: str) -> None:
         self._first_error = self._first_error or why
         self._failures_in_a_row += 1
-        self._finish(Record(unit, started, time.time(), error=why))
+        self._finish(Record(unit, started, self._now(), error=why))
         if self._failures_in_a_row >= FAILURES_IN_A_ROW:
             self._end(f"{FAILURES_IN_A_ROW} units failed in a row, the last with: {why}")
 
