@@ -250,5 +250,6 @@ class Engine:
             self._end(str(error))
             return
         for record in records:
+            self._first_error = self._first_error or record.error
             self.progress.add(record)
         self._on_progress(self.progress)

@@ -144,8 +144,10 @@ def fill(node: Mapping[str, Any], draw: random.Random) -> Any:
 class FaultServer:
     """`share` of the requests meet a fault, `odd` of the questions an odd reply; both can be changed at any time."""
 
-    def __init__(self, seed: int = 0, share: float = 0.2, odd: float = 0.1, faults: tuple[str, ...] = ()) -> None:
-        self.share, self.odd, self.faults = share, odd, faults or tuple(FAULTS)
+    def __init__(self, seed: int = 0, share: float = 0.2, odd: float = 0.1) -> None:
+        self.share, self.odd = share, odd
+        self.first: list[str] = []
+        """Faults that the next requests meet, before any is drawn."""
         self.life = 0
         """Which process asks; whoever starts one counts it up."""
         self.answered: list[Counter[str]] = [Counter()]
@@ -209,9 +211,11 @@ class FaultServer:
         return web.Response(body=good, content_type="application/json")
 
     def _fault(self) -> str | None:
+        if self.first:
+            return self.first.pop()
         if self._draw.random() >= self.share:
             return None
-        return self._draw.choices(self.faults, [FAULTS[name][1] for name in self.faults])[0]
+        return self._draw.choices(list(FAULTS), [weight for _, weight in FAULTS.values()])[0]
 
     def reply(self, body: Mapping[str, Any], question: str) -> bytes:
         """Always the same for the same question."""

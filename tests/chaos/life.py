@@ -7,6 +7,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
+import resource
 import signal
 import sys
 import time
@@ -28,15 +29,26 @@ JUMPS = (0.0, 0.0, 3600.0, -3600.0, 1e8, -1e9)
 
 
 class Life:
-    """`parley ARGUMENTS` in a folder; with `clock`, under a wall clock that jumps by hours and years, both ways."""
+    """`parley ARGUMENTS` in a folder; with `clock`, under a wall clock that jumps by hours and years, both ways; with
+    `quota`, where no file may grow beyond so many bytes."""
 
-    def __init__(self, arguments: Sequence[object], folder: Path, name: str, clock: int | None = None) -> None:
-        self.log = folder / f"{name}.log"
+    def __init__(
+        self,
+        arguments: Sequence[object],
+        folder: Path,
+        name: str,
+        clock: int | None = None,
+        quota: int | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.log = log or folder / f"{name}.log"
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
         os.environ["PYTHONPATH"] = str(ROOT)  # for the process they are forked from
         home = folder / f"{name}.home"
-        self.process = context.Process(target=_live, args=([*map(str, arguments)], folder, home, self.log, clock))
+        self.process = context.Process(
+            target=_live, args=([*map(str, arguments)], folder, home, self.log, clock, quota)
+        )
         self.process.start()
 
     @property
@@ -57,8 +69,10 @@ class Life:
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
 
-def _live(arguments: list[str], folder: Path, home: Path, log: Path, clock: int | None) -> None:
+def _live(arguments: list[str], folder: Path, home: Path, log: Path, clock: int | None, quota: int | None) -> None:
     try:
+        if quota is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (quota, quota))
         os.chdir(folder)
         os.environ["PARLEY_HOME"] = str(home)
         said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)

@@ -115,9 +115,9 @@ class Ordeal:
         self.tally.units, self.tally.calls = self.file.count(), self.need.total()
 
     def _tables(self, path: Path) -> list[tuple[str, str]]:
-        """The report's; what a run cost in replies and time is its own."""
+        """The report's; how long its calls took is each run's own."""
         made = make_report([path], draws=20)
-        return [(table.title, table.frame.to_csv()) for table in made.tables if "seconds" not in table.frame]
+        return [(table.title, table.frame.to_csv()) for table in made.tables if "latency" not in table.frame]
 
     def _spent(self) -> int:
         if not self.file.path.exists():
