@@ -58,7 +58,9 @@ class GoogleClient(Client):
         # Without retry options the SDK still asks again, up to ten seconds after a broken connection; and its
         # timeout would be sent on as the server's deadline, which Google refuses below ten seconds.
         once = types.HttpRetryOptions(attempts=1)
-        http = types.HttpOptions(base_url=self.base_url, retry_options=once)
+        # A redirect would take the key elsewhere: it stands in a header that aiohttp sends on.
+        stay = {"allow_redirects": False}
+        http = types.HttpOptions(base_url=self.base_url, retry_options=once, async_client_args=stay)
         self._sdk = GenaiClient(vertexai=False, api_key=self._key, http_options=http)
 
     def config(self, request: Request) -> types.GenerateContentConfig:

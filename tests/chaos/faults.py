@@ -183,7 +183,7 @@ class FaultServer:
 
     async def _serve(self) -> None:
         app = web.Application(client_max_size=1 << 26)
-        app.router.add_post("/v1/chat/completions", self._respond)
+        app.router.add_post("/{path:.*}", self._respond)
         runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -62,12 +62,11 @@ class Own:
 
 @dataclass(frozen=True)
 class Trial:
-    """A study under trial: `units` of it, and what a unit takes in calls at most (or about)."""
+    """A study under trial: its flags, and what writes the files it reads."""
 
     name: str
     flags: tuple[str, ...]
     prepare: Callable[[Path], None] = lambda folder: None
-    several_models: bool = True
 
     def command(self, model: str) -> tuple[str, ...]:
         return ("run", *self.flags, "--model", model, "--seed", "3", "--quiet")
@@ -145,10 +144,10 @@ def trials(units: int) -> list[Trial]:
     toxic = ("--data", "prompts.jsonl", "--sets", "moderate", "--completions", "1", "--scorer", "scorer.py:Steady")
     bbq = ("bbq", "--data", "bbq")
     multi = "fairthinking,self-debias-reprompting,stardtox,mabrf"
-    malibu = ("malibu", "--suite", "full", "--scenarios", "fitness", "--per-base", "1", "--rounds", "1")
+    malibu = ("malibu", "--suite", "full", "--scenarios", "fitness", "--per-base", "1", "--identities", "gender")
     rldf = ("rldf", "--rounds", "2", "--topics-from", "topics.txt")
     return [
-        Trial("malibu", (*malibu, "--repeats", str(max(1, units // 250)))),
+        Trial("malibu", (*malibu, "--repeats", str(max(1, units // 60)))),
         Trial("rldf", (*rldf, "--topics", str(some)), topics(some)),
         Trial("bbq, one call", (*bbq, "--method", "default", "--repeats", "4"), bbq_rows(many)),
         Trial("bbq, several calls", (*bbq, "--method", multi), bbq_rows(few)),

@@ -26,7 +26,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     target = tmp_path / "disk"
     target.mkdir()
     try:
-        tried = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(target)], capture_output=True)
+        tried = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(target)], capture_output=True)
     except FileNotFoundError:
         pytest.skip("there is no mount command here")
     if tried.returncode != 0:
@@ -49,35 +49,35 @@ def one_complaint(said: str, *words: str) -> None:
 def test_a_quota_keeps_what_was_finished(faulty: FaultServer, place: Path) -> None:
     own_study(place)
     file = File(place / "a.sqlite")
-    stopped = Life(command(faulty, 400), place, "a", quota=300_000)
+    stopped = Life(command(faulty, 150), place, "a", quota=120_000)
 
     assert stopped.end() == 1
     one_complaint(stopped.said(), "cannot be written")
     kept = file.done()
-    assert 0 < len(kept) < 400
+    assert 0 < len(kept) < 150
     file.check()
 
-    assert Life(command(faulty, 400), place, "a").end() == 0
+    assert Life(command(faulty, 150), place, "a").end() == 0
     assert kept < file.done()
-    assert Life(command(faulty, 400, "peace.sqlite"), place, "peace").end() == 0
+    assert Life(command(faulty, 150, "peace.sqlite"), place, "peace").end() == 0
     assert file.story() == File(place / "peace.sqlite").story()
 
 
 def test_a_full_disk_with_the_reply_cache_on_it(faulty: FaultServer, disk: Path, place: Path) -> None:
     own_study(disk)
     file = File(disk / "a.sqlite")
-    stopped = Life(command(faulty, 600), disk, "a", log=place / "a.log")
+    stopped = Life(command(faulty, 250), disk, "a", log=place / "a.log")
 
     assert stopped.end() == 1
     one_complaint(stopped.said(), "full")
     kept = file.done()
-    assert 0 < len(kept) < 600
+    assert 0 < len(kept) < 250
     file.check()
 
     remount(disk, "size=30m")
-    assert Life(command(faulty, 600), disk, "a").end() == 0
+    assert Life(command(faulty, 250), disk, "a").end() == 0
     assert kept < file.done()
-    assert file.count() == 600
+    assert file.count() == 250
     file.check()
 
 
