@@ -147,7 +147,7 @@ def trials(units: int) -> list[Trial]:
     malibu = ("malibu", "--suite", "full", "--scenarios", "fitness", "--per-base", "1", "--identities", "gender")
     rldf = ("rldf", "--rounds", "2", "--topics-from", "topics.txt")
     return [
-        Trial("malibu", (*malibu, "--repeats", str(max(1, units // 60)))),
+        Trial("malibu", (*malibu, "--repeats", str(max(1, units // 400)))),
         Trial("rldf", (*rldf, "--topics", str(some)), topics(some)),
         Trial("bbq, one call", (*bbq, "--method", "default", "--repeats", "4"), bbq_rows(many)),
         Trial("bbq, several calls", (*bbq, "--method", multi), bbq_rows(few)),
