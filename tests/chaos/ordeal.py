@@ -71,9 +71,10 @@ class Ordeal:
     def suffer(self, kills: int, tell: Callable[[str], None] = lambda line: None) -> None:
         """Signals come until so many have hit; then the run is left to the faults alone."""
         self._first_life = self.server.life + 1
-        stretch = self.need.total() / (kills + 1)
         while self.tally.lives < LIVES:
-            if self._live(stretch if self.tally.signals < kills else None):
+            to_come = kills - self.tally.signals
+            left = self.need.total() - self._calls()
+            if self._live(left / (to_come + 1) if to_come else None):
                 return
             tell(f"{self.trial.name}: process {self.tally.lives}, {len(self._done())} of {self.undisturbed.count()}")
         raise AssertionError("it never comes to its end")
@@ -125,6 +126,9 @@ class Ordeal:
         with closing(RunFile.open(self.file.path)) as file:
             return file.spent()[0]
 
+    def _calls(self) -> int:
+        return int(self.file.one("SELECT count(*) FROM calls")) if self.file.path.exists() else 0
+
     def _done(self) -> set[str]:
         return self.file.done() if self.file.path.exists() else set()
 
@@ -137,7 +141,7 @@ class Ordeal:
         if self.draw.random() < 0.15:
             time.sleep(self.draw.uniform(0.0, 0.5))
             return life.alive
-        enough = self.draw.uniform(0.2, 1.2) * stretch
+        enough = self.draw.uniform(0.1, 1.1) * stretch
         while life.alive and self.server.answered[-1].total() < enough:
             time.sleep(0.002)
         return life.alive
