@@ -107,6 +107,7 @@ class Ordeal:
         """Nothing lost, nothing doubled, nothing different; and what was asked twice had died with a process."""
         self.file.check()
         assert self.file.story() == self.undisturbed.story(), "the run under trouble found out something else"
+        assert self.file.one("SELECT count(*) FROM units WHERE finished_at < started_at") == 0, "the clock was believed"
         given = sum(self.server.answered[self._first_life :], Counter())
         assert given.keys() == self.need.keys(), "something else was asked"
         assert given >= self.need

@@ -15,8 +15,11 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agents import ConfigError, model
+from agents.address import plain_address
 from agents.search import make_engine
 from judging.toxicity.openai_moderation import OpenAIModeration
 from judging.toxicity.perspective import Perspective
@@ -218,6 +221,20 @@ def test_an_address_with_a_secret_in_it_is_refused_and_not_repeated(
     assert told.err.count("\n") == 1
     assert "keys come from the environment" in told.err
     assert leaks(place, told.out, told.err) == []
+
+
+NAMES = st.text("abcXYZ019-._~!$&'()*+,;=%", min_size=1)
+
+
+@given(
+    NAMES,
+    NAMES,
+    st.sampled_from(["https://{}:{}@h/v1", "http://{}{}@[::1]:80", "{}:{}@h", "//{}:{}@h", "ftp://{}:{}@h"]),
+)
+def test_no_address_with_a_password_passes_or_is_quoted(user: str, password: str, shape: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        plain_address(shape.format(user, f"{MARK}{password}"))
+    assert MARK not in str(caught.value)
 
 
 def test_an_address_of_the_environment_is_no_place_for_a_secret_either(
