@@ -18,6 +18,7 @@ import random
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import web
@@ -204,7 +205,9 @@ class FaultServer:
         fault = self._fault()
         if fault is not None:
             self.met[fault] += 1
-            return await FAULTS[fault][0](request, good)
+            with suppress(ConnectionResetError):  # whoever asked was killed meanwhile
+                return await FAULTS[fault][0](request, good)
+            return web.Response()
         if self._draw.random() < self.share / 5:  # no fault, but a spike
             await asyncio.sleep(0.3)
         self.answered[life][question] += 1
