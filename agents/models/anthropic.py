@@ -16,11 +16,19 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from anthropic import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncAnthropic
+from anthropic import (
+    APIConnectionError,
+    APIError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncAnthropic,
+    DefaultAsyncHttpxClient,
+)
 from autogen_core.models import FinishReasons, RequestUsage, SystemMessage
 from pydantic import Field
 
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from agents.models.base import Client, Options, Request, estimate_tokens
 from agents.models.reply import Reply
 from agents.models.wire import retry_seconds, server_words, strict_schema, to_chat
@@ -45,7 +53,8 @@ FINISH: dict[str | None, FinishReasons] = {
 
 
 class AnthropicOptions(Options):
-    base_url: str | None = Field(None, description="the server's address, without /v1")
+    base_url: BaseUrl | None = Field(None, description="the server's address, without /v1")
+    insecure: bool = Field(False, description=INSECURE)
 
 
 class AnthropicClient(Client):
@@ -63,12 +72,14 @@ class AnthropicClient(Client):
         self._key = os.environ.get(KEY, "").strip()
         if not self._key:
             raise ConfigError(f"{name} needs a key: set {KEY} in the environment")
-        self.base_url = (self.options.base_url or os.environ.get("ANTHROPIC_BASE_URL") or URL).rstrip("/")
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"{name}: base_url '{self.base_url}' must begin with http:// or https://")
+        self.base_url = self.options.base_url or from_environment(name, "ANTHROPIC_BASE_URL") or URL
+        if not self.options.insecure:
+            refuse_in_the_clear(name, self.base_url, WAY_OUT)
         self.identity = f"{self.base_url} {name}"
+        # A redirect would take the key elsewhere: httpx drops `Authorization` on the way, and not `x-api-key`.
+        http = DefaultAsyncHttpxClient(follow_redirects=False)
         self._sdk = AsyncAnthropic(
-            api_key=self._key, base_url=self.base_url, timeout=self.options.timeout, max_retries=0
+            api_key=self._key, base_url=self.base_url, timeout=self.options.timeout, max_retries=0, http_client=http
         )
 
     def body(self, request: Request) -> dict[str, Any]:
@@ -143,7 +154,9 @@ class AnthropicClient(Client):
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=after)
         said = server_words(error.response.content, self._key)
-        if 400 <= status < 500 and status != 408:
+        if status == 402:
+            return QuotaSpent(f"{where}, the account has nothing left{said}")
+        if 300 <= status < 500 and status != 408:
             return BadRequest(f"{where}{said}")
         return ServerFault(f"{where}{said}", retry_after=after)
 

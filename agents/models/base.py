@@ -35,7 +35,7 @@ from agents.calls import Call, Piece, seed_from
 from agents.errors import ConfigError, ModelError, RateLimited
 from agents.models.budget import Budget
 from agents.models.prices import Price, price_of
-from agents.models.reply import Reply
+from agents.models.reply import Reply, hide_key
 from agents.models.session import SESSION, Session, note_call
 from agents.models.throttle import Throttle
 
@@ -126,6 +126,8 @@ class Client(ChatCompletionClient):
 
     component_type = "model"
     OptionsType: ClassVar[type[Options]] = Options
+    _key: str = ""
+    """What must never be written down."""
     simulated: ClassVar[bool] = False
     cacheable: ClassVar[bool] = True
     native_schema: bool = False
@@ -273,6 +275,7 @@ class Client(ChatCompletionClient):
             else:
                 latency = time.perf_counter() - started
                 self.throttle.leave(ok=True)
+                reply = hide_key(reply, self._key)
                 self._record(self._call(pieces, reply, latency, cached=False, attempts=attempt), budget)
                 return reply
 

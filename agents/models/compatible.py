@@ -21,9 +21,10 @@ from autogen_core.models import CreateResult, LLMMessage, ModelFamily, ModelInfo
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from agents.models.base import SHARED, Client, Options, Request
-from agents.models.reply import Reply
+from agents.models.reply import Reply, hide
 from agents.models.session import SESSION
 from agents.models.wire import (
     FINISH,
@@ -40,7 +41,8 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 
 class ServerOptions(Options):
-    base_url: str | None = Field(None, description="the server's address, up to and with /v1")
+    base_url: BaseUrl | None = Field(None, description="the server's address, up to and with /v1")
+    insecure: bool = Field(False, description=INSECURE)
     structured: Literal["schema", "json", "none"] | None = Field(
         None,
         description="how the server is held to a format: a JSON schema, JSON at large, or only by asking",
@@ -66,18 +68,17 @@ class CompatibleClient(Client):
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
-        from_environment = os.environ.get(self.url_variable) if self.url_variable else None
-        url = self.options.base_url or from_environment or self.default_url
+        url = self.options.base_url or from_environment(name, self.url_variable) or self.default_url
         if not url:
             raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1")
-        if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"{name}: base_url '{url}' must begin with http:// or https://")
-        self.base_url = url.rstrip("/")
+        self.base_url = url
         self.identity = f"{self.base_url} {name}"
         self._url = self.base_url + "/chat/completions"
         self._headers = {"Content-Type": "application/json"}
         self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
         if self._key:
+            if not self.options.insecure:
+                refuse_in_the_clear(name, url, WAY_OUT)
             self._headers["Authorization"] = f"Bearer {self._key}"
         elif self.key_needed:
             raise ConfigError(f"{name} needs a key: set {self.key_variable} in the environment")
@@ -141,7 +142,7 @@ class CompatibleClient(Client):
     async def send(self, request: Request) -> Reply:
         payload = _ENCODE(self.body(request)).encode("utf-8", "replace")
         try:
-            async with self._open_session().post(self._url, data=payload) as response:
+            async with self._open_session().post(self._url, data=payload, allow_redirects=False) as response:
                 raw = await response.read()
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, raw)
@@ -154,8 +155,8 @@ class CompatibleClient(Client):
     def _read(self, raw: bytes) -> Reply:
         try:
             return from_completion(json.loads(raw))
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-            start = raw[:60].decode("utf-8", "replace")
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            start = hide(raw.decode("utf-8", "replace"), self._key)[:60]
             raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}") from None
 
     def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
@@ -163,6 +164,8 @@ class CompatibleClient(Client):
         if status in (401, 403):
             hint = f"; check {self.key_variable}" if self.key_variable else ""
             return AuthError(f"{where}, the key was refused{hint}")
+        if status == 402 or (status == 429 and b"insufficient_quota" in raw):
+            return QuotaSpent(f"{where}, the account has nothing left{server_words(raw, self._key)}")
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=retry_seconds(headers.get("Retry-After")))
         said = server_words(raw, self._key)
@@ -230,7 +233,7 @@ class CompatibleClient(Client):
         """The server-sent events of one streamed reply; an error among them is raised."""
         body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
         try:
-            async with self._open_session().post(self._url, json=body) as response:
+            async with self._open_session().post(self._url, json=body, allow_redirects=False) as response:
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, await response.read())
                 async for line in response.content:

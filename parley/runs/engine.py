@@ -92,6 +92,8 @@ class Engine:
         except asyncio.CancelledError:
             self.interrupted = True
             self.end("interrupted")
+        except RunFileError:
+            raise  # a file that cannot be read has nothing to go on with
         except ParleyError as error:
             self.end(str(error))
         finally:
@@ -137,10 +139,11 @@ class Engine:
         if not finished:
             return
         try:
-            self.file.write(finished)
+            finished = self.file.write(finished)
         except RunFileError as error:
             self.end(str(error))
             return
         for rows in finished:
+            self._first_error = self._first_error or rows.error
             self.progress.add(rows)
         self._on_progress(self.progress)

@@ -58,7 +58,7 @@ class InProcess:
         self._post = post
 
     async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
-        left = desk.progress.total - desk.progress.done
+        left = max(1, desk.progress.total - desk.progress.done)  # one at least looks whether all are there
         workers = [asyncio.create_task(self._work(units, desk)) for _ in range(min(desk.concurrency, left))]
         try:
             await asyncio.gather(*workers)

@@ -19,8 +19,8 @@ from agents import (
     session,
 )
 from agents.models.session import Post
-from judging import Study, Unit
-from parley.runs.rows import Record, Rows, rows_of
+from judging import Outcome, Study, Unit
+from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
 
 GC_THRESHOLDS = (50_000, 20, 50)
 """Thousands of live messages make Python's default collector take a fifth of a run's CPU (docs/decisions.md)."""
@@ -41,7 +41,12 @@ async def hold(
     post: Post | None = None,
 ) -> Rows:
     """The unit's rows: of what was said, or of why it failed. Only `RunEnds` is raised."""
-    started = time.time()
+    started, since = time.time(), time.monotonic()
+
+    def record(outcome: Outcome | None = None, error: str | None = None) -> Record:
+        """A clock that is set meanwhile makes no unit end before it began."""
+        return Record(unit, started, started + time.monotonic() - since, outcome, error)
+
     seed = getattr(study.config, "seed", 0)
     try:
         with session(Session(f"{seed}/{unit.id}", cache, budget, on_call, post)):
@@ -49,10 +54,13 @@ async def hold(
     except (BudgetSpent, AuthError) as error:
         raise RunEnds(str(error)) from None
     except (ModelError, SearchError) as error:
-        return rows_of(Record(unit, started, time.time(), error=str(error)))
+        return rows_of(record(error=str(error)))
     except ParleyError as error:
         raise RunEnds(str(error)) from None
     except Exception as error:  # a fault of the study's own must not take the others with it
         why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        return rows_of(Record(unit, started, time.time(), error=why))
-    return rows_of(Record(unit, started, time.time(), outcome))
+        return rows_of(record(error=why))
+    try:
+        return rows_of(record(outcome))
+    except UNWRITABLE as error:  # a user's own study may give anything
+        return rows_of(record(error=unwritable(error)))

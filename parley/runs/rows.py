@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from agents import Call, Turn
 from judging import Outcome, Unit
 
 Row = tuple[Any, ...]
+UNWRITABLE = (TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
+"""What is wrong with a value, and not with the disk."""
 Keep = Callable[[str], int]
 _ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -75,6 +78,11 @@ class Rows(NamedTuple):
     def failed(self) -> bool:
         return self.error is not None
 
+    def failed_by(self, why: str) -> Rows:
+        """The same unit, without what it holds."""
+        unit = ("failed", storable(why), None, *self.unit[3:])
+        return Rows(self.id, unit, [], [], [], {}, Tally(), {}, storable(why))
+
 
 def rows_of(record: Record) -> Rows:
     texts: dict[str, int] = {}
@@ -106,6 +114,10 @@ def rows_of(record: Record) -> Rows:
             for n, v in enumerate(outcome.verdicts)
         )
     return Rows(name, unit, messages, calls, verdicts, texts, tally, dict(statuses), error)
+
+
+def unwritable(error: BaseException) -> str:
+    return f"its outcome cannot be written: {error}"
 
 
 def text_id(text: str) -> int:

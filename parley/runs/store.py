@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from agents import ParleyError
 from judging import Accepted, Unit
-from parley.runs.rows import Record, Rows, rows_of
+from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
 
 try:
     import fcntl
@@ -47,26 +47,22 @@ class RunFile:
     @classmethod
     def create(cls, path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> RunFile:
         """A new file with its plan, made under another name first: a half-made file is never taken for a run."""
-        part = path.with_name(path.name + ".part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.unlink(missing_ok=True)
-            db = sqlite3.connect(part, isolation_level=None)
-            db.execute("PRAGMA journal_mode = OFF")
-            _fill(db, info, prompts, plan)
-            db.close()
-            part.replace(path)
-        except sqlite3.IntegrityError as error:
-            part.unlink(missing_ok=True)
-            raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
-        except (sqlite3.Error, OSError) as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+            claim = _claim(path)
+        except OSError as error:
             raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
-        return cls.open(path, write=True)
+        try:
+            if path.exists():  # now that nobody else makes it: an empty file must not take a run's place
+                raise RunFileError(f"{path} has just been made by another process; the same command goes on with it")
+            _make(path, info, prompts, plan)
+        except BaseException:
+            _release(claim)
+            raise
+        return cls.open(path, write=True, claim=claim)
 
     @classmethod
-    def open(cls, path: Path, *, write: bool = False) -> RunFile:
+    def open(cls, path: Path, *, write: bool = False, claim: IO[bytes] | None = None) -> RunFile:
         if not path.is_file():
             raise RunFileError(f"there is no run file {path}")
         try:
@@ -79,6 +75,7 @@ class RunFile:
                 raise RunFileError(f"{path} was made by a newer Parley (format {version}, this one reads {FORMAT})")
             db.execute("SELECT count(*) FROM run").fetchone()
             if write:
+                claim = claim or _claim(path)
                 db.execute("PRAGMA query_only = OFF")
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = NORMAL")
@@ -87,12 +84,12 @@ class RunFile:
             if version < FORMAT:
                 _bring_up(db, write=write)
         except (sqlite3.Error, OSError) as error:
+            _release(claim)
             raise RunFileError(_damaged(path, error)) from None
-        try:
-            return cls(path, db, _claim(path) if write else None)
-        except (RunFileError, OSError) as error:
-            db.close()
-            raise error if isinstance(error, RunFileError) else RunFileError(_damaged(path, error)) from None
+        except RunFileError:
+            _release(claim)
+            raise
+        return cls(path, db, claim)
 
     def info(self) -> dict[str, Any]:
         return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
@@ -134,9 +131,23 @@ class RunFile:
         )
         return None if cached is None else (int(cached), int(tokens))
 
-    def write(self, finished: Sequence[Record | Rows]) -> None:
-        """Finished units, all in one transaction."""
+    def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
+        """Finished units, all in one transaction; gives them back as they are kept.
+
+        One that holds what no database can (a user's own study may give anything) is kept as failed, and alone.
+        """
         units = [rows_of(one) if isinstance(one, Record) else one for one in finished]
+        try:
+            self._write(units)
+            return units
+        except UNWRITABLE as error:
+            if len(units) > 1:
+                return [kept for one in units for kept in self.write([one])]
+            failed = units[0].failed_by(unwritable(error))
+            self._write([failed])
+            return [failed]
+
+    def _write(self, units: Sequence[Rows]) -> None:
         texts = {text: address for rows in units for text, address in rows.texts.items()}
         db = self.db
         try:
@@ -159,9 +170,11 @@ class RunFile:
                 (rows.unit for rows in units),
             )
             db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+            if isinstance(error, UNWRITABLE):
+                raise
             raise RunFileError(f"{self.path} cannot be written: {_why(error)}; what was finished is kept") from None
 
     def note(self, kind: str, detail: str) -> None:
@@ -204,9 +217,25 @@ class RunFile:
             with suppress(sqlite3.Error):
                 self.db.execute("PRAGMA journal_mode = DELETE")
         self.db.close()
-        if self._claim is not None:
-            Path(self._claim.name).unlink(missing_ok=True)
-            self._claim.close()
+        _release(self._claim)
+
+
+def _make(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
+    part = path.with_name(path.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        db = sqlite3.connect(part, isolation_level=None)
+        db.execute("PRAGMA journal_mode = OFF")
+        _fill(db, info, prompts, plan)
+        db.close()
+        part.replace(path)
+    except sqlite3.IntegrityError as error:
+        part.unlink(missing_ok=True)
+        raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
+    except (sqlite3.Error, OSError) as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
 
 
 def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
@@ -245,13 +274,25 @@ def _claim(path: Path) -> IO[bytes] | None:
     """
     if fcntl is None:
         return None
-    file = path.with_name(path.name + ".lock").open("wb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise RunFileError(f"{path} is being run by another process") from None
-    return file
+    lock = path.with_name(path.name + ".lock")
+    while True:
+        file = lock.open("wb")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise RunFileError(f"{path} is being run by another process") from None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                return file
+        file.close()  # whoever had it took it away after we opened it: what we hold is nobody's any more
+
+
+def _release(claim: IO[bytes] | None) -> None:
+    """Taken away while it is still held, so that nobody else's is."""
+    if claim is not None:
+        Path(claim.name).unlink(missing_ok=True)
+        claim.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:
