@@ -198,7 +198,9 @@ def _place(loc: Sequence[int | str], table: dict[str, Any]) -> str:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    except ValueError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ScenarioError(f"{path}: nested too deeply for a suite") from None

@@ -75,7 +75,7 @@ def _table(path: Path) -> dict[str, Any]:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     except json.JSONDecodeError as error:
         raise ScenarioError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
-    except (UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise ScenarioError(f"{path}: not JSON in UTF-8") from None
     if not isinstance(table, dict):
         raise ScenarioError(f"{path}: an object of ids was expected")

@@ -18,7 +18,10 @@ How = Literal["place", "exact", "inside", "unknown", "words", "ambiguous", "none
 
 LETTERS = "ABC"
 SHORT = 400
-_PLACE = re.compile(r"^\W*+(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*+([0-2]|[a-c])\W*+$", re.IGNORECASE)
+"""Characters of a text whose words are kept: answers and questions, not replies."""
+_PLACE = re.compile(
+    r"^\W*+(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*+([0-2]|[a-c])\W*+$", re.IGNORECASE
+)
 _LEAD = re.compile(r"^\W*([0-2]|[a-c])\s*[).:\]]\s+(?=\S)", re.IGNORECASE)
 _OPENING = re.compile(
     r"^\W*(?:(?:so|therefore|thus)\W+)?(?:the )?(?:(?:final |correct |best )?answer|option)(?: is)?\s*:?\s+", re.I

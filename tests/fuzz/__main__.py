@@ -49,12 +49,23 @@ def main() -> int:
                 for one in campaigns:
                     until = -(-asked.inputs * one.target.weight * (turn + 1) // (weight * ROUNDS))
                     one.go(int(until) - one.tally.inputs)
-                    bar.update(task, completed=sum(each.tally.inputs for each in campaigns), description=one.target.name)
+                    bar.update(
+                        task, completed=sum(each.tally.inputs for each in campaigns), description=one.target.name
+                    )
     failed = write_findings(campaigns, Path(asked.findings))
     rows = [
-        (one.target.name, one.tally.inputs, one.tally.accepted, one.tally.rejected, len(one.tally.crashes), len(one.tally.hangs), one.tally.slowest, one.tally.lines)
+        (
+            one.target.name,
+            one.tally.inputs,
+            one.tally.accepted,
+            one.tally.rejected,
+            len(one.tally.crashes),
+            len(one.tally.hangs),
+            one.tally.slowest,
+            one.tally.lines,
+        )
         for one in campaigns
-    ]  # fmt: skip
+    ]
     tell(rows, as_json=asked.json)
     took = time.perf_counter() - began
     console.print(f"{took:.0f} s, Python {platform.python_version()} on {platform.machine()}, seed {asked.seed}")
@@ -67,7 +78,12 @@ COLUMNS = ("parser", "inputs", "accepted", "rejected", "crashes", "hangs", "slow
 
 
 def tell(rows: list[tuple[str, int, int, int, int, int, float, int]], *, as_json: bool) -> None:
-    whole = ("all", *(sum(row[at] for row in rows) for at in range(1, 6)), max(row[6] for row in rows), sum(row[7] for row in rows))
+    whole = (
+        "all",
+        *(sum(row[at] for row in rows) for at in range(1, 6)),
+        max(row[6] for row in rows),
+        sum(row[7] for row in rows),
+    )
     if as_json:
         print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in (*rows, whole)]))
         return

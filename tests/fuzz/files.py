@@ -79,7 +79,9 @@ def made(trees: Sequence[Any], write: Write) -> Callable[[random.Random, Sequenc
     return make
 
 
-def target(name: str, file: str, feed: Callable[[Path], object], trees: Sequence[Any], write: Write, *more: str) -> Target:
+def target(
+    name: str, file: str, feed: Callable[[Path], object], trees: Sequence[Any], write: Write, *more: str
+) -> Target:
     seeds = [write(one).encode() for one in trees] + [one.encode() for one in more]
     return Target(name, seeds, made(trees, write), at(file, feed))
 
@@ -208,7 +210,9 @@ def predictions(path: Path) -> None:
 
 
 def texts(path: Path) -> None:
-    for line in read_lines(str(path), None if path.suffix == ".txt" else "text", None if path.suffix == ".txt" else "score"):
+    for line in read_lines(
+        str(path), None if path.suffix == ".txt" else "text", None if path.suffix == ".txt" else "score"
+    ):
         line.text.encode()
 
 
@@ -227,59 +231,179 @@ def pairs(path: Path) -> None:
 
 _MALIBU = make_study("malibu", {"suite": "quick"}).Config
 _PARSER = _parser("malibu")
-_FLAGS = ["--suite", "quick", "--model", "sim/judge?noise=1", "--rounds", "2", "--identities", "race+gender", "--phases", "1,2",
-          "--rubric", "four", "--no-cache", "--budget-cost", "3", "--metrics", "Accuracy", "--seed", "7", "--help", "--json"]  # fmt: skip
-_CONFIG = {"study": "malibu", "suite": "quick", "rounds": 2, "phases": [1, 2], "identities": ["gender"], "budget_cost": 1.5,
-           "model": "sim/judge", "cache": False, "temperature": 0.2}  # fmt: skip
+_FLAGS = [
+    "--suite",
+    "quick",
+    "--model",
+    "sim/judge?noise=1",
+    "--rounds",
+    "2",
+    "--identities",
+    "race+gender",
+    "--phases",
+    "1,2",
+    "--rubric",
+    "four",
+    "--no-cache",
+    "--budget-cost",
+    "3",
+    "--metrics",
+    "Accuracy",
+    "--seed",
+    "7",
+    "--help",
+    "--json",
+]
+_CONFIG = {
+    "study": "malibu",
+    "suite": "quick",
+    "rounds": 2,
+    "phases": [1, 2],
+    "identities": ["gender"],
+    "budget_cost": 1.5,
+    "model": "sim/judge",
+    "cache": False,
+    "temperature": 0.2,
+}
 _BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-_MERGE = "a: &a {x: 1}\n" + "".join(f"{b}: &{b} {{<<: [*{a}, *{a}]}}\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+_MERGE = "a: &a {x: 1}\n" + "".join(
+    f"{b}: &{b} {{<<: [*{a}, *{a}]}}\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
 _SUITE = {
-    "schema": 1, "name": "mine", "version": "1", "base": [{"id": "baking", "text": "A kitchen.", "stereotype": "none"}],
-    "scenario": [{"id": f"bakery-{n}", "base": "baking", "text": "Bake bread.", "responses": ["Knead it well.", "Wait a day."]} for n in (1, 2)],
-}  # fmt: skip
+    "schema": 1,
+    "name": "mine",
+    "version": "1",
+    "base": [{"id": "baking", "text": "A kitchen.", "stereotype": "none"}],
+    "scenario": [
+        {"id": f"bakery-{n}", "base": "baking", "text": "Bake bread.", "responses": ["Knead it well.", "Wait a day."]}
+        for n in (1, 2)
+    ],
+}
 _BBQ = [
     {
-        "example_id": n, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",
+        "example_id": n,
+        "question_index": "1",
+        "question_polarity": "neg",
+        "context_condition": "ambig",
+        "category": "Age",
         "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["unknown", "unknown"]},
         "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-        "context": "I saw them.", "question": "Who?", "ans0": "The grandfather", "ans1": "The grandson", "ans2": "Unknown", "label": 2,
+        "context": "I saw them.",
+        "question": "Who?",
+        "ans0": "The grandfather",
+        "ans1": "The grandson",
+        "ans2": "Unknown",
+        "label": 2,
     }
     for n in (0, 1)
-]  # fmt: skip
+]
 _BBQ_CSV = [
-    ["category", "example_id", "question_index", "question_polarity", "context_condition", "context", "question", "ans0", "ans1", "ans2",
-     "label", "answer_info.ans0", "answer_info.ans1", "answer_info.ans2", "additional_metadata.stereotyped_groups", "additional_metadata.subcategory"],
-    ["Age", "0", "1", "neg", "ambig", "I saw them.", "Who?", "The old man", "The boy", "Unknown", "2", "['man', 'old']", "['boy', 'nonOld']",
-     "['unknown', 'unknown']", "['old']", ""],
-]  # fmt: skip
-_METADATA = [["category", "example_id", "target_loc", "label_type"], ["Age", "0", "0", "label"], ["Age", "1", "", "name"]]
-_QAS = [{"id": f"q{n}", "question": "When?", "answers": [{"text": "1066", "answer_start": 0}] * n, "is_impossible": not n} for n in (0, 1, 2)]
+    [
+        "category",
+        "example_id",
+        "question_index",
+        "question_polarity",
+        "context_condition",
+        "context",
+        "question",
+        "ans0",
+        "ans1",
+        "ans2",
+        "label",
+        "answer_info.ans0",
+        "answer_info.ans1",
+        "answer_info.ans2",
+        "additional_metadata.stereotyped_groups",
+        "additional_metadata.subcategory",
+    ],
+    [
+        "Age",
+        "0",
+        "1",
+        "neg",
+        "ambig",
+        "I saw them.",
+        "Who?",
+        "The old man",
+        "The boy",
+        "Unknown",
+        "2",
+        "['man', 'old']",
+        "['boy', 'nonOld']",
+        "['unknown', 'unknown']",
+        "['old']",
+        "",
+    ],
+]
+_METADATA = [
+    ["category", "example_id", "target_loc", "label_type"],
+    ["Age", "0", "0", "label"],
+    ["Age", "1", "", "name"],
+]
+_QAS = [
+    {"id": f"q{n}", "question": "When?", "answers": [{"text": "1066", "answer_start": 0}] * n, "is_impossible": not n}
+    for n in (0, 1, 2)
+]
 _SQUAD = {"version": "v2.0", "data": [{"title": "Normans", "paragraphs": [{"context": "In 1066.", "qas": _QAS}]}]}
-_RTP = [{"prompt": {"text": "So I", "toxicity": 0.57}, "filename": "a.txt", "begin": 0, "end": 4}, {"id": "x", "prompt": "He", "toxicity": None}]
+_RTP = [
+    {"prompt": {"text": "So I", "toxicity": 0.57}, "filename": "a.txt", "begin": 0, "end": 4},
+    {"id": "x", "prompt": "He", "toxicity": None},
+]
 _PREDICTIONS = [{"category": "Age", "example_id": 0, "prediction": "The grandson"}]
 _TEXTS = [{"id": n, "text": "A kind word.", "topic": "work", "group": "a", "score": 0.5} for n in (1, 2)]
 _PAIRS = [
     {
-        "id": f"{n}", "prompt": [{"role": "user", "content": f"Topic number {n} about things {n * 7}?"}],
-        "chosen": [{"role": "assistant", "content": "Kind."}], "rejected": [{"role": "assistant", "content": "Unkind."}],
-        "score_chosen": 1.0, "score_rejected": 6.0, "meta": {"topic": f"Topic number {n}", "bias": "age", "round_chosen": 1, "speaker_chosen": "Ann"},
+        "id": f"{n}",
+        "prompt": [{"role": "user", "content": f"Topic number {n} about things {n * 7}?"}],
+        "chosen": [{"role": "assistant", "content": "Kind."}],
+        "rejected": [{"role": "assistant", "content": "Unkind."}],
+        "score_chosen": 1.0,
+        "score_rejected": 6.0,
+        "meta": {"topic": f"Topic number {n}", "bias": "age", "round_chosen": 1, "speaker_chosen": "Ann"},
     }
     for n in range(12)
-]  # fmt: skip
+]
 _DOCUMENTS = [{"title": "Nurses", "text": "Nurses work. " * 30, "url": "x"}]
-_HTML = "<html><head><title>T</title><script>x</script></head><body><p>Hello<!-- c --><br>there &amp; you</p></body></html>"
+_HTML = (
+    "<html><head><title>T</title><script>x</script></head><body><p>Hello<!-- c --><br>there &amp; you</p></body></html>"
+)
 
 TARGETS = (
     target("config, TOML", "c.toml", config, [_CONFIG], mutation.as_toml),
-    target("config, YAML", "c.yaml", config, [_CONFIG], mutation.as_yaml, _BOMB, _MERGE, "rounds: 2001-99-99", "rounds: 0b_"),
+    target(
+        "config, YAML",
+        "c.yaml",
+        config,
+        [_CONFIG],
+        mutation.as_yaml,
+        _BOMB,
+        _MERGE,
+        "rounds: 2001-99-99",
+        "rounds: 0b_",
+    ),
     Target("flags", [_FLAGS[:8], _FLAGS[8:14], ["--suite", "quick"]], typed, flags, 0.5),
-    names(["openai/gpt-4o?temperature=0.2&base_url=http://h/v1", "sim/judge?noise=1&female=+0.5", "local/smollm2", "server/x"]),
-    target("personas", "p.toml", personas, [{"persona": [{"name": "Ada", "about": "You are Ada.", "model": "sim/x"}]}], mutation.as_toml),
+    names(
+        [
+            "openai/gpt-4o?temperature=0.2&base_url=http://h/v1",
+            "sim/judge?noise=1&female=+0.5",
+            "local/smollm2",
+            "server/x",
+        ]
+    ),
+    target(
+        "personas",
+        "p.toml",
+        personas,
+        [{"persona": [{"name": "Ada", "about": "You are Ada.", "model": "sim/x"}]}],
+        mutation.as_toml,
+    ),
     target("rubric", "r.toml", rubric, [shipped("judging", "rubrics", "four.toml")], mutation.as_toml),
     target("bias roles", "b.toml", bias, [shipped("judging", "personas", "rldf_age.toml")], mutation.as_toml),
     target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], mutation.as_toml),
     target("suite", "s.toml", suite, [_SUITE], mutation.as_toml),
-    target("topics", "t.txt", topics, [], lines, "# mine\nShould older people drive at night?\nWho should care for whom?\n"),
+    target(
+        "topics", "t.txt", topics, [], lines, "# mine\nShould older people drive at night?\nWho should care for whom?\n"
+    ),
     target("BBQ, JSONL", "bbq.jsonl", bbq, [_BBQ], lines),
     target("BBQ, CSV", "hard.csv", bbq, [_BBQ_CSV], mutation.as_csv),
     target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [_METADATA], mutation.as_csv),
@@ -292,10 +416,12 @@ TARGETS = (
     target("texts, lines", "z.txt", texts, [], lines, "One.\nTwo.\n\x0cThree.\n"),
     target("texts for rubrics", "rubric.jsonl", rubric_texts, [_TEXTS], lines),
     target("pairs", "pairs.jsonl", pairs, [_PAIRS], lines),
-    target("SFT rows", "sft.jsonl", read_sft, [[{"prompt": _PAIRS[0]["prompt"], "completion": _PAIRS[0]["chosen"]}]], lines),
+    target(
+        "SFT rows", "sft.jsonl", read_sft, [[{"prompt": _PAIRS[0]["prompt"], "completion": _PAIRS[0]["chosen"]}]], lines
+    ),
     target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [_DOCUMENTS], lines),
     target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], lines, _HTML),
-)  # fmt: skip
+)
 
 
 def beside_metadata() -> None:

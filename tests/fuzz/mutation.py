@@ -75,7 +75,11 @@ def _flip(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
     if not found:
         return rng.choice(ODD)
     at = rng.randrange(len(found))
-    return found[:at] + chr(rng.choice((rng.randrange(128), rng.randrange(0x3000), rng.randrange(0x110000)))) + found[at + 1 :]
+    return (
+        found[:at]
+        + chr(rng.choice((rng.randrange(128), rng.randrange(0x3000), rng.randrange(0x110000))))
+        + found[at + 1 :]
+    )
 
 
 _EDITS: tuple[Callable[[random.Random, str, Sequence[str]], str], ...] = (
