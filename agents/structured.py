@@ -41,6 +41,11 @@ Readout = Literal["sampled", "expected"]
 _NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+(\d++)\s*+)?")
 
 
+_HALF = re.compile(
+    r"\\ud[89ab][\da-f]{2}(?!\\ud[c-f][\da-f]{2})|(?<!\\ud[89ab][\da-f]{2})\\ud[c-f][\da-f]{2}|[\ud800-\udfff]",
+    re.IGNORECASE,
+)
+"""Half a character, written out or escaped: no file can hold one. What stands for it is as long, so places stay."""
 _BEGINS = re.compile(r'\{(?=\s*+["}])')
 PATIENCE, DEEP = 1_000_000, 10_000
 """Characters that may be read in vain before a reply is given up, and what brackets nested too deeply count for."""
@@ -110,6 +115,7 @@ def looks_refused(text: str) -> bool:
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
     """The first JSON object in the text that fits the type, and otherwise why none does."""
+    text = _HALF.sub(lambda found: "\\ufffd" if len(found.group()) > 1 else "\ufffd", text)
     if issubclass(reply_type, TextReply):
         return reply_type.read(text)
     value, problem, _ = _find(text, reply_type)

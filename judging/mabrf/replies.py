@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple, Self
 
 from agents import TextReply, looks_refused
@@ -33,6 +34,9 @@ _LATE_ANSWER = re.compile(r"\banswer[ \t*_\"'`]*:(.*)\Z", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"^\W*0\W+1\W+2\W*$")
 _PLACE = re.compile(r"^\W*(?:(?:option|choice|number)\s*)?([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL)
 _OTHER_PLACE = re.compile(r"\b[0-2]\b")
+
+
+MOST = 100
 
 
 class Judgement(TextReply):
@@ -69,15 +73,15 @@ class _Field(NamedTuple):
 def _field(text: str, name: str) -> _Field | None:
     """A label begins a line; only where none does, one inside a line counts, and only with a number after it.
 
-    Two numbers that differ are none.
+    Two numbers that differ are none, and neither are a hundred labels.
     """
     label = _LABEL.format(name=name)
-    spots = list(re.finditer(rf"^[^\w\n]*{label}", text, re.IGNORECASE | re.MULTILINE)) or [
-        one for one in re.finditer(label, text, re.IGNORECASE) if _SCORE.match(text, one.end())
-    ]
+    begins = re.finditer(rf"^[^\w\n]*+{label}", text, re.IGNORECASE | re.MULTILINE)
+    inside = (one for one in re.finditer(label, text, re.IGNORECASE) if _SCORE.match(text, one.end()))
+    spots = list(islice(begins, MOST)) or list(islice(inside, MOST))
     if not spots:
         return None
-    values = {_number(text, one.end()) for one in spots}
+    values = {_number(text, one.end()) for one in spots} if len(spots) < MOST else set()
     score = _SCORE.match(text, spots[0].end())
     return _Field(values.pop() if len(values) == 1 else None, spots[0].start(), (score or spots[0]).end())
 

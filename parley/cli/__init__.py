@@ -41,6 +41,8 @@ def _explain(error: Exception) -> int:
         return _complain(str(error))
     if isinstance(error, ParleyError):
         return _complain(str(error), status=1)
+    if isinstance(error, OSError) and error.strerror:  # a disk, a name, a right: of this machine, not of the program
+        return _complain(f"{error.filename or 'the system'}: {error.strerror}", status=1)
     raise error
 
 

@@ -38,7 +38,7 @@ from scenarios.rtp import load as load_rtp
 from scenarios.squad import load as load_squad
 from scenarios.squad import sample
 from scenarios.topics import near_duplicates, topic_id
-from tests.fuzz import mutation
+from tests.fuzz import mutation, seeds
 from tests.fuzz.loop import Rejected, Target
 from tests.fuzz.replies import ROW
 from training.config import TrainConfig
@@ -82,8 +82,8 @@ def made(trees: Sequence[Any], write: Write) -> Callable[[random.Random, Sequenc
 def target(
     name: str, file: str, feed: Callable[[Path], object], trees: Sequence[Any], write: Write, *more: str
 ) -> Target:
-    seeds = [write(one).encode() for one in trees] + [one.encode() for one in more]
-    return Target(name, seeds, made(trees, write), at(file, feed))
+    begun = [write(one).encode() for one in trees] + [one.encode() for one in more]
+    return Target(name, begun, made(trees, write), at(file, feed))
 
 
 def lines(rows: Any) -> str:
@@ -134,7 +134,9 @@ def typed(rng: random.Random, kept: Sequence[list[str]]) -> list[str]:
     words = list(rng.choice(kept))
     for _ in range(rng.randint(1, 3)):
         at = rng.randrange(len(words))
-        words[at] = rng.choice((mutation.text(rng, [words[at]]), rng.choice(_FLAGS), str(rng.choice(mutation.VALUES))))
+        words[at] = rng.choice(
+            (mutation.text(rng, [words[at]]), rng.choice(seeds.FLAGS), str(rng.choice(mutation.VALUES)))
+        )
     return words[: rng.randint(1, len(words))]
 
 
@@ -231,157 +233,21 @@ def pairs(path: Path) -> None:
 
 _MALIBU = make_study("malibu", {"suite": "quick"}).Config
 _PARSER = _parser("malibu")
-_FLAGS = [
-    "--suite",
-    "quick",
-    "--model",
-    "sim/judge?noise=1",
-    "--rounds",
-    "2",
-    "--identities",
-    "race+gender",
-    "--phases",
-    "1,2",
-    "--rubric",
-    "four",
-    "--no-cache",
-    "--budget-cost",
-    "3",
-    "--metrics",
-    "Accuracy",
-    "--seed",
-    "7",
-    "--help",
-    "--json",
-]
-_CONFIG = {
-    "study": "malibu",
-    "suite": "quick",
-    "rounds": 2,
-    "phases": [1, 2],
-    "identities": ["gender"],
-    "budget_cost": 1.5,
-    "model": "sim/judge",
-    "cache": False,
-    "temperature": 0.2,
-}
-_BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
-_MERGE = "a: &a {x: 1}\n" + "".join(
-    f"{b}: &{b} {{<<: [*{a}, *{a}]}}\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
-)
-_SUITE = {
-    "schema": 1,
-    "name": "mine",
-    "version": "1",
-    "base": [{"id": "baking", "text": "A kitchen.", "stereotype": "none"}],
-    "scenario": [
-        {"id": f"bakery-{n}", "base": "baking", "text": "Bake bread.", "responses": ["Knead it well.", "Wait a day."]}
-        for n in (1, 2)
-    ],
-}
-_BBQ = [
-    {
-        "example_id": n,
-        "question_index": "1",
-        "question_polarity": "neg",
-        "context_condition": "ambig",
-        "category": "Age",
-        "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["unknown", "unknown"]},
-        "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
-        "context": "I saw them.",
-        "question": "Who?",
-        "ans0": "The grandfather",
-        "ans1": "The grandson",
-        "ans2": "Unknown",
-        "label": 2,
-    }
-    for n in (0, 1)
-]
-_BBQ_CSV = [
-    [
-        "category",
-        "example_id",
-        "question_index",
-        "question_polarity",
-        "context_condition",
-        "context",
-        "question",
-        "ans0",
-        "ans1",
-        "ans2",
-        "label",
-        "answer_info.ans0",
-        "answer_info.ans1",
-        "answer_info.ans2",
-        "additional_metadata.stereotyped_groups",
-        "additional_metadata.subcategory",
-    ],
-    [
-        "Age",
-        "0",
-        "1",
-        "neg",
-        "ambig",
-        "I saw them.",
-        "Who?",
-        "The old man",
-        "The boy",
-        "Unknown",
-        "2",
-        "['man', 'old']",
-        "['boy', 'nonOld']",
-        "['unknown', 'unknown']",
-        "['old']",
-        "",
-    ],
-]
-_METADATA = [
-    ["category", "example_id", "target_loc", "label_type"],
-    ["Age", "0", "0", "label"],
-    ["Age", "1", "", "name"],
-]
-_QAS = [
-    {"id": f"q{n}", "question": "When?", "answers": [{"text": "1066", "answer_start": 0}] * n, "is_impossible": not n}
-    for n in (0, 1, 2)
-]
-_SQUAD = {"version": "v2.0", "data": [{"title": "Normans", "paragraphs": [{"context": "In 1066.", "qas": _QAS}]}]}
-_RTP = [
-    {"prompt": {"text": "So I", "toxicity": 0.57}, "filename": "a.txt", "begin": 0, "end": 4},
-    {"id": "x", "prompt": "He", "toxicity": None},
-]
-_PREDICTIONS = [{"category": "Age", "example_id": 0, "prediction": "The grandson"}]
-_TEXTS = [{"id": n, "text": "A kind word.", "topic": "work", "group": "a", "score": 0.5} for n in (1, 2)]
-_PAIRS = [
-    {
-        "id": f"{n}",
-        "prompt": [{"role": "user", "content": f"Topic number {n} about things {n * 7}?"}],
-        "chosen": [{"role": "assistant", "content": "Kind."}],
-        "rejected": [{"role": "assistant", "content": "Unkind."}],
-        "score_chosen": 1.0,
-        "score_rejected": 6.0,
-        "meta": {"topic": f"Topic number {n}", "bias": "age", "round_chosen": 1, "speaker_chosen": "Ann"},
-    }
-    for n in range(12)
-]
-_DOCUMENTS = [{"title": "Nurses", "text": "Nurses work. " * 30, "url": "x"}]
-_HTML = (
-    "<html><head><title>T</title><script>x</script></head><body><p>Hello<!-- c --><br>there &amp; you</p></body></html>"
-)
 
 TARGETS = (
-    target("config, TOML", "c.toml", config, [_CONFIG], mutation.as_toml),
+    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml),
     target(
         "config, YAML",
         "c.yaml",
         config,
-        [_CONFIG],
+        [seeds.CONFIG],
         mutation.as_yaml,
-        _BOMB,
-        _MERGE,
+        seeds.BOMB,
+        seeds.MERGE,
         "rounds: 2001-99-99",
         "rounds: 0b_",
     ),
-    Target("flags", [_FLAGS[:8], _FLAGS[8:14], ["--suite", "quick"]], typed, flags, 0.5),
+    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], typed, flags, 0.5),
     names(
         [
             "openai/gpt-4o?temperature=0.2&base_url=http://h/v1",
@@ -400,27 +266,31 @@ TARGETS = (
     target("rubric", "r.toml", rubric, [shipped("judging", "rubrics", "four.toml")], mutation.as_toml),
     target("bias roles", "b.toml", bias, [shipped("judging", "personas", "rldf_age.toml")], mutation.as_toml),
     target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], mutation.as_toml),
-    target("suite", "s.toml", suite, [_SUITE], mutation.as_toml),
+    target("suite", "s.toml", suite, [seeds.SUITE], mutation.as_toml),
     target(
         "topics", "t.txt", topics, [], lines, "# mine\nShould older people drive at night?\nWho should care for whom?\n"
     ),
-    target("BBQ, JSONL", "bbq.jsonl", bbq, [_BBQ], lines),
-    target("BBQ, CSV", "hard.csv", bbq, [_BBQ_CSV], mutation.as_csv),
-    target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [_METADATA], mutation.as_csv),
-    target("SQuAD", "squad.json", squad, [_SQUAD], mutation.as_json),
+    target("BBQ, JSONL", "bbq.jsonl", bbq, [seeds.BBQ], lines),
+    target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], mutation.as_csv),
+    target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], mutation.as_csv),
+    target("SQuAD", "squad.json", squad, [seeds.SQUAD], mutation.as_json),
     target("SQuAD predictions", "sp.json", _table, [{"q1": "1066", "q2": None}], mutation.as_json),
-    target("RealToxicityPrompts", "rtp.jsonl", rtp, [_RTP], lines),
-    target("BBQ predictions", "bp.jsonl", predictions, [_PREDICTIONS], lines),
-    target("texts, JSONL", "x.jsonl", texts, [_TEXTS], lines),
+    target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], lines),
+    target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], lines),
+    target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], lines),
     target("texts, CSV", "y.csv", texts, [[["text", "score"], ["A kind word.", "0.5"]]], mutation.as_csv),
     target("texts, lines", "z.txt", texts, [], lines, "One.\nTwo.\n\x0cThree.\n"),
-    target("texts for rubrics", "rubric.jsonl", rubric_texts, [_TEXTS], lines),
-    target("pairs", "pairs.jsonl", pairs, [_PAIRS], lines),
+    target("texts for rubrics", "rubric.jsonl", rubric_texts, [seeds.TEXTS], lines),
+    target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], lines),
     target(
-        "SFT rows", "sft.jsonl", read_sft, [[{"prompt": _PAIRS[0]["prompt"], "completion": _PAIRS[0]["chosen"]}]], lines
+        "SFT rows",
+        "sft.jsonl",
+        read_sft,
+        [[{"prompt": seeds.PAIRS[0]["prompt"], "completion": seeds.PAIRS[0]["chosen"]}]],
+        lines,
     ),
-    target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [_DOCUMENTS], lines),
-    target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], lines, _HTML),
+    target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [seeds.DOCUMENTS], lines),
+    target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], lines, seeds.HTML),
 )
 
 
@@ -428,7 +298,7 @@ def beside_metadata() -> None:
     """The rows that the metadata is about."""
     folder = PLACE / "additional_metadata"
     folder.mkdir(exist_ok=True)
-    (folder / "rows.jsonl").write_text(lines(_BBQ))
+    (folder / "rows.jsonl").write_text(lines(seeds.BBQ))
 
 
 beside_metadata()

@@ -111,7 +111,7 @@ def bbq_answer(text: str) -> None:
 def mabrf_answer(text: str) -> None:
     problems = []
     for reply in (Reasoning, Steps, Terminal):
-        found, problem = reply.read(text)
+        found, problem = parse(text, reply)
         problems.append(problem)
         answer = getattr(found, "answer", None)
         if answer is not None:
