@@ -13,6 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from agents import ConfigError, ParleyError
@@ -158,11 +159,22 @@ async def _static(request: web.Request) -> web.Response:
     return web.Response(text=static(name), content_type=content_type(name))
 
 
+def _quiet_logger() -> logging.Logger:
+    """Whoever sends what is no HTTP is told so, and does not fill the terminal."""
+    found = logging.getLogger("parley.viewer.http")
+    found.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+    return found
+
+
 async def serve(place: Path, host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serve until cancelled; `announce` is told the address once it answers."""
     token = None if is_loopback(host) else secrets.token_urlsafe(18)
     runner = web.AppRunner(
-        make_app(place, token=token), access_log=None, shutdown_timeout=1.0, keepalive_timeout=PATIENCE
+        make_app(place, token=token),
+        access_log=None,
+        logger=_quiet_logger(),
+        shutdown_timeout=1.0,
+        keepalive_timeout=PATIENCE,
     )
     await runner.setup()
     switching = sys.getswitchinterval()
