@@ -116,6 +116,6 @@ def _score(value: Any, where: str) -> float | None:
         return None
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{where} is not a number") from None
     return found if math.isfinite(found) else None

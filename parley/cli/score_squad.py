@@ -86,6 +86,6 @@ def _chances(path: Path, given: Mapping[str, object]) -> dict[str, float]:
     table = _table(path)
     for key in given:
         value = table.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
             raise ScenarioError(f"{path}: no probability for '{key}'")
     return {key: float(table[key]) for key in given}

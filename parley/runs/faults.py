@@ -21,7 +21,7 @@ COLUMNS: dict[str, dict[str, str]] = {
     "texts": {"id": WHOLE, "text": TEXT},
     "units": {"id": TEXT, "position": WHOLE, "facets": "object", "status": TEXT, "error": f"{TEXT}, 'null'"},
     "messages": {"unit": TEXT, "seq": WHOLE, "round": WHOLE, "speaker": TEXT, "role": TEXT, "text": WHOLE,
-                 "parse_status": f"{TEXT}, 'null'", "parsed": "json or nothing", "expected": "object or nothing"},
+                 "parse_status": f"{TEXT}, 'null'", "parsed": "object or nothing", "expected": "object or nothing"},
     "calls": {"unit": TEXT, "seq": WHOLE, "nth": WHOLE, "model": TEXT, "prompt": "list", "reply": WHOLE,
               "prompt_tokens": WHOLE, "completion_tokens": WHOLE, "latency": NUMBER, "cost": f"{NUMBER}, 'null'",
               "cached": WHOLE, "attempts": WHOLE},
@@ -33,6 +33,10 @@ COLUMNS: dict[str, dict[str, str]] = {
 KEYS = {"study": "text", "models": "array", "config": "object"}
 """What every run says of itself."""
 ACROSS = {
+    "an expectation is no number": "SELECT 1 FROM messages, json_each(messages.expected) AS one "
+    "WHERE one.type NOT IN ('integer', 'real')",
+    "a prompt is not made of texts": "SELECT 1 FROM calls, json_each(calls.prompt) AS one "
+    "WHERE one.type != 'array' OR json_array_length(one.value) != 3 OR json_type(one.value, '$[2]') != 'integer'",
     "two units stand at one place of the plan": "SELECT 1 FROM units GROUP BY position HAVING count(*) > 1",
     "a unit stands at no place of the plan": "SELECT 1 FROM units WHERE position < 0 "
     "OR position >= (SELECT count(*) FROM units)",

@@ -13,7 +13,6 @@ from typing import Any
 from pydantic import BaseModel
 
 from agents import TextReply
-from agents.models.compatible import ServerClient
 from agents.readout import numbers
 from agents.search.engine import Found
 from agents.search.untrusted import fence, quote
@@ -151,18 +150,6 @@ def statement(text: str) -> None:
         raise Rejected(problems[0])
 
 
-_CLIENT = ServerClient("server/x", {"base_url": "http://127.0.0.1:9/v1"})
-
-
-def wire(text: str) -> None:
-    """A server's answer; what is taken for one can be kept in a run."""
-    reply = _CLIENT._read(text.encode("utf-8", "surrogatepass"))
-    assert isinstance(reply.usage.prompt_tokens, int)
-    assert isinstance(reply.usage.completion_tokens, int)
-    if isinstance(reply.content, str):
-        storable(reply.content).encode()
-
-
 def prose(seeds: Sequence[str]) -> Callable[[random.Random, Sequence[str]], str]:
     """Text mutations, and for seeds that are JSON mutations of their structure, in prose or fences as models do."""
     objects = [json.loads(one) for one in seeds if one.startswith('{"')]
@@ -206,21 +193,6 @@ def referee(text: str) -> None:
         reply = found.model_dump()
         discordant(reply["scores"], reply["ranks"])
 
-
-_CHAT = json.dumps(
-    {
-        "choices": [
-            {
-                "message": {"role": "assistant", "content": "Hello."},
-                "finish_reason": "stop",
-                "logprobs": {
-                    "content": [{"token": "7", "logprob": -0.1, "top_logprobs": [{"token": "7", "logprob": -0.1}]}]
-                },
-            }
-        ],
-        "usage": {"prompt_tokens": 10, "completion_tokens": 2},
-    }
-)
 
 TARGETS = (
     _target(
@@ -281,5 +253,4 @@ TARGETS = (
         statement,
         ["As a 60-year-old I am an AI language model.", "Should older people be asked to retire at 70?"],
     ),
-    _target("server's answer", wire, [_CHAT, _CHAT.replace("Hello.", "\\ud83d\\ude00")]),
 )

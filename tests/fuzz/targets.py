@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from unittest import mock
+from urllib.request import urlopen
 
 import parley
 from parley.runs import RunFile
@@ -26,6 +27,7 @@ def all_targets() -> Iterator[list[Target]]:
             with closing(RunFile.open(path)) as file:
                 units = [unit for (unit,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
             with requests.viewer(path.parent) as address:
+                urlopen(f"{address}api/headline?run={path.name}").close()  # the first report loads pandas and friends
                 yield [
                     *replies.TARGETS,
                     *files.TARGETS,
