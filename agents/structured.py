@@ -47,7 +47,7 @@ _HALF = re.compile(
 )
 """Half a character, written out or escaped: no file can hold one. What stands for it is as long, so places stay."""
 _BEGINS = re.compile(r'\{(?=\s*+["}])')
-PATIENCE, DEEP = 1_000_000, 10_000
+PATIENCE, DEEP = 200_000, 10_000
 """Characters that may be read in vain before a reply is given up, and what brackets nested too deeply count for."""
 
 
@@ -143,7 +143,7 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
     nothing but beginnings is given up.
     """
     decoder = json.JSONDecoder()
-    left = 16 * len(text) + PATIENCE
+    left = 4 * len(text) + PATIENCE
     begins = _BEGINS.search(text)
     while begins and left > 0:
         at = begins.start()

@@ -34,12 +34,19 @@ GENERIC = "analysis.generic:report"
 def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0, study: str | None = None) -> Report:
     """One report over one run or several of the same study; `study` is a user's own, as file.py:Class."""
     try:
-        import pandas as pd
+        import pandas  # noqa: F401
     except ModuleNotFoundError:
         raise ConfigError("reports need pandas and friends: pip install 'parley[analysis]'") from None
     check_draws(draws, seed)
     with examined(*paths):
-        loaded = [load(path) for path in paths]
+        return _report([load(path) for path in paths], draws, seed, study)
+
+
+def _report(
+    loaded: list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]], draws: int, seed: int, study: str | None
+) -> Report:
+    import pandas as pd
+
     studies = {str(run["study"]) for run, _, _ in loaded}
     if len(studies) > 1:
         raise ConfigError(f"one report is about one study; these runs are of {', '.join(sorted(studies))}")
