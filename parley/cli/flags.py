@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -56,6 +57,10 @@ def given(parsed: argparse.Namespace, schema: type[BaseModel], prefix: str = "")
     return typed
 
 
+_DEEP = re.compile(r"(?:[\[{]\s*+){64}")
+"""Brackets within brackets, as no config has them; PyYAML takes a second to find them too deep."""
+
+
 class _PlainLoader(yaml.SafeLoader):
     """No aliases: a flat table needs none, and a few lines of them can stand for more than any machine holds."""
 
@@ -69,6 +74,8 @@ def read_config(path: Path) -> dict[str, Any]:
     """A TOML or YAML file as a flat table."""
     try:
         text = path.read_text("utf-8")
+        if _DEEP.search(text):
+            raise RecursionError
         table = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None

@@ -175,6 +175,7 @@ async def serve(place: Path, host: str, port: int, announce: Callable[[str], Non
         logger=_quiet_logger(),
         shutdown_timeout=1.0,
         keepalive_timeout=PATIENCE,
+        lingering_time=1.0,
     )
     await runner.setup()
     switching = sys.getswitchinterval()

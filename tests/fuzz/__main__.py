@@ -10,9 +10,11 @@ import argparse
 import json
 import os
 import platform
+import signal
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 os.environ.setdefault("PARLEY_HOME", tempfile.mkdtemp(prefix="parley-fuzz-home-"))
@@ -43,7 +45,8 @@ def main() -> int:
         chosen = [one for one in targets if asked.only.lower() in one.name.lower()]
         weight = sum(one.weight for one in chosen)
         campaigns = [Campaign(one, asked.seed) for one in chosen]
-        with Progress(console=console) as bar:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        with Progress(console=console) as bar, suppress(KeyboardInterrupt):  # what was tried until then is told
             task = bar.add_task("inputs", total=asked.inputs)
             for turn in range(ROUNDS):
                 for one in campaigns:
