@@ -80,10 +80,16 @@ def made(trees: Sequence[Any], write: Write) -> Callable[[random.Random, Sequenc
 
 
 def target(
-    name: str, file: str, feed: Callable[[Path], object], trees: Sequence[Any], write: Write, *more: str
+    name: str,
+    file: str,
+    feed: Callable[[Path], object],
+    trees: Sequence[Any],
+    write: Write,
+    *more: str,
+    weight: float = 1.0,
 ) -> Target:
     begun = [write(one).encode() for one in trees] + [one.encode() for one in more]
-    return Target(name, begun, made(trees, write), at(file, feed))
+    return Target(name, begun, made(trees, write), at(file, feed), weight)
 
 
 def lines(rows: Any) -> str:
@@ -235,7 +241,7 @@ _MALIBU = make_study("malibu", {"suite": "quick"}).Config
 _PARSER = _parser("malibu")
 
 TARGETS = (
-    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml),
+    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml, weight=0.5),
     target(
         "config, YAML",
         "c.yaml",
@@ -246,6 +252,7 @@ TARGETS = (
         seeds.MERGE,
         "rounds: 2001-99-99",
         "rounds: 0b_",
+        weight=0.5,
     ),
     Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], typed, flags, 0.5),
     names(

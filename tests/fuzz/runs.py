@@ -124,4 +124,4 @@ def show_it(path: Path) -> None:
 
 def target(sound: Path) -> Target:
     RUN.parent.mkdir(exist_ok=True)
-    return Target("run file", [sound.read_bytes()], make, feed, 1.0)
+    return Target("run file", [sound.read_bytes()], make, feed, 0.25)
