@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from urllib.parse import urlencode
 
 import pytest
 
@@ -39,24 +40,20 @@ def attacked(runs):
                 db.execute(f"UPDATE {table} SET {column} = ? || coalesce(substr({column}, 1, 40), '')", (ATTACK,))
         db.execute("UPDATE messages SET parsed = ? WHERE parsed IS NOT NULL", (json.dumps({ATTACK: ATTACK}),))
         for unit, facets in db.execute("SELECT id, facets FROM units").fetchall():
-            attack = {
-                key: f"{ATTACK}{value}" if isinstance(value, str) else value
-                for key, value in json.loads(facets).items()
-            }
+            told = {key: f"{ATTACK}{one}" if isinstance(one, str) else one for key, one in json.loads(facets).items()}
             new = f"{ATTACK}/{unit}"
-            db.execute(
-                "UPDATE units SET id = ?, facets = ? WHERE id = ?", (new, json.dumps({**attack, ATTACK: ATTACK}), unit)
-            )
+            values = (new, json.dumps({**told, ATTACK: ATTACK}), unit)
+            db.execute("UPDATE units SET id = ?, facets = ? WHERE id = ?", values)
             for table in ("messages", "calls", "verdicts"):
                 db.execute(f"UPDATE {table} SET unit = ? WHERE unit = ?", (new, unit))
-        config = json.dumps({"suite": ATTACK, ATTACK: [ATTACK], "seed": 0})
-        for key, value in (
-            ("config", config),
-            ("study", json.dumps(ATTACK)),
-            ("models", json.dumps([ATTACK])),
-            ("versions", json.dumps({ATTACK: ATTACK})),
-        ):
-            db.execute("UPDATE run SET value = ? WHERE key = ?", (value, key))
+        said = {
+            "config": {"suite": ATTACK, ATTACK: [ATTACK], "seed": 0},
+            "study": ATTACK,
+            "models": [ATTACK],
+            "versions": {ATTACK: ATTACK},
+        }
+        for key, value in said.items():
+            db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(value), key))
         first, second = (row[0] for row in db.execute("SELECT id FROM units ORDER BY position LIMIT 2"))
         db.commit()
     notes = Notes(path)
@@ -106,6 +103,4 @@ def test_no_text_of_a_run_becomes_part_of_what_is_written(attacked, runs, open_p
 
 
 def _query(**values):
-    from urllib.parse import urlencode
-
     return urlencode(values)
