@@ -77,7 +77,8 @@ def main() -> int:
     return 1 if failed else 0
 
 
-COLUMNS = ("parser", "inputs", "accepted", "rejected", "crashes", "hangs", "slowest s", "lines")
+COLUMNS = ("parser", "inputs", "taken", "refused", "crash", "hang", "slowest", "lines")
+"""`slowest` is in seconds of processor time; `lines` are lines of ours that were reached, where that could be seen."""
 
 
 def tell(rows: list[tuple[str, int, int, int, int, int, float, int]], *, as_json: bool) -> None:
@@ -94,7 +95,9 @@ def tell(rows: list[tuple[str, int, int, int, int, int, float, int]], *, as_json
     for name in COLUMNS:
         table.add_column(name, justify="left" if name == "parser" else "right", no_wrap=True)
     for row in (*rows, whole):
-        table.add_row(str(row[0]), *(f"{value:,}" for value in row[1:6]), f"{row[6]:.2f}", f"{row[7]:,}")
+        table.add_row(
+            str(row[0]), *(f"{value:,}" for value in row[1:6]), f"{row[6]:.2f}", f"{row[7]:,}" if row[7] else "–"
+        )
     Console(width=None if sys.stdout.isatty() else 80).print(table)
 
 
