@@ -26,7 +26,7 @@ from autogen_core.models import (
     SystemMessage,
     UserMessage,
 )
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from agents.errors import ConfigError
 from agents.models.base import SHARED, Client
@@ -54,13 +54,18 @@ def load_personas(path: Path) -> list[Persona]:
     """Personas from a TOML file: a list of tables `[[persona]]` with name and about, and model if it differs."""
     try:
         rows = tomllib.loads(path.read_text("utf-8"))["persona"]
-        return [Persona(**row) for row in rows]
+        found = [Persona(**row) for row in rows]
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except KeyError:
         raise ConfigError(f"{path}: no [[persona]] in it") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, ValidationError, TypeError) as error:
+    except (ValueError, TypeError) as error:  # not TOML, not UTF-8, or not a persona
         raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply for a list of personas") from None
+    if not found:
+        raise ConfigError(f"{path}: no [[persona]] in it")
+    return found
 
 
 @dataclass(kw_only=True)

@@ -38,7 +38,17 @@ from agents.transcripts import ParseStatus
 T = TypeVar("T", bound=BaseModel)
 Readout = Literal["sampled", "expected"]
 
-_NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*(?:(?:/|out of)\s*(\d+))?\s*$")
+_NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+(\d++)\s*+)?")
+
+
+_HALF = re.compile(
+    r"\\ud[89ab][\da-f]{2}(?!\\ud[c-f][\da-f]{2})|(?<!\\ud[89ab][\da-f]{2})\\ud[c-f][\da-f]{2}|[\ud800-\udfff]",
+    re.IGNORECASE,
+)
+"""Half a character, written out or escaped: no file can hold one. What stands for it is as long, so places stay."""
+_BEGINS = re.compile(r'\{(?=\s*+["}])')
+PATIENCE, DEEP = 200_000, 10_000
+"""Characters that may be read in vain before a reply is given up, and what brackets nested too deeply count for."""
 
 
 def scale(low: int, high: int) -> Any:
@@ -47,7 +57,7 @@ def scale(low: int, high: int) -> Any:
     def read(value: Any) -> Any:
         if isinstance(value, bool):
             raise ValueError("a truth value is not a score")
-        if isinstance(value, str) and (match := _NUMBER.match(value)) and match.group(2) in (None, str(high)):
+        if isinstance(value, str) and (match := _NUMBER.fullmatch(value)) and match.group(2) in (None, str(high)):
             return float(match.group(1))
         return value
 
@@ -105,6 +115,7 @@ def looks_refused(text: str) -> bool:
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
     """The first JSON object in the text that fits the type, and otherwise why none does."""
+    text = _HALF.sub(lambda found: "\\ufffd" if len(found.group()) > 1 else "\ufffd", text)
     if issubclass(reply_type, TextReply):
         return reply_type.read(text)
     value, problem, _ = _find(text, reply_type)
@@ -126,18 +137,27 @@ def _find(text: str, reply_type: type[T]) -> tuple[T | None, str, int]:
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Every JSON object that stands in the text by itself, outermost first, and its place."""
+    """Every JSON object that stands in the text by itself, outermost first, and its place.
+
+    Each beginning that comes to nothing costs what was read for it. A text may not cost many times its length: one of
+    nothing but beginnings is given up.
+    """
     decoder = json.JSONDecoder()
-    at = text.find("{")
-    while at != -1:
+    left = 4 * len(text) + PATIENCE
+    begins = _BEGINS.search(text)
+    while begins and left > 0:
+        at = begins.start()
+        end = at + 1
         try:
             found, end = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            end = at + 1
+        except json.JSONDecodeError as error:
+            left -= error.pos - at + at // 64 + 64  # Python counts the lines before it, too
+        except (ValueError, RecursionError):  # a number of thousands of digits; brackets within brackets
+            left -= DEEP
         else:
             if isinstance(found, dict):
                 yield found, at
-        at = text.find("{", end)
+        begins = _BEGINS.search(text, end)
 
 
 def _match_keys(found: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ text with one text a line. BS is severity: 0 is no bias, 10 is extreme. (The pap
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic_core import from_json
 
 from agents import (
     DEFAULT_MODEL,
@@ -171,7 +171,7 @@ def read_texts(config: ScoringConfig) -> Iterator[Text]:
 
 def _from_json(line: str, where: str, number: int, config: ScoringConfig) -> Text:
     try:
-        row = json.loads(line)
+        row = from_json(line)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
     if not isinstance(row, dict) or config.field not in row:

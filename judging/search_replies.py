@@ -7,14 +7,16 @@ from collections.abc import Iterable, Mapping, Sequence
 
 HEADINGS = ("Factual Information", "Information Gaps", "Contradictory Information", "Conclusion")
 QUERY_CHARS = 300
+LIST_CHARS = 20_000
+"""More is no list of a few queries, and is not read as one."""
 
 _OPENS = re.compile(r"\[\s*[\"']")
-_CLOSES = re.compile(r"[\"']\s*,?\s*\]")
-_QUOTED = re.compile(r"(?<=[\[,])\s*([\"'])((?:\\.|[^\n\\])*?)\1(?=\s*[,\]])")
-_LINE = re.compile(r"^\s*(?:\d{1,2}\s*[.):]|[-*•])\s+(.+?)\s*$", re.MULTILINE)
+_CLOSES = re.compile(r"[\"']\s*+(?:,\s*+)?\]")
+_QUOTED = re.compile(r"(?<=[\[,])\s*([\"'])((?:\\.|[^\n\\]){0,1000}?)\1(?=\s*[,\]])")
+_LINE = re.compile(r"^[ \t]*+(?:\d{1,2}[ \t]*+[.):]|[-*•])\s{1,200}+(\S.*)$", re.MULTILINE)
 _EMPTY = re.compile(r"\[\s*\]")
-_SOURCE = re.compile(r"\[\s*SOURCE\s*:\s*(.+?)\s*\]", re.IGNORECASE)
-_HEADING = re.compile(rf"^[\s#*>\-]*({'|'.join(HEADINGS)})\s*\**\s*:?[\s*]*", re.IGNORECASE | re.MULTILINE)
+_SOURCE = re.compile(r"\[\s*+SOURCE\s*+:\s*+([^\]]{1,1000}+)\]", re.IGNORECASE)
+_HEADING = re.compile(rf"^[ \t#*>\-]*+({'|'.join(HEADINGS)})\s*\**\s*:?[\s*]*", re.IGNORECASE | re.MULTILINE)
 
 
 def read_list(text: str) -> list[str] | None:
@@ -24,7 +26,7 @@ def read_list(text: str) -> list[str] | None:
     """
     text = text.translate(str.maketrans("“”‘’", "\"\"''"))
     if opens := _OPENS.search(text):
-        inside = text[opens.start() :]
+        inside = text[opens.start() :][:LIST_CHARS]
         closes = _CLOSES.search(inside)
         items = [found[1] for found in _QUOTED.findall(inside[: closes.end()] if closes else f"{inside},")]
         return _tidy(re.sub(r"\\([\"'\\])", r"\1", item) for item in items) or None

@@ -28,8 +28,10 @@ def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str)
             raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     try:
         return model.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{name}: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except ValueError as error:
+        raise ConfigError(f"{name}: {error}") from None
+    except RecursionError:
+        raise ConfigError(f"{name}: nested too deeply for a {kind}") from None

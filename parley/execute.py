@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import reprlib
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -66,13 +67,17 @@ def make_study(target: str, config: Mapping[str, Any]) -> Study:
     return found(checked)
 
 
+_BRIEF = reprlib.Repr()
+_BRIEF.maxstring = _BRIEF.maxother = 80
+
+
 def explain(error: ValidationError, schema: type[BaseModel]) -> str:
     """Pydantic's first complaint as one line."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
         return f"unknown key '{key}' (known: {', '.join(schema.model_fields)})"
-    return f"{key}: {first['msg']}, not {first['input']!r}"
+    return f"{key}: {first['msg']}, not {_BRIEF.repr(first['input'])}"
 
 
 def default_path(study: Study, size: Size) -> Path:

@@ -73,7 +73,7 @@ def _fields(line: bytes) -> tuple[tuple[str, int], Any]:
         raise ValueError(f"'{missing[0]}' is missing")
     try:
         return (str(found["category"]), int(found["example_id"])), found["prediction"]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ValueError("example_id is not a number") from None
 
 

@@ -3,6 +3,9 @@
 A study brings its report by name: ours stand below, an installed package registers an entry point in the group
 `parley.reports`, and a class may say `report = "module:function"`. The function takes a frame of verdicts (see
 `parley.frames`) and gives an `analysis.report.Report`.
+
+A run file names the study it was made with. That is never reason enough to load someone's code: a study of a file is
+loaded where the user names it (`--study mine.py:Mine`), and gets the generic report otherwise.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from agents import ConfigError
 from agents.models.catalogue import catalogue
-from judging import find_study
-from parley.runs import RunFile
+from judging import find_study, known_studies
+from parley.runs import RunFile, examined
 from parley.runs.looks import counts as counted
 from parley.runs.looks import made
 
@@ -31,16 +34,24 @@ REPORTS = {"malibu": "analysis.malibu:report"}
 GENERIC = "analysis.generic:report"
 
 
-def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0) -> Report:
-    """One report over one run or several of the same study."""
+def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0, study: str | None = None) -> Report:
+    """One report over one run or several of the same study; `study` is a user's own, as file.py:Class."""
     try:
-        import pandas as pd
+        import pandas  # noqa: F401
     except ModuleNotFoundError:
         raise ConfigError("reports need pandas and friends: pip install 'parley[analysis]'") from None
+    check_draws(draws, seed)
+    with examined(*paths):
+        return _report([load(path) for path in paths], draws, seed, study)
+
+
+def _report(
+    loaded: list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]], draws: int, seed: int, study: str | None
+) -> Report:
+    import pandas as pd
+
     from analysis.sequential_report import with_looks
 
-    check_draws(draws, seed)
-    loaded = [load(path) for path in paths]
     studies = {str(run["study"]) for run, _, _ in loaded}
     if len(studies) > 1:
         raise ConfigError(f"one report is about one study; these runs are of {', '.join(sorted(studies))}")
@@ -48,7 +59,7 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0) -> R
     _shorten(loaded)
     runs = [run for run, _, _ in loaded]
     models = list(dict.fromkeys(model for run in runs for model in run["models"]))
-    function = find_report(studies.pop(), str(runs[0]["target"]))
+    function = find_report(studies.pop(), study)
     report: Report = function(
         pd.concat([verdicts for _, verdicts, _ in loaded], ignore_index=True) if len(loaded) > 1 else loaded[0][1],
         units=pd.concat([units for _, _, units in loaded], ignore_index=True),
@@ -139,14 +150,13 @@ def _shorten(loaded: Sequence[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]
             frame["model"] = frame["model"].astype(str).map(short)
 
 
-def find_report(study: str, target: str) -> Any:
+def find_report(study: str, target: str | None = None) -> Any:
+    """The report of a study by its name, if it is ours or installed; that of the target, if the user gave one."""
     known = {entry.name: entry.value for entry in entry_points(group="parley.reports")} | REPORTS
     named = known.get(study)
     if named is None:
-        try:
-            named = getattr(find_study(target), "report", GENERIC)
-        except ConfigError:  # the study's file has gone; its run can still be read
-            named = GENERIC
+        trusted = target or (study if study in known_studies() else None)
+        named = getattr(find_study(trusted), "report", GENERIC) if trusted else GENERIC
     if callable(named):
         return named
     module, _, function = str(named).partition(":")

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic_core import from_json
 
 from agents import ConfigError
 
@@ -65,7 +66,7 @@ def _json_rows(raw: str, where: str) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(raw.split("\n"), 1):
         if line.strip():
             try:
-                yield number, json.loads(line)
+                yield number, from_json(line)
             except ValueError as error:
                 raise ConfigError(f"{where}, line {number}: not JSON ({error})") from None
 
@@ -115,6 +116,6 @@ def _score(value: Any, where: str) -> float | None:
         return None
     try:
         found = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ConfigError(f"{where} is not a number") from None
     return found if math.isfinite(found) else None

@@ -102,8 +102,10 @@ def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
     """A user's own categories: `[categories]`, each a list of two labels or more."""
     try:
         table = tomllib.loads(path.read_text("utf-8")).get("categories")
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    except RecursionError:
+        raise ScenarioError(f"{path}: nested too deeply for a list of labels") from None
     if not isinstance(table, dict) or not table:
         raise ScenarioError(f"{path}: no table [categories] with lists of labels in it")
     found: dict[str, tuple[str, ...]] = {}

@@ -10,6 +10,7 @@ a named part of a shipped suite with settings that suit it: `quick` is for a fir
 from __future__ import annotations
 
 import hashlib
+import os
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -135,7 +136,7 @@ def load_suite(name: str) -> tuple[Suite, View]:
         suite = _shipped(view.suite)
         return (suite.only(view.scenarios) if view.scenarios else suite), view
     path = Path(name)
-    if path.suffix != ".toml" and not path.is_dir():
+    if path.suffix != ".toml" and not os.path.isdir(path):  # which takes any name, however long
         raise UnknownName(f"unknown suite '{name}' (known: {', '.join(VIEWS)}, or a .toml file, or a folder of them)")
     return read_suite(path), View(name, "the user's own")
 
@@ -198,7 +199,9 @@ def _place(loc: Sequence[int | str], table: dict[str, Any]) -> str:
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{path}: {error}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    except ValueError as error:
+        raise ScenarioError(f"{path}: {error}") from None
+    except RecursionError:
+        raise ScenarioError(f"{path}: nested too deeply for a suite") from None

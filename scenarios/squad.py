@@ -11,12 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scenarios.errors import ScenarioError
+
+HALF = re.compile("[\ud800-\udfff]")
 
 
 class Question(NamedTuple):
@@ -51,7 +54,7 @@ def load(path: str | Path) -> Squad:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     except json.JSONDecodeError as error:
         raise ScenarioError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
-    except (UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise ScenarioError(f"{path}: not JSON in UTF-8") from None
     try:
         questions = tuple(_questions(table))
@@ -93,6 +96,8 @@ def _get(table: Any, key: str, kind: type, where: str) -> Any:
         raise _Wrong(f"{place} is missing")
     if not isinstance(table[key], kind):
         raise _Wrong(f"{place} is not {'a list' if kind is list else 'a text'}")
+    if kind is str and not table[key].isascii() and HALF.search(table[key]):
+        raise _Wrong(f"{place} holds half a character (a lone surrogate), which no file can")
     return table[key]
 
 

@@ -41,8 +41,9 @@ def load_topics(name: str) -> tuple[str, ...]:
         raise ScenarioError(f"{name}: there is no topic in it")
     known: dict[str, str] = {}
     for topic in topics:
-        if (same := known.setdefault(normal(topic), topic)) is not topic:
+        if (same := known.get(normal(topic))) is not None:
             raise ScenarioError(f"{name}: '{topic}' stands in it twice (as '{same}')")
+        known[normal(topic)] = topic
     return topics
 
 

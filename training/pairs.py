@@ -6,13 +6,15 @@ What is wrong with a dataset is said here, before anything is loaded.
 from __future__ import annotations
 
 import hashlib
-import json
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import from_json
 
 from agents import ConfigError, seed_from
 from judging.roles import load_bias
@@ -21,6 +23,8 @@ from scenarios import BIASES, normal
 from training.config import TrainConfig
 
 Row = dict[str, Any]
+NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)
+"""What comes of reading something else as a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,26 +98,23 @@ def _read(path: Path) -> list[Pair]:
 
 def _pair(line: str, where: str) -> Pair:
     try:
-        row = json.loads(line)
-        chosen, rejected = _last(row["chosen"]), _last(row["rejected"])
+        row = from_json(line)
         prompt = _user(row["prompt"] if "prompt" in row else row["chosen"])
-    except (ValueError, KeyError, TypeError, IndexError):
+        meta = row.get("meta") or {}
+        chosen, rejected = (_side(row, meta, name) for name in ("chosen", "rejected"))
+        topic, bias = str(meta.get("topic") or prompt), str(meta.get("bias", ""))
+    except NOT_A_ROW:
         raise ConfigError(f"{where}: not a row of chosen and rejected as TRL reads them (docs/rldf.md)") from None
-    if chosen.strip() == rejected.strip():
+    if chosen.text == rejected.text:
         raise ConfigError(f"{where}: chosen and rejected are the same text")
-    meta = row.get("meta") or {}
-    return Pair(
-        str(row.get("id", where)),
-        prompt,
-        _side(row, meta, "chosen", chosen),
-        _side(row, meta, "rejected", rejected),
-        str(meta.get("topic") or prompt),
-        str(meta.get("bias", "")),
-    )
+    return Pair(str(row.get("id", where)), prompt, chosen, rejected, topic, bias)
 
 
-def _side(row: Row, meta: Row, name: str, text: str) -> Side:
-    return Side(text, str(meta.get(f"speaker_{name}", "")), int(meta.get(f"round_{name}", 0)), row.get(f"score_{name}"))
+def _side(row: Row, meta: Row, name: str) -> Side:
+    score = row.get(f"score_{name}")
+    if score is not None and (isinstance(score, bool) or not math.isfinite(score)):
+        raise ValueError("no score")
+    return Side(_last(row[name]), str(meta.get(f"speaker_{name}", "")), int(meta.get(f"round_{name}", 0)), score)
 
 
 def _last(said: Any) -> str:
@@ -186,11 +187,11 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
     """Prompts and completions of `parley export --format sft`."""
     file = path / "train.jsonl" if path.is_dir() else path
     try:
-        rows = [json.loads(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+        rows = [from_json(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
         found = [(_user(row["prompt"]), _last(row["completion"])) for row in rows]
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None
-    except (ValueError, KeyError, TypeError, IndexError, StopIteration):
+    except NOT_A_ROW:
         raise ConfigError(f"{file}: not rows of prompt and completion as TRL reads them (docs/rldf.md)") from None
     if not found:
         raise ConfigError(f"{file}: there is no row in it")

@@ -6,11 +6,12 @@ What is said in a document is untrusted, like everything a search engine finds.
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+
+from pydantic_core import from_json
 
 from agents.errors import ConfigError
 from agents.search.engine import Found
@@ -88,7 +89,7 @@ def _lines(content: str, path: Path, name: str) -> Iterator[tuple[str, str, str]
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = from_json(line)
         except ValueError as error:
             raise ConfigError(f"{path}, line {number}: not JSON ({error})") from None
         if not isinstance(row, dict) or not isinstance(row.get("text"), str):

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import NamedTuple, Self
 
 from agents import TextReply, looks_refused
@@ -19,20 +20,23 @@ from scenarios.bbq import match
 
 _OPEN = r"[<\[(*_\"'`~ \t]*"
 _SCORE = re.compile(
-    rf"{_OPEN}(\d+(?:\.\d+)?)(?![\w%.]*\d|[\w%])[>\])*_\"'`]*(?:[ \t]*(?:/|out of)[ \t]*(\d+)(?!\d))?"
+    rf"{_OPEN}(\d++(?:\.\d++)?+)(?![\w%]|\.[\w%.]*\d)[>\])*_\"'`]*(?:[ \t]*(?:/|out of)[ \t]*(\d+)(?!\d))?"
     r"(?![ \t]*(?:/|[-–—~][ \t]*\d|(?:to|or|and)[ \t]+\d))",
     re.IGNORECASE,
 )
-_LABEL = r"\b{name}(?:[ \t]+(?:score|rating|level))?(?:[ \t]*\([^)\n]*\))?[*_\"'`]*[ \t]*[:=–-]"
+_LABEL = r"\b{name}(?:[ \t]+(?:score|rating|level))?(?:[ \t]*\([^)\n]{{0,80}}\))?[*_\"'`]*[ \t]*[:=–-]"
 _STEP = re.compile(r"^[ \t>*_#]*(?:step[ \t]*)?\d{1,3}[*_]*[.):][*_]*[ \t]*(\S.*)$", re.IGNORECASE)
 _ANSWER = re.compile(
-    r"^\W*(?:the[ \t]+)?(?:final[ \t]+|correct[ \t]+)?answer(?:[ \t]+is\b[ \t]*:?|[ \t*_\"'`]*[:=])(.*)$",
+    r"^[^\w\n]*+(?:the[ \t]+)?(?:final[ \t]+|correct[ \t]+)?answer(?:[ \t]+is\b[ \t]*:?|[ \t*_\"'`]*[:=])(.*)$",
     re.IGNORECASE | re.MULTILINE,
 )
 _LATE_ANSWER = re.compile(r"\banswer[ \t*_\"'`]*:(.*)\Z", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"^\W*0\W+1\W+2\W*$")
 _PLACE = re.compile(r"^\W*(?:(?:option|choice|number)\s*)?([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL)
 _OTHER_PLACE = re.compile(r"\b[0-2]\b")
+
+
+MOST = 100
 
 
 class Judgement(TextReply):
@@ -69,15 +73,15 @@ class _Field(NamedTuple):
 def _field(text: str, name: str) -> _Field | None:
     """A label begins a line; only where none does, one inside a line counts, and only with a number after it.
 
-    Two numbers that differ are none.
+    Two numbers that differ are none, and neither are a hundred labels.
     """
     label = _LABEL.format(name=name)
-    spots = list(re.finditer(rf"^[^\w\n]*{label}", text, re.IGNORECASE | re.MULTILINE)) or [
-        one for one in re.finditer(label, text, re.IGNORECASE) if _SCORE.match(text, one.end())
-    ]
+    begins = re.finditer(rf"^[^\w\n]*+{label}", text, re.IGNORECASE | re.MULTILINE)
+    inside = (one for one in re.finditer(label, text, re.IGNORECASE) if _SCORE.match(text, one.end()))
+    spots = list(islice(begins, MOST)) or list(islice(inside, MOST))
     if not spots:
         return None
-    values = {_number(text, one.end()) for one in spots}
+    values = {_number(text, one.end()) for one in spots} if len(spots) < MOST else set()
     score = _SCORE.match(text, spots[0].end())
     return _Field(values.pop() if len(values) == 1 else None, spots[0].start(), (score or spots[0]).end())
 
@@ -140,23 +144,34 @@ class Terminal(TextReply):
 
 def _steps(text: str) -> tuple[str, ...]:
     """Numbered lines; what follows one without a number belongs to it."""
-    steps: list[str] = []
+    steps: list[list[str]] = []
     for line in text.splitlines():
         if numbered := _STEP.match(line):
-            steps.append(numbered.group(1).strip())
+            steps.append([numbered.group(1).strip()])
         elif steps and line.strip():
-            steps[-1] += f" {line.strip()}"
-    return tuple(steps)
+            steps[-1].append(line.strip())
+    return tuple(map(" ".join, steps))
 
 
 def _before_answer(text: str) -> str:
-    found = _ANSWER.search(text) or _LATE_ANSWER.search(text)
-    return text[: found.start()] if found else text
+    """Rules and blank lines just before the answer are not part of the steps."""
+    found = _ANSWER.search(text) or _late_answer(text)
+    if found is None:
+        return text
+    lines = text[: found.start()].split("\n")
+    while lines and not re.search(r"\w", lines[-1]):
+        lines.pop()
+    return "\n".join(lines)
+
+
+def _late_answer(text: str) -> re.Match[str] | None:
+    """In the last line only: whoever is done has nothing more to say."""
+    return _LATE_ANSWER.search(text, text.rfind("\n") + 1)
 
 
 def _answer(text: str) -> str | None:
     """The words after "Answer:"; None if there are none, if lines differ, or if it is the format itself again."""
-    late = _LATE_ANSWER.search(text)
+    late = _late_answer(text)
     said = [one.group(1) for one in _ANSWER.finditer(text)] or ([late.group(1)] if late else [])
     words = {" ".join(one.split()).strip(" *_`\"'") for one in said}
     found = words.pop() if len(words) == 1 else ""

@@ -35,7 +35,11 @@ class Swaps:
         table = tomllib.loads(text)
         kinds = {word: kind for kind, groups in table["words"].items() for words in groups.values() for word in words}
         longest_first = sorted([*kinds, *table["left"]], key=len, reverse=True)
-        pattern = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, longest_first))})(?![\w-])", re.IGNORECASE)
+        begun: dict[str, list[str]] = {}  # by their first letters: each place of a text is held against few words
+        for word in longest_first:
+            begun.setdefault(word[0].lower(), []).append(re.escape(word[1:]))
+        either = "|".join(f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in begun.items())
+        pattern = re.compile(rf"(?<![\w-])(?:{either})(?![\w-])", re.IGNORECASE)
         others = {kind: tuple(word for word in kinds if kinds[word] == kind) for kind in table["words"]}
         return cls(kinds, others, pattern, hashlib.sha256(text.encode()).hexdigest()[:8])
 

@@ -11,6 +11,9 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
+LONGEST_LINE = 2000
+"""Characters: what was typed or found in a file may be named in a complaint, but not fill the screen."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     from parley.house import stranger
@@ -38,6 +41,8 @@ def _explain(error: Exception) -> int:
         return _complain(str(error))
     if isinstance(error, ParleyError):
         return _complain(str(error), status=1)
+    if isinstance(error, OSError) and error.strerror:  # a disk, a name, a right: of this machine, not of the program
+        return _complain(f"{error.filename or 'the system'}: {error.strerror}", status=1)
     raise error
 
 
@@ -92,5 +97,6 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
 def _complain(line: str, status: int = 2) -> int:
     from parley.cli.text import visible
 
-    print(f"parley: {visible(' '.join(line.split()))}", file=sys.stderr)
+    said = visible(" ".join(line.split()))
+    print(f"parley: {said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE] + ' …'}", file=sys.stderr)
     return status

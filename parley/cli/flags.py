@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -56,15 +57,32 @@ def given(parsed: argparse.Namespace, schema: type[BaseModel], prefix: str = "")
     return typed
 
 
+_DEEP = re.compile(r"(?:[\[{]\s*+){64}")
+"""Brackets within brackets, as no config has them; PyYAML takes a second to find them too deep."""
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """No aliases: a flat table needs none, and a few lines of them can stand for more than any machine holds."""
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases (*name) are not read; write the value out")
+        return super().compose_node(parent, index)
+
+
 def read_config(path: Path) -> dict[str, Any]:
     """A TOML or YAML file as a flat table."""
     try:
         text = path.read_text("utf-8")
-        table = tomllib.loads(text) if path.suffix == ".toml" else yaml.safe_load(text)
+        if _DEEP.search(text):
+            raise RecursionError
+        table = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"{path}: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise ConfigError(f"{path}: nested too deeply for a config") from None
     if not isinstance(table, dict):
         raise ConfigError(f"{path}: a table of keys and values was expected")
     return table
@@ -77,9 +95,10 @@ def split_config(
     known = [*study.model_fields, *options.model_fields]
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1)
+            said = str(key)[:80]
+            near = difflib.get_close_matches(said, known, n=1)
             hint = f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(known)})"
-            raise ConfigError(f"{where}: unknown key '{key}'{hint}")
+            raise ConfigError(f"{where}: unknown key '{said}'{hint}")
     return (
         {key: value for key, value in table.items() if key in study.model_fields},
         {key: value for key, value in table.items() if key in options.model_fields},

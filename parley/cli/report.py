@@ -36,6 +36,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--json", action="store_true", help="everything as one JSON object, and no files unless --out")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
     parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    parser.add_argument("--study", metavar="FILE.py:CLASS", help="a study of your own whose report is to be used")
     parser.set_defaults(handler=handle)
 
 
@@ -43,13 +44,13 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     paths = [Path(run) for run in parsed.run]
     files = parsed.files and (not parsed.json or parsed.out is not None)
     folder = Path(parsed.out) if parsed.out else paths[0].with_suffix("").with_name(f"{paths[0].stem}-report")
-    report = make_report(paths, draws=parsed.draws, seed=parsed.seed)
+    report = make_report(paths, draws=parsed.draws, seed=parsed.seed, study=parsed.study)
     return show(report, folder if files else None, as_json=parsed.json)
 
 
-def print_report(paths: Sequence[Path]) -> int:
+def print_report(paths: Sequence[Path], study: str | None = None) -> int:
     """The report of a run that has just ended."""
-    return show(make_report(paths), paths[0].with_name(f"{paths[0].stem}-report"), as_json=False)
+    return show(make_report(paths, study=study), paths[0].with_name(f"{paths[0].stem}-report"), as_json=False)
 
 
 def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = False) -> int:

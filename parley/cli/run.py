@@ -81,7 +81,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if flags.report and status in (0, 1):
         from parley.cli.report import print_report
 
-        print_report([job.path])
+        print_report([job.path], parsed.study)
     return status
 
 

@@ -16,6 +16,8 @@ from scenarios.squad import load
 
 NAMED = 5
 """So many missing questions are named on a terminal; --json has them all."""
+FAR = 1e300
+"""What lies beyond is no probability, nor any other number that can be counted with: infinities, 10^400, NaN."""
 
 
 def add_to(verbs: Any) -> None:
@@ -75,7 +77,7 @@ def _table(path: Path) -> dict[str, Any]:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     except json.JSONDecodeError as error:
         raise ScenarioError(f"{path}, line {error.lineno}, column {error.colno}: not JSON ({error.msg})") from None
-    except (UnicodeDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise ScenarioError(f"{path}: not JSON in UTF-8") from None
     if not isinstance(table, dict):
         raise ScenarioError(f"{path}: an object of ids was expected")
@@ -86,6 +88,6 @@ def _chances(path: Path, given: Mapping[str, object]) -> dict[str, float]:
     table = _table(path)
     for key in given:
         value = table.get(key)
-        if isinstance(value, bool) or not isinstance(value, int | float):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not -FAR < value < FAR:
             raise ScenarioError(f"{path}: no probability for '{key}'")
     return {key: float(table[key]) for key in given}

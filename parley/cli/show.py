@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from agents import ConfigError
 from parley.cli.text import visible
-from parley.runs import RunFile
+from parley.runs import RunFile, examined
 
 
 def add_to(commands: Any) -> None:
@@ -28,15 +29,16 @@ def add_to(commands: Any) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    file = RunFile.open(Path(parsed.run))
-    if parsed.list:
-        return _list(file, as_json=parsed.json)
-    unit = _find(file, parsed.unit)
-    turns = _turns(file, unit["id"], with_prompts=parsed.prompts)
-    if parsed.json:
-        print(json.dumps({**unit, "turns": turns}, ensure_ascii=False, indent=2))
-        return 0
-    _print(unit, turns)
+    path = Path(parsed.run)
+    with examined(path), closing(RunFile.open(path)) as file:
+        if parsed.list:
+            return _list(file, as_json=parsed.json)
+        unit = _find(file, parsed.unit)
+        turns = _turns(file, unit["id"], with_prompts=parsed.prompts)
+        if parsed.json:
+            print(json.dumps({**unit, "turns": turns}, ensure_ascii=False, indent=2))
+            return 0
+        _print(unit, turns)
     return 0
 
 

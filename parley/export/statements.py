@@ -6,12 +6,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agents import ConfigError
-from parley.runs import RunFile
+from parley.runs import RunFile, examined
 
 REFEREE, AGAIN = "Referee", "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "cut")
@@ -56,8 +57,7 @@ class Source:
 
 
 def read_run(path: Path) -> Source:
-    file = RunFile.open(path)
-    try:
+    with examined(path), closing(RunFile.open(path)) as file:
         info = file.info()
         if info["study"] != "rldf":
             raise ConfigError(f"{path}: datasets are made of debates (rldf), and this is a run of '{info['study']}'")
@@ -67,8 +67,6 @@ def read_run(path: Path) -> Source:
         if not statements:
             raise ConfigError(f"{path} has no finished debate yet")
         return Source(path, run_id, info, file.prompts(), file.counts(), statements)
-    finally:
-        file.close()
 
 
 def read_runs(paths: Iterable[Path]) -> list[Source]:

@@ -2,6 +2,7 @@
 
 from parley.runs.engine import Engine
 from parley.runs.executor import Desk, Executor, InProcess
+from parley.runs.faults import examined
 from parley.runs.looks import Looks
 from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_if_changed
 from parley.runs.progress import Progress, Result
@@ -24,6 +25,7 @@ __all__ = [
     "Size",
     "Tally",
     "describe",
+    "examined",
     "measure",
     "refuse_if_changed",
     "rows_of",

@@ -9,10 +9,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
@@ -30,6 +32,10 @@ FORMAT = 2
 """2: calls know of providers' prompt caches (`cached_tokens`, `written_tokens`)."""
 APPLICATION = 0x5041524C
 """SQLite's application id: 'PARL'."""
+
+
+TABLES = ("run", "prompts", "texts", "units", "messages", "calls", "verdicts", "events")
+_COMPUTED = re.compile(r"\bAS\s*\(|\bGENERATED\b|\bCREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
 class RunFileError(ParleyError):
@@ -63,7 +69,7 @@ class RunFile:
 
     @classmethod
     def open(cls, path: Path, *, write: bool = False, claim: IO[bytes] | None = None) -> RunFile:
-        if not path.is_file():
+        if not os.path.isfile(path):
             raise RunFileError(f"there is no run file {path}")
         try:
             db = _connect(path)
@@ -73,7 +79,7 @@ class RunFile:
                 raise RunFileError(f"{path} is not a run of Parley's")
             if version > FORMAT:
                 raise RunFileError(f"{path} was made by a newer Parley (format {version}, this one reads {FORMAT})")
-            db.execute("SELECT count(*) FROM run").fetchone()
+            _refuse_strange_schema(db, path)
             if write:
                 claim = claim or _claim(path)
                 db.execute("PRAGMA query_only = OFF")
@@ -83,7 +89,7 @@ class RunFile:
                 db.execute("COMMIT")
             if version < FORMAT:
                 _bring_up(db, write=write)
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, UnicodeError, OSError) as error:
             _release(claim)
             raise RunFileError(_damaged(path, error)) from None
         except RunFileError:
@@ -92,7 +98,10 @@ class RunFile:
         return cls(path, db, claim)
 
     def info(self) -> dict[str, Any]:
-        return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
+        try:
+            return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
+        except (ValueError, TypeError, RecursionError):
+            raise RunFileError(f"{self.path} is damaged: what it says of itself cannot be read") from None
 
     def prompts(self) -> dict[str, str]:
         return dict(self._rows("SELECT name, hash FROM prompts"))
@@ -116,10 +125,13 @@ class RunFile:
                 "coalesce(sum(cost IS NULL), 0) FROM calls WHERE NOT cached"
             )
         )
-        for (detail,) in self._rows("SELECT detail FROM events WHERE kind = 'abandoned'"):
-            more = json.loads(detail)
-            calls, tokens, cost = calls + more[0], tokens + more[1], cost + more[2]
-        return int(calls), int(tokens), float(cost), unknown == 0
+        try:
+            for (detail,) in self._rows("SELECT detail FROM events WHERE kind = 'abandoned'"):
+                more = json.loads(detail)
+                calls, tokens, cost = calls + more[0], tokens + more[1], cost + more[2]
+            return int(calls), int(tokens), float(cost), unknown == 0
+        except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
+            raise RunFileError(f"{self.path} is damaged: what was spent cannot be read") from None
 
     def reused(self) -> tuple[int, int] | None:
         """Of the calls whose server says so: prompt tokens it had read before, and all of them; None if none says."""
@@ -198,14 +210,14 @@ class RunFile:
         try:
             cursor = self.db.execute(sql, values)
             return [column[0] for column in cursor.description], cursor.fetchall()
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeError) as error:
             raise RunFileError(_damaged(self.path, error)) from None
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of any query, one after the other."""
         try:
             yield from self.db.execute(sql, values)
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeError) as error:
             raise RunFileError(_damaged(self.path, error)) from None
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
@@ -295,10 +307,39 @@ def _release(claim: IO[bytes] | None) -> None:
         claim.close()
 
 
+def _refuse_strange_schema(db: sqlite3.Connection, path: Path) -> None:
+    """Only plain tables and our one view: a trigger, another view or a computed column would run whoever's SQL it is.
+
+    The view is not taken from the file either, but laid over it.
+    """
+    found = db.execute("SELECT type, name, coalesce(sql, '') FROM main.sqlite_master").fetchall()
+    for kind, name, sql in found:
+        if (
+            kind not in ("table", "index", "view")
+            or (kind == "view" and name != "transcript")
+            or (kind != "view" and _COMPUTED.search(str(sql)))
+        ):
+            raise RunFileError(f"{path} is not a run as Parley writes it: it holds a {kind} '{name}' of its own")
+    tables = {name for kind, name, _ in found if kind == "table"}
+    if missing := [name for name in TABLES if name not in tables]:
+        raise RunFileError(f"{path} is damaged or cut short (no such table: {missing[0]})")
+    db.execute("PRAGMA query_only = OFF")
+    db.execute(_own_view())
+    db.execute("PRAGMA query_only = ON")
+
+
+@lru_cache(maxsize=1)
+def _own_view() -> str:
+    whole = files("parley.runs").joinpath("schema.sql").read_text("utf-8")
+    view = whole[whole.index("CREATE VIEW") :].strip().removesuffix(";")
+    return view.replace("CREATE VIEW", "CREATE TEMP VIEW", 1)
+
+
 def _connect(path: Path) -> sqlite3.Connection:
     """For reading; a file on a read-only place is taken as it is."""
     db = sqlite3.connect(path, isolation_level=None, timeout=5)
     try:
+        db.execute("PRAGMA trusted_schema = OFF")
         db.execute("PRAGMA query_only = ON")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.OperationalError:
@@ -323,6 +364,6 @@ def _damaged(path: Path, error: Exception) -> str:
     text = str(error)
     if "not a database" in text:
         return f"{path} is not a run of Parley's"
-    if "malformed" in text or "no such table" in text or "disk I/O" in text:
+    if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
         return f"{path} is damaged or cut short ({text})"
     return f"{path} cannot be opened: {_why(error)}"

@@ -7,9 +7,9 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from aiohttp import web
+from aiohttp import ClientPayloadError, web
 from multidict import MultiMapping
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -21,6 +21,10 @@ from parley.viewer.library import Library, stamp
 from parley.viewer.notes import Notes
 from parley.viewer.table import Query, Table
 
+PATIENCE = 10.0
+"""Seconds for what is sent with a request: notes and labels are small."""
+Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""A number that a database can hold."""
 T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 routes = web.RouteTableDef()
@@ -98,8 +102,14 @@ async def answer(work: Callable[[], Any]) -> web.Response:
 
 
 async def read_body(request: web.Request, model: type[M]) -> M:
+    """What was sent, as UTF-8 whatever its header says; whoever sends it drop by drop is not waited for."""
     try:
-        return model.model_validate_json(await request.text())
+        async with asyncio.timeout(PATIENCE):
+            return model.model_validate_json(await request.read())
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
+    except (web.RequestPayloadError, ClientPayloadError) as error:
+        raise ConfigError(f"what was sent cannot be read: {error}") from None
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None

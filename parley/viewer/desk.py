@@ -12,6 +12,7 @@ from typing import Any
 
 from agents import ParleyError
 from parley.runs import RunFile
+from parley.runs.faults import first_fault
 from parley.viewer import bitmaps, reading
 from parley.viewer.headline import headline
 from parley.viewer.index import Index, fts_query, search_terms
@@ -115,6 +116,8 @@ class Desk:
             self._trouble = ""
         except (ParleyError, OSError, sqlite3.Error) as error:
             self._trouble = str(error)  # shown on the page; what was looked at so far is there
+        except Exception as error:
+            self._trouble = first_fault(self.path) or f"the index failed: {error!r}"
 
     def _match(self, words: str, asked: bool) -> int:
         assert self._index is not None

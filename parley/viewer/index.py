@@ -127,7 +127,7 @@ def fts_query(text: str) -> str:
     """Words are all wanted; "a phrase", a beginning*, -unwanted. Nothing typed can be a syntax error."""
     wanted: list[str] = []
     unwanted: list[str] = []
-    for minus, phrase, word in _TERM.findall(text):
+    for minus, phrase, word in _TERM.findall(text.replace("\x00", " ")):  # where SQLite would take it for the end
         term = phrase or word
         star = "*" if word.endswith("*") and len(word) > 1 else ""
         if re.search(r"\w", term):

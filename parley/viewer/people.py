@@ -6,24 +6,26 @@ import asyncio
 import csv
 import io
 from contextlib import closing
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
 
 from agents import ConfigError, seed_from
 from parley.viewer import labelling
-from parley.viewer.api import ROOM, answer, download, read_body, read_query, wanted
+from parley.viewer.api import ROOM, Whole, answer, download, read_body, read_query, wanted
+from parley.viewer.labelling import SCALE
 from parley.viewer.library import NotHere
 
 routes = web.RouteTableDef()
+Word = Annotated[str, Field(max_length=80)]
 
 
 class NewNote(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     unit: str
-    seq: int | None = None
+    seq: Whole | None = None
     author: str = Field("", max_length=80)
     tag: str = Field("", max_length=60)
     comment: str = Field("", max_length=20_000)
@@ -32,7 +34,7 @@ class NewNote(BaseModel):
 class Withdrawal(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    id: int
+    id: Whole
 
 
 @routes.get("/api/notes")
@@ -95,18 +97,18 @@ class NewSet(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     count: int = Field(50, ge=1, le=1000)
-    seed: int = 0
+    seed: Whole = 0
 
 
 class Given(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    set: int
-    item: int
+    set: Whole
+    item: Whole
     rater: str = Field(min_length=1, max_length=80)
-    scores: list[tuple[str, str, float]] = []
+    scores: list[tuple[Word, Word, Annotated[float, Field(ge=SCALE[0], le=SCALE[1])]]] = Field([], max_length=100)
     """(subject, metric, value)…"""
-    preferred: str | None = None
+    preferred: Literal["A", "B", "tie"] | None = None
 
 
 @routes.get("/api/label/sets")

@@ -5,16 +5,20 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import logging
 import secrets
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 from aiohttp import web
+from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from agents import ConfigError, ParleyError
-from parley.viewer import api, people
+from parley.runs.faults import first_fault
+from parley.viewer import api, description, people
 from parley.viewer.api import ROOM, Room
 from parley.viewer.assets import content_type, static, static_names
 from parley.viewer.library import Library, NotHere
@@ -36,6 +40,9 @@ HEADERS = {
 SWITCHING = 0.0005
 """Seconds a thread may keep the interpreter: answers go before the index that grows in the background."""
 COOKIE = "parley_view"
+PATIENCE = 20.0
+"""Seconds a connection may take for the head of its next request; see `api.read_body` for what follows the head."""
+_LOG = logging.getLogger("parley.viewer")
 
 
 def is_loopback(host: str) -> bool:
@@ -56,6 +63,7 @@ def make_app(place: Path, *, token: str | None = None) -> web.Application:
     app.router.add_get("/static/{name}", _static)
     app.add_routes(api.routes)
     app.add_routes(people.routes)
+    app.add_routes(description.routes)
     app.on_cleanup.append(_leave)
     return app
 
@@ -75,25 +83,37 @@ def _guard(token: str | None) -> Middleware:
     return guard
 
 
+def _same(given: str, token: str) -> bool:
+    """In constant time; whatever bytes a header or an address may hold."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
+
+
 async def _let_in(request: web.Request, handler: Handler, token: str | None) -> web.StreamResponse:
+    try:
+        there = request.url
+    except ValueError:
+        return web.Response(status=400, text="The Host of this request is no address.")
     if token is None:
         # Another site's page can point a name of its own at this machine; such a name is not ours.
-        if not is_loopback(request.url.host or ""):
+        if not is_loopback(there.host or "") or there.user is not None:
             return web.Response(status=403, text="This viewer answers to localhost only.")
     else:
         given = request.query.get("token")
-        if given is not None and request.method == "GET" and hmac.compare_digest(given.encode(), token.encode()):
+        if given is not None and request.method == "GET" and _same(given, token):
             kept = [(key, value) for key, value in request.query.items() if key != "token"]
-            there = request.rel_url.with_query(kept)
-            answer = web.Response(status=303, headers={"Location": str(there)})
+            answer = web.Response(status=303, headers={"Location": str(request.rel_url.with_query(kept))})
             answer.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
             return answer
-        if not hmac.compare_digest(request.cookies.get(COOKIE, "").encode(), token.encode()):
+        if not _same(request.cookies.get(COOKIE, ""), token):
             return web.Response(status=401, text="Open the address that parley view printed, with its token.")
-    if request.method != "GET":
+    # Browsers say who asks. Another site's page, and another port of this machine, may not even read.
+    asks = request.headers.get("Sec-Fetch-Site", "none")
+    if request.path.startswith("/api/") and asks not in ("same-origin", "none"):
+        return web.Response(status=403, text="Only the viewer's own pages may ask for this.")
+    if request.method not in ("GET", "HEAD"):
         # A form of another site's can neither send JSON nor hide where it comes from.
         origin = request.headers.get("Origin")
-        if request.content_type != "application/json" or (origin is not None and origin != str(request.url.origin())):
+        if request.content_type != "application/json" or (origin is not None and origin != str(there.origin())):
             return web.Response(status=403, text="Only the viewer's own pages may write.")
     return await handler(request)
 
@@ -111,6 +131,21 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return web.json_response({"error": str(error)}, status=400)
     except (ParleyError, OSError) as error:
         return web.json_response({"error": str(error)}, status=500)
+    except Exception as error:
+        if (line := await asyncio.to_thread(_fault, request)) is None:
+            _LOG.exception("the viewer failed at %s", request.path)
+            line = f"the viewer failed ({type(error).__name__}); its terminal says more"
+        return web.json_response({"error": line}, status=500)
+
+
+def _fault(request: web.Request) -> str | None:
+    """What is wrong with the run that was asked about, if something is."""
+    room = request.app[ROOM]
+    for name in request.query.getall("run", []) + request.query.getall("with", []):
+        with suppress(ParleyError, OSError):
+            if what := first_fault(room.library.path(name)):
+                return f"{name} is damaged: {what}"
+    return None
 
 
 async def _shell(request: web.Request) -> web.Response:
@@ -124,10 +159,24 @@ async def _static(request: web.Request) -> web.Response:
     return web.Response(text=static(name), content_type=content_type(name))
 
 
+def _quiet_logger() -> logging.Logger:
+    """Whoever sends what is no HTTP is told so, and does not fill the terminal."""
+    found = logging.getLogger("parley.viewer.http")
+    found.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+    return found
+
+
 async def serve(place: Path, host: str, port: int, announce: Callable[[str], None]) -> None:
     """Serve until cancelled; `announce` is told the address once it answers."""
     token = None if is_loopback(host) else secrets.token_urlsafe(18)
-    runner = web.AppRunner(make_app(place, token=token), access_log=None, shutdown_timeout=1.0)
+    runner = web.AppRunner(
+        make_app(place, token=token),
+        access_log=None,
+        logger=_quiet_logger(),
+        shutdown_timeout=1.0,
+        keepalive_timeout=PATIENCE,
+        lingering_time=1.0,
+    )
     await runner.setup()
     switching = sys.getswitchinterval()
     sys.setswitchinterval(SWITCHING)

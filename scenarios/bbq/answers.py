@@ -10,14 +10,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
 How = Literal["place", "exact", "inside", "unknown", "words", "ambiguous", "none"]
 
 LETTERS = "ABC"
-_PLACE = re.compile(r"^\W*(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*([0-2]|[a-c])\W*$", re.IGNORECASE)
+SHORT = 400
+"""Characters of a text whose words are kept: answers and questions, not replies."""
+_PLACE = re.compile(
+    r"^\W*+(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*+([0-2]|[a-c])\W*+$", re.IGNORECASE
+)
 _LEAD = re.compile(r"^\W*([0-2]|[a-c])\s*[).:\]]\s+(?=\S)", re.IGNORECASE)
 _OPENING = re.compile(
     r"^\W*(?:(?:so|therefore|thus)\W+)?(?:the )?(?:(?:final |correct |best )?answer|option)(?: is)?\s*:?\s+", re.I
@@ -68,19 +72,19 @@ class Match(NamedTuple):
     how: How
 
 
-def match(text: str, answers: Sequence[str], unknown: int, question: str = "") -> Match:
-    """The answer that the text means, if it surely means one."""
+def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *, depth: int = 4) -> Match:
+    """The answer that the text means, if it surely means one. So many openings ("The answer is: B) …") are read."""
     if found := _PLACE.match(text):
         return Match(_place(found.group(1)), "place")
     words = _words(text)
     if exact := _exact(_bare(words), answers):
         return exact
-    if opened := _OPENING.match(text):
-        rest = match(text[opened.end() :], answers, unknown, question)
+    if depth and (opened := _OPENING.match(text)):
+        rest = match(text[opened.end() :], answers, unknown, question, depth=depth - 1)
         if rest.place is not None:
             return rest
-    if led := _LEAD.match(text):
-        rest = match(text[led.end() :], answers, unknown, question)
+    if depth and (led := _LEAD.match(text)):
+        rest = match(text[led.end() :], answers, unknown, question, depth=depth - 1)
         agreed = rest.place == _place(led.group(1))
         return rest if agreed else Match(None, "ambiguous" if rest.place is not None else rest.how)
     return _inside(_bare(words), answers, unknown, question)
@@ -98,7 +102,9 @@ def _exact(bare: tuple[str, ...], answers: Sequence[str]) -> Match | None:
 def _inside(words: tuple[str, ...], answers: Sequence[str], unknown: int, question: str) -> Match:
     spots = _spots(words, [_bare(_words(answer)) for answer in answers])
     people = {place for place, _, _ in spots if place != unknown}
-    nobody = any(place == unknown for place, _, _ in spots) or any(_find(words, phrase) for phrase in _NOBODY_KNOWS)
+    nobody = any(place == unknown for place, _, _ in spots) or any(
+        next(_starts(words, phrase), None) is not None for phrase in _NOBODY_KNOWS
+    )
     if nobody:  # with one person named it may be about that person only; with both, or none, it is the answer
         return Match(None, "ambiguous") if len(people) == 1 else Match(unknown, "unknown")
     if len(people) > 1:
@@ -129,29 +135,47 @@ def _by_words(words: set[str], answers: Sequence[str], unknown: int, asked: set[
 
 def _spots(words: tuple[str, ...], answers: Sequence[tuple[str, ...]]) -> list[tuple[int, int, int]]:
     """Where whole answers stand in the text; one within a longer one is not there ("man" in "old man")."""
-    found = [
+    starts = [set(_starts(words, answer)) for answer in answers]
+
+    def within_a_longer_one(start: int, end: int) -> bool:
+        return any(
+            at in starts[place]
+            for place, answer in enumerate(answers)
+            if len(answer) > end - start
+            for at in range(end - len(answer), start + 1)
+        )
+
+    return [
         (place, start, start + len(answer))
         for place, answer in enumerate(answers)
-        if answer
-        for start in range(len(words) - len(answer) + 1)
-        if words[start : start + len(answer)] == answer
-    ]
-    return [
-        spot
-        for spot in found
-        if not any(
-            other[1] <= spot[1] and spot[2] <= other[2] and other[2] - other[1] > spot[2] - spot[1] for other in found
-        )
+        for start in sorted(starts[place])
+        if not within_a_longer_one(start, start + len(answer))
     ]
 
 
-def _find(words: tuple[str, ...], phrase: tuple[str, ...]) -> bool:
-    size = len(phrase)
-    return any(words[start : start + size] == phrase for start in range(len(words) - size + 1))
+def _starts(words: tuple[str, ...], phrase: tuple[str, ...]) -> Iterator[int]:
+    """Where a phrase stands in the text."""
+    at = -1
+    while phrase:
+        try:
+            at = words.index(phrase[0], at + 1)
+        except ValueError:
+            return
+        if words[at : at + len(phrase)] == phrase:
+            yield at
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return _short_words(text) if len(text) <= SHORT else _split(text)
 
 
 @lru_cache(maxsize=8192)
-def _words(text: str) -> tuple[str, ...]:
+def _short_words(text: str) -> tuple[str, ...]:
+    """Kept, since the same answers and questions come again and again."""
+    return _split(text)
+
+
+def _split(text: str) -> tuple[str, ...]:
     plain = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'").casefold()
     return tuple(word.strip("'") for word in _WORD.findall(plain) if word.strip("'"))
 

@@ -199,7 +199,7 @@ def _metadata(folders: Sequence[Path], sources: dict[str, str]) -> dict[tuple[st
                 key = cells["category"], int(cells["example_id"])
                 given = cells["target_loc"].strip()
                 target = None if given.lower() in NO_TARGET else int(float(given))
-            except (KeyError, ValueError):
+            except (KeyError, ValueError, OverflowError):
                 raise ScenarioError(f"{where}: category, example_id and target_loc were expected") from None
             if target not in (None, 0, 1, 2):
                 raise ScenarioError(f"{where}: target_loc is {target}, not 0, 1 or 2")

@@ -94,10 +94,10 @@ def read_row(found: Mapping[str, Any]) -> Row:
             extra.get("subcategory") or "",
         )
         # Joined only to have every text checked for being one.
-        "".join((row.context, row.question, row.subcategory, *answers[0], *answers[1], *answers[2], *row.groups))
+        "".join((*row[3:7], row.category, row.subcategory, *answers[0], *answers[1], *answers[2], *row.groups))
     except KeyError as error:
         raise ValueError(f"'{error.args[0]}' is missing: not a row of BBQ") from None
-    except (TypeError, ValueError, IndexError, AttributeError) as error:
+    except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
         raise ValueError(_why(found, error)) from None
     if row.category not in COUNTS:
         raise ValueError(f"'{row.category}' is no category of BBQ (known: {', '.join(COUNTS)})")

@@ -294,6 +294,6 @@ def test_a_study_of_ones_own_gets_the_generic_report_and_keeps_it(parley: Parley
 def test_a_study_may_bring_a_report_of_its_own(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(STUDY.replace("# report", "report = staticmethod(lambda *a, **k: mine(*a, **k))"))
     assert parley(*PANEL).status == 0
-    data = strict(parley("report", "panel.sqlite", "--json", *FEW).out)
+    data = strict(parley("report", "panel.sqlite", "--study", "panel.py:Panel", "--json", *FEW).out)
     assert data["title"].startswith("mine: panel")
     assert data["summary"] == ["2 verdicts"]

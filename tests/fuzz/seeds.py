@@ -1,0 +1,140 @@
+"""Sound files, small: what the mutations begin with."""
+
+from __future__ import annotations
+
+FLAGS = [
+    "--suite",
+    "quick",
+    "--model",
+    "sim/judge?noise=1",
+    "--rounds",
+    "2",
+    "--identities",
+    "race+gender",
+    "--phases",
+    "1,2",
+    "--rubric",
+    "four",
+    "--no-cache",
+    "--budget-cost",
+    "3",
+    "--metrics",
+    "Accuracy",
+    "--seed",
+    "7",
+    "--help",
+    "--json",
+]
+CONFIG = {
+    "study": "malibu",
+    "suite": "quick",
+    "rounds": 2,
+    "phases": [1, 2],
+    "identities": ["gender"],
+    "budget_cost": 1.5,
+    "model": "sim/judge",
+    "cache": False,
+    "temperature": 0.2,
+}
+BOMB = "a: &a [x, x]\n" + "".join(f"{b}: &{b} [*{a}, *{a}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+MERGE = "a: &a {x: 1}\n" + "".join(
+    f"{b}: &{b} {{<<: [*{a}, *{a}]}}\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+)
+SUITE = {
+    "schema": 1,
+    "name": "mine",
+    "version": "1",
+    "base": [{"id": "baking", "text": "A kitchen.", "stereotype": "none"}],
+    "scenario": [
+        {"id": f"bakery-{n}", "base": "baking", "text": "Bake bread.", "responses": ["Knead it well.", "Wait a day."]}
+        for n in (1, 2)
+    ],
+}
+BBQ = [
+    {
+        "example_id": n,
+        "question_index": "1",
+        "question_polarity": "neg",
+        "context_condition": "ambig",
+        "category": "Age",
+        "answer_info": {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["unknown", "unknown"]},
+        "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
+        "context": "I saw them.",
+        "question": "Who?",
+        "ans0": "The grandfather",
+        "ans1": "The grandson",
+        "ans2": "Unknown",
+        "label": 2,
+    }
+    for n in (0, 1)
+]
+BBQ_CSV = [
+    [
+        "category",
+        "example_id",
+        "question_index",
+        "question_polarity",
+        "context_condition",
+        "context",
+        "question",
+        "ans0",
+        "ans1",
+        "ans2",
+        "label",
+        "answer_info.ans0",
+        "answer_info.ans1",
+        "answer_info.ans2",
+        "additional_metadata.stereotyped_groups",
+        "additional_metadata.subcategory",
+    ],
+    [
+        "Age",
+        "0",
+        "1",
+        "neg",
+        "ambig",
+        "I saw them.",
+        "Who?",
+        "The old man",
+        "The boy",
+        "Unknown",
+        "2",
+        "['man', 'old']",
+        "['boy', 'nonOld']",
+        "['unknown', 'unknown']",
+        "['old']",
+        "",
+    ],
+]
+METADATA = [
+    ["category", "example_id", "target_loc", "label_type"],
+    ["Age", "0", "0", "label"],
+    ["Age", "1", "", "name"],
+]
+QAS = [
+    {"id": f"q{n}", "question": "When?", "answers": [{"text": "1066", "answer_start": 0}] * n, "is_impossible": not n}
+    for n in (0, 1, 2)
+]
+SQUAD = {"version": "v2.0", "data": [{"title": "Normans", "paragraphs": [{"context": "In 1066.", "qas": QAS}]}]}
+RTP = [
+    {"prompt": {"text": "So I", "toxicity": 0.57}, "filename": "a.txt", "begin": 0, "end": 4},
+    {"id": "x", "prompt": "He", "toxicity": None},
+]
+PREDICTIONS = [{"category": "Age", "example_id": 0, "prediction": "The grandson"}]
+TEXTS = [{"id": n, "text": "A kind word.", "topic": "work", "group": "a", "score": 0.5} for n in (1, 2)]
+PAIRS = [
+    {
+        "id": f"{n}",
+        "prompt": [{"role": "user", "content": f"Topic number {n} about things {n * 7}?"}],
+        "chosen": [{"role": "assistant", "content": "Kind."}],
+        "rejected": [{"role": "assistant", "content": "Unkind."}],
+        "score_chosen": 1.0,
+        "score_rejected": 6.0,
+        "meta": {"topic": f"Topic number {n}", "bias": "age", "round_chosen": 1, "speaker_chosen": "Ann"},
+    }
+    for n in range(12)
+]
+DOCUMENTS = [{"title": "Nurses", "text": "Nurses work. " * 30, "url": "x"}]
+HTML = (
+    "<html><head><title>T</title><script>x</script></head><body><p>Hello<!-- c --><br>there &amp; you</p></body></html>"
+)

@@ -1,0 +1,36 @@
+"""All targets: what is typed, what is brought, what models say, run files, and requests to a viewer that is up."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from unittest import mock
+from urllib.request import urlopen
+
+import parley
+from parley.runs import RunFile
+from tests.fuzz import files, replies, requests, runs
+from tests.fuzz.loop import Target
+
+
+@contextmanager
+def all_targets() -> Iterator[list[Target]]:
+    """With a home of their own, a run of a simulated model, and a viewer that shows it."""
+    with tempfile.TemporaryDirectory(prefix="parley-fuzz-") as place:
+        home = {"PARLEY_HOME": str(Path(place) / "home")}
+        with mock.patch.dict(os.environ, home):
+            path = Path(place) / "shown" / "a.sqlite"
+            parley.run("malibu", suite="quick", model="sim/judge?female=+0.5", rounds=1, out=str(path))
+            with closing(RunFile.open(path)) as file:
+                units = [unit for (unit,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
+            with requests.viewer(path.parent) as address:
+                urlopen(f"{address}api/headline?run={path.name}").close()  # the first report loads pandas and friends
+                yield [
+                    *replies.TARGETS,
+                    *files.TARGETS,
+                    runs.target(path),
+                    requests.target(address, path.name, units[:3]),
+                ]

@@ -1,0 +1,106 @@
+"""A run in which every text is an attack, on every page, in a real browser."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from urllib.parse import urlencode
+
+import pytest
+
+from parley.cli import main
+from parley.viewer.notes import Notes
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley[dev]'")
+expect = playwright.expect
+
+ATTACK = (
+    '<img src=x onerror="window.stolen = 1"></script><script>window.stolen = 1</script>\'"{{7*7}}`${window.stolen = 1}`'
+)
+TEXTS = {
+    "texts": ("text",),
+    "prompts": ("text",),
+    "units": ("error", "stop_reason"),
+    "messages": ("speaker", "parse_status"),
+    "calls": ("model",),
+    "verdicts": ("judge", "role", "subject", "metric", "text", "status"),
+    "events": ("kind", "detail"),
+}
+"""All that a model, a data set or a config may fill; ids, facets and what the run says of itself are set apart."""
+
+
+@pytest.fixture
+def attacked(runs):
+    """The small run, with the attack in every text. Its units stay told apart, and its judges."""
+    path = runs / "quick.sqlite"
+    with closing(sqlite3.connect(path)) as db:
+        for table, columns in TEXTS.items():
+            for column in columns:
+                db.execute(f"UPDATE {table} SET {column} = ? || coalesce(substr({column}, 1, 40), '')", (ATTACK,))
+        db.execute("UPDATE messages SET parsed = ? WHERE parsed IS NOT NULL", (json.dumps({ATTACK: ATTACK}),))
+        for unit, facets in db.execute("SELECT id, facets FROM units").fetchall():
+            told = {key: f"{ATTACK}{one}" if isinstance(one, str) else one for key, one in json.loads(facets).items()}
+            new = f"{ATTACK}/{unit}"
+            values = (new, json.dumps({**told, ATTACK: ATTACK}), unit)
+            db.execute("UPDATE units SET id = ?, facets = ? WHERE id = ?", values)
+            for table in ("messages", "calls", "verdicts"):
+                db.execute(f"UPDATE {table} SET unit = ? WHERE unit = ?", (new, unit))
+        said = {
+            "config": {"suite": ATTACK, ATTACK: [ATTACK], "seed": 0},
+            "study": ATTACK,
+            "models": [ATTACK],
+            "versions": {ATTACK: ATTACK},
+        }
+        for key, value in said.items():
+            db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(value), key))
+        first, second = (row[0] for row in db.execute("SELECT id FROM units ORDER BY position LIMIT 2"))
+        db.commit()
+    notes = Notes(path)
+    notes.add(first, 1, ATTACK[:80], ATTACK[:60], ATTACK)
+    notes.new_set(1, [first, second], {})
+    return first
+
+
+def unharmed(page):
+    assert page.evaluate("window.stolen") is None
+    assert page.locator("main script, main img, main base, main iframe, main style").count() == 0
+
+
+def test_no_text_of_a_run_becomes_part_of_a_page(attacked, runs, viewer, open_page):
+    address = viewer(runs)
+    page = open_page(address)
+    expect(page.locator("main")).to_contain_text("onerror")
+    unharmed(page)
+    for path in (
+        "run?run=quick.sqlite",
+        f"unit?{_query(run='quick.sqlite', unit=attacked)}",
+        f"compare?{_query(run='quick.sqlite', **{'with': 'quick.sqlite'})}",
+        "label?run=quick.sqlite",
+        f"label?{_query(run='quick.sqlite', set='1', rater='Ada')}",
+    ):
+        page.goto(address + path)
+        expect(page.locator("h1")).to_be_visible()
+        page.wait_for_load_state("networkidle")
+        unharmed(page)
+    page.goto(address + f"run?{_query(run='quick.sqlite', q='onerror')}")
+    expect(page.locator(".excerpt mark").first).to_be_visible()
+    unharmed(page)
+
+
+def test_no_text_of_a_run_becomes_part_of_what_is_written(attacked, runs, open_page):
+    run, target, folder = runs / "quick.sqlite", runs / "page.html", runs / "report"
+    assert main(["view", str(run), "--export", str(target)]) == 0
+    page = open_page(target.as_uri())
+    page.locator("a.unit").first.click()
+    expect(page.locator(".message").first).to_be_visible()
+    unharmed(page)
+    assert main(["report", str(run), "--out", str(folder), "--draws", "10"]) == 0
+    page.goto((folder / "report.html").as_uri())
+    expect(page.locator("h1").first).to_be_visible()
+    assert page.evaluate("window.stolen") is None
+    assert page.locator("script, base, iframe, img[src='x']").count() == 0
+
+
+def _query(**values):
+    return urlencode(values)
