@@ -1,0 +1,144 @@
+"""All benchmarks, and the page that shows them.
+
+    python -m benchmarks peers install peers      # once: an environment for each peer, by plain pip
+    python -m benchmarks --peers peers            # all figures, then benchmarks/RESULTS.md
+    python -m benchmarks --peers peers --quick    # a few of them, to see it work
+
+Run from the repository's root. Every figure is taken in a process of its own and kept (`--work`); the same command
+goes on where it was cut, and `--fresh` begins anew. Without `--peers` the peers' rows say "not run".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from datetime import date
+from pathlib import Path
+from textwrap import fill
+from typing import Any
+
+from benchmarks import page
+from benchmarks.measure import QUICK, Bench, Sizes
+from benchmarks.others import OTHERS
+from benchmarks.peers.systems import install
+from benchmarks.server import server
+
+INTRODUCTION = """\
+Made by `{command}` on {date}, in {minutes:.0f} minutes. {machine}.
+{versions}.
+
+Every row holds the same conversation against the same server on loopback: four personas in turn, each seeing all that
+was said before, replies of about 600 characters ([workload.py](workload.py)). Each peer is set up as its documentation
+advises; its script under [peers](peers) says how, and where that stands. Every figure is taken in a process of its own,
+systems alternate, and medians are shown: {repeats} at most, one where a cell took over {once_over:g} s. Compare
+figures of one page only. Load average when it began and ended: {load}.
+"""
+NOTES = {
+    "CPU": "Two rounds of four messages, {cpu} conversations at once. *Instant model*: the reply is made within the "
+    "process, so that only the framework is measured; *over HTTP*: with the client it comes with, 50 ms latency.",
+    "Wall time": "The share of the ideal: the sum of a conversation's latencies, over the time that all conversations "
+    'took; one round of four messages. "·": not asked, since the system was under {saturated:g} with fewer.',
+    "Memory": "Of the whole process, with what it imports.",
+    "Log and resume": "Two rounds on the instant model. *Going on*: {resume} conversations, 32 at once, on a model that "
+    "is gone halfway and comes back; seconds from asking until the first new call, in a process that has everything "
+    "loaded.",
+}
+
+
+def about(command: str) -> dict[str, Any]:
+    """The machine as this program sees it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    machine = f"{cores} {platform.machine()} cores, {platform.system()}, Python {platform.python_version()}"
+    return {"command": command, "date": date.today().isoformat(), "machine": machine, "load": _load(), "taken": 0.0}
+
+
+def _load() -> str:
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> str:
+    """Takes what is still missing and puts everything together."""
+    began = time.perf_counter()
+    cpu, grid, resume = list(bench.cpu(url)), list(bench.grid(url)), list(bench.resume())
+    others = [
+        (other, bench.words(other.module, other.module, other.quick if quick else other.full)) for other in OTHERS
+    ]
+    sizes = bench.sizes
+    facts = start | {
+        "minutes": (start["taken"] + time.perf_counter() - began) / 60,
+        "versions": page.versions(cpu, grid, resume),
+        "repeats": sizes.repeats,
+        "once_over": sizes.once_over,
+        "load": f"{start['load']}, {_load()}",
+    }
+    notes = {
+        name: fill(
+            text.format(cpu=sizes.cpu_conversations, saturated=sizes.saturated, resume=sizes.resume_conversations), 120
+        )
+        for name, text in NOTES.items()
+    }
+    lines = [
+        "# Benchmarks: results",
+        "",
+        *(fill(part, 120) + "\n" for part in INTRODUCTION.format(**facts).split("\n\n")),
+        "",
+    ]
+    lines += ["## CPU a message", "", notes["CPU"], "", *page.cpu_section(cpu)]
+    lines += ["## Wall time, beside the ideal", "", notes["Wall time"], "", *page.grid_section(grid)]
+    lines += ["## Memory", "", notes["Memory"], "", *page.memory_section(grid)]
+    lines += ["## Log and resume", "", notes["Log and resume"], "", *page.kept_section(cpu, resume)]
+    lines += ["## Where Parley is not ahead", ""]
+    lines += page.behind(cpu, grid, resume) or ["No peer was run." if bench.peers is None else "Nowhere, as measured."]
+    lines += [""]
+    if failed := page.failures(cpu, grid, resume):
+        lines += ["## What failed", "", *failed, ""]
+    for other, found in others:
+        arguments = " ".join(other.quick if quick else other.full)
+        lines += [f"## {other.title}", "", f"`python -m benchmarks.{other.module} {arguments}".rstrip() + "`", ""]
+        lines += ["```text", found["text"], "```", ""] if "text" in found else [f"Failed: `{found['error']}`", ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    if sys.argv[1:3] == ["peers", "install"] and len(sys.argv) == 4:
+        install(Path(sys.argv[3]))
+        return
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a few figures, in under three minutes")
+    parser.add_argument("--peers", type=Path, metavar="DIR", help="where `peers install DIR` put them")
+    parser.add_argument("--page", type=Path, default=Path("benchmarks/RESULTS.md"), help="default: %(default)s")
+    parser.add_argument("--work", type=Path, default=Path(".benchmarks"), help="where figures are kept")
+    parser.add_argument("--fresh", action="store_true", help="forget the figures of a run that was cut")
+    wanted = parser.parse_args()
+    folder = wanted.work / ("quick" if wanted.quick else "full")
+    if wanted.fresh:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    command = "python -m benchmarks" + " --peers DIR" * bool(wanted.peers) + " --quick" * wanted.quick
+    sizes = QUICK if wanted.quick else Sizes()
+    bench = Bench(folder, sizes, wanted.peers, lambda line: print(line, file=sys.stderr, flush=True))
+    start = bench.kept("about", lambda: about(command))
+    began = time.perf_counter()
+    try:
+        with server() as url:
+            text = write_page(bench, start, url, wanted.quick)
+    except BaseException:
+        start["taken"] += time.perf_counter() - began
+        (folder / "about.json").write_text(json.dumps(start), "utf-8")
+        raise
+    wanted.page.write_text(text, "utf-8")
+    last = folder.with_name(f"{folder.name}-last")
+    shutil.rmtree(last, ignore_errors=True)
+    folder.rename(last)
+    print(f"written: {wanted.page}")
+
+
+if __name__ == "__main__":
+    main()
