@@ -44,9 +44,9 @@ NOTES = {
     "Wall time": "The share of the ideal: the sum of a conversation's latencies, over the time that all conversations "
     'took; one round of four messages. "·": not asked, since the system was under {saturated:g} with fewer.',
     "Memory": "Of the whole process, with what it imports.",
-    "Log and resume": "Two rounds on the instant model. *Going on*: {resume} conversations, 32 at once, on a model that "
-    "is gone halfway and comes back; seconds from asking until the first new call, in a process that has everything "
-    "loaded.",
+    "Log and resume": "Two rounds on the instant model. *Going on*: {resume} conversations, 32 at once, on a model "
+    "that is gone halfway and comes back; seconds from asking until the first new call, in a process that has "
+    "everything loaded.",
 }
 
 
