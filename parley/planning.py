@@ -3,7 +3,7 @@
     forecast(Work(calls=10_000_000), Provider(requests_a_minute=10_000, latency=1.5), Machine(concurrency=512))
 
 Simulated are the units under way, their calls one after the other, latencies that differ, the provider's limits, and
-what our clients do when refused (`agents.models.throttle`, with the same numbers). A long run is simulated for its
+what our clients do when refused (`agents.models.throttle`). A long run is simulated for its
 first 100,000 calls; the rest goes on at the pace of their second half. Checked against real runs: docs/planning.md.
 """
 
@@ -17,10 +17,12 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from agents import ConfigError
+from agents.models.base import Options
+from agents.models.throttle import Throttle
 
 SIMULATED = 100_000
 """Calls at most; further ones are taken to go as the second half of these did."""
-RETRIES = 6
+RETRIES: int = Options.model_fields["retries"].default
 CHARACTERS_A_TOKEN = 4.5
 CALL_BYTES, CACHED_BYTES, REPLY_COPIES = 545, 375, 1.05
 """Bytes of a call in the run file and in the reply cache beside its reply's text, as 10,000 calls gave them."""
@@ -92,8 +94,8 @@ def forecast(work: Work, provider: Provider, machine: Machine, seed: int = 0) ->
     for name, value in (("calls", work.calls), ("calls a unit", work.calls_a_unit), ("units", machine.concurrency)):
         if value < 1:
             raise ConfigError(f"{name}: at least 1 is needed, not {value}")
-    world = _World(work, provider, machine, min(work.calls, SIMULATED), seed)
-    world.run()
+    world = _World(work, provider, machine, seed)
+    world.run(SIMULATED)
     seconds = world.now
     if (left := work.calls - world.calls - world.lost) > 0:
         pace = (world.calls - world.half_calls) / max(world.now - world.half_at, 1e-9)
@@ -153,7 +155,6 @@ class _World:
     work: Work
     provider: Provider
     machine: Machine
-    wanted: int
     seed: int
     now: float = 0.0
     calls: int = 0
@@ -166,12 +167,11 @@ class _World:
     half_calls: int = 0
     _events: list[tuple[float, int, str, _Unit]] = field(default_factory=list)
     _waiting: deque[_Unit] = field(default_factory=deque)
-    _under_way: int = 0
     _paused_until: float = 0.0
     _cpu_free: float = 0.0
 
     def __post_init__(self) -> None:
-        self._limit = float(self.machine.concurrency)
+        self._throttle = Throttle(self.machine.concurrency)
         self._dice = random.Random(self.seed)
         self._number = count()
         self._begun = 0
@@ -179,10 +179,12 @@ class _World:
         self._tokens = _Bucket(self.provider.tokens_a_minute / 60)
         self._step = self.machine.cpu_ms / 2000 / self.machine.processes
 
-    def run(self) -> None:
+    def run(self, most: int) -> None:
+        """To the end of the plan, or for so many calls of it."""
+        self._half = min(most, self.work.calls) // 2
         for _ in range(self.machine.concurrency):
             self._begin()
-        while self._events:
+        while self._events and self.calls + self.lost < most:
             self.now, _, kind, unit = heapq.heappop(self._events)
             getattr(self, f"_{kind}")(unit)
 
@@ -191,8 +193,8 @@ class _World:
 
     def _begin(self) -> None:
         """The next unit of the plan, if there is one."""
-        if self._begun < self.wanted:
-            unit = _Unit(min(self.work.calls_a_unit, self.wanted - self._begun))
+        if self._begun < self.work.calls:
+            unit = _Unit(min(self.work.calls_a_unit, self.work.calls - self._begun))
             self._begun += unit.calls_left
             self.units += 1
             self._at(self.now, "ask", unit)
@@ -206,8 +208,8 @@ class _World:
     def _ask(self, unit: _Unit) -> None:
         if self.now < self._paused_until:
             self._at(self._paused_until, "ask", unit)
-        elif self._under_way < int(self._limit) and not self._waiting:
-            self._under_way += 1
+        elif self._throttle.under_way < int(self._throttle.limit) and not self._waiting:
+            self._throttle.under_way += 1
             self._send(unit)
         else:
             self._waiting.append(unit)
@@ -239,19 +241,19 @@ class _World:
 
     def _refuse(self, unit: _Unit) -> None:
         self.refused += 1
-        self._limit = max(1.0, min(self._limit, self._under_way + 1.0) * 0.67)
+        self._throttle.slow_down(None)
         self._paused_until = max(self._paused_until, self.now + self.provider.retry_after)
-        self._fault(unit)
+        self._fault(unit, self.provider.retry_after)
 
-    def _fault(self, unit: _Unit) -> None:
+    def _fault(self, unit: _Unit, asked_for: float = 0.0) -> None:
         self._leave()
         if unit.attempt > RETRIES:
             self.failed += 1
             self.lost += unit.calls_left
             self._begin()
             return
-        backoff = min(30.0, 0.5 * 2.0 ** (unit.attempt - 1)) * (0.5 + self._dice.random())
-        self._at(self.now + max(backoff, self.provider.retry_after), "ask", unit)
+        backoff = min(30.0, 0.5 * 2.0 ** (unit.attempt - 1)) * (0.5 + self._dice.random())  # as clients wait
+        self._at(self.now + max(backoff, asked_for), "ask", unit)
 
     def _answer(self, unit: _Unit) -> None:
         self._at(self._compute(), "done", unit)
@@ -259,7 +261,7 @@ class _World:
     def _done(self, unit: _Unit) -> None:
         self._leave(ok=True)
         self.calls += 1
-        if self.calls == self.wanted // 2:
+        if self.calls == self._half:
             self.half_at, self.half_calls = self.now, self.calls
         unit.calls_left, unit.attempt = unit.calls_left - 1, 0
         if unit.calls_left:
@@ -268,9 +270,7 @@ class _World:
             self._begin()
 
     def _leave(self, *, ok: bool = False) -> None:
-        self._under_way -= 1
-        if ok and self._limit < self.machine.concurrency:
-            self._limit = min(float(self.machine.concurrency), self._limit + 1.0 / self._limit)
-        while self._waiting and self._under_way < int(self._limit):
-            self._under_way += 1
+        self._throttle.leave(ok=ok)
+        while self._waiting and self._throttle.under_way < int(self._throttle.limit):
+            self._throttle.under_way += 1
             self._send(self._waiting.popleft())
