@@ -241,7 +241,8 @@ class _World:
 
     def _refuse(self, unit: _Unit) -> None:
         self.refused += 1
-        self._throttle.slow_down(None)
+        if self.now >= self._paused_until:
+            self._throttle.slow_down(None)
         self._paused_until = max(self._paused_until, self.now + self.provider.retry_after)
         self._fault(unit, self.provider.retry_after)
 

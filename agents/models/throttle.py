@@ -1,7 +1,7 @@
 """How many calls may be under way at one server, learnt from its answers.
 
-Starts at the limit; a 429 takes a third away and pauses all calls as long as the server asks; every limit's
-worth of answers adds one again.
+Starts at the limit; a 429 takes a third away and pauses all calls as long as the server asks, and those that
+follow within the pause take no more; every limit's worth of answers adds one again.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ class Throttle:
 
     def slow_down(self, retry_after: float | None) -> None:
         self.slowed += 1
-        self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
+        if time.monotonic() >= self._paused_until:  # calls sent before the first 429 say nothing new with theirs
+            self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
         if retry_after:
             self._paused_until = max(self._paused_until, time.monotonic() + retry_after)
