@@ -11,12 +11,10 @@ goes on where it was cut, and `--fresh` begins anew. Without `--peers` the peers
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import shutil
 import sys
-import time
 from datetime import date
 from pathlib import Path
 from textwrap import fill
@@ -35,8 +33,7 @@ Made by `{command}` on {date}, in {minutes:.0f} minutes. {machine}.
 Every row holds the same conversation against the same server on loopback: four personas in turn, each seeing all that
 was said before, replies of about 600 characters ([workload.py](workload.py)). Each peer is set up as its documentation
 advises; its script under [peers](peers) says how, and where that stands. Every figure is taken in a process of its own,
-systems alternate, and medians are shown: {repeats} at most, one where a cell took over {once_over:g} s. Compare
-figures of one page only. Load average when it began and ended: {load}.
+systems alternate, and {repeats}. Compare figures of one page only. Load average when it began and ended: {load}{busy}.
 """
 NOTES = {
     "CPU": "Two rounds of four messages, {cpu} conversations at once. *Instant model*: the reply is made within the "
@@ -52,9 +49,16 @@ NOTES = {
 
 def about(command: str) -> dict[str, Any]:
     """The machine as this program sees it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    machine = f"{cores} {platform.machine()} cores, {platform.system()}, Python {platform.python_version()}"
-    return {"command": command, "date": date.today().isoformat(), "machine": machine, "load": _load(), "taken": 0.0}
+    machine = f"{_cores()} {platform.machine()} cores, {platform.system()}, Python {platform.python_version()}"
+    return {"command": command, "date": date.today().isoformat(), "machine": machine, "load": _load()}
+
+
+def _busy() -> bool:
+    return hasattr(os, "getloadavg") and os.getloadavg()[0] > _cores()
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _load() -> str:
@@ -63,18 +67,19 @@ def _load() -> str:
 
 def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> str:
     """Takes what is still missing and puts everything together."""
-    began = time.perf_counter()
     cpu, grid, resume = list(bench.cpu(url)), list(bench.grid(url)), list(bench.resume())
     others = [
         (other, bench.words(other.module, other.module, other.quick if quick else other.full)) for other in OTHERS
     ]
     sizes = bench.sizes
     facts = start | {
-        "minutes": (start["taken"] + time.perf_counter() - began) / 60,
+        "minutes": bench.minutes(),
         "versions": page.versions(cpu, grid, resume),
-        "repeats": sizes.repeats,
-        "once_over": sizes.once_over,
+        "repeats": "each is measured once"
+        if sizes.repeats == 1
+        else f"medians of {sizes.repeats} are shown (what took over {sizes.once_over:g} s is measured once)",
         "load": f"{start['load']}, {_load()}",
+        "busy": "; that is more than there are cores, so that CPU and ratios say more than wall time" * _busy(),
     }
     notes = {
         name: fill(
@@ -82,12 +87,8 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
         )
         for name, text in NOTES.items()
     }
-    lines = [
-        "# Benchmarks: results",
-        "",
-        *(fill(part, 120) + "\n" for part in INTRODUCTION.format(**facts).split("\n\n")),
-        "",
-    ]
+    lines = ["# Benchmarks: results", ""]
+    lines += [fill(part, 120) + "\n" for part in INTRODUCTION.format(**facts).split("\n\n")]
     lines += ["## CPU a message", "", notes["CPU"], "", *page.cpu_section(cpu)]
     lines += ["## Wall time, beside the ideal", "", notes["Wall time"], "", *page.grid_section(grid)]
     lines += ["## Memory", "", notes["Memory"], "", *page.memory_section(grid)]
@@ -125,14 +126,8 @@ def main() -> None:
     sizes = QUICK if wanted.quick else Sizes()
     bench = Bench(folder, sizes, wanted.peers, lambda line: print(line, file=sys.stderr, flush=True))
     start = bench.kept("about", lambda: about(command))
-    began = time.perf_counter()
-    try:
-        with server() as url:
-            text = write_page(bench, start, url, wanted.quick)
-    except BaseException:
-        start["taken"] += time.perf_counter() - began
-        (folder / "about.json").write_text(json.dumps(start), "utf-8")
-        raise
+    with server() as url:
+        text = write_page(bench, start, url, wanted.quick)
     wanted.page.write_text(text, "utf-8")
     last = folder.with_name(f"{folder.name}-last")
     shutil.rmtree(last, ignore_errors=True)

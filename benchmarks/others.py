@@ -16,12 +16,12 @@ class Other(NamedTuple):
 
 
 OTHERS = (
-    Other("Memory and run file of a long run", "memory", [], ["--units", "300", "3000"]),
+    Other("Memory and run file of a long run", "memory", ["--units", "1000", "5000"], ["--units", "300", "3000"]),
     Other(
         "The report, beside a plain pandas loop",
         "report",
-        ["--rows", "100000", "--draws", "2000", "--loop-draws", "1"],
+        ["--rows", "50000", "--draws", "1000", "--loop-draws", "1"],
         ["--rows", "10000", "--draws", "200", "--loop-draws", "1"],
     ),
-    Other("The viewer", "viewer", ["--messages", "50000", "--times", "5"], ["--messages", "5000", "--times", "3"]),
+    Other("The viewer", "viewer", ["--messages", "20000", "--times", "5"], ["--messages", "5000", "--times", "3"]),
 )
