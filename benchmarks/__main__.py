@@ -78,7 +78,7 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
         "repeats": "each is measured once"
         if sizes.repeats == 1
         else f"medians of {sizes.repeats} are shown (what took over {sizes.once_over:g} s is measured once)",
-        "load": f"{start['load']}, {_load()}",
+        "load": f"{start['load']}, {bench.kept('ended', lambda: {'load': _load()})['load']}",
         "busy": "; that is more than there are cores, so that CPU and ratios say more than wall time" * _busy(),
     }
     notes = {
