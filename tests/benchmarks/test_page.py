@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from benchmarks import page
-from benchmarks.measure import QUICK, Bench
+from benchmarks.measure import QUICK, Bench, Sizes
 from benchmarks.peers.systems import SYSTEMS
+from benchmarks.server import server
 
 
 def cpu(system: str, seconds: float, **more: Any) -> dict[str, Any]:
@@ -102,10 +103,21 @@ def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
         assert Bench(tmp_path, QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
 
 
+def test_quick_cells_are_repeated_and_a_system_far_from_the_ideal_is_not_asked_for_more(tmp_path: Path) -> None:
+    """Nobody reaches twice the ideal, so that all are far from it after the first number of conversations."""
+    sizes = Sizes(latencies=(1,), conversations=(2, 4), repeats=2, once_over=60, saturated=2.0)
+
+    with server() as url:
+        found = list(Bench(tmp_path, sizes).grid(url))
+
+    floor = [one for one in found if one["system"] == "raw"]
+    assert [(one["conversations"], one.get("not_run")) for one in floor] == [(2, None), (4, "saturated"), (2, None)]
+    assert all(0 < one["efficiency"] < 1 for one in floor if "wall" in one)
+    assert {one.get("not_run") for one in found if one["system"] == "ag2"} == {"not installed"}
+
+
 @pytest.mark.parametrize("system", [system for system in SYSTEMS if not system.environment], ids=lambda one: one.name)
 def test_floor_and_parley_hold_the_same_conversations_on_the_same_server(system: Any, tmp_path: Path) -> None:
-    from benchmarks.server import server
-
     with server() as url:
         found = Bench(tmp_path, QUICK).cell(system, "--conversations", 6, "--rounds", 1, "--latency", 1, url=url)
 
