@@ -7,6 +7,7 @@ run", one that fails or takes too long has its error, and neither is ever a numb
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -125,7 +126,9 @@ class Bench:
                             found = self.kept(f"{stem}-{repeat}", lambda s=system, a=asked: self.cell(s, *a, url=url))  # type: ignore[misc]
                             if "wall" in found:
                                 found["efficiency"] = len(NAMES) * latency / 1000 / found["wall"]
-                            if repeat == 0 and ("error" in found or found.get("efficiency", 1) < self.sizes.saturated):
+                            if repeat == 0 and (
+                                "error" in found or found.get("efficiency", math.inf) < self.sizes.saturated
+                            ):
                                 full.add((system.name, latency))
                             yield {**at, **found}
 
