@@ -1,11 +1,12 @@
 """All benchmarks, and the page that shows them.
 
-    python -m benchmarks peers install peers      # once: an environment for each peer, by plain pip
-    python -m benchmarks --peers peers            # all figures, then benchmarks/RESULTS.md
-    python -m benchmarks --peers peers --quick    # a few of them, to see it work
+    python -m benchmarks peers install    # once: an environment for each peer, by plain pip
+    python -m benchmarks                  # all figures, then benchmarks/RESULTS.md
+    python -m benchmarks --quick          # a few of them, to see it work
 
 Run from the repository's root. Every figure is taken in a process of its own and kept (`--work`); the same command
-goes on where it was cut, and `--fresh` begins anew. Without `--peers` the peers' rows say "not run".
+goes on where it was cut, and `--fresh` begins anew. Peers that are not installed are "not run". They live in
+.benchmarks/peers, unless `peers install DIR` and `--peers DIR` name another place.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from benchmarks.others import OTHERS
 from benchmarks.peers.systems import install
 from benchmarks.server import server
 
+PEERS = Path(".benchmarks/peers")
 INTRODUCTION = """\
 Made by `{command}` on {date}, in {minutes:.0f} minutes. {machine}.
 {versions}.
@@ -94,7 +96,7 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
     lines += ["## Memory", "", notes["Memory"], "", *page.memory_section(grid)]
     lines += ["## Log and resume", "", notes["Log and resume"], "", *page.kept_section(cpu, resume)]
     lines += ["## Where Parley is not ahead", ""]
-    lines += page.behind(cpu, grid, resume) or ["No peer was run." if bench.peers is None else "Nowhere, as measured."]
+    lines += page.behind(cpu, grid, resume) or ["Nowhere, as measured." if page.any_peer(cpu) else "No peer was run."]
     lines += [""]
     if failed := page.failures(cpu, grid, resume):
         lines += ["## What failed", "", *failed, ""]
@@ -106,14 +108,14 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
 
 
 def main() -> None:
-    if sys.argv[1:3] == ["peers", "install"] and len(sys.argv) == 4:
-        install(Path(sys.argv[3]))
+    if sys.argv[1:3] == ["peers", "install"] and len(sys.argv) <= 4:
+        install(Path(sys.argv[3]) if sys.argv[3:] else PEERS)
         return
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a few figures, in under three minutes")
-    parser.add_argument("--peers", type=Path, metavar="DIR", help="where `peers install DIR` put them")
+    parser.add_argument("--peers", type=Path, default=PEERS, metavar="DIR", help="where the peers are")
     parser.add_argument("--page", type=Path, default=Path("benchmarks/RESULTS.md"), help="default: %(default)s")
     parser.add_argument("--work", type=Path, default=Path(".benchmarks"), help="where figures are kept")
     parser.add_argument("--fresh", action="store_true", help="forget the figures of a run that was cut")
@@ -122,7 +124,7 @@ def main() -> None:
     if wanted.fresh:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    command = "python -m benchmarks" + " --peers DIR" * bool(wanted.peers) + " --quick" * wanted.quick
+    command = "python -m benchmarks" + " --quick" * wanted.quick
     sizes = QUICK if wanted.quick else Sizes()
     bench = Bench(folder, sizes, wanted.peers, lambda line: print(line, file=sys.stderr, flush=True))
     start = bench.kept("about", lambda: about(command))

@@ -148,6 +148,10 @@ def _ahead(
     ]
 
 
+def any_peer(found: Sequence[Found]) -> bool:
+    return any(one["system"] in PEERS and "wall" in one for one in found)
+
+
 def failures(*parts: Sequence[Found]) -> list[str]:
     lines = []
     for found in parts:
