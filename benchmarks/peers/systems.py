@@ -25,7 +25,7 @@ class System(NamedTuple):
         if self.environment is None:
             return sys.executable
         found = _python(folder / self.environment) if folder else None
-        return str(found) if found and found.exists() else None
+        return str(found.absolute()) if found and found.exists() else None
 
 
 def _python(environment: Path) -> Path:
