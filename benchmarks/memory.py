@@ -11,25 +11,16 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import resource
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from benchmarks.panel import hold_panels
+from benchmarks.peers.common import peak_mb
 
 TARGET_MB = 5.0
 """How much more a run ten times as long may take."""
-
-
-def peak_mb() -> float:
-    """The most memory this process has held (Linux counts it afresh after exec only here, not in `getrusage`)."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
 def hold(units: int, concurrency: int) -> None:

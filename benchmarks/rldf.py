@@ -30,7 +30,7 @@ from typing import Any
 import aiohttp
 from aiohttp import web
 
-from benchmarks.memory import peak_mb
+from benchmarks.peers.common import peak_mb
 from benchmarks.workload import reply, verdict
 
 ROLES, ROUNDS = 3, 5

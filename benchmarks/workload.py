@@ -44,10 +44,10 @@ def seen_by(name: str, said: Sequence[tuple[str, str]]) -> list[Message]:
     return [{"role": "system", "content": ABOUT[name]}, *told]
 
 
-async def converse(call: Callable[[list[Message]], Awaitable[str]]) -> None:
+async def converse(call: Callable[[list[Message]], Awaitable[str]], rounds: int = ROUNDS) -> None:
     """One conversation in a plain loop, the least that can be done."""
     said = [("user", TASK)]
-    for name in NAMES * ROUNDS:
+    for name in NAMES * rounds:
         said.append((name, await call(seen_by(name, said))))
 
 

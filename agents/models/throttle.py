@@ -1,8 +1,8 @@
 """How many calls may be under way at one server, learnt from its answers.
 
-Starts at the limit; a 429 takes a third away and pauses all calls as long as the server asks; every limit's
-worth of answers adds one again. Workers that share a server each have a part of its limit, grow by a part of one, and
-tell the others of a 429 (`on_slow`).
+Starts at the limit; a 429 takes a third away and pauses all calls as long as the server asks, and those that
+follow within the pause take no more; every limit's worth of answers adds one again. Workers that share a server each
+have a part of its limit, grow by a part of one, and tell the others of a 429 (`on_slow`).
 """
 
 from __future__ import annotations
@@ -65,6 +65,7 @@ class Throttle:
         self.slowed += 1
         if self._on_slow is not None and not heard:
             self._on_slow(retry_after or 0.0)
-        self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
+        if time.monotonic() >= self._paused_until:  # calls sent before the first 429 say nothing new with theirs
+            self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
         if retry_after:
             self._paused_until = max(self._paused_until, time.monotonic() + retry_after)

@@ -79,6 +79,7 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
         detox,
         export,
         models,
+        plan,
         report,
         run,
         scenarios,
@@ -89,7 +90,8 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
     )
 
     modules = (
-        run, report, compare, show, view, export, train, score, detox, attention, scenarios, topics, calibrate, models,
+        run, plan, report, compare, show, view, export, train, score, detox, attention, scenarios, topics, calibrate,
+        models,
     )  # fmt: skip
     return [module.add_to for module in modules]
 

@@ -372,6 +372,17 @@ async def test_the_pace_drops_when_the_server_complains_and_recovers(server: Any
     assert client.throttle.limit == 8
 
 
+async def test_refusals_of_one_moment_take_away_one_third_and_not_more(server: Any) -> None:
+    for _ in range(5):
+        server.fails(429, headers={"Retry-After": "60"})
+    server.says("Seven.")
+    client = server.client(max_connections=8, retries=0)
+    replies = await asyncio.gather(*(client.create(ASK) for _ in range(8)), return_exceptions=True)
+    assert sum(isinstance(reply, RateLimited) for reply in replies) == 5
+    assert client.throttle.slowed == 5
+    assert 8 * 0.67 <= client.throttle.limit < 8
+
+
 async def test_the_pace_never_drops_to_nothing(server: Any) -> None:
     for _ in range(3):
         server.fails(429)

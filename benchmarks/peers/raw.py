@@ -1,0 +1,29 @@
+"""The floor: the conversation in a plain loop, over one aiohttp session, keeping nothing."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+
+from benchmarks.peers.common import Case, main
+from benchmarks.workload import Message, converse
+
+
+async def hold(case: Case) -> None:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
+
+        async def call(messages: list[Message]) -> str:
+            if case.url is None:
+                await asyncio.sleep(0)
+                return case.instant.reply()
+            body = {"model": "bench", "messages": messages}
+            async with session.post(f"{case.url}/chat/completions", json=body) as response:
+                answer = await response.json()
+            return str(answer["choices"][0]["message"]["content"])
+
+        await asyncio.gather(*(converse(call, case.rounds) for _ in range(case.conversations)))
+
+
+if __name__ == "__main__":
+    main(hold, ["aiohttp"])

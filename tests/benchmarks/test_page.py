@@ -1,0 +1,135 @@
+"""What the page says of figures: medians, ratios, and never a number where there is none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import page
+from benchmarks.measure import QUICK, Bench, Sizes
+from benchmarks.peers.systems import SYSTEMS
+from benchmarks.server import server
+
+
+def cpu(system: str, seconds: float, **more: Any) -> dict[str, Any]:
+    figures = {"wall": 1.0, "cpu": seconds, "messages": 1000, "log_bytes": 0, "request_bytes": 2000.0}
+    return {"system": system, "way": "http", **figures, **more}
+
+
+def row(lines: list[str], title: str) -> list[str]:
+    found = next(line for line in lines if line.startswith(f"| {title} |"))
+    return [cell.strip() for cell in found.strip("|").split("|")]
+
+
+def test_a_cell_is_the_median_of_its_repeats_and_ratios_are_to_parley() -> None:
+    found = [cpu("parley", 0.5), cpu("parley", 0.7), cpu("parley", 0.6), cpu("ag2", 12.0)]
+
+    lines = page.cpu_section(found)
+
+    assert row(lines, "Parley, everything recorded")[3:5] == ["0.600", "1.00"]
+    assert row(lines, "AG2")[3:5] == ["12.000", "20.00"]
+
+
+def test_what_was_not_run_or_failed_has_no_number() -> None:
+    found = [
+        cpu("parley", 0.5),
+        {"system": "ag2", "way": "http", "not_run": "not installed"},
+        {"system": "inspect", "way": "http", "error": "not done after 75 s"},
+    ]
+
+    lines = page.cpu_section(found)
+
+    assert row(lines, "AG2")[3:5] == ["not run", "–"]
+    assert row(lines, "Inspect AI with its log")[3:5] == ["failed", "–"]
+    assert page.failures(found) == ["- Inspect AI with its log (http): `not done after 75 s`"]
+
+
+def test_the_page_says_where_a_peer_is_ahead() -> None:
+    def shares(system: str, efficiency: float, peak_mb: float) -> dict[str, Any]:
+        return {
+            "system": system,
+            "latency": 200,
+            "conversations": 64,
+            "wall": 1.0,
+            "efficiency": efficiency,
+            "peak_mb": peak_mb,
+        }
+
+    grid = [shares("raw", 0.99, 36), shares("parley", 0.9, 70), shares("langgraph", 0.95, 60), shares("ag2", 0.1, 90)]
+    costs = [cpu("parley", 0.5), cpu("langgraph", 0.4)]
+
+    assert page.behind(costs, grid, []) == [
+        "- CPU ms a message over HTTP: LangGraph 0.400, Parley 0.500",
+        "- share of the ideal at 200 ms and 64 at once: LangGraph 0.950, Parley 0.900",
+        "- peak MB at 200 ms and 64 at once: LangGraph 60, Parley 70",
+    ]
+
+
+def test_a_system_that_is_saturated_is_shown_as_not_asked() -> None:
+    found = [
+        {"system": "ag2", "latency": 50, "conversations": 64, "wall": 4.0, "efficiency": 0.05, "peak_mb": 99.0},
+        {"system": "ag2", "latency": 50, "conversations": 128, "not_run": "saturated"},
+    ]
+
+    assert row(page.grid_section(found), "AG2")[1:] == ["0.050", "·"]
+
+
+def test_a_benchmark_that_was_cut_goes_on_with_what_it_kept(tmp_path: Path) -> None:
+    taken: list[str] = []
+
+    def take(name: str) -> dict[str, Any]:
+        taken.append(name)
+        if name == "second" and len(taken) == 2:
+            raise KeyboardInterrupt
+        return {"wall": 1.0}
+
+    for _ in range(2):
+        bench = Bench(tmp_path, QUICK)
+        try:
+            for name in ("first", "second"):
+                bench.kept(name, lambda name=name: take(name))  # type: ignore[misc]
+        except KeyboardInterrupt:
+            continue
+
+    assert taken == ["first", "second", "second"]
+
+
+def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
+    peers = [system for system in SYSTEMS if system.environment]
+    assert len(peers) == 5
+    for system in peers:
+        assert Bench(tmp_path, QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
+
+
+def test_quick_cells_are_repeated_and_a_system_far_from_the_ideal_is_not_asked_for_more(tmp_path: Path) -> None:
+    """Nobody reaches twice the ideal, so that all are far from it after the first number of conversations."""
+    sizes = Sizes(latencies=(1,), conversations=(2, 4), repeats=2, once_over=60, saturated=2.0)
+
+    with server() as url:
+        found = list(Bench(tmp_path, sizes).grid(url))
+
+    floor = [one for one in found if one["system"] == "raw"]
+    assert [(one["conversations"], one.get("not_run")) for one in floor] == [(2, None), (4, "saturated"), (2, None)]
+    assert all(0 < one["efficiency"] < 1 for one in floor if "wall" in one)
+    assert {one.get("not_run") for one in found if one["system"] == "ag2"} == {"not installed"}
+
+
+@pytest.mark.parametrize("system", [system for system in SYSTEMS if not system.environment], ids=lambda one: one.name)
+def test_floor_and_parley_hold_the_same_conversations_on_the_same_server(system: Any, tmp_path: Path) -> None:
+    with server() as url:
+        found = Bench(tmp_path, QUICK).cell(system, "--conversations", 6, "--rounds", 1, "--latency", 1, url=url)
+
+    assert found["messages"] == 24
+    assert found["requests"] == 24 + 16, "the four that warm it up among them"
+    assert found["request_bytes"] == pytest.approx(1400, rel=0.1)
+    assert (found["log_bytes"] > 0) == (system.name == "parley")
+
+
+def test_parley_goes_on_after_its_model_was_gone(tmp_path: Path) -> None:
+    parley = next(system for system in SYSTEMS if system.name == "parley")
+
+    found = Bench(tmp_path, QUICK).cell(parley, "--conversations", 40, "--at-once", 4, "--rounds", 1, "--resume")
+
+    assert 0 < found["first_call_after"] < found["wall"]
