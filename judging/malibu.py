@@ -11,8 +11,6 @@ writes the responses anew (study `malibu-respond`), in place of the frozen ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -26,10 +24,11 @@ from agents import (
     Persona,
     Placement,
     Readout,
-    load_personas,
     seed_from,
 )
 from judging.ballot import Ballot
+from judging.candidates import FENCED, show_candidate
+from judging.panels import load_panel, shipped_personas
 from judging.respond import Respond, RespondConfig
 from judging.rubrics import load_rubric
 from judging.study import Accepted, Estimate, Outcome, Prompt, Unit
@@ -39,7 +38,6 @@ PROMPTS = {
     key: Prompt.load(f"malibu/{key}")
     for key in ("single", "single_discuss", "pair", "pair_inferred", "pair_discuss", "chair")
 }
-PANELS = {"temperaments": "malibu_judges.toml", "demographic": "malibu_demographic.toml"}
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
@@ -69,6 +67,7 @@ class MalibuConfig(BaseModel):
     remark_chars: int | None = Field(
         None, ge=20, description="length of a remark or justification, at most (default: the suite's)"
     )
+    fence: bool | None = Field(None, description="show responses and remarks fenced as data (default: as in the paper)")
     consensus: Literal["mean", "chair"] = Field("mean", description="mean of the last round, or a chair's statement")
     repeats: int = Field(1, ge=1, description="how often each unit is held anew")
     readout: Readout = Field("sampled", description="the digit said, or its expectation (needs log-probabilities)")
@@ -97,13 +96,8 @@ class Malibu:
         self.rubric = load_rubric(config.rubric).only(config.metrics)
         remark_chars = config.remark_chars or view.remark_chars
         self._ballots = {phase: Ballot(phase, self.rubric, remark_chars) for phase in (1, 2)}
-        personas = Path(str(files("judging").joinpath("personas")))
-        own = Path(config.judges)
-        if config.judges not in PANELS and own.suffix != ".toml":
-            known = ", ".join(PANELS)
-            raise ConfigError(f"unknown panel '{config.judges}' (known: {known}, or a .toml file of personas)")
-        self.judges = load_personas(personas / PANELS[config.judges] if config.judges in PANELS else own)
-        self.chair = load_personas(personas / "malibu_chair.toml")[0] if config.consensus == "chair" else None
+        self.judges = load_panel(config.judges)
+        self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
         self._scenarios = {one.id: one for one in self.suite.scenario if one.responses or config.generator}
         if empty := [one.id for one in self.suite.scenario if one.id not in self._scenarios]:
             raise ConfigError(
@@ -123,6 +117,7 @@ class Malibu:
     def prompts(self) -> Mapping[str, str]:
         texts = {prompt.name: prompt.text for prompt in PROMPTS.values()}
         texts |= {"rubric": self.rubric.model_dump_json()}
+        texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
         return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
 
     def sources(self) -> Mapping[str, str]:
@@ -232,14 +227,24 @@ class Malibu:
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not yet written: only their length matters
         phase = int(facets["phase"])
         shared = {"scenario": scenario.text, "metrics": self.rubric.text(), "format": self._ballots[phase].format()}
+        fenced = bool(self.config.fence)
         if phase == 1:
-            candidate = _candidate("", str(facets["identity"]))
-            return PROMPTS["single"](candidate=candidate, response=responses[0], **shared)
+            one = show_candidate(responses[0], label=str(facets["identity"]), fenced=fenced)
+            return PROMPTS["single"](candidate=one.candidate, response=one.response, **shared)
+        a, b = (
+            show_candidate(
+                responses[int(facets[f"response_{side}"]) - 1],
+                side=f" {side.upper()}",
+                label=str(facets[f"identity_{side}"]),
+                fenced=fenced,
+            )
+            for side in ("a", "b")
+        )
         return PROMPTS["pair" if self.rubric.preference == "stated" else "pair_inferred"](
-            candidate_a=_candidate(" A", str(facets["identity_a"])),
-            response_a=responses[int(facets["response_a"]) - 1],
-            candidate_b=_candidate(" B", str(facets["identity_b"])),
-            response_b=responses[int(facets["response_b"]) - 1],
+            candidate_a=a.candidate,
+            response_a=a.response,
+            candidate_b=b.candidate,
+            response_b=b.response,
             **shared,
         )
 
@@ -273,6 +278,7 @@ class Malibu:
             options=self._options,
             models=models,
             placement=self.placement,
+            fence=bool(self.config.fence),
         )
         transcript = await table.hold(self.task(unit))
         expected = self.config.readout == "expected"
@@ -285,7 +291,3 @@ def _check_pairs(identities: Identities) -> None:
     names = [f"{x}-{y}" for x, y in [*identities.pairs(), *((label, label) for label in identities)]]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"two pairs of labels would both be called '{twice}': rename a label")
-
-
-def _candidate(side: str, label: str) -> str:
-    return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
