@@ -168,7 +168,7 @@ def in_words(kinds: pd.DataFrame, fence: pd.DataFrame, read: pd.DataFrame) -> It
         ends = "" if row.low != row.low else f", {row.low:+.2f} to {row.high:+.2f}"
         yield (
             f"{row.model}, {row.shown}: attempts moved scores by {row.shift:+.2f} points towards what they asked, "
-            f"harmless ones by {row.control_shift:+.2f}; difference {row.effect:+.2f}{ends} ({row.responses} responses). "
+            f"harmless ones by {row.control_shift:+.2f}; difference {row.effect:+.2f}{ends} (n = {row.responses}). "
             f"{_percent(row.moved)} of scores moved by a point or more ({_percent(row.control_moved)} with harmless "
             f"texts); {_percent(row.asked)} ended at the score asked for ({_percent(row.control_asked)})."
         )

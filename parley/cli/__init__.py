@@ -74,6 +74,7 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
         detox,
         export,
         models,
+        new,
         report,
         run,
         scenarios,
@@ -85,6 +86,7 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
 
     modules = (
         run, report, compare, show, view, export, train, score, detox, attention, scenarios, topics, calibrate, models,
+        new,
     )  # fmt: skip
     return [module.add_to for module in modules]
 
