@@ -73,6 +73,7 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
         compare,
         detox,
         export,
+        imports,
         models,
         new,
         report,
@@ -86,7 +87,7 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
 
     modules = (
         run, report, compare, show, view, export, train, score, detox, attention, scenarios, topics, calibrate, models,
-        new,
+        new, imports,
     )  # fmt: skip
     return [module.add_to for module in modules]
 
