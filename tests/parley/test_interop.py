@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -18,14 +19,15 @@ import agents
 from parley import frames
 
 LOG = Path(__file__).parent / "data" / "inspect-0.3.285.json"
-"""Written by Inspect AI 0.3.285 on its mock model: two questions, two epochs, three scorers; cut to what is read."""
+"""Written by Inspect AI 0.3.285 on its mock model: two questions, three scorers; cut to what is read,
+and a third sample made to have failed."""
 
 
 def test_an_inspect_log_becomes_a_run_that_is_shown_and_reported(
     parley: Callable[..., Any], run_file: Any, place: Path
 ) -> None:
     told = parley("import", "inspect", LOG, "--out", "runs/buses.sqlite", "--json")
-    assert told.json == {"run": "runs/buses.sqlite", "study": "inspect-buses", "units": 4, "failed": 1}
+    assert told.json == {"run": "runs/buses.sqlite", "study": "inspect-buses", "units": 3, "failed": 1}
     file = run_file("runs/buses.sqlite")
     file.check()
     assert file.one("SELECT error FROM units WHERE status = 'failed'") == "ConnectionError('the server is gone')"
@@ -43,13 +45,12 @@ def test_an_inspect_log_becomes_a_run_that_is_shown_and_reported(
 def test_grades_become_numbers_and_no_answer_is_not_wrong(parley: Callable[..., Any]) -> None:
     """`match` says C for the bus and I for the sum; `unsure` says N, which Inspect counts as 0 and we as missing."""
     parley("import", "inspect", LOG, "--out", "a.sqlite")
-    found = frames.verdicts("a.sqlite").set_index(["scenario", "metric"])
-    assert set(found.loc[("bus", "match"), "value"]) == {1.0}
-    assert set(found.loc[("2", "match"), "value"]) == {0.0}
-    assert set(found.loc[("bus", "two/length"), "value"]) == {3.0}
-    unsure = found.xs("unsure", level="metric")
-    assert unsure["value"].isna().all()
-    assert set(unsure["status"]) == {"unparsed"}
+    found = {(row.scenario, row.metric): row for row in frames.verdicts("a.sqlite").itertuples()}
+    assert found["bus", "match"].value == 1.0
+    assert found["2", "match"].value == 0.0
+    assert found["bus", "two/length"].value == 3.0
+    assert math.isnan(found["bus", "unsure"].value)
+    assert found["bus", "unsure"].status == "unparsed"
     report = parley("report", "a.sqlite", "--json").json
     by_metric = {row["metric"]: row["mean"] for row in report["means"]}
     assert by_metric == {"match": 0.5, "two/warmth": 7.0, "two/length": 3.0, "unsure": None}
@@ -98,7 +99,7 @@ def test_a_file_that_is_no_log_gets_one_line(
 
 
 def test_a_run_goes_to_inspect_and_comes_back(parley: Callable[..., Any], place: Path) -> None:
-    run = parley("run", "injection", "--model", "sim/judge?malformed=0.1", "--responses", "2", "--kinds", "order",
+    run = parley("run", "injection", "--model", "sim/judge?refuse=0.3", "--responses", "2", "--kinds", "order",
                  "--out", "a.sqlite", "--quiet", "--json")  # fmt: skip
     assert run.json["done"] == 28
     assert parley("export", "a.sqlite", "--format", "inspect", "--to", "log.json").status == 0
@@ -118,7 +119,7 @@ def test_a_run_goes_out_as_json_lines(parley: Callable[..., Any], place: Path) -
     parley("import", "inspect", LOG, "--out", "a.sqlite")
     parley("export", "a.sqlite", "--format", "transcripts", "--to", "a.jsonl")
     lines = [json.loads(line) for line in (place / "a.jsonl").read_text("utf-8").splitlines()]
-    assert [line["status"] for line in lines] == ["done", "done", "done", "failed"]
+    assert [line["status"] for line in lines] == ["done", "done", "failed"]
     assert lines[0]["turns"][-1]["calls"][0]["completion_tokens"] == 3
     again = parley("export", "a.sqlite", "--format", "transcripts", "--to", "a.jsonl")
     assert again.status == 2
