@@ -20,6 +20,7 @@ from agents import Budget, Client, ConfigError, Models, ReplyCache
 from agents.models.catalogue import home
 from judging import Staged, Study, find_study
 from parley.runs import Engine, Progress, Result, RunFile, Size, describe, measure, refuse_if_changed
+from parley.telemetry import traced
 
 
 class Options(BaseModel):
@@ -35,6 +36,7 @@ class Options(BaseModel):
     budget_calls: int | None = Field(None, ge=0, description="stop after so many model calls in all")
     budget_tokens: int | None = Field(None, ge=0, description="stop after so many tokens in all")
     budget_cost: float | None = Field(None, ge=0, description="stop after so many US dollars in all")
+    trace: bool = Field(False, description="OpenTelemetry spans, sent where the OTEL_* variables say")
 
 
 def make_study(target: str, config: Mapping[str, Any]) -> Study:
@@ -144,6 +146,12 @@ class Job:
         self,
         on_progress: Callable[[Progress], None] | None = None,
         on_engine: Callable[[Engine], None] | None = None,
+    ) -> Result:
+        with traced(self.study, self.options.trace) as study:
+            return await replace(self, study=study)._go(on_progress, on_engine)
+
+    async def _go(
+        self, on_progress: Callable[[Progress], None] | None, on_engine: Callable[[Engine], None] | None
     ) -> Result:
         clients = self.open_models()
         file = self.open_file()
