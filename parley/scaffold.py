@@ -31,12 +31,11 @@ def new_study(name: str, parent: Path = Path()) -> list[Path]:
         raise ConfigError(f"there is a study '{name}' already; take another name")
     if keyword.iskeyword(package):
         raise ConfigError(f"'{name}' means something in Python; take another name")
-    words = name.split("-")
     values = {
         "__NAME__": name,
         "__PACKAGE__": package,
-        "__CLASS__": "".join(word.capitalize() for word in words),
-        "__TITLE__": " ".join(words).capitalize(),
+        "__CLASS__": class_name(name),
+        "__TITLE__": name.replace("-", " ").capitalize(),
     }
     folder = parent / name
     try:
@@ -49,6 +48,10 @@ def new_study(name: str, parent: Path = Path()) -> list[Path]:
     except OSError as error:
         raise ParleyError(f"{folder} cannot be written: {error.strerror}") from None
     return [*written, start]
+
+
+def class_name(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("-"))
 
 
 def _write(folder: Path, source: str, place: str, values: dict[str, str]) -> Path:

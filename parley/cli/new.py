@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from parley.scaffold import new_study
+from parley.scaffold import class_name, new_study
 
 
 def add_to(commands: Any) -> None:
@@ -28,7 +28,6 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     for path in written:
         print(path)
     study = next(path for path in written if path.name == "study.py")
-    made = "".join(word.capitalize() for word in parsed.name.split("-"))
-    print(f"\nrun it:      parley run {study}:{made} --model sim/judge --report")
+    print(f"\nrun it:      parley run {study}:{class_name(parsed.name)} --model sim/judge --report")
     print(f"install it:  pip install --no-deps -e {folder}    then: parley run {parsed.name}")
     return 0
