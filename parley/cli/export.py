@@ -15,7 +15,7 @@ from parley.cli.text import visible
 from parley.execute import explain
 from parley.export.settings import Settings
 
-WHOLE = {"inspect": ".json", "transcripts": ".jsonl"}
+WHOLE = ("inspect", "transcripts")
 """Formats that take any run as it is; all others make a dataset of debates."""
 
 
@@ -71,13 +71,18 @@ def _whole(parsed: argparse.Namespace) -> int:
     if len(parsed.run) > 1:
         raise ConfigError(f"--format {parsed.format} takes one run")
     run = Path(parsed.run[0])
-    target = Path(parsed.to or f"{run.stem}-{parsed.format}{WHOLE[parsed.format]}")
+    if parsed.format == "inspect":
+        log = to_inspect(run)
+        name, texts = log.name, iter([log.text])
+    else:
+        name, texts = f"{run.stem}.jsonl", to_transcripts(run)
+    target = Path(parsed.to or name)
     if target.exists() and not parsed.force:
         raise ConfigError(f"{target} is there already: name another with --to, or write over it with --force")
     part = target.with_name(target.name + ".part")
     try:
         with part.open("w", encoding="utf-8") as file:
-            file.writelines([to_inspect(run)] if parsed.format == "inspect" else to_transcripts(run))
+            file.writelines(texts)
         part.replace(target)
     except OSError as error:
         part.unlink(missing_ok=True)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from agents import ConfigError
 from parley import __version__
 from parley.export.write import without_addresses
 from parley.interop.conversations import conversations
@@ -24,12 +26,20 @@ from parley.runs import RunFile
 VERSION = 2
 
 
-def to_inspect(run: Path) -> str:
-    """The whole log as JSON."""
+class Log(NamedTuple):
+    """A log as JSON, and the file name that Inspect finds it by (`inspect view` lists no other)."""
+
+    name: str
+    text: str
+
+
+def to_inspect(run: Path) -> Log:
     with closing(RunFile.open(run)) as file:
         info, counts = file.info(), file.counts()
         samples = [_sample(one, info) for one in conversations(file)]
-    began, ended = (_moment(pick(s["started_at"] for s in samples)) if samples else "" for pick in (min, max))
+    if not samples:
+        raise ConfigError(f"{run} has no unit that was held")
+    began, ended = (_moment(pick(sample["started_at"] for sample in samples)) for pick in (min, max))
     name = hashlib.sha256(f"{info['study']}{info['plan']}".encode()).hexdigest()[:22]
     usage: dict[str, dict[str, int]] = {}
     for sample in samples:
@@ -57,7 +67,9 @@ def to_inspect(run: Path) -> str:
         "stats": {"started_at": began, "completed_at": ended, "model_usage": usage},
         "samples": samples,
     }
-    return without_addresses(json.dumps(log, ensure_ascii=False, allow_nan=False))
+    stamp, task = re.sub(r"\.\d+|\+|:", lambda found: "" if found[0][0] == "." else "-", began), str(info["study"])
+    file = f"{stamp}_{re.sub(r'[^A-Za-z0-9-]+', '-', task)}_{name}.json"
+    return Log(file, without_addresses(json.dumps(log, ensure_ascii=False, allow_nan=False)))
 
 
 def _moment(at: float) -> str:

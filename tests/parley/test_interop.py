@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -102,10 +103,12 @@ def test_a_run_goes_to_inspect_and_comes_back(parley: Callable[..., Any], place:
     run = parley("run", "injection", "--model", "sim/judge?refuse=0.3", "--responses", "2", "--kinds", "order",
                  "--out", "a.sqlite", "--quiet", "--json")  # fmt: skip
     assert run.json["done"] == 28
-    assert parley("export", "a.sqlite", "--format", "inspect", "--to", "log.json").status == 0
-    log = json.loads((place / "log.json").read_text("utf-8"))
+    told = parley("export", "a.sqlite", "--format", "inspect", "--json")
+    # `inspect view` lists a JSON file only under a name like this one.
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-00-00_injection_\w+\.json", told.json["to"])
+    log = json.loads((place / told.json["to"]).read_text("utf-8"))
     assert (log["version"], log["status"], len(log["samples"])) == (2, "success", 28)
-    parley("import", "inspect", "log.json", "--out", "b.sqlite")
+    parley("import", "inspect", told.json["to"], "--out", "b.sqlite")
     before, after = frames.verdicts("a.sqlite"), frames.verdicts("b.sqlite")
     known = before[before["value"].notna()]
     assert len(known) < len(before)
