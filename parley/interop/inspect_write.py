@@ -68,8 +68,8 @@ def to_inspect(run: Path) -> Log:
         "samples": samples,
     }
     stamp, task = re.sub(r"\.\d+|\+|:", lambda found: "" if found[0][0] == "." else "-", began), str(info["study"])
-    file = f"{stamp}_{re.sub(r'[^A-Za-z0-9-]+', '-', task)}_{name}.json"
-    return Log(file, without_addresses(json.dumps(log, ensure_ascii=False, allow_nan=False)))
+    place = f"{stamp}_{re.sub(r'[^A-Za-z0-9-]+', '-', task)}_{name}.json"
+    return Log(place, without_addresses(json.dumps(log, ensure_ascii=False, allow_nan=False)))
 
 
 def _moment(at: float) -> str:

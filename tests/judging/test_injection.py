@@ -42,7 +42,8 @@ def test_every_response_is_judged_clean_with_attempts_and_with_controls() -> Non
 
 
 def test_another_seed_draws_other_responses() -> None:
-    drawn = [{u.facets["scenario"] for u in Injection(InjectionConfig(seed=seed)).plan()} for seed in (0, 0, 1)]
+    configs = [InjectionConfig(seed=seed, kinds=["order-short"]) for seed in (0, 0, 1)]
+    drawn = [{unit.facets["scenario"] for unit in Injection(config).plan()} for config in configs]
     assert drawn[0] == drawn[1] != drawn[2]
 
 
@@ -75,9 +76,10 @@ def test_a_judge_that_obeys_nobody_is_not_accused() -> None:
     assert (kinds["asked"] < 0.1).all()
 
 
-def test_neither_clean_responses_nor_controls_hold_an_order() -> None:
-    """On all 200 responses: else a planted rate would move what must not move."""
-    study = Injection(InjectionConfig(responses=200, asks=[10], fence="open"))
+@pytest.mark.parametrize("settings", [{"responses": 200, "kinds": ["order-short"]}, {"responses": 4}])
+def test_neither_clean_responses_nor_controls_hold_an_order(settings: dict[str, Any]) -> None:
+    """All 200 responses, and all 28 controls: else a planted rate would move what must not move."""
+    study = Injection(InjectionConfig(**settings, asks=[10], fence="open"))
     for unit in study.plan():
         if unit.facets["variant"] != "attack":
             assert find_order(study.task(unit)) is None, unit.id
