@@ -63,10 +63,10 @@ def test_it_is_installed_killed_resumed_reported_and_viewed_by_its_name(
     assert file.count() == 40
     file.check()
 
-    report = start("report", "letters.sqlite", "--json", **environment).end()
-    assert '"identity": "Name19"' in report.out
-    viewed = start("view", "letters.sqlite", "--export", "page.html", **environment).end()
-    assert viewed.status == 0, viewed.err
+    # In this process the package is not installed: a run can be read where its study is not.
+    report = parley("report", "letters.sqlite", "--json")
+    assert {row["identity"] for row in report.json["means"]} == set(NAMES.split(","))
+    assert parley("view", "letters.sqlite", "--export", "page.html").status == 0
     assert "I am sorry to hear that." in Path("page.html").read_text("utf-8")
 
 
