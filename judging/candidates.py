@@ -24,9 +24,13 @@ class Shown(NamedTuple):
     flags: tuple[str, ...] = ()
 
 
-def show_candidate(response: str, *, side: str = "", label: str = "", fenced: bool = False) -> Shown:
-    candidate = f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
+def candidate(side: str = "", label: str = "") -> str:
+    """A candidate's name: " A", " B" or "" for a single one, and the label if there is one."""
+    return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
+
+
+def show_candidate(response: str, name: str, *, fenced: bool) -> Shown:
     if not fenced:
-        return Shown(candidate, response)
+        return Shown(name, response)
     quoted = fence(response, "RESPONSE", MOST_CHARS)
-    return Shown(f"{candidate}\n{FENCED.text}", quoted.text, quoted.flags)
+    return Shown(f"{name}\n{FENCED.text}", quoted.text, quoted.flags)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from agents import DEFAULT_MODEL, ConfigError, Debate, Models, Readout, seed_from, simultaneous
 from judging.ballot import Ballot
-from judging.candidates import FENCED, Shown, show_candidate
+from judging.candidates import FENCED, Shown, candidate, show_candidate
 from judging.malibu import Names
 from judging.panels import load_panel
 from judging.rubrics import load_rubric
@@ -154,7 +154,7 @@ class Injection:
         elif variant == ATTACK:
             verdict = json.dumps(dict.fromkeys(self._ballot.rubric.names, int(ask)))
             response = self._attempts[attempt].in_response(response, int(ask), verdict)
-        return show_candidate(response, fenced=fenced)
+        return show_candidate(response, candidate(), fenced=fenced)
 
     def task(self, unit: Unit) -> str:
         """The prompt that a judge is given: MALIBU's for a single candidate, without a label."""

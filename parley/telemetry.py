@@ -13,6 +13,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from typing import Any
 
 from agents import Call, ConfigError, Models, watch_calls
@@ -39,7 +40,7 @@ def traced(study: Study, wanted: bool) -> Iterator[Study]:
     about = {"parley.study": study.name, "parley.models": [name.partition("?")[0] for name in study.models()]}
     try:
         with watch_calls(spans.call), tracer.start_as_current_span(f"run {study.name}", attributes=about):
-            yield TracedStudy(study, spans)  # type: ignore[misc]
+            yield spans.of(study)
     finally:
         if own:
             provider.shutdown()
@@ -104,6 +105,17 @@ class Spans:
         span = self.tracer.start_span(f"chat {model}", kind=SpanKind.CLIENT, attributes=attributes, start_time=start)
         span.end(end)
 
+    def of(self, study: Study) -> Study:
+        """The same study, but that each unit it holds is a span. A copy: a wrapper would not be of its class."""
+        twin = copy(study)
+
+        async def run(unit: Unit, models: Models) -> Outcome:
+            with self.unit(unit):
+                return await study.run(unit, models)
+
+        twin.run = run  # type: ignore[method-assign]
+        return twin
+
     @contextmanager
     def unit(self, unit: Unit) -> Iterator[None]:
         from opentelemetry.trace import StatusCode
@@ -122,17 +134,3 @@ class Spans:
 
 def _message(role: str, text: str) -> dict[str, Any]:
     return {"role": role, "parts": [{"type": "text", "content": text}]}
-
-
-class TracedStudy:
-    """A study whose units are spans; in all else the study itself."""
-
-    def __init__(self, study: Study, spans: Spans) -> None:
-        self._study, self._spans = study, spans
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._study, name)
-
-    async def run(self, unit: Unit, models: Models) -> Outcome:
-        with self._spans.unit(unit):
-            return await self._study.run(unit, models)

@@ -22,10 +22,19 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Request
+from agents.models.base import SHARED, Client, Options, Request
 from agents.models.reply import Reply
 from agents.models.session import SESSION
-from agents.models.wire import FINISH, from_completion, retry_seconds, server_words, strict_schema, to_chat, to_tools
+from agents.models.wire import (
+    FINISH,
+    cached_tokens,
+    from_completion,
+    retry_seconds,
+    server_words,
+    strict_schema,
+    to_chat,
+    to_tools,
+)
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
@@ -51,6 +60,8 @@ class CompatibleClient(Client):
     token_limit_key: ClassVar[str] = "max_tokens"
     lengths: ClassVar[bool] = False
     """Whether the server holds texts to the length a schema gives."""
+    batches: ClassVar[bool] = False
+    """Whether it may have OpenAI's batch interface (`agents.models.batches`)."""
     logprobs = True
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
@@ -74,6 +85,10 @@ class CompatibleClient(Client):
         self.native_schema = self.mode == "schema"
         self._session: aiohttp.ClientSession | None = None
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
+
+    def bearer(self) -> dict[str, str]:
+        """The header with the key, if there is one."""
+        return {key: value for key, value in self._headers.items() if key == "Authorization"}
 
     @property
     def model_info(self) -> ModelInfo:
@@ -129,7 +144,7 @@ class CompatibleClient(Client):
             async with self._open_session().post(self._url, data=payload) as response:
                 raw = await response.read()
                 if response.status != 200:
-                    raise self._error(response.status, response.headers, raw)
+                    raise self.error_for(response.status, response.headers, raw)
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
         except aiohttp.ClientError as error:
@@ -143,7 +158,7 @@ class CompatibleClient(Client):
             start = raw[:60].decode("utf-8", "replace")
             raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}") from None
 
-    def _error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
+    def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
         where = f"{self.name}: {self.base_url} answered {status}"
         if status in (401, 403):
             hint = f"; check {self.key_variable}" if self.key_variable else ""
@@ -177,11 +192,12 @@ class CompatibleClient(Client):
             ):
                 yield part
             return
-        request = Request(tuple(messages), json_output, {**self._defaults, **extra_create_args})
+        options = {**self._defaults, **extra_create_args}
+        request = Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ()))
         current = SESSION.get()
         budget = current.budget if current else None
         if budget is not None:
-            budget.take_call()
+            await budget.take_call()
         parts: list[str] = []
         last: dict[str, Any] = {}
         started = time.perf_counter()
@@ -204,6 +220,7 @@ class CompatibleClient(Client):
             content="".join(parts),
             usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
             cached=False,
+            cached_tokens=cached_tokens(usage),
         )
         latency = time.perf_counter() - started
         self._record(self._call(request.pieces(), reply, latency, cached=False, attempts=1), budget)
@@ -215,7 +232,7 @@ class CompatibleClient(Client):
         try:
             async with self._open_session().post(self._url, json=body) as response:
                 if response.status != 200:
-                    raise self._error(response.status, response.headers, await response.read())
+                    raise self.error_for(response.status, response.headers, await response.read())
                 async for line in response.content:
                     if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                         continue
@@ -239,18 +256,4 @@ class ServerClient(CompatibleClient):
     """Any server, by `?base_url=`. A key, if it wants one, comes from PARLEY_SERVER_KEY."""
 
     key_variable = "PARLEY_SERVER_KEY"
-
-
-class VLLMClient(CompatibleClient):
-    default_url, url_variable, key_variable = "http://localhost:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY"
-
-
-class OllamaClient(CompatibleClient):
-    default_url, url_variable = "http://localhost:11434/v1", "OLLAMA_BASE_URL"
-
-
-class LlamaCppClient(CompatibleClient):
-    continues = True
-    """A last message of the assistant's is continued: see `agents.readout`."""
-    lengths = True
-    default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"
+    batches = True

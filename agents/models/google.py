@@ -21,7 +21,7 @@ from pydantic import Field, ValidationError
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from agents.models.base import Client, Options, Request
 from agents.models.reply import Reply
-from agents.models.wire import retry_seconds, strict_schema, to_chat
+from agents.models.wire import possible, retry_seconds, strict_schema, to_chat
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 URL = "https://generativelanguage.googleapis.com"
@@ -41,6 +41,7 @@ class GoogleClient(Client):
     options: GoogleOptions
     native_schema = True
     context_tokens = 1_048_576
+    cache_minimum = 4096
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -113,6 +114,7 @@ class GoogleClient(Client):
             content=answer.text or "",
             usage=RequestUsage(usage.prompt_token_count or 0, written),
             cached=False,
+            cached_tokens=possible(usage.cached_content_token_count, usage.prompt_token_count),
             refused=refused,
         )
 
