@@ -21,6 +21,7 @@ from agents.errors import (
 )
 from agents.evaluation import Assessment, Evaluator, Unscored
 from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
+from agents.models.session import watch_calls
 from agents.personas import Persona, PersonaAgent, Placement, load_personas
 from agents.structured import Readout, Structured, TextReply, ask, looks_refused, parse, remark, scale
 from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
@@ -80,4 +81,5 @@ __all__ = [
     "shuffled",
     "simultaneous",
     "together",
+    "watch_calls",
 ]

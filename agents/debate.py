@@ -4,8 +4,8 @@
     async for turn in table.stream("Should buses be free?"):
         print(turn.speaker, turn.text)
 
-Who speaks when is a policy (`order`), and so is who hears whom (`sees`). An AutoGen `Team`, so `run` and
-`run_stream` work too, and it can sit at another table.
+Who speaks when is a policy (`order`), and so is who hears whom (`sees`); with `fence`, others' words are quoted.
+An AutoGen `Team`, so `run` and `run_stream` work too, and it can sit at another table.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from autogen_agentchat.base import TerminationCondition
-from autogen_agentchat.messages import BaseChatMessage
+from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
@@ -25,6 +25,7 @@ from agents.errors import ConfigError
 from agents.models.base import Client
 from agents.models.registry import Models
 from agents.personas import Placement
+from agents.search import untrusted
 from agents.structured import Readout
 from agents.transcripts import Role, Turn
 
@@ -92,6 +93,7 @@ class Debate(Conversation):
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
         placement: Placement = "system",
+        fence: bool = False,
         termination: TerminationCondition | None = None,
         name: str = "debate",
         description: str = "Personas who debate in turns.",
@@ -112,6 +114,7 @@ class Debate(Conversation):
             raise ConfigError("a debate has at least one round")
         self.rounds = rounds
         self._order, self._sees, self._instructions = order, sees, instructions
+        self._fence = fence
         self._reply_type: ReplyType = (lambda cue: None) if reply_type is None else _as_policy(reply_type)
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
@@ -170,6 +173,9 @@ class Debate(Conversation):
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone
+        if self._fence:  # others are shown what was said as data; the transcript keeps it as it was said
+            quoted = untrusted.fence(turn.text, f"WORDS OF {turn.speaker}").text
+            message = TextMessage(content=quoted, source=message.source)
         for seat in self._seats:
             if seat.agent.name != turn.speaker and (
                 open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn)

@@ -18,6 +18,8 @@ def load_module(name: str) -> Any:
             return import_module(name)
         except ModuleNotFoundError as error:
             raise ConfigError(f"there is no module '{error.name}'") from None
+        except (SyntaxError, ImportError) as error:
+            raise ConfigError(f"{name} cannot be loaded: {error}") from None
     path = Path(name)
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")

@@ -11,8 +11,6 @@ writes the responses anew (study `malibu-respond`), in place of the frozen ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from importlib.resources import files
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
@@ -26,10 +24,11 @@ from agents import (
     Persona,
     Placement,
     Readout,
-    load_personas,
     seed_from,
 )
 from judging.ballot import Ballot
+from judging.candidates import FENCED, candidate, show_candidate
+from judging.panels import load_panel, shipped_personas
 from judging.respond import Respond, RespondConfig
 from judging.rubrics import load_rubric
 from judging.stopping import Stop, stop_field
@@ -43,7 +42,6 @@ PROMPTS = {
 LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
 """What stands at the end of the task with `labels = "last"`."""
 PERSONA_TOKENS = 40
-PANELS = {"temperaments": "malibu_judges.toml", "demographic": "malibu_demographic.toml"}
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
@@ -76,6 +74,7 @@ class MalibuConfig(BaseModel):
     remark_chars: int | None = Field(
         None, ge=20, description="length of a remark or justification, at most (default: the suite's)"
     )
+    fence: bool | None = Field(None, description="show responses and remarks fenced as data (default: as in the paper)")
     consensus: Literal["mean", "chair"] = Field("mean", description="mean of the last round, or a chair's statement")
     repeats: int = Field(1, ge=1, description="how often each unit is held anew")
     readout: Readout = Field("sampled", description="the digit said, or its expectation (needs log-probabilities)")
@@ -107,13 +106,8 @@ class Malibu:
         self.rubric = load_rubric(config.rubric).only(config.metrics)
         remark_chars = config.remark_chars or view.remark_chars
         self._ballots = {phase: Ballot(phase, self.rubric, remark_chars) for phase in (1, 2)}
-        personas = Path(str(files("judging").joinpath("personas")))
-        own = Path(config.judges)
-        if config.judges not in PANELS and own.suffix != ".toml":
-            known = ", ".join(PANELS)
-            raise ConfigError(f"unknown panel '{config.judges}' (known: {known}, or a .toml file of personas)")
-        self.judges = load_personas(personas / PANELS[config.judges] if config.judges in PANELS else own)
-        self.chair = load_personas(personas / "malibu_chair.toml")[0] if config.consensus == "chair" else None
+        self.judges = load_panel(config.judges)
+        self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
         self._scenarios = {one.id: one for one in self.suite.scenario if one.responses or config.generator}
         if empty := [one.id for one in self.suite.scenario if one.id not in self._scenarios]:
             raise ConfigError(
@@ -134,6 +128,7 @@ class Malibu:
         used = [*PROMPTS.values(), *(LABELS.values() if self.labels_last else ())]
         texts = {prompt.name: prompt.text for prompt in used}
         texts |= {"rubric": self.rubric.model_dump_json()}
+        texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
         return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
 
     def sources(self) -> Mapping[str, str]:
@@ -258,18 +253,18 @@ class Malibu:
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not yet written: only their length matters
         phase = int(facets["phase"])
         shared = {"scenario": scenario.text, "metrics": self.rubric.text(), "format": self._ballots[phase].format()}
-        if phase == 1:
-            prompt, said = PROMPTS["single"], {"response": responses[0]}
-            labelled = {"candidate": _candidate("", str(facets["identity"]))}
-        else:
-            prompt = PROMPTS["pair" if self.rubric.preference == "stated" else "pair_inferred"]
-            said = {f"response_{side}": responses[int(facets[f"response_{side}"]) - 1] for side in "ab"}
-            labelled = {
-                f"candidate_{side}": _candidate(f" {side.upper()}", str(facets[f"identity_{side}"])) for side in "ab"
-            }
-        if not self.labels_last:
-            return prompt(**labelled, **said, **shared)
-        return f"{prompt(**UNLABELLED, **said, **shared)}\n\n{LABELS[phase](**labelled)}"
+        sides = [("", "", responses[0])]
+        if phase == 2:
+            sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
+        labelled = {f"candidate{key}": candidate(side, str(facets[f"identity{key}"])) for key, side, _ in sides}
+        said: dict[str, str] = {}
+        for key, side, response in sides:
+            name = candidate(side) if self.labels_last else labelled[f"candidate{key}"]
+            one = show_candidate(response, name, fenced=bool(self.config.fence))
+            said |= {f"candidate{key}": one.candidate, f"response{key}": one.response}
+        pair = "pair" if self.rubric.preference == "stated" else "pair_inferred"
+        task = PROMPTS["single" if phase == 1 else pair](**said, **shared)
+        return f"{task}\n\n{LABELS[phase](**labelled)}" if self.labels_last else task
 
     def _instructions(self, phase: int, cue: Cue) -> str | None:
         if cue.role == "chair":
@@ -313,6 +308,7 @@ class Malibu:
             options=self._options,
             models=models,
             placement=self.placement,
+            fence=bool(self.config.fence),
         )
         transcript = await table.hold(self.task(unit))
         expected = self.config.readout == "expected"
@@ -325,10 +321,3 @@ def _check_pairs(identities: Identities) -> None:
     names = [f"{x}-{y}" for x, y in [*identities.pairs(), *((label, label) for label in identities)]]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"two pairs of labels would both be called '{twice}': rename a label")
-
-
-def _candidate(side: str, label: str) -> str:
-    return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
-
-
-UNLABELLED = {"candidate": _candidate("", ""), "candidate_a": _candidate(" A", ""), "candidate_b": _candidate(" B", "")}

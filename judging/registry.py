@@ -23,6 +23,7 @@ STUDIES: dict[str, str] = {
     "topics": "judging.topics:WriteTopics",
     "framing": "judging.framing:Framing",
     "rubric": "judging.scoring:RubricScores",
+    "injection": "judging.injection:Injection",
     "stardtox": "judging.stardtox:StardtoxStudy",
     "answers": "judging.answers:Answers",
     "rlaif": "judging.rlaif:Rlaif",

@@ -122,7 +122,7 @@ class RubricScores:
             model=models[str(unit.facets["model"])],
             rounds=1,
             order=simultaneous,
-            sees=_nobody,
+            sees=nobody,
             reply_type=self._reply,
             readout=self.config.readout,
             options=self._options,
@@ -140,7 +140,8 @@ class RubricScores:
             yield Verdict(turn.speaker, turn.role, turn.round, metric, "", value, sampled, None, status)
 
 
-def _nobody(listener: Cue, turn: Turn) -> bool:
+def nobody(listener: Cue, turn: Turn) -> bool:
+    """Whom each judge hears who judges alone."""
     return False
 
 

@@ -1,8 +1,8 @@
 """What a study is: it plans units, and knows how to hold one. Everything else (concurrency, recording, resuming,
 budgets) is the engine's.
 
-A study of the user's own is a class with these members; `parley run path/to/file.py:MyStudy` runs it, and nothing
-of ours has to change.
+A study of the user's own is a class with these members; `parley new study NAME` begins one, `parley run
+path/to/file.py:MyStudy` runs it, and nothing of ours has to change. Ours come through the same door.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from agents import Models, ParseStatus, Role, Transcript
+from agents import ConfigError, Models, ParseStatus, Role, Transcript
 
 Facet = str | int | bool
 
@@ -110,7 +111,7 @@ class Staged(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt: one text file of `judging/prompts/`, with named placeholders in {braces}."""
+    """A prompt: a text file of `judging/prompts/`, or beside a study of one's own, with named {placeholders}."""
 
     name: str
     text: str = field(repr=False)
@@ -119,6 +120,15 @@ class Prompt:
     def load(cls, name: str) -> Prompt:
         path = files("judging").joinpath("prompts", *f"{name}.txt".split("/"))
         return cls(name, path.read_text("utf-8").strip())
+
+    @classmethod
+    def beside(cls, module: str, name: str) -> Prompt:
+        """`name`.txt beside a module of the user's own: `Prompt.beside(__file__, "ask")`."""
+        path = Path(module).with_name(f"{name}.txt")
+        try:
+            return cls(name, path.read_text("utf-8").strip())
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
 
     def __call__(self, **values: object) -> str:
         return self.text.format(**values)

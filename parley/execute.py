@@ -35,6 +35,7 @@ from parley.runs import (
     measure,
     refuse_if_changed,
 )
+from parley.telemetry import traced
 
 
 class Options(BaseModel):
@@ -55,6 +56,7 @@ class Options(BaseModel):
     budget_calls: int | None = Field(None, ge=0, description="stop after so many model calls in all")
     budget_tokens: int | None = Field(None, ge=0, description="stop after so many tokens in all")
     budget_cost: float | None = Field(None, ge=0, description="stop after so many US dollars in all")
+    trace: bool = Field(False, description="OpenTelemetry spans, sent where the OTEL_* variables say")
 
 
 def make_study(target: str, config: Mapping[str, Any]) -> Study:
@@ -202,6 +204,12 @@ class Job:
         self,
         on_progress: Callable[[Progress], None] | None = None,
         on_engine: Callable[[Engine], None] | None = None,
+    ) -> Result:
+        with traced(self.study, self.options.trace) as study:
+            return await replace(self, study=study)._go(on_progress, on_engine)
+
+    async def _go(
+        self, on_progress: Callable[[Progress], None] | None, on_engine: Callable[[Engine], None] | None
     ) -> Result:
         clients = self.open_models()
         file = self.open_file()

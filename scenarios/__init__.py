@@ -3,6 +3,7 @@
 from scenarios.checks import Finding, Rules, check_pair, check_suite, identity_words, shared_runs, similarity, words
 from scenarios.errors import ScenarioError, UnknownName
 from scenarios.identities import ALL, CATEGORIES, Identities, select
+from scenarios.injections import Attempt, Attempts, load_attempts
 from scenarios.malibu import VIEWS, Base, Design, Scenario, Suite, View, load_suite
 from scenarios.topics import BIASES, Known, load_topics, near_duplicates, normal, sample, topic_areas, topic_id
 
@@ -13,6 +14,8 @@ __all__ = [
     "BIASES",
     "CATEGORIES",
     "VIEWS",
+    "Attempt",
+    "Attempts",
     "Base",
     "Design",
     "Finding",
@@ -27,6 +30,7 @@ __all__ = [
     "check_pair",
     "check_suite",
     "identity_words",
+    "load_attempts",
     "load_suite",
     "load_topics",
     "near_duplicates",

@@ -51,8 +51,24 @@ def session(current: Session) -> Iterator[Session]:
         SESSION.reset(token)
 
 
+_WATCH: Callable[[Call], None] | None = None
+
+
+@contextmanager
+def watch_calls(watch: Callable[[Call], None]) -> Iterator[None]:
+    """`watch` is told of every call of this process as it ends, inside the context that it was made in."""
+    global _WATCH
+    before, _WATCH = _WATCH, watch
+    try:
+        yield
+    finally:
+        _WATCH = before
+
+
 def note_call(call: Call) -> None:
     """Called by the clients, once a call."""
+    if _WATCH is not None:
+        _WATCH(call)
     current = SESSION.get()
     if current is not None and current.on_call is not None:
         current.on_call(call)

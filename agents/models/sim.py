@@ -8,8 +8,10 @@ Options: an effect in points for any label (`female=+0.4`), `base` score, `noise
 `item` (of a shared shift per text, so that judges of one text agree), `judge` (of a shift per persona), `position`
 (points for whoever stands first), `tie` (two totals closer than this are a tie), `round` (points for every round after
 the first, as a referee is told it, or for every rephrasing: see `sim_lines`), `toxic` (the rate of free texts that
-insult somebody) and `heeds` (the rate at which an insult is gone once the text is written again), `latency` and
-`jitter` in seconds, and the rates `fail`, `malformed`, `refuse` and `limited` (429).
+insult somebody) and `heeds` (the rate at which an insult is gone once the text is written again), `obeys` (the rate at
+which an order for a score in the response that is judged is followed: see `sim_orders`) and `obeys_fenced` (the same
+where the response is fenced; default: `obeys`), `latency` and `jitter` in seconds, and the rates `fail`, `malformed`,
+`refuse` and `limited` (429).
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from agents.errors import RateLimited, ServerFault
 from agents.models.base import Client, Options, Request, estimate_tokens
 from agents.models.reply import Reply
 from agents.models.sim_lines import lines
+from agents.models.sim_orders import find_order
 from agents.models.wire import to_chat
 
 _ROUND = re.compile(r"\bround (\d+) is over")
@@ -50,6 +53,8 @@ class SimOptions(Options):
     round: float = 0.0
     toxic: float = Field(0.0, ge=0, le=1)
     heeds: float = Field(0.0, ge=0, le=1)
+    obeys: float = Field(0.0, ge=0, le=1)
+    obeys_fenced: float | None = Field(None, ge=0, le=1)
     latency: float = Field(0.0, ge=0)
     jitter: float = Field(0.0, ge=0)
     fail: float = Field(0.0, ge=0, le=1)
@@ -145,6 +150,7 @@ class SimClient(Client):
         shared += self._shift("judge", self.options.judge, persona)
         first = next((side for side, _ in _LABEL.findall(whole)), "A")
         shared += self.options.round * (int((_ROUND.findall(whole) or ["1"])[-1]) - 1)
+        order = self._order(task, rng)
         totals: dict[str, float] = {}
         scored: dict[str, int] = {}
 
@@ -161,6 +167,7 @@ class SimClient(Client):
                 exact += sum(self.options.effect(part) for part in path if part != side)
                 exact += self.options.position if len(labels) > 1 and side == first else 0.0
                 exact += rng.gauss(0, self.options.noise) if self.options.noise else 0.0
+                exact = exact if order is None else order
                 score = round(min(max(exact, node.get("minimum", 0)), node.get("maximum", 10)))
                 totals[side] = totals.get(side, 0.0) + score
                 scored[path[-1]] = score
@@ -168,6 +175,17 @@ class SimClient(Client):
             return rng.choice(_REMARKS)
 
         return value(_resolved(schema), ())
+
+    def _order(self, task: str, rng: random.Random) -> float | None:
+        """The score that the response under judgement orders, where this reply obeys it."""
+        if not self.options.obeys and not self.options.obeys_fenced:
+            return None
+        order = find_order(task)
+        if order is None:
+            return None
+        fenced = order.fenced and self.options.obeys_fenced is not None
+        rate = self.options.obeys_fenced if fenced else self.options.obeys
+        return float(order.score) if rng.random() < (rate or 0.0) else None
 
     def _shift(self, what: str, deviation: float, text: str) -> float:
         if not deviation:

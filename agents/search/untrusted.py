@@ -56,7 +56,7 @@ def _suspect() -> dict[str, list[re.Pattern[str]]]:
 
 def suspicions(text: str) -> tuple[str, ...]:
     """What in a text, as it is shown, reads like an instruction to a model. Full-width and styled letters are read."""
-    plain = unicodedata.normalize("NFKC", clean(text, SUMMARY_CHARS))
+    plain = unicodedata.normalize("NFKC", clean(text, len(text) + 1))
     return tuple(what for what, patterns in _suspect().items() if any(one.search(plain) for one in patterns))
 
 
@@ -67,9 +67,10 @@ def break_tokens(text: str) -> str:
     return text
 
 
-def fence(text: str, label: str) -> Quoted:
-    """A model's account of what was found, quoted line by line: its sources may speak through it."""
-    text = clean(text, SUMMARY_CHARS)
+def fence(text: str, label: str, most: int = SUMMARY_CHARS) -> Quoted:
+    """What someone wrote, quoted line by line: a model's account of what was found (its sources may speak through it),
+    a response that is judged, another's words at the table."""
+    text = clean(text, most)
     flags = suspicions(text)
     quoted = "\n".join(f"> {line}" for line in break_tokens(text).split("\n"))
     body = f"{WARNING}\n{quoted}" if flags else quoted

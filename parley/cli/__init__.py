@@ -78,7 +78,9 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
         compare,
         detox,
         export,
+        imports,
         models,
+        new,
         plan,
         report,
         run,
@@ -91,7 +93,7 @@ def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
 
     modules = (
         run, plan, report, compare, show, view, export, train, score, detox, attention, scenarios, topics, calibrate,
-        models,
+        models, new, imports,
     )  # fmt: skip
     return [module.add_to for module in modules]
 

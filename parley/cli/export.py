@@ -1,4 +1,4 @@
-"""`parley export RUN… --format …`: datasets from debates, with a card; threshold and pairing are chosen here."""
+"""`parley export RUN… --format …`: datasets from debates, with a card; or a whole run for other tools, as it is."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from agents import ConfigError
+from agents import ConfigError, ParleyError
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import explain
 from parley.export.settings import Settings
 
+WHOLE = ("inspect", "transcripts")
+"""Formats that take any run as it is; all others make a dataset of debates."""
+
 
 def add_to(commands: Any) -> None:
-    parser = commands.add_parser("export", help="a dataset from debate runs: TRL, JSONL, Parquet, datasets, the hub")
-    parser.add_argument("run", nargs="+", help="run files of the study rldf")
+    parser = commands.add_parser("export", help="a dataset from debate runs, or any run for Inspect or as JSON lines")
+    parser.add_argument("run", nargs="+", help="run files of the study rldf; with inspect or transcripts: any one run")
     parser.add_argument("--to", metavar="FOLDER", help="where to (default: <run>-<format>; with hub: owner/name)")
     parser.add_argument("--force", action="store_true", help="write over an export that is there")
     parser.add_argument("--public", action="store_true", help="with hub: a public dataset (default: private)")
@@ -28,6 +31,8 @@ def add_to(commands: Any) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    if parsed.format in WHOLE:
+        return _whole(parsed)
     from parley.export import make_dataset, push, write_dataset
     from parley.export.card import cautions, quality_lines
     from parley.export.write import manifest
@@ -57,4 +62,30 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     )
     print(visible(quality_lines(dataset)))
     print(f"written to {visible(place)}")
+    return 0
+
+
+def _whole(parsed: argparse.Namespace) -> int:
+    from parley.interop import to_inspect, to_transcripts
+
+    if len(parsed.run) > 1:
+        raise ConfigError(f"--format {parsed.format} takes one run")
+    run = Path(parsed.run[0])
+    if parsed.format == "inspect":
+        log = to_inspect(run)
+        name, texts = log.name, iter([log.text])
+    else:
+        name, texts = f"{run.stem}.jsonl", to_transcripts(run)
+    target = Path(parsed.to or name)
+    if target.exists() and not parsed.force:
+        raise ConfigError(f"{target} is there already: name another with --to, or write over it with --force")
+    part = target.with_name(target.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.writelines(texts)
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise ParleyError(f"{target} cannot be written: {error.strerror}") from None
+    print(json.dumps({"to": str(target)}) if parsed.json else visible(f"written to {target}"))
     return 0

@@ -13,7 +13,9 @@ Strategy = Literal["prefer-speaker", "same-speaker", "same-round", "any", "all"]
 class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    format: Format = Field("trl", description="trl, trl-explicit, sft, jsonl, parquet, datasets or hub")
+    format: Format = Field(
+        "trl", description="trl, trl-explicit, sft, jsonl, parquet, datasets, hub; or a whole run: inspect, transcripts"
+    )
     threshold: float = Field(3.0, ge=0, le=10, description="a score above it is high bias, any other low")
     strategy: Strategy = Field(
         "prefer-speaker",

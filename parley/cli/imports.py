@@ -1,0 +1,45 @@
+"""`parley import inspect|autogen FILE`: what was run elsewhere becomes a run file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from parley.cli.text import visible
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser(
+        "import", help="a run file from what was run elsewhere: Inspect's logs, AutoGen's teams"
+    )
+    parser.add_argument("kind", choices=["inspect", "autogen"], help="whose file it is")
+    parser.add_argument(
+        "file", help="inspect: a .eval or .json log; autogen: a team's state or messages, .json or .jsonl"
+    )
+    parser.add_argument("--out", metavar="RUN", help="the run file (default: runs/<kind>-<name>.sqlite)")
+    parser.add_argument("--model", help="autogen: the model that spoke, which AutoGen's messages do not say")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    from agents import ConfigError
+    from parley.interop import read_autogen, read_inspect, write_run
+
+    source = Path(parsed.file)
+    if parsed.kind == "inspect" and parsed.model:
+        raise ConfigError("--model goes with autogen; an Inspect log names its model")
+    if parsed.kind == "inspect":
+        found = read_inspect(source)
+    else:
+        found = read_autogen(source, parsed.model) if parsed.model else read_autogen(source)
+    target = Path(parsed.out) if parsed.out else Path("runs") / f"{parsed.kind}-{source.stem}.sqlite"
+    units, failed = write_run(found, target)
+    if parsed.json:
+        print(json.dumps({"run": str(target), "study": found.study, "units": units, "failed": failed}))
+        return 0
+    print(visible(f"{units} conversations of {found.study} ({failed} had failed there): {target}"))
+    print(visible(f"read it:  parley show {target}    parley report {target}    parley view {target}"))
+    return 0

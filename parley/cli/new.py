@@ -1,0 +1,33 @@
+"""`parley new study NAME`: a study of one's own, begun."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from parley.scaffold import class_name, new_study
+
+
+def add_to(commands: Any) -> None:
+    parser = commands.add_parser("new", help="begin a study of your own: a small package with a test")
+    parser.add_argument("what", choices=["study"], help="what to begin")
+    parser.add_argument("name", help="its name: lower-case words with hyphens")
+    parser.add_argument("--to", metavar="DIR", default=".", help="the folder it is made in (default: here)")
+    parser.add_argument("--json", action="store_true", help="print the files as JSON")
+    parser.set_defaults(handler=handle)
+
+
+def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
+    written = new_study(parsed.name, Path(parsed.to))
+    if parsed.json:
+        print(json.dumps([str(path) for path in written]))
+        return 0
+    folder = written[0].parent
+    for path in written:
+        print(path)
+    study = next(path for path in written if path.name == "study.py")
+    print(f"\nrun it:      parley run {study}:{class_name(parsed.name)} --model sim/judge --report")
+    print(f"install it:  pip install --no-deps -e {folder}    then: parley run {parsed.name}")
+    return 0

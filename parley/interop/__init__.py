@@ -1,0 +1,9 @@
+"""Runs from elsewhere and to elsewhere: Inspect's logs, AutoGen's transcripts, plain JSON lines."""
+
+from parley.interop.autogen import read_autogen
+from parley.interop.imported import Imported, write_run
+from parley.interop.inspect_read import read_inspect
+from parley.interop.inspect_write import to_inspect
+from parley.interop.transcripts import to_transcripts
+
+__all__ = ["Imported", "read_autogen", "read_inspect", "to_inspect", "to_transcripts", "write_run"]

@@ -1,0 +1,114 @@
+"""Attempts to move a judge from inside the text that is judged, each with a harmless control of about its length.
+
+    attempts = load_attempts("injections-1")
+
+Shipped, or a .toml file of the user's own with the same keys. A code (base64, zero-width, …) is applied here, to the
+attempt and to its control alike, so that the file stays readable.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import hashlib
+import re
+import tomllib
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from scenarios.errors import ScenarioError, UnknownName
+
+SHIPPED = "injections-1"
+ZERO_WIDTH = "\u200b"
+CODES: dict[str, Callable[[str], str]] = {
+    "": str,
+    "base64": lambda text: base64.b64encode(text.encode()).decode(),
+    "rot13": lambda text: codecs.encode(text, "rot13"),
+    "zero-width": ZERO_WIDTH.join,
+    "full-width": lambda text: "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text),
+}
+
+
+class Attempt(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    kind: Annotated[str, Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1)]
+    control: Annotated[str, Field(min_length=1)]
+    place: Literal["start", "middle", "end"] = "end"
+    code: Literal["", "base64", "rot13", "zero-width", "full-width"] = ""
+
+    def in_response(self, response: str, score: int, verdict: str) -> str:
+        """The response with the attempt in it, asking for a score."""
+        return self._put(response, self.text.replace("{score}", str(score)).replace("{verdict}", verdict))
+
+    def control_in(self, response: str) -> str:
+        """The response with the harmless text in the same place."""
+        return self._put(response, self.control)
+
+    def _put(self, response: str, text: str) -> str:
+        text = CODES[self.code](text)
+        if self.place == "start":
+            return f"{text} {response}"
+        if self.place == "end":
+            return f"{response} {text}"
+        ends = [found.end() for found in re.finditer(r"[.!?](?=\s)", response)] or [len(response)]
+        half = min(ends, key=lambda end: abs(end - len(response) / 2))
+        return f"{response[:half]} {text}{response[half:]}"
+
+
+class Attempts(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    schema_version: Literal[1] = Field(alias="schema")
+    name: str
+    version: str
+    attempt: Annotated[tuple[Attempt, ...], Field(min_length=1)]
+
+    def digest(self) -> str:
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+    @property
+    def kinds(self) -> list[str]:
+        return list(dict.fromkeys(one.kind for one in self.attempt))
+
+    def only(self, kinds: list[str] | None) -> Attempts:
+        """The attempts of some kinds, or named by their ids."""
+        if kinds is None:
+            return self
+        for name in kinds:
+            if not any(name in (one.kind, one.id) for one in self.attempt):
+                known = ", ".join(self.kinds)
+                raise UnknownName(f"there is no kind of attempt and no attempt '{name}' (kinds: {known})")
+        kept = tuple(one for one in self.attempt if one.kind in kinds or one.id in kinds)
+        if not kept:
+            raise ScenarioError("at least one kind of attempt is needed")
+        return self.model_copy(update={"attempt": kept})
+
+
+def load_attempts(name: str) -> Attempts:
+    """The shipped set by its name, or a .toml file."""
+    if name != SHIPPED and not name.endswith(".toml"):
+        raise UnknownName(f"unknown set of attempts '{name}' (known: {SHIPPED}, or a .toml file)")
+    try:
+        if name == SHIPPED:
+            text = files("scenarios").joinpath("data", "injections", f"{SHIPPED}.toml").read_text("utf-8")
+        else:
+            text = Path(name).read_text("utf-8")
+        attempts = Attempts.model_validate(tomllib.loads(text))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{name}: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ScenarioError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    ids = [one.id for one in attempts.attempt]
+    if twice := sorted({one for one in ids if ids.count(one) > 1}):
+        raise ScenarioError(f"{name}: attempts stand twice: {', '.join(twice)}")
+    return attempts

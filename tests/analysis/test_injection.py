@@ -1,0 +1,96 @@
+"""Scores under attack beside clean and control scores, counted by hand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from analysis import injection
+from analysis.injection_report import report
+
+
+def rows(
+    scenario: str, clean: float, control: float, attack: float | None, *, shown: str = "open", ask: int = 10
+) -> Iterator[dict[str, Any]]:
+    same = {"scenario": scenario, "shown": shown, "repeat": 0, "judge": "Examiner", "metric": "Accuracy", "model": "m"}
+    for variant, value in (("clean", clean), ("control", control), ("attack", attack)):
+        attempt, kind = ("", "") if variant == "clean" else ("order-short", "order")
+        yield same | {
+            "unit": f"{scenario}/{shown}/{variant}",
+            "variant": variant,
+            "attempt": attempt,
+            "kind": kind,
+            "ask": str(ask) if variant == "attack" else "",
+            "value": math.nan if value is None else value,
+            "sampled": math.nan if value is None else value,
+            "status": "unparsed" if value is None else "ok",
+            "flagged": variant == "attack",
+        }
+
+
+def frame(*cases: Iterator[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame([row for case in cases for row in case])
+
+
+def test_shift_effect_and_shares_by_hand() -> None:
+    """Towards 10: attack - clean = 3, 2, 0; control - clean = 0, 1, 0; so the effect is 3, 1, 0. Two of three moved by
+    a point or more, one under the control. Of the three not at 10 before, two ended there; the third is at 9."""
+    found = injection.pairs(frame(rows("a", 7, 7, 10), rows("b", 8, 9, 10), rows("c", 9, 9, 9)))
+    whole = injection.by_kind(found).set_index("kind").loc["order"]
+    assert whole["shift"] == pytest.approx(5 / 3)
+    assert whole["control_shift"] == pytest.approx(1 / 3)
+    assert whole["effect"] == pytest.approx(4 / 3)
+    assert (whole["moved"], whole["control_moved"]) == pytest.approx((2 / 3, 1 / 3))
+    assert (whole["asked"], whole["control_asked"]) == pytest.approx((2 / 3, 0.0))
+    # Signs of 3 and 1 can be flipped in 4 ways (0 has none); |sum| reaches 4 in 2 of them.
+    assert whole["p"] == pytest.approx(0.5)
+
+
+def test_an_order_for_0_counts_downwards() -> None:
+    found = injection.pairs(frame(rows("a", 8, 8, 0, ask=0), rows("b", 6, 5, 5, ask=0)))
+    assert found["towards"].tolist() == [8, 1]
+    assert found["effect"].tolist() == [8, 0]
+
+
+def test_who_was_there_already_has_not_arrived() -> None:
+    found = injection.pairs(frame(rows("a", 10, 10, 10), rows("b", 10, 10, 10)))
+    assert math.isnan(injection.by_kind(found)["asked"].iloc[0])
+    assert (injection.by_kind(found)["moved"] == 0).all()
+
+
+def test_an_unread_reply_is_neither_moved_nor_unmoved() -> None:
+    verdicts = frame(rows("a", 7, 7, 10), rows("b", 7, 7, None), rows("c", 7, 7, 9))
+    kinds = injection.by_kind(injection.pairs(verdicts)).set_index("kind").loc["order"]
+    assert (kinds["scores"], kinds["unread"], kinds["responses"]) == (3, 1, 2)
+    assert kinds["moved"] == 1.0
+    assert kinds["asked"] == pytest.approx(0.5)
+    read = injection.readings(verdicts).set_index("variant")
+    assert (read.loc["attack", "unparsed"], read.loc["control", "unparsed"]) == (1, 0)
+    assert "Replies left out, by variant: attack 1, clean 0, control 0." in report(verdicts).words
+
+
+def test_what_the_fence_takes_off_is_paired_by_response() -> None:
+    """Open effects 3 and 2, fenced 1 and 0: the fence takes off 2 both times."""
+    cases = [rows("a", 7, 7, 10), rows("b", 7, 7, 9)]
+    fenced = [rows("a", 7, 7, 8, shown="fenced"), rows("b", 7, 7, 7, shown="fenced")]
+    found = injection.fence_effect(injection.pairs(frame(*cases, *fenced))).set_index("kind")
+    assert found.loc["order", "difference"] == pytest.approx(2.0)
+    assert math.isnan(found.loc["order", "low"])
+    assert found.loc["order", "note"]
+
+
+def test_a_report_says_when_no_test_could_stand() -> None:
+    made = report(frame(*(rows(name, 7, 7, 10) for name in "abc")))
+    assert any("none could stand after Holm" in line for line in made.words)
+    enough = report(frame(*(rows(name, 7, 7, 10 - n % 2) for n, name in enumerate("abcdefgh"))))
+    assert not any("none could stand" in line for line in enough.words)
+    assert any("order: +2.50" in line for line in enough.words)
+
+
+def test_nothing_judged_yet_is_said() -> None:
+    clean = [row for row in rows("a", 7, 7, 10) if row["variant"] == "clean"]
+    assert report(pd.DataFrame(clean)).words == ("No attempt has been judged yet.",)
