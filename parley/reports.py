@@ -152,6 +152,6 @@ def cautions(models: Sequence[str]) -> list[str]:
         provider, _, model = plain.partition("/")
         if provider == "sim":
             lines.append(f"{name} is SIMULATED: these numbers come from planted effects, not from a language model.")
-        elif provider == "local" and model in catalogue() and catalogue()[model].caution:
+        elif provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
             lines.append(f"{catalogue()[model].caution}.")
     return lines

@@ -43,7 +43,7 @@ def price_of(
     written_factor: float = 1.0,
 ) -> Price:
     """A price the user set, else the list's; what runs on the user's own machine is free."""
-    own = name.startswith(("local/", "sim/"))
+    own = name.startswith(("local/", "hf/", "sim/"))
     listed = Price(0.0, 0.0) if own else price_list().get(name, Price(None, None))
     # The list's price of cached tokens belongs to the list's price of all others.
     cached = listed.cached if price_in is None else None

@@ -39,6 +39,12 @@ PROVIDERS: dict[str, Provider] = {
         extra="local",
         example="local/smollm2",
     ),
+    "hf": Provider(
+        "agents.models.hf:HfClient",
+        "transformers, in this process, many calls at a time on a GPU; the catalogue, a folder or a hub's name",
+        extra="hf",
+        example="hf/smollm2",
+    ),
     "sim": Provider(
         "agents.models.sim:SimClient", "simulated, for calibration and load", example="sim/judge?female=+0.4"
     ),

@@ -97,7 +97,7 @@ def carry_out(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int
 def fetch_weights(client: Client) -> None:
     """The embedded model's, with a bar, where they are not here yet."""
     name = client.model
-    if client.provider == "local" and name in catalogue.catalogue() and not catalogue.is_fetched(name):
+    if client.provider in ("local", "hf") and name in catalogue.catalogue() and not catalogue.is_fetched(name):
         fetch_with_bar(name)
 
 
