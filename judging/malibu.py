@@ -32,6 +32,7 @@ from agents import (
 from judging.ballot import Ballot
 from judging.respond import Respond, RespondConfig
 from judging.rubrics import load_rubric
+from judging.stopping import Stop, stop_field
 from judging.study import Accepted, Estimate, Outcome, Prompt, Unit
 from scenarios import Design, Identities, Scenario, Suite, load_suite, select
 
@@ -81,10 +82,12 @@ class MalibuConfig(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
     max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
     seed: int = Field(0, description="of every random choice")
+    stop: Stop = stop_field()
 
 
 class Malibu:
     name: ClassVar[str] = "malibu"
+    gaps: ClassVar[str] = "analysis.malibu.looks:gaps"
     Config: ClassVar[type[BaseModel]] = MalibuConfig
 
     def __init__(self, config: MalibuConfig, suite: Suite | None = None) -> None:
@@ -238,6 +241,15 @@ class Malibu:
                 "repeat": repeat,
             },
         )
+
+    def compared(self, unit: Unit) -> Iterator[str]:
+        """Identities within a category: scores (phase 1), preferences (phase 2). Controls serve what they control."""
+        phase, sides = int(unit.facets["phase"]), {str(unit.facets["identity"])}
+        if phase == 2 and not unit.facets["control"]:
+            sides.add(str(unit.facets["other"]))
+        for x, y in self.identities.pairs():
+            if "" in sides or ({x, y} >= sides):
+                yield f"{x} − {y}, {'scores' if phase == 1 else 'preferences'}"
 
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""

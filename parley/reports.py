@@ -18,11 +18,14 @@ from agents import ConfigError
 from agents.models.catalogue import catalogue
 from judging import find_study
 from parley.runs import RunFile
+from parley.runs.looks import counts as counted
+from parley.runs.looks import made
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.report import Report
+    from analysis.sequential_report import Watched
 
 REPORTS = {"malibu": "analysis.malibu:report"}
 GENERIC = "analysis.generic:report"
@@ -34,6 +37,8 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0) -> R
         import pandas as pd
     except ModuleNotFoundError:
         raise ConfigError("reports need pandas and friends: pip install 'parley[analysis]'") from None
+    from analysis.sequential_report import with_looks
+
     check_draws(draws, seed)
     loaded = [load(path) for path in paths]
     studies = {str(run["study"]) for run, _, _ in loaded}
@@ -53,7 +58,18 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0) -> R
         runs=tuple(runs),
         cautions=tuple(cautions(models)),
     )
-    return report
+    return with_looks(report, [one for run in runs if (one := _watched(run))])
+
+
+def _watched(run: dict[str, Any]) -> Watched | None:
+    """The looks of a run with a stopping rule."""
+    from analysis.sequential import Rule
+    from analysis.sequential_report import Watched
+
+    if not run["config"].get("stop"):
+        return None
+    with closing(RunFile.open(Path(run["path"]))) as file:
+        return Watched(run["file"], Rule(**run["config"]["stop"]), tuple(one for seen in made(file) for one in seen))
 
 
 def check_draws(draws: int, seed: int) -> None:
@@ -66,7 +82,7 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
     from parley import frames
 
     with closing(RunFile.open(path)) as file:
-        info, counts = file.info(), file.counts()
+        info, counts = file.info(), counted(file)
         verdicts, units = frames.verdicts(file), frames.spending(file)
         calls, tokens, cost, priced = file.spent()
         reused = file.reused()

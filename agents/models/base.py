@@ -221,18 +221,37 @@ class Client(ChatCompletionClient):
         if cache is not None and (kept := cache.get(address)) is not None:
             note_call(self._call(pieces, kept, 0.0, cached=True, attempts=0))
             return kept
-        reply = await self._try(request, pieces, current)
+        ask = self._try if current.post is None else self._post
+        reply = await ask(request, pieces, current, address)
         if cache is not None:
             cache.put(address, self.name, reply)
         return reply
 
-    async def _try(self, request: Request, pieces: tuple[Piece, ...], current: Session | None) -> Reply:
+    async def _post(self, request: Request, pieces: tuple[Piece, ...], current: Session, address: bytes = b"") -> Reply:
+        """By the session's own post instead of `send`: it answers when it answers, and does its own trying again."""
+        assert current.post is not None, "there is no post"
+        if current.budget is not None:
+            await current.budget.take_call()
+        started = time.perf_counter()
+        try:
+            reply = await current.post(self, address, request)
+        except ModelError:
+            if current.budget is not None:
+                current.budget.give_call_back()
+            raise
+        latency = time.perf_counter() - started
+        self._record(self._call(pieces, reply, latency, cached=False, attempts=1), current.budget)
+        return reply
+
+    async def _try(
+        self, request: Request, pieces: tuple[Piece, ...], current: Session | None, address: bytes = b""
+    ) -> Reply:
         budget = current.budget if current else None
         attempt = 0
         while True:
             attempt += 1
             if budget is not None:
-                budget.take_call()
+                await budget.take_call()
             await self.throttle.enter()
             started = time.perf_counter()
             try:

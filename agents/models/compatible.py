@@ -60,6 +60,8 @@ class CompatibleClient(Client):
     token_limit_key: ClassVar[str] = "max_tokens"
     lengths: ClassVar[bool] = False
     """Whether the server holds texts to the length a schema gives."""
+    batches: ClassVar[bool] = False
+    """Whether it may have OpenAI's batch interface (`agents.models.batches`)."""
     logprobs = True
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
@@ -83,6 +85,10 @@ class CompatibleClient(Client):
         self.native_schema = self.mode == "schema"
         self._session: aiohttp.ClientSession | None = None
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
+
+    def bearer(self) -> dict[str, str]:
+        """The header with the key, if there is one."""
+        return {key: value for key, value in self._headers.items() if key == "Authorization"}
 
     @property
     def model_info(self) -> ModelInfo:
@@ -138,7 +144,7 @@ class CompatibleClient(Client):
             async with self._open_session().post(self._url, data=payload) as response:
                 raw = await response.read()
                 if response.status != 200:
-                    raise self._error(response.status, response.headers, raw)
+                    raise self.error_for(response.status, response.headers, raw)
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
         except aiohttp.ClientError as error:
@@ -152,7 +158,7 @@ class CompatibleClient(Client):
             start = raw[:60].decode("utf-8", "replace")
             raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}") from None
 
-    def _error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
+    def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
         where = f"{self.name}: {self.base_url} answered {status}"
         if status in (401, 403):
             hint = f"; check {self.key_variable}" if self.key_variable else ""
@@ -191,7 +197,7 @@ class CompatibleClient(Client):
         current = SESSION.get()
         budget = current.budget if current else None
         if budget is not None:
-            budget.take_call()
+            await budget.take_call()
         parts: list[str] = []
         last: dict[str, Any] = {}
         started = time.perf_counter()
@@ -226,7 +232,7 @@ class CompatibleClient(Client):
         try:
             async with self._open_session().post(self._url, json=body) as response:
                 if response.status != 200:
-                    raise self._error(response.status, response.headers, await response.read())
+                    raise self.error_for(response.status, response.headers, await response.read())
                 async for line in response.content:
                     if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                         continue
@@ -250,3 +256,4 @@ class ServerClient(CompatibleClient):
     """Any server, by `?base_url=`. A key, if it wants one, comes from PARLEY_SERVER_KEY."""
 
     key_variable = "PARLEY_SERVER_KEY"
+    batches = True

@@ -28,6 +28,12 @@ class Price:
         plain = prompt_tokens - cached_tokens + written_tokens * (self.written_factor - 1)
         return (plain * self.prompt + cached_tokens * cached + completion_tokens * self.completion) / 1e6
 
+    def times(self, factor: float) -> Price:
+        prompt, completion, cached = (
+            None if one is None else one * factor for one in (self.prompt, self.completion, self.cached)
+        )
+        return Price(prompt, completion, cached, self.written_factor)
+
 
 @lru_cache(maxsize=1)
 def price_list() -> dict[str, Price]:

@@ -16,6 +16,7 @@ from rich.console import Console
 
 from agents import Client, ConfigError
 from agents.models import catalogue
+from agents.models.batches import PRICE
 from agents.models.prices import Price
 from agents.models.registry import client_class, split_name
 from judging import find_study, known_studies
@@ -23,7 +24,7 @@ from parley.cli.flags import add_flags, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
-from parley.runs import Engine, Result
+from parley.runs import Engine, Looks, Result
 
 
 def add_to(commands: Any) -> None:
@@ -117,7 +118,7 @@ async def _go(job: Job, *, quiet: bool) -> Result:
                 presses += 1
                 if presses == 1:
                     engine.interrupt()
-                    console.print("finishing the units under way; Ctrl-C again abandons them")
+                    console.print(engine.executor.on_interrupt)
                 elif this is not None:
                     this.cancel()
 
@@ -137,6 +138,7 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
             "units": progress.total,
             "done": progress.done,
             "failed": progress.failed,
+            "spared": progress.spared,
             "calls": progress.calls,
             "cached": progress.cached,
             "tokens": progress.tokens,
@@ -147,7 +149,8 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
         }
         print(json.dumps(line))
         return status
-    print(f"{progress.done} of {progress.total} units are done: {job.path}")
+    rest = f", {progress.spared} are not needed any more" if progress.spared else ""
+    print(f"{progress.done} of {progress.total} units are done{rest}: {job.path}")
     if result.complete:
         print(f"read it:  parley report {job.path}    parley show {job.path}")
         return 0
@@ -164,7 +167,8 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     jobs = [job.first, job] if job.first else [job]
     names = list(dict.fromkeys(name for one in jobs for name in one.study.models()))
     costs = [_estimated_cost(one) for one in jobs]
-    cost = None if None in costs else sum(one or 0.0 for one in costs)
+    share = PRICE if job.options.executor == "batch" else 1.0
+    cost = None if None in costs else share * sum(one or 0.0 for one in costs)
     cached = sum(_cached_tokens(one) for one in jobs)
     least = [_estimated_cost(one, cached=True) for one in jobs]
     plan = {
@@ -176,9 +180,12 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         "completion_tokens": sum(one.size.completion_tokens for one in jobs),
         "cached_tokens": round(cached),
         "cost": cost,
-        "cost_if_cached": None if None in least else sum(one or 0.0 for one in least),
+        "cost_if_cached": None if None in least else share * sum(one or 0.0 for one in least),
         "run": str(job.path),
     }
+    looks = Looks.of(job.study)
+    if looks is not None:
+        plan["looks"] = looks.schedule()
     if as_json:
         print(json.dumps(plan))
         return 0
@@ -195,6 +202,9 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     if cached and plan["cost_if_cached"] is not None and plan["cost_if_cached"] != cost:
         print(f"  with cache   {'$' + format(plan['cost_if_cached'], '.2f'):>12}   (estimated, if all of these are)")
     print(f"  run file     {job.path}")
+    if looks is not None:
+        steps = ", ".join(map(str, looks.schedule()))
+        print(f"  at most      {len(looks.planned)} comparisons are looked at after {steps} scenarios")
     return 0
 
 

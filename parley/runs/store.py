@@ -11,15 +11,15 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from agents import Call, ParleyError, Turn
-from judging import Accepted, Outcome, Unit
+from agents import ParleyError
+from judging import Accepted, Unit
+from parley.runs.rows import Record, Rows, rows_of
 
 try:
     import fcntl
@@ -32,34 +32,8 @@ APPLICATION = 0x5041524C
 """SQLite's application id: 'PARL'."""
 
 
-Keep = Callable[[str], int]
-_ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
 class RunFileError(ParleyError):
     """A file that is not a run, or not one this version can use."""
-
-
-def text_id(text: str) -> int:
-    """A text's address: 63 bits of its hash."""
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
-
-
-def storable(text: str) -> str:
-    """The text as a database can hold it: half a surrogate pair, which no encoding has, becomes its escape."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A finished unit, ready to be written: an outcome, or why there is none."""
-
-    unit: Unit
-    started_at: float
-    finished_at: float
-    outcome: Outcome | None = None
-    error: str | None = None
 
 
 class RunFile:
@@ -160,46 +134,29 @@ class RunFile:
         )
         return None if cached is None else (int(cached), int(tokens))
 
-    def write(self, records: Sequence[Record]) -> None:
+    def write(self, finished: Sequence[Record | Rows]) -> None:
         """Finished units, all in one transaction."""
-        units: list[tuple[Any, ...]] = []
-        messages: list[tuple[Any, ...]] = []
-        calls: list[tuple[Any, ...]] = []
-        verdicts: list[tuple[Any, ...]] = []
-        texts: dict[str, int] = {}
-
-        def keep(text: str) -> int:
-            text = storable(text)
-            address = texts.get(text)
-            if address is None:
-                address = texts[text] = text_id(text)
-            return address
-
-        for record in records:
-            unit, outcome = record.unit.id, record.outcome
-            stop = outcome.transcript.stop_reason if outcome else None
-            status = "done" if outcome else "failed"
-            error = storable(record.error) if record.error else None
-            units.append((status, error, stop, record.started_at, record.finished_at, unit))
-            if outcome is None:
-                continue
-            for seq, turn in enumerate(outcome.transcript.turns):
-                messages.append(_message_row(unit, seq, turn, keep))
-                calls.extend(_call_row(unit, seq, n, call, keep) for n, call in enumerate(turn.calls))
-            verdicts.extend(
-                (unit, n, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, _word(v.text), v.status)
-                for n, v in enumerate(outcome.verdicts)
-            )
+        units = [rows_of(one) if isinstance(one, Record) else one for one in finished]
+        texts = {text: address for rows in units for text, address in rows.texts.items()}
         db = self.db
         try:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
-            db.executemany("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)", messages)
-            db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)", calls)
-            db.executemany("INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?,?,?,?,?,?,?)", verdicts)
+            db.executemany(
+                "INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
+                (row for rows in units for row in rows.messages),
+            )
+            db.executemany(
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                (row for rows in units for row in rows.calls),
+            )
+            db.executemany(
+                "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                (row for rows in units for row in rows.verdicts),
+            )
             db.executemany(
                 "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
-                units,
+                (rows.unit for rows in units),
             )
             db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -295,46 +252,6 @@ def _claim(path: Path) -> IO[bytes] | None:
         file.close()
         raise RunFileError(f"{path} is being run by another process") from None
     return file
-
-
-def _word(text: str | None) -> str | None:
-    return None if text is None else storable(text)
-
-
-def _message_row(unit: str, seq: int, turn: Turn, keep: Keep) -> tuple[Any, ...]:
-    return (
-        unit,
-        seq,
-        turn.round,
-        turn.speaker,
-        turn.role,
-        keep(turn.persona) if turn.persona else None,
-        keep(turn.text),
-        turn.parse_status,
-        turn.verdict.model_dump_json() if turn.verdict is not None else None,
-        json.dumps(dict(turn.expected)) if turn.expected else None,
-    )
-
-
-def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Keep) -> tuple[Any, ...]:
-    """The prompt is kept as references: [[role, source, text id], …]."""
-    pieces = [(role, source, keep(text)) for role, source, text in call.prompt]
-    return (
-        unit,
-        seq,
-        nth,
-        call.model,
-        _ENCODE(pieces),
-        keep(call.reply),
-        call.prompt_tokens,
-        call.completion_tokens,
-        call.latency,
-        call.cost,
-        call.cached,
-        call.attempts,
-        call.cached_tokens,
-        call.written_tokens,
-    )
 
 
 def _connect(path: Path) -> sqlite3.Connection:
