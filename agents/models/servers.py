@@ -38,7 +38,7 @@ class OwnServerClient(CompatibleClient):
         try:
             async with self._open_session().get(f"{self.base_url}/models", timeout=wait) as response:
                 if response.status in (401, 403):
-                    raise self._error(response.status, response.headers, b"")
+                    raise self.error_for(response.status, response.headers, b"")
                 if response.status != 200:
                     return []
                 return [str(one["id"]) for one in (await response.json())["data"]]

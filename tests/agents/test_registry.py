@@ -69,7 +69,7 @@ def test_an_unknown_provider_is_told_with_the_known_ones() -> None:
     with pytest.raises(ConfigError) as caught:
         model("acme/one")
     text = str(caught.value)
-    assert text.startswith("unknown provider 'acme' in 'acme/one' (known: local, sim, openai, ")
+    assert text.startswith("unknown provider 'acme' in 'acme/one' (known: local, hf, sim, openai, ")
     assert all(provider in text for provider in PROVIDERS)
 
 
