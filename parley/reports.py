@@ -57,6 +57,7 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0) -> R
 
 
 def check_draws(draws: int, seed: int) -> None:
+    """Refuse a number of draws that no interval can be made of."""
     if draws < 1 or seed < 0:
         raise ConfigError("--draws must be at least 1, and --seed at least 0")
 
@@ -122,6 +123,7 @@ def _shorten(loaded: Sequence[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]
 
 
 def find_report(study: str, target: str) -> Any:
+    """What makes a study's report: its own, an installed one, or the generic one."""
     known = {entry.name: entry.value for entry in entry_points(group="parley.reports")} | REPORTS
     named = known.get(study)
     if named is None:
