@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import parley
+import scenarios
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -78,6 +79,7 @@ def write_data(place: Path) -> None:
     (place / "runs.jsonl").write_text("\n".join(json.dumps({"reply": {"text": text}}) for text in texts))
     answered = [{"text": text, "method": method} for text in texts for method in ("default", "ours")]
     (place / "answers.jsonl").write_text("\n".join(map(json.dumps, answered)))
+    (place / "age-2000.txt").write_text("\n".join(scenarios.load_topics("age")[:5]))
     (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
 
 
