@@ -162,8 +162,9 @@ def menu(current: Page, pages: dict[str, Page], sections: list[Section]) -> str:
     for section in sections:
         lines.append(f"<p>{html.escape(section.title)}</p><ul>")
         for name in section.pages:
+            short = pages[name].title.partition(":")[0]
             here = ' aria-current="page"' if name == current.name else ""
-            lines.append(f'<li><a href="{name}.html"{here}>{html.escape(pages[name].title)}</a></li>')
+            lines.append(f'<li><a href="{name}.html"{here}>{html.escape(short)}</a></li>')
         lines.append("</ul>")
     return "".join(lines)
 
@@ -189,7 +190,7 @@ def build(out: Path) -> list[str]:
     frame = (HERE / "theme" / "page.html").read_text("utf-8")
     out.mkdir(parents=True, exist_ok=True)
     shutil.copytree(HERE / "figures", out / "figures", dirs_exist_ok=True)
-    light, dark = (HtmlFormatter(style=style).get_style_defs("code") for style in ("default", "github-dark"))
+    light, dark = (HtmlFormatter(style=style).get_style_defs("pre code") for style in ("default", "github-dark"))
     style = (HERE / "theme" / "site.css").read_text("utf-8")
     (out / "site.css").write_text(f"{style}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n", "utf-8")
     for page in pages.values():

@@ -9,6 +9,11 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from pydantic import BaseModel
+
+OBJECT = re.compile(r"<[^<>]*(?:<[^<>]*>[^<>]*)*>")
+"""A default that has no name."""
+
 
 def public(module: ModuleType) -> Iterator[tuple[str, Any]]:
     """What a module offers: its `__all__`, or the functions and classes that it defines itself."""
@@ -28,18 +33,44 @@ def said(thing: Any) -> str:
     return inspect.cleandoc(text)
 
 
+def word(annotation: Any) -> str:
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
+
+
+def fields(thing: type[BaseModel]) -> list[str]:
+    """A config's or a reply's, as they stand in its class: what pydantic makes of them is for machines."""
+    told = {name: words for base in reversed(thing.__mro__) for name, words in inspect.get_annotations(base).items()}
+    return [
+        f"{name}: {word(told[name])}" + ("" if info.is_required() else f" = {info.default!r}")
+        for name, info in thing.model_fields.items()
+    ]
+
+
+def parameters(thing: Any) -> list[str]:
+    found = []
+    for one in inspect.signature(thing).parameters.values():
+        if one.kind is one.KEYWORD_ONLY and not any(word.startswith("*") for word in found):
+            found.append("*")
+        kind = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        about = "" if one.annotation is one.empty else f": {word(one.annotation)}"
+        default = "" if one.default is one.empty else f" = {OBJECT.sub('…', repr(one.default))}"
+        found.append(f"{kind}{one.name}{about}{default}")
+    return found
+
+
 def signature(name: str, thing: Any) -> str:
-    try:
-        shape = str(inspect.signature(thing))
-    except (TypeError, ValueError):
-        return name
-    shape = re.sub(r"<factory>|<[\w.]+ object at 0x[0-9a-f]+>|<class '([\w.]+)'>", r"\1", shape)
-    if len(name + shape) <= 100:
-        return name + shape
-    inside = inspect.signature(thing)
-    lines = ",\n    ".join(str(one).replace("'", "") for one in inside.parameters.values())
-    back = "" if inside.return_annotation is inside.empty else f" -> {inside.return_annotation}"
-    return f"{name}(\n    {lines},\n){back}"
+    """As one would write it: annotations without quotes, one parameter a line where they are many."""
+    if isinstance(thing, type) and issubclass(thing, BaseModel):
+        inside, back = fields(thing), ""
+    else:
+        try:
+            inside, returned = parameters(thing), inspect.signature(thing).return_annotation
+        except (TypeError, ValueError):
+            return name
+        plain = returned is inspect.Signature.empty or isinstance(thing, type)
+        back = "" if plain else f" -> {word(returned)}"
+    line = f"{name}({', '.join(inside)}){back}"
+    return line if len(line) <= 90 else f"{name}(\n    " + ",\n    ".join(inside) + f",\n){back}"
 
 
 def methods(thing: type) -> Iterator[tuple[str, Any]]:
@@ -54,7 +85,7 @@ def entry(name: str, thing: Any) -> str:
     lines = [f"### {name}", f"```python\n{signature(name, thing)}\n```", said(thing)]
     if isinstance(thing, type):
         lines += [
-            f"- `{inner}{inspect.signature(method)}`: {' '.join(said(method).split())}"
+            f"- `{inner}({', '.join(parameters(method)[1:])})`: {' '.join(said(method).split())}"
             for inner, method in methods(thing)
         ]
     return "\n\n".join(line for line in lines if line)
