@@ -20,6 +20,8 @@ CHANGED = {
     r"    max_iterations=2,\n\)": '    max_iterations=2,\n    model="sim/any",\n)',
 }
 """What is changed in a block before it is run."""
+AS_IT_IS = "AssistantAgent("
+"""AutoGen asks for a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
 ELSEWHERE = {"Notes(": "needs a run with notes: tests/viewer"}
 """Blocks with these words are only compiled."""
 
@@ -55,10 +57,13 @@ def run(code: str, name: str) -> None:
         exec(compiled, namespace)
 
 
-def test_the_python_of_a_page_runs(page: Path, desk: Callable[[], Any], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_python_of_a_page_runs(
+    page: Path, desk: Callable[[], Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
     for code in blocks(page.read_text("utf-8"), "python"):
         desk()
-        for old, new in CHANGED.items():
+        for old, new in CHANGED.items() if AS_IT_IS not in code else ():
             code = re.sub(old, new, code)
         if any(words in code for words in ELSEWHERE):
             compile(code, page.name, "exec")
