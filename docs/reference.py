@@ -47,11 +47,11 @@ def fields(thing: type[BaseModel]) -> list[str]:
 
 
 def parameters(thing: Any) -> list[str]:
-    found = []
+    found: list[str] = []
     for one in inspect.signature(thing).parameters.values():
         if one.kind is one.KEYWORD_ONLY and not any(word.startswith("*") for word in found):
             found.append("*")
-        kind = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        kind = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         about = "" if one.annotation is one.empty else f": {word(one.annotation)}"
         default = "" if one.default is one.empty else f" = {OBJECT.sub('…', repr(one.default))}"
         found.append(f"{kind}{one.name}{about}{default}")
