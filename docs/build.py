@@ -93,9 +93,14 @@ def render(page: Page, names: dict[Path, str]) -> None:
             page.headings[address] = words
             token.attrSet("id", address)
             page.title = page.title or words
+    unlinked = False
     for token in inner(tokens):
         if token.type == "link_open":
-            token.attrSet("href", linked(str(token.attrGet("href")), page, names))
+            target = linked(str(token.attrGet("href")), page, names)
+            unlinked = target is None
+            token.attrs = {} if target is None else {"href": target}
+        if token.type in ("link_open", "link_close") and unlinked:
+            token.tag = "span"
         elif token.type == "image" and not str(token.attrGet("src")).startswith("data:"):
             page.links.append(f"file:{(page.folder / str(token.attrGet('src'))).resolve()}")
             token.attrSet("src", f"figures/{Path(str(token.attrGet('src'))).name}")
@@ -104,12 +109,15 @@ def render(page: Page, names: dict[Path, str]) -> None:
     page.body = body.replace("<table>", '<div class="wide"><table>').replace("</table>", "</table></div>")
 
 
-def linked(target: str, page: Page, names: dict[Path, str]) -> str:
-    """Where a link goes on the site; noted, to be looked at when all pages are there."""
+def linked(target: str, page: Page, names: dict[Path, str]) -> str | None:
+    """Where a link goes on the site; noted, to be looked at when all pages are there. None: to a file of the repository
+    that is no page, which the site names and cannot open."""
     if target.startswith(OUTSIDE):
         return target
     path, _, heading = unquote(target).partition("#")
     file = (page.folder / path).resolve() if path else None
+    if file is not None and file not in names and file.exists():
+        return None
     name = page.name if file is None else names.get(file, f"missing:{path}")
     page.links.append(f"{name}#{heading}" if heading else name)
     return (f"{name}.html" if file else "") + (f"#{heading}" if heading else "")

@@ -18,7 +18,7 @@ NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
 def run(path: Path, place: str) -> Any:
-    notebook = v4.reads(path.read_text("utf-8"))
+    notebook = v4.reads(path.read_text("utf-8"))  # type: ignore[no-untyped-call]
     NotebookClient(notebook, timeout=300, resources={"metadata": {"path": place}}).execute()
     return notebook
 
@@ -48,7 +48,7 @@ def main() -> int:
             continue
         with tempfile.TemporaryDirectory() as place:
             os.environ["PARLEY_HOME"] = str(Path(place) / "home")
-            text = v4.writes(tidied(run(path, place)))
+            text = v4.writes(tidied(run(path, place)))  # type: ignore[no-untyped-call]
         assert place not in text, f"{path.name} shows where it was run"
         path.write_text(text + "\n", "utf-8")
         print(path.name)

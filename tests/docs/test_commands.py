@@ -25,9 +25,9 @@ from parley.cli import main, parse
 from parley.cli.run import _parser
 
 MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local)/([^\s,?]+)[^\s,]*")
-SIMULATED = r"sim/\1?base=7&round=-2"
+SIMULATED = r"sim/\1?base=4&round=-2"
 """A model that needs a key, a server or a download becomes a simulated one of the same name."""
-DEFAULT = "sim/any?base=7&round=-2"
+DEFAULT = "sim/any?base=4&round=-2"
 """The model of a command that names none."""
 
 SMALLER = {

@@ -58,6 +58,14 @@ def test_a_broken_link_ends_the_build(tmp_path: Path) -> None:
     ]
 
 
+def test_a_link_to_a_file_that_is_no_page_is_named_and_not_linked(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("")
+    page = build.Page("a", "# A\n\nsee [the code](code.py), [itself](#a)", tmp_path)
+    build.render(page, {})
+    assert build.broken({"a": page}) == []
+    assert '<span>the code</span>, <a href="#a">itself</a>' in page.body
+
+
 def test_links_of_the_readme_lead_to_files(root: Path) -> None:
     for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
         for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", (root / name).read_text("utf-8")):
