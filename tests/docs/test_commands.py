@@ -95,7 +95,8 @@ def typed(block: str, place: Path) -> list[Typed]:
     tape.unlink(missing_ok=True)
     plain = re.sub(r"(?:\.venv/bin/|build/bin/)", "", block)
     bash = shutil.which("bash")
-    assert bash is not None, "bash reads the blocks"
+    if bash is None:
+        pytest.skip("there is no bash here to read the blocks")
     done = subprocess.run(
         [bash, "-c", RECORDER + plain], cwd=place, env={"TAPE": str(tape)}, capture_output=True, text=True, check=False
     )
