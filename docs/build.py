@@ -28,6 +28,7 @@ from pygments.util import ClassNotFound
 
 from docs.notebooks import notebook_as_markdown
 from docs.reference import reference_page
+from docs.search_index import search_script
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -201,6 +202,9 @@ def build(out: Path) -> list[str]:
     light, dark = (HtmlFormatter(style=style).get_style_defs("pre code") for style in ("default", "github-dark"))
     style = (HERE / "theme" / "site.css").read_text("utf-8")
     (out / "site.css").write_text(f"{style}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n", "utf-8")
+    search = (HERE / "theme" / "search.js").read_text("utf-8")
+    found = {name: (page.title, page.body) for name, page in pages.items()}
+    (out / "search.js").write_text(search_script(found, search), "utf-8")
     for page in pages.values():
         parts = {
             "title": html.escape(page.title),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from pathlib import Path
@@ -30,7 +31,7 @@ def test_nothing_is_loaded_from_outside(site: Path) -> None:
     for page in [*site.glob("*.html"), site / "site.css"]:
         text = page.read_text("utf-8")
         assert re.findall(r'(?:src|@import|url\()\s*=?["\s(]*https?:', text) == []
-        assert "<script" not in text
+        assert set(re.findall(r"<script[^>]*>", text)) <= {'<script src="search.js">'}
         assert re.findall(r'<link[^>]+href="(?!site\.css")', text) == []
 
 
@@ -46,6 +47,15 @@ def test_every_local_link_of_the_site_has_a_target(site: Path) -> None:
             assert not heading or f'id="{heading}"' in pages[file or name], f"{name} leads to {target}"
         for picture in re.findall(r'src="([^":]+)"', text):
             assert (site / picture).is_file(), f"{name} shows {picture}"
+
+
+def test_the_search_finds_a_heading_that_is_there(site: Path) -> None:
+    text = (site / "search.js").read_text("utf-8")
+    sections = json.loads(text[len("const SECTIONS = ") : text.index(";\n")])
+    assert any(one["to"] == "reading.html#when-not-to-trust-a-judge" and "AUC" in one["text"] for one in sections)
+    for one in sections:
+        file, _, heading = one["to"].partition("#")
+        assert f'id="{heading}"' in (site / file).read_text("utf-8")
 
 
 def test_a_broken_link_ends_the_build(tmp_path: Path) -> None:
