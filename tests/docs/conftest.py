@@ -15,7 +15,8 @@ import parley
 import scenarios
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+NAMED = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")
+PAGES = [*(ROOT / name for name in NAMED), *sorted((ROOT / "docs").glob("*.md"))]
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +27,7 @@ def root() -> Path:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Every page of the documentation, one test each."""
     if "page" in metafunc.fixturenames:
-        metafunc.parametrize("page", [path for path in PAGES if path.exists()], ids=lambda path: path.stem)
+        metafunc.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT).with_suffix("")))
 
 
 def bbq_row(number: int) -> dict[str, object]:

@@ -240,7 +240,8 @@ def every_flag() -> set[str]:
         parse(["score", "squad", "--data", "x", "--predictions", "y"])
         for study in known_studies():
             _parser(study).parse_known_args([])
-    for path in [*Path(__file__).parents[2].glob("benchmarks/*.py"), *Path(__file__).parents[2].glob("docs/*.py")]:
+    root = Path(__file__).parents[2]
+    for path in [*root.glob("benchmarks/**/*.py"), *root.glob("docs/*.py")]:
         known.update(re.findall(r'"(--[a-z-]+)"', path.read_text("utf-8")))
     return known
 
