@@ -80,9 +80,10 @@ def installed(wheel: Path, folder: Path, version: str) -> None:
     """A fresh environment, far from the checkout, runs a study and writes its report."""
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    call(python, "-m", "pip", "install", "-q", "-c", ROOT / "constraints.txt", f"{wheel}[analysis]")
     place = folder / "place"
     place.mkdir()
+    wanted = ("-c", ROOT / "constraints.txt", f"{wheel}[analysis]")
+    call(python, "-m", "pip", "install", "-q", *wanted, cwd=place, PYTHONPATH="")
 
     def parley(*words: str) -> str:
         return call(python, "-m", "parley", *words, cwd=place, PARLEY_HOME=str(place / "home"), PYTHONPATH="")
