@@ -24,11 +24,14 @@ from judging import known_studies
 from parley.cli import main, parse
 from parley.cli.run import _parser
 
-MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local)/([^\s,?]+)[^\s,]*")
+MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local|hf)/([^\s,?]+)[^\s,]*")
 SIMULATED = r"sim/\1?base=4&round=-2"
 """A model that needs a key, a server or a download becomes a simulated one of the same name."""
 DEFAULT = "sim/any?base=4&round=-2"
 """The model of a command that names none."""
+
+PLACED = {"--model": DEFAULT, "--data": "BBQ/data"}
+"""What stands where a page leaves something to the reader: …"""
 
 SMALLER = {
     "--topics": "3", "--limit": "4", "--prompts": "2", "--completions": "1", "--per-base": "1",
@@ -64,24 +67,32 @@ ONLY_PARSED = {
 """Commands with these words are read by the real parser, and go no further."""
 OUTSIDE = {"pip", "cmake", "llama-server", "accelerate", "ruff", "mypy", "git", "ollama", "vllm", "ray", "cd"}
 """Programs that are not ours."""
+FOREIGN = {"--api-key", "--max-model-len", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--cache-ram"}
+"""Flags of theirs that sentences name: of vLLM, and of llama.cpp's server."""
 ENDS_WELL = {"detox": {0, 1}}
 """1: not all criteria are met, which is an answer."""
 
 
 class Typed(NamedTuple):
-    """A command as bash would start it, and what is sent to its standard input."""
+    """A command as bash would start it, what is sent to its standard input, and what stands for what it prints."""
 
     words: list[str]
     fed: str
+    token: str
 
 
 RECORDER = r"""
-record() { printf '%s\x1f' "$@"; printf '\x1d'; if [ "$2" = - ]; then cat_; fi; printf '\x1e'; }
-cat_() { local line; while IFS= read -r line; do printf '%s\n' "$line"; done; }
-command_not_found_handle() { record "$@" >>"$TAPE"; }
+record() {
+  token="printed by $BASHPID.$RANDOM"
+  { printf '%s\x1f' "$@"; printf '\x1d'; if [ "$2" = - ]; then copy; fi; printf '\x1d%s\x1e' "$token"; } >>"$TAPE"
+  printf '%s' "$token"
+}
+copy() { local line; while IFS= read -r line; do printf '%s\n' "$line"; done; }
+command_not_found_handle() { record "$@"; }
 PATH=/nowhere
 set -f
 """
+"""Where a page sends the output of a command into a file, the file holds the token until the command has been run."""
 
 
 def blocks(text: str, *languages: str) -> list[str]:
@@ -102,7 +113,15 @@ def typed(block: str, place: Path) -> list[Typed]:
     )
     assert done.stderr == "", f"bash cannot read\n{block}\n{done.stderr}"
     records = tape.read_text().split("\x1e")[:-1] if tape.exists() else []
-    return [Typed(words.split("\x1f")[:-1], fed) for words, fed in (one.split("\x1d") for one in records)]
+    parts = (one.split("\x1d") for one in records)
+    return [Typed(words.split("\x1f")[:-1], fed, token) for words, fed, token in parts]
+
+
+def deliver(printed: str, token: str, place: Path) -> None:
+    """What a command printed, to the file that its output was sent to."""
+    for path in place.iterdir():
+        if path.is_file() and path.stat().st_size == len(token) and path.read_text("utf-8") == token:
+            path.write_text(printed, "utf-8")
 
 
 def has(words: list[str], wanted: tuple[str, ...]) -> bool:
@@ -130,7 +149,7 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
         for old, new in NOT_SIMULATED.items():
             word = word.replace(old, new)
         if word == "…":
-            given += [DEFAULT] if before == "--model" else []
+            given += [PLACED[before]] if before in PLACED else []
         elif word.endswith(".sqlite") and before not in ("--out", "--to"):
             given += runs(word, place, shelf)
         else:
@@ -160,6 +179,8 @@ def check_outside(one: Typed, root: Path) -> None:
         if words[1] in ("venv", "pytest", "pip"):
             return None
         found = importlib.util.find_spec(words[1])
+        if found is not None and found.submodule_search_locations is not None:
+            found = importlib.util.find_spec(f"{words[1]}.__main__")
         assert found is not None, f"there is no module {words[1]}"
         assert found.origin, f"{words[1]} cannot be run"
         source = Path(found.origin).read_text("utf-8")
@@ -200,6 +221,7 @@ def test_the_commands_of_a_page_run(
             except SystemExit as end:
                 status = int(end.code or 0)
             said = capsys.readouterr()
+            deliver(said.out, one.token, here.place)
             assert status in ENDS_WELL.get(words[0], {0}), f"{shown}\nran as {shlex.join(words)}\n{said.err}"
 
 
@@ -213,9 +235,10 @@ def spans(text: str) -> Iterator[str]:
 
 def test_the_commands_inside_sentences_have_flags_that_exist(page: Path) -> None:
     for span in spans(page.read_text("utf-8")):
-        if "STUDY" in span or ".py:" in span:  # a study of the reader's own has flags of its own
+        words = [word for word in shlex.split(span)[1:] if word != "…"]
+        if words[:1] == ["run"] and words[1] not in known_studies():  # one of the reader's own has flags of its own
             continue
-        check_flags(shlex.split(span)[1:])
+        check_flags(words)
 
 
 @cache
@@ -249,12 +272,14 @@ def every_flag() -> set[str]:
 def test_a_flag_that_a_sentence_names_exists(page: Path) -> None:
     prose = re.sub(r"^( *)```.*?^\1```", "", page.read_text("utf-8"), flags=re.S | re.M)
     named = {flag for span in re.findall(r"`([^`]+)`", prose) for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span)}
-    assert named - every_flag() == set()
+    assert named - every_flag() - FOREIGN == set()
 
 
 def test_a_flag_that_does_not_exist_is_caught(tmp_path: Path) -> None:
     """The tests above can fail."""
-    (one,) = typed("x=3\nparley run malibu --temparature $x", tmp_path)
+    (one,) = typed("x=3\nparley run malibu --temparature $x >out", tmp_path)
+    deliver("as printed", one.token, tmp_path)
+    assert (tmp_path / "out").read_text() == "as printed"
     assert one.words == ["parley", "run", "malibu", "--temparature", "3"]
     with pytest.raises(SystemExit):
         check_flags(one.words[1:])

@@ -28,6 +28,8 @@ ELSEWHERE = {"Notes(": "needs a run with notes: tests/viewer"}
 
 def before() -> dict[str, Any]:
     """Names that blocks take for granted, because the text before them says what they are."""
+    from pydantic import BaseModel
+
     from agents import Assessment
 
     def my_scorer(task: str, draft: str) -> Assessment:
@@ -37,7 +39,7 @@ def before() -> dict[str, Any]:
         """Look something up."""
         return query
 
-    return {"my_scorer": my_scorer, "search": search}
+    return {"my_scorer": my_scorer, "search": search, "BaseModel": BaseModel}
 
 
 def blocks(text: str, language: str) -> list[str]:
