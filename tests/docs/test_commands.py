@@ -170,7 +170,7 @@ def check_flags(words: list[str]) -> None:
         _parser(parsed.study).parse_args(rest)
 
 
-def check_outside(one: Typed, root: Path) -> None:
+def check_outside(one: Typed) -> None:
     """A command of another program: known by name, and where it starts a module of ours, with flags it has."""
     program, *words = one.words
     if program == "accelerate":
@@ -206,7 +206,7 @@ def test_the_commands_of_a_page_run(
                 if one.words[1:] == ["-"]:
                     exec(compile(one.fed, page.name, "exec"), {})
                 else:
-                    check_outside(one, root)
+                    check_outside(one)
                 continue
             shown = f"{page.name}: {shlex.join(one.words)}"
             if any(has(" ".join(one.words).replace("=", " ").split(), wanted) for wanted in ONLY_PARSED):
@@ -235,10 +235,20 @@ def spans(text: str) -> Iterator[str]:
 
 def test_the_commands_inside_sentences_have_flags_that_exist(page: Path) -> None:
     for span in spans(page.read_text("utf-8")):
-        words = [word for word in shlex.split(span)[1:] if word != "…"]
-        if words[:1] == ["run"] and words[1] not in known_studies():  # one of the reader's own has flags of its own
+        words = shlex.split(span)[1:]
+        plain = [word for word in words if word != "…"]
+        if plain[:1] == ["run"] and plain[1] not in known_studies():  # one of the reader's own has flags of its own
             continue
+        assert any(map(has_flags, (words, plain, [*plain, "…"]))), span
+
+
+def has_flags(words: list[str]) -> bool:
+    """Whether it parses; … may stand for a value, for more flags, or be left out at the end."""
+    try:
         check_flags(words)
+    except SystemExit:
+        return False
+    return True
 
 
 @cache
@@ -271,7 +281,13 @@ def every_flag() -> set[str]:
 
 def test_a_flag_that_a_sentence_names_exists(page: Path) -> None:
     prose = re.sub(r"^( *)```.*?^\1```", "", page.read_text("utf-8"), flags=re.S | re.M)
-    named = {flag for span in re.findall(r"`([^`]+)`", prose) for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]*", span)}
+    named = set()
+    for span in re.findall(r"`([^`]+)`", prose):
+        flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", span))
+        if span.startswith("python -m ") and flags:
+            check_outside(Typed(shlex.split(span), "", ""))
+        else:
+            named |= flags
     assert named - every_flag() - FOREIGN == set()
 
 
