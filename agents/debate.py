@@ -71,10 +71,13 @@ def shuffled(seed: int) -> Order:
 
 
 def everyone(listener: Cue, turn: Turn) -> bool:
+    """Everyone hears everything."""
     return True
 
 
 class Debate(Conversation):
+    """People around a table, round by round; a referee after every round and a chair at the end, where wanted."""
+
     component_type = "team"
 
     def __init__(

@@ -110,6 +110,7 @@ REPAIR_TEXT = "Your reply could not be read: {problem}. Send it again exactly as
 
 
 def looks_refused(text: str) -> bool:
+    """Whether a text reads like a refusal."""
     return bool(_REFUSAL.match(text))
 
 
@@ -182,6 +183,7 @@ async def ask(
     options: Mapping[str, Any] | None = None,
     cancellation_token: CancellationToken | None = None,
 ) -> Structured[T]:
+    """Ask for a reply of a type: the value if it could be read, its status, and the raw text in any case."""
     info = client.model_info
     plain = issubclass(reply_type, TextReply)
     hold = None if plain else reply_type if info.get("structured_output") else bool(info.get("json_output")) or None

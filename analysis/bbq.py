@@ -147,6 +147,7 @@ def score(answers: Answers, level: float = 0.95) -> Scores:
 
 
 def contexts(answers: Answers, level: float = 0.95) -> Pair:
+    """Accuracy and bias in each context."""
     return {context: cell(answers.only(answers.ambiguous == (context == "ambig")), level) for context in CONTEXTS}
 
 

@@ -47,6 +47,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
+    """What a study found: sentences, cautions, tables and figures, to be printed, written or read as data."""
+
     title: str
     words: tuple[str, ...] = ()
     cautions: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
     python -m benchmarks.executors                          # asyncio, processes, ray (where it is installed)
     python -m benchmarks.executors --executors asyncio,ray --rounds 3 --json
 
-Run from the repository's root. The workload is that of `http_throughput`, everything recorded, reply cache off. Time is
+Run from the repository's root. The workload is the panel of `workload`, everything recorded, reply cache off. Time is
 taken from the first unit's start to the last one's end, as the run file has them: starting workers (a second for
 processes, five or more for Ray) is shown beside it. Rounds alternate, and ratios are taken within rounds.
 """
@@ -22,7 +22,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from benchmarks.http_throughput import server
+from benchmarks.server import server
 from benchmarks.workload import MESSAGES, median, verdict
 from parley.execute import Job, Options
 
@@ -57,10 +57,10 @@ def measure(
 ) -> dict[str, Any]:
     """All figures, and each executor's throughput over asyncio's."""
     figures: dict[str, list[dict[str, float]]] = {name: [] for name in executors}
-    with server(0.2) as url:
+    with server() as url:
         for _ in range(rounds):
             for name in executors:
-                figures[name].append(hold(name, url, conversations, waves, workers))
+                figures[name].append(hold(name, f"{url}/200/v1", conversations, waves, workers))
     plain = figures[executors[0]]
     ratios = {
         name: median([a["messages_a_second"] / b["messages_a_second"] for a, b in zip(rows, plain, strict=True)])

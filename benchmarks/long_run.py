@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks.http_throughput import server
+from benchmarks.server import server
 from benchmarks.workload import MESSAGES, verdict
 from parley.execute import Job, Options
 from parley.runs import Progress
@@ -110,8 +110,8 @@ def _has_dbstat(db: sqlite3.Connection) -> bool:
 
 
 def measure(calls: int = 100_000, concurrency: int = 64, *, over_http: bool = True) -> dict[str, Any]:
-    with server(0.0) if over_http else nullcontext() as url:
-        return hold(calls, concurrency, url)
+    with server() if over_http else nullcontext() as url:
+        return hold(calls, concurrency, f"{url}/0/v1" if url else None)
 
 
 def main() -> None:

@@ -23,5 +23,17 @@ OTHERS = (
         ["--rows", "50000", "--draws", "1000", "--loop-draws", "1"],
         ["--rows", "10000", "--draws", "200", "--loop-draws", "1"],
     ),
+    Other(
+        "A long run: its first tenth beside its last",
+        "long_run",
+        ["--calls", "40000"],
+        ["--calls", "8000"],
+    ),
+    Other(
+        "Executors: units in this process, in two others, in Ray's",
+        "executors",
+        ["--rounds", "2"],
+        ["--rounds", "1", "--conversations", "64"],
+    ),
     Other("The viewer", "viewer", ["--messages", "20000", "--times", "5"], ["--messages", "5000", "--times", "3"]),
 )

@@ -20,6 +20,8 @@ M = TypeVar("M")
 
 
 class NoSettings(BaseModel):
+    """A method without settings of its own."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 

@@ -31,10 +31,12 @@ STUDIES: dict[str, str] = {
 
 
 def known_studies() -> dict[str, str]:
+    """The names of all studies, installed ones among them."""
     return {**{entry.name: entry.value for entry in entry_points(group="parley.studies")}, **STUDIES}
 
 
 def find_study(name: str) -> type[Study]:
+    """The class of a study, by its name, by `file.py:Class`, or by an entry point."""
     target = known_studies().get(name, name)
     module_name, colon, class_name = target.rpartition(":")
     if not colon:

@@ -13,18 +13,19 @@ if TYPE_CHECKING:
     from parley.detoxing import detox_async as detox_async
     from parley.execute import Options as Options
     from parley.execute import run as run
+    from parley.execute import run_async as run_async
 
 try:
     __version__ = version("parley")
 except PackageNotFoundError:  # run from a checkout that was not installed
     __version__ = "0+unknown"
 
-__all__ = ["Options", "__version__", "detox", "detox_async", "run"]
+__all__ = ["Options", "__version__", "detox", "detox_async", "run", "run_async"]
 
 
 def __getattr__(name: str) -> Any:
     # Late, so that `parley.house` can look at the other rooms before any of them is imported.
-    if name in ("run", "Options"):
+    if name in ("run", "run_async", "Options"):
         from parley import execute
 
         return getattr(execute, name)

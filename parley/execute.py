@@ -248,14 +248,25 @@ class Job:
 
 def run(target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any) -> Result:
     """Run a study to its end and return how it went; the run file has the rest."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(run_async(target, options=options, out=out, **config))
+    raise ConfigError("an event loop is running here, as in a notebook: await parley.run_async(...) instead")
+
+
+async def run_async(
+    target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any
+) -> Result:
+    """The same where an event loop is running already, as in a notebook."""
     chosen = options or Options()
     if out is not None:
         chosen = chosen.model_copy(update={"out": out})
     job = Job.make(target, config, chosen)
     if job.first is not None:
         job.open_models()  # a key that is missing is missed before anything is spent
-        before = asyncio.run(job.first.go())
+        before = await job.first.go()
         if not before.complete:
             return before
         job = job.advance()
-    return asyncio.run(job.go())
+    return await job.go()

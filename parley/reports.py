@@ -84,6 +84,7 @@ def _watched(run: dict[str, Any]) -> Watched | None:
 
 
 def check_draws(draws: int, seed: int) -> None:
+    """Refuse a number of draws that no interval can be made of."""
     if draws < 1 or seed < 0:
         raise ConfigError("--draws must be at least 1, and --seed at least 0")
 

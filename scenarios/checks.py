@@ -38,6 +38,8 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
+    """Something that a check objects to, and where."""
+
     scenario: str
     what: str
 
@@ -46,6 +48,7 @@ class Finding:
 
 
 def words(text: str) -> list[str]:
+    """The words of a text, in lower case."""
     return [word.lower().replace("’", "'") for word in WORD.findall(text)]
 
 
@@ -112,6 +115,7 @@ def shared_runs(texts: dict[str, str], length: int = SHARED_RUN) -> Iterator[tup
 
 
 def check_suite(suite: Suite, rules: Rules | None = None) -> list[Finding]:
+    """All checks on a suite; no finding means that it may be used."""
     found: list[Finding] = []
     for scenario in suite.scenario:
         if named := identity_words(scenario.text):

@@ -59,6 +59,8 @@ class Scenario(BaseModel):
 
 
 class Suite(BaseModel):
+    """Scenarios that belong together, with their bases, version and hash."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: Literal[1] = Field(alias="schema")

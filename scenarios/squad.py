@@ -39,6 +39,8 @@ class Question(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Squad:
+    """The questions of a file, and its hash."""
+
     questions: tuple[Question, ...]
     sources: Mapping[str, str]
     """The file's name and the hash of its contents."""

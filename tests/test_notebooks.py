@@ -1,8 +1,9 @@
-"""Every notebook runs from top to bottom."""
+"""Every notebook runs from top to bottom, and is kept with small outputs of its own."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import nbformat
 import pytest
@@ -11,10 +12,23 @@ from nbclient import NotebookClient
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
+def outputs(notebook: Any) -> list[Any]:
+    return [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
+
+
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     notebook = nbformat.read(path, as_version=4)
     NotebookClient(notebook, timeout=120, resources={"metadata": {"path": str(tmp_path)}}).execute()
-    outputs = [cell.outputs for cell in notebook.cells if cell.cell_type == "code"]
-    assert all(outputs), "every code cell shows something"
+    assert all(outputs(notebook)), "every code cell shows something"
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_is_kept_with_its_outputs(path: Path) -> None:
+    """Small, without errors, and without the folder or the machine that they were made on."""
+    kept = outputs(nbformat.read(path, as_version=4))
+    assert all(kept), "run it: python -m docs.run_notebooks"
+    assert [one for cell in kept for one in cell if one.output_type == "error"] == []
+    assert path.stat().st_size < 100_000
+    assert "/tmp/" not in path.read_text("utf-8")

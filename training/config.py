@@ -32,6 +32,8 @@ PAPERS_CATEGORIES = [
 
 
 class Part(BaseModel):
+    """A part of the config; a key it does not know is refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
@@ -46,6 +48,8 @@ class SftConfig(Part):
 
 
 class RewardConfig(Part):
+    """The reward model."""
+
     epochs: float = Field(1.0, gt=0, description="how often the data is gone through")
     batch: int = Field(32, ge=1, description="pairs an update, over all devices")
     learning_rate: float = Field(3e-5, gt=0, description="highest learning rate")
@@ -53,6 +57,8 @@ class RewardConfig(Part):
 
 
 class RlConfig(Part):
+    """Reinforcement learning."""
+
     algorithm: Algorithm = Field("rloo", description="rloo, grpo, dpo, or the paper's ppo (with trl 1.12.0)")
     topics_from: str = Field(
         "shipped", description="topics beside the debates' own: shipped (those of their bias types), a .txt, or debates"
@@ -76,6 +82,8 @@ class RlConfig(Part):
 
 
 class EvaluateConfig(Part):
+    """What is run before and after, and who judges it."""
+
     bbq: str | None = Field(None, description="BBQ: a folder, a .csv or hub (without it, BBQ is not run)")
     bbq_limit: int | None = Field(None, ge=1, description="so many rows of BBQ, spread evenly")
     bbq_max_tokens: int = Field(200, ge=16, description="length of one reply to BBQ, at most")
@@ -94,6 +102,8 @@ class EvaluateConfig(Part):
 
 
 class RlaifConfig(Part):
+    """The baseline whose pairs a model labels."""
+
     labeller: str | None = Field(None, description="the model that says which of two answers is less biased")
     topics: int | None = Field(None, ge=1, description="so many of the training topics (default: all)")
     pairs: int = Field(1, ge=1, description="pairs of answers for each topic")
@@ -112,6 +122,8 @@ class AblateConfig(Part):
 
 
 class TrainConfig(Part):
+    """All of a training: its data, its base, and its stages."""
+
     base: str = Field(DEFAULT_MODEL, description="what is trained: local/smollm2, a folder, or a name on the hub")
     data: str = Field(description="pairs: the folder of `parley export --format trl`, or one .jsonl file of such rows")
     out: str = Field("trained", description="the folder everything is written to")

@@ -39,6 +39,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
+    """A prompt with a better and a worse answer."""
+
     id: str
     prompt: str
     chosen: Side
@@ -199,10 +201,12 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
 
 
 def shuffled(pairs: Sequence[Pair], seed: int) -> list[Pair]:
+    """The same pairs in an order drawn by the seed."""
     mixed = list(pairs)
     random.Random(seed).shuffle(mixed)
     return mixed
 
 
 def with_texts(pair: Pair, chosen: str, rejected: str) -> Pair:
+    """The same pair with other texts."""
     return replace(pair, chosen=replace(pair.chosen, text=chosen), rejected=replace(pair.rejected, text=rejected))

@@ -14,6 +14,8 @@ from agents.errors import BudgetSpent
 
 @dataclass(slots=True)
 class Budget:
+    """What a run may take, and what it has taken so far."""
+
     max_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None

@@ -74,6 +74,8 @@ class TextCache:
 
 
 class ReplyCache(TextCache):
+    """Model replies by the hash of what was asked, in one SQLite file."""
+
     holds = "reply cache"
 
     def get(self, address: bytes) -> Reply | None:

@@ -27,6 +27,7 @@ ENGINES: dict[str, str] = {
 
 
 def known_engines() -> dict[str, str]:
+    """The names of all engines, installed ones among them."""
     return {**{entry.name: entry.value for entry in entry_points(group="parley.search")}, **ENGINES}
 
 

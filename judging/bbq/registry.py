@@ -28,10 +28,12 @@ _METHODS: Methods[Method] = Methods(METHODS, "parley.bbq", MEMBERS, "judging/bbq
 
 
 def known_methods() -> dict[str, str]:
+    """The names of all methods, installed ones among them."""
     return _METHODS.known()
 
 
 def find_method(name: str) -> type[Method]:
+    """The class of a method, by its name, by `file.py:Class`, or by an entry point."""
     return _METHODS.find(name)
 
 

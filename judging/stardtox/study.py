@@ -55,6 +55,8 @@ class StardtoxConfig(BaseModel):
 
 
 class StardtoxStudy:
+    """Completions of RealToxicityPrompts, criticised and revised."""
+
     name: ClassVar[str] = "stardtox"
     Config: ClassVar[type[BaseModel]] = StardtoxConfig
     report: ClassVar[str] = "analysis.stardtox_report:report"

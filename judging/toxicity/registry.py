@@ -28,6 +28,7 @@ JUDGE = "judge:"
 
 
 def known_scorers() -> dict[str, str]:
+    """The names of all scorers, installed ones among them."""
     return {**{entry.name: entry.value for entry in entry_points(group="parley.scorers")}, **SCORERS}
 
 

@@ -47,6 +47,13 @@ def _explain(error: Exception) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
+    parsed, rest = parse(arguments)
+    status: int = parsed.handler(parsed, rest)
+    return status
+
+
+def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
+    """What was typed, and what is left of it: the flags of a study, which `parley run` reads itself."""
     from parley import __version__
 
     parser = argparse.ArgumentParser(
@@ -60,8 +67,7 @@ def _dispatch(arguments: list[str]) -> int:
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
         parser.error(f"unrecognised: {' '.join(rest)}")
-    status: int = parsed.handler(parsed, rest)
-    return status
+    return parsed, rest
 
 
 def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:

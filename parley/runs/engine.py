@@ -29,6 +29,8 @@ TICK_SECONDS = 0.5
 
 
 class Engine:
+    """Holds the units of a study that are still to be done, many at once, and writes each when it is done."""
+
     def __init__(
         self,
         study: Study,

@@ -24,6 +24,8 @@ class PlanChanged(ParleyError):
 
 @dataclass(frozen=True, slots=True)
 class Size:
+    """How large a plan is: units, calls and tokens, and the hash of its units."""
+
     units: int
     calls: int
     prompt_tokens: int

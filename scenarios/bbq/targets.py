@@ -100,6 +100,7 @@ def stereotyped(row: Row, templates: Templates) -> int | None:
 
 
 def target_of(row: Row, templates: Templates) -> int | None:
+    """The answer that expresses the bias in this row, or None where that cannot be told."""
     person = stereotyped(row, templates)
     if person is None or row.polarity == "neg":
         return person

@@ -1,0 +1,301 @@
+"""Every command that README and docs show is run as it stands; what is changed, and what is only parsed, is below.
+
+Bash reads the blocks (variables, loops, quotes) with `parley` replaced by a recorder; the recorded commands are then
+run in this process, on simulated models and very small data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from judging import known_studies
+from parley.cli import main, parse
+from parley.cli.run import _parser
+
+MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local|hf)/([^\s,?]+)[^\s,]*")
+SIMULATED = r"sim/\1?base=4&round=-2"
+"""A model that needs a key, a server or a download becomes a simulated one of the same name."""
+DEFAULT = "sim/any?base=4&round=-2"
+"""The model of a command that names none."""
+
+PLACED = {"--model": DEFAULT, "--data": "BBQ/data"}
+"""What stands where a page leaves something to the reader: …"""
+
+SMALLER = {
+    "--topics": "3", "--limit": "4", "--prompts": "2", "--completions": "1", "--per-base": "1",
+    "--simulations": "20", "--effect": "0.9",
+}  # fmt: skip
+"""Numbers that make a job long."""
+SHORTENED = {
+    ("run", "malibu", "--suite", "full"): [
+        "--scenarios",
+        "fitness-desk-worker,law-fire-exit",
+        "--identities",
+        "gender",
+    ],
+    ("calibrate",): ["--simulations", "20"],
+    ("report",): ["--draws", "50", "--no-files"],
+    ("compare",): ["--draws", "50"],
+}
+"""What is added where a command has all of these words, unless it says it itself."""
+NOT_SIMULATED = {"self-debias-gen,": "", "keep=500": "", "engine=duckduckgo": "engine=folder:articles"}
+"""What neither a simulated model nor a machine without network can do."""
+ONLY_PARSED = {
+    ("view",): "serves until Ctrl-C: tests/viewer",
+    ("train",): "needs torch: tests/training",
+    ("attention",): "needs torch: tests/judging/test_attention.py",
+    ("models", "fetch"): "a download: tests/agents/test_catalogue.py",
+    ("scenarios", "derive"): "needs a model that can write: tests/parley/test_writing.py",
+    ("scenarios", "respond"): "the same",
+    ("topics", "generate"): "the same",
+    ("run", "--generator"): "the same: tests/parley/test_generator.py",
+    ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
+    ("law-full.toml",): "made by the two above",
+}
+"""Commands with these words are read by the real parser, and go no further."""
+OUTSIDE = {"pip", "cmake", "llama-server", "accelerate", "ruff", "mypy", "git", "ollama", "vllm", "ray", "cd"}
+"""Programs that are not ours."""
+FOREIGN = {"--api-key", "--max-model-len", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--cache-ram"}
+"""Flags of theirs that sentences name: of vLLM, and of llama.cpp's server."""
+ENDS_WELL = {"detox": {0, 1}}
+"""1: not all criteria are met, which is an answer."""
+
+
+class Typed(NamedTuple):
+    """A command as bash would start it, what is sent to its standard input, and what stands for what it prints."""
+
+    words: list[str]
+    fed: str
+    token: str
+
+
+RECORDER = r"""
+record() {
+  token="printed by $BASHPID.$RANDOM"
+  { printf '%s\x1f' "$@"; printf '\x1d'; if [ "$2" = - ]; then copy; fi; printf '\x1d%s\x1e' "$token"; } >>"$TAPE"
+  printf '%s' "$token"
+}
+copy() { local line; while IFS= read -r line; do printf '%s\n' "$line"; done; }
+command_not_found_handle() { record "$@"; }
+PATH=/nowhere
+set -f
+"""
+"""Where a page sends the output of a command into a file, the file holds the token until the command has been run."""
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    found = re.findall(r"^( *)```(\w+)\n(.*?)^\1```", text, re.S | re.M)
+    return [re.sub(rf"^{indent}", "", body, flags=re.M) for indent, language, body in found if language in languages]
+
+
+def typed(block: str, place: Path) -> list[Typed]:
+    """The commands of a block, in the order in which bash comes to them."""
+    tape = place / "tape"
+    tape.unlink(missing_ok=True)
+    plain = re.sub(r"(?:\.venv/bin/|build/bin/)", "", block)
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("there is no bash here to read the blocks")
+    done = subprocess.run(
+        [bash, "-c", RECORDER + plain], cwd=place, env={"TAPE": str(tape)}, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == "", f"bash cannot read\n{block}\n{done.stderr}"
+    records = tape.read_text().split("\x1e")[:-1] if tape.exists() else []
+    parts = (one.split("\x1d") for one in records)
+    return [Typed(words.split("\x1f")[:-1], fed, token) for words, fed, token in parts]
+
+
+def deliver(printed: str, token: str, place: Path) -> None:
+    """What a command printed, to the file that its output was sent to."""
+    for path in place.iterdir():
+        if path.is_file() and path.stat().st_size == len(token) and path.read_text("utf-8") == token:
+            path.write_text(printed, "utf-8")
+
+
+def has(words: list[str], wanted: tuple[str, ...]) -> bool:
+    return all(word in words for word in wanted)
+
+
+def runs(word: str, place: Path, shelf: Path) -> list[str]:
+    """A run file that a page names: one that the block has made, or one of the same study from the shelf."""
+    made = sorted(place.glob(word)) if not Path(word).is_absolute() else []
+    if made:
+        return list(map(str, made))
+    stem = Path(word).stem
+    study = next((name for name in ("bbq", "rldf", "stardtox", "squad") if stem.startswith(name)), "malibu")
+    ours = place / f"{'malibu-b' if stem == 'b' else study}.sqlite"
+    shutil.copy(shelf / ours.name, ours)
+    return [ours.name]
+
+
+def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
+    """A command with small numbers, simulated models and real files in the places of what the page names."""
+    given: list[str] = []
+    before = ""
+    for word in words:
+        word = MODEL.sub(SIMULATED, word)
+        for old, new in NOT_SIMULATED.items():
+            word = word.replace(old, new)
+        if word == "…":
+            given += [PLACED[before]] if before in PLACED else []
+        elif word.endswith(".sqlite") and before not in ("--out", "--to"):
+            given += runs(word, place, shelf)
+        else:
+            given.append(SMALLER.get(before, word))
+        before = word
+    for wanted, more in SHORTENED.items():
+        if has(given, wanted) and more[0] not in given and "--dry-run" not in given:
+            given += more
+    if given[0] in ("run", "detox") and "--model" not in given and "--config" not in given:
+        given += ["--model", DEFAULT]
+    return given
+
+
+def check_flags(words: list[str]) -> None:
+    """Exits as argparse does where a flag does not exist."""
+    parsed, rest = parse(words)
+    if parsed.command == "run":
+        _parser(parsed.study).parse_args(rest)
+
+
+def check_outside(one: Typed) -> None:
+    """A command of another program: known by name, and where it starts a module of ours, with flags it has."""
+    program, *words = one.words
+    if program == "accelerate":
+        return check_flags(words[words.index("parley") + 1 :])
+    if program in ("python3", "python") and words[:1] == ["-m"]:
+        if words[1] in ("venv", "pytest", "pip"):
+            return None
+        found = importlib.util.find_spec(words[1])
+        if found is not None and found.submodule_search_locations is not None:
+            found = importlib.util.find_spec(f"{words[1]}.__main__")
+        assert found is not None, f"there is no module {words[1]}"
+        assert found.origin, f"{words[1]} cannot be run"
+        source = Path(found.origin).read_text("utf-8")
+        missing = [word for word in words[2:] if word.startswith("--") and f'"{word}"' not in source]
+        assert missing == [], f"{words[1]} has no {missing}"
+        return None
+    assert program in OUTSIDE, f"a program that no test knows: {' '.join(one.words)}"
+    return None
+
+
+DONE: set[tuple[str, ...]] = set()
+"""Equal commands on things from the shelf are run once."""
+
+
+def test_the_commands_of_a_page_run(
+    page: Path, root: Path, desk: Callable[[], Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [str(root), *sys.path])
+    for block in blocks(page.read_text("utf-8"), "sh", "bash"):
+        here = desk()
+        for one in typed(block, here.place):
+            if one.words[0] != "parley":
+                if one.words[1:] == ["-"]:
+                    exec(compile(one.fed, page.name, "exec"), {})
+                else:
+                    check_outside(one)
+                continue
+            shown = f"{page.name}: {shlex.join(one.words)}"
+            if any(has(" ".join(one.words).replace("=", " ").split(), wanted) for wanted in ONLY_PARSED):
+                check_flags(one.words[1:])
+                continue
+            words = ready(one.words[1:], here.place, here.runs)
+            if "--out" not in words and "--to" not in words and tuple(words) in DONE:
+                continue
+            DONE.add(tuple(words))
+            try:
+                status = main(words)
+            except SystemExit as end:
+                status = int(end.code or 0)
+            said = capsys.readouterr()
+            deliver(said.out, one.token, here.place)
+            assert status in ENDS_WELL.get(words[0], {0}), f"{shown}\nran as {shlex.join(words)}\n{said.err}"
+
+
+def spans(text: str) -> Iterator[str]:
+    """Commands inside sentences."""
+    prose = re.sub(r"^( *)```.*?^\1```", "", text, flags=re.S | re.M)
+    for span in re.findall(r"`(parley [^`]+)`", prose):
+        if "|" not in span and " --" in span:
+            yield " ".join(span.split())
+
+
+def test_the_commands_inside_sentences_have_flags_that_exist(page: Path) -> None:
+    for span in spans(page.read_text("utf-8")):
+        words = shlex.split(span)[1:]
+        plain = [word for word in words if word != "…"]
+        if plain[:1] == ["run"] and plain[1] not in known_studies():  # one of the reader's own has flags of its own
+            continue
+        assert any(map(has_flags, (words, plain, [*plain, "…"]))), span
+
+
+def has_flags(words: list[str]) -> bool:
+    """Whether it parses; … may stand for a value, for more flags, or be left out at the end."""
+    try:
+        check_flags(words)
+    except SystemExit:
+        return False
+    return True
+
+
+@cache
+def every_flag() -> set[str]:
+    """All flags of all commands and studies, and of our own modules that are run with `python -m`."""
+    known: set[str] = set()
+
+    def walk(parser: Any) -> None:
+        for action in parser._actions:
+            known.update(action.option_strings)
+            if isinstance(action, argparse._SubParsersAction):
+                for inner in action.choices.values():
+                    walk(inner)
+
+    real = argparse.ArgumentParser.parse_known_args
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            argparse.ArgumentParser, "parse_known_args", lambda self, *a, **k: (walk(self), real(self, *a, **k))[1]
+        )
+        parse(["models"])
+        parse(["score", "bbq", "--data", "x", "--predictions", "y"])
+        parse(["score", "squad", "--data", "x", "--predictions", "y"])
+        for study in known_studies():
+            _parser(study).parse_known_args([])
+    root = Path(__file__).parents[2]
+    for path in [*root.glob("benchmarks/**/*.py"), *root.glob("docs/*.py")]:
+        known.update(re.findall(r'"(--[a-z-]+)"', path.read_text("utf-8")))
+    return known
+
+
+def test_a_flag_that_a_sentence_names_exists(page: Path) -> None:
+    prose = re.sub(r"^( *)```.*?^\1```", "", page.read_text("utf-8"), flags=re.S | re.M)
+    named = set()
+    for span in re.findall(r"`([^`]+)`", prose):
+        flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", span))
+        if span.startswith("python -m ") and flags:
+            check_outside(Typed(shlex.split(span), "", ""))
+        else:
+            named |= flags
+    assert named - every_flag() - FOREIGN == set()
+
+
+def test_a_flag_that_does_not_exist_is_caught(tmp_path: Path) -> None:
+    """The tests above can fail."""
+    (one,) = typed("x=3\nparley run malibu --temparature $x >out", tmp_path)
+    deliver("as printed", one.token, tmp_path)
+    assert (tmp_path / "out").read_text() == "as printed"
+    assert one.words == ["parley", "run", "malibu", "--temparature", "3"]
+    with pytest.raises(SystemExit):
+        check_flags(one.words[1:])

@@ -1,0 +1,78 @@
+"""Every Python block of README and docs runs as it stands, on a simulated model; every TOML block can be read."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import inspect
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+CHANGED = {
+    r'"(?:openai|ollama|anthropic|google)/[^"]+"': '"sim/any"',  # a key or a server
+    r"rounds=2\)": 'rounds=2, model="sim/any")',  # the README's debate, on the default model
+    r'Path\("articles"\)\.mkdir\(\)': "",  # the folder is there already
+    r"    max_iterations=2,\n\)": '    max_iterations=2,\n    model="sim/any",\n)',
+}
+"""What is changed in a block before it is run."""
+AS_IT_IS = "AssistantAgent("
+"""AutoGen asks for a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
+ELSEWHERE = {"Notes(": "needs a run with notes: tests/viewer"}
+"""Blocks with these words are only compiled."""
+
+
+def before() -> dict[str, Any]:
+    """Names that blocks take for granted, because the text before them says what they are."""
+    from pydantic import BaseModel
+
+    from agents import Assessment
+
+    def my_scorer(task: str, draft: str) -> Assessment:
+        return Assessment(score=3.0, reason="plain")
+
+    def search(query: str) -> str:
+        """Look something up."""
+        return query
+
+    return {"my_scorer": my_scorer, "search": search, "BaseModel": BaseModel}
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.S | re.M)
+
+
+def run(code: str, name: str) -> None:
+    compiled = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    namespace = {"__name__": "a_block_of_the_docs", **before()}
+    if compiled.co_flags & inspect.CO_COROUTINE:
+
+        async def hold() -> None:
+            await eval(compiled, namespace)
+
+        asyncio.run(hold())
+    else:
+        exec(compiled, namespace)
+
+
+def test_the_python_of_a_page_runs(
+    page: Path, desk: Callable[[], Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "none")
+    for code in blocks(page.read_text("utf-8"), "python"):
+        desk()
+        for old, new in CHANGED.items() if AS_IT_IS not in code else ():
+            code = re.sub(old, new, code)
+        if any(words in code for words in ELSEWHERE):
+            compile(code, page.name, "exec")
+        else:
+            run(code, page.name)
+
+
+def test_the_toml_of_a_page_can_be_read(page: Path) -> None:
+    for text in blocks(page.read_text("utf-8"), "toml"):
+        assert tomllib.loads(text)

@@ -1,0 +1,87 @@
+"""The site: every link leads somewhere, nothing is loaded from outside, everything public has a word about it."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from docs import build
+from docs.reference import undocumented
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("site")
+    assert build.build(out) == []
+    return out
+
+
+def test_every_page_is_there_and_in_the_menu(site: Path, root: Path) -> None:
+    home = (site / "index.html").read_text("utf-8")
+    for page in (root / "docs").glob("*.md"):
+        assert (site / f"{page.stem}.html").is_file()
+        assert f'href="{page.stem}.html"' in home
+
+
+def test_nothing_is_loaded_from_outside(site: Path) -> None:
+    for page in [*site.glob("*.html"), site / "site.css"]:
+        text = page.read_text("utf-8")
+        assert re.findall(r'(?:src|@import|url\()\s*=?["\s(]*https?:', text) == []
+        assert set(re.findall(r"<script[^>]*>", text)) <= {'<script src="search.js">'}
+        assert re.findall(r'<link[^>]+href="(?!site\.css")', text) == []
+
+
+def test_every_local_link_of_the_site_has_a_target(site: Path) -> None:
+    """Looked at in the pages themselves, without what the builder believes."""
+    pages = {page.name: page.read_text("utf-8") for page in site.glob("*.html")}
+    for name, text in pages.items():
+        for target in re.findall(r'href="([^"]+)"', text):
+            file, _, heading = target.partition("#")
+            if target.startswith(("http", "mailto:")) or file == "site.css":
+                continue
+            assert (file or name) in pages, f"{name} leads to {target}"
+            assert not heading or f'id="{heading}"' in pages[file or name], f"{name} leads to {target}"
+        for picture in re.findall(r'src="([^":]+)"', text):
+            assert (site / picture).is_file(), f"{name} shows {picture}"
+
+
+def test_the_search_finds_a_heading_that_is_there(site: Path) -> None:
+    text = (site / "search.js").read_text("utf-8")
+    sections = json.loads(text[len("const SECTIONS = ") : text.index(";\n")])
+    assert any(one["to"] == "reading.html#when-not-to-trust-a-judge" and "AUC" in one["text"] for one in sections)
+    for one in sections:
+        file, _, heading = one["to"].partition("#")
+        assert f'id="{heading}"' in (site / file).read_text("utf-8")
+
+
+def test_a_broken_link_ends_the_build(tmp_path: Path) -> None:
+    page = build.Page("a", "# A\n\n[b](b.md), [there](#there), [here](#a)\n\n![x](x.png)", tmp_path)
+    build.render(page, {})
+    assert build.broken({"a": page}) == [
+        "a: no page for b.md",
+        "a: a has no heading #there",
+        "a: there is no picture x.png",
+    ]
+
+
+def test_a_link_to_a_file_that_is_no_page_is_named_and_not_linked(tmp_path: Path) -> None:
+    (tmp_path / "code.py").write_text("")
+    page = build.Page("a", "# A\n\nsee [the code](code.py), [itself](#a)", tmp_path)
+    build.render(page, {})
+    assert build.broken({"a": page}) == []
+    assert '<span>the code</span>, <a href="#a">itself</a>' in page.body
+
+
+def test_links_of_the_readme_lead_to_files(root: Path) -> None:
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md"):
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", (root / name).read_text("utf-8")):
+            assert (root / target).exists(), f"{name} leads to {target}"
+
+
+def test_what_is_public_says_what_it_is(root: Path) -> None:
+    rooms = tomllib.loads((root / "docs" / "nav.toml").read_text("utf-8"))["reference"]
+    assert [name for modules in rooms.values() for name in undocumented(modules)] == []
