@@ -139,6 +139,10 @@ class Job:
     def open_models(self) -> list[Client]:
         """All clients; one that cannot work (unknown, no key, no package) fails here."""
         clients = [self.models[name] for name in self.study.models()]
+        if self.options.workers is not None and self.options.executor not in ("processes", "ray"):
+            raise ConfigError(f"--workers is for --executor processes or ray, not {self.options.executor}")
+        if self.options.ray_address is not None and self.options.executor != "ray":
+            raise ConfigError("--ray-address is for --executor ray")
         if self.options.executor == "batch":
             from parley.executors.batch import price_as_batches
 

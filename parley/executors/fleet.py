@@ -110,7 +110,7 @@ class Fleet:
                     self._mourn(lost, given, desk)
         finally:
             if handle is not None:
-                await asyncio.shield(self._let_go(handle, desk))
+                await asyncio.shield(self._let_go(handle, nth, desk))
 
     def _read(self, news: News, nth: int, desk: Desk) -> Orders:
         """Hand in what is finished; the answer to what was asked."""
@@ -144,9 +144,9 @@ class Fleet:
         self._left += len(given)
         given.clear()
 
-    async def _let_go(self, handle: Handle, desk: Desk) -> None:
-        """Counts what was made since the last news; a worker that does not answer is killed."""
+    async def _let_go(self, handle: Handle, nth: int, desk: Desk) -> None:
+        """Takes what was finished since the last news; a worker that does not answer is killed."""
         with suppress(WorkerLost, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                desk.progress.merge((await handle.close()).tally)
+                self._read(await handle.close(), nth, desk)
         await handle.kill()

@@ -99,3 +99,5 @@ class Loan(Budget):
             place = self._waiting.popleft()
             if not place.done():
                 place.set_result(None)
+        if self._waiting:
+            self._ask.set()

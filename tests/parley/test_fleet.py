@@ -184,6 +184,14 @@ def test_a_429_slows_all_workers(parley: Callable[..., Any], server: Any, run_fi
     assert run_file("a.sqlite").one("SELECT max(attempts) FROM calls") == 2
 
 
+def test_flags_that_would_do_nothing_are_refused(parley: Callable[..., Any]) -> None:
+    workers = parley(*RUN, "--model", "sim/judge", "--workers", "2")
+    address = parley(*RUN, "--model", "sim/judge", "--executor", "processes", "--ray-address", "auto")
+    assert (workers.status, address.status) == (2, 2)
+    assert workers.complaints == ["parley: --workers is for --executor processes or ray, not asyncio"]
+    assert address.complaints == ["parley: --ray-address is for --executor ray"]
+
+
 # The ledger
 
 
