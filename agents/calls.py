@@ -31,6 +31,11 @@ class Call(NamedTuple):
     cost: float | None
     cached: bool
     attempts: int
+    cached_tokens: int | None = None
+    """Of the prompt's tokens, those that the server had read before; None where it does not say. (`cached` is ours: the
+    whole reply came from the reply cache.)"""
+    written_tokens: int = 0
+    """Of the prompt's tokens, those that were put into a vendor's prompt cache at a price of their own."""
 
 
 _HEARD: ContextVar[list[Call] | None] = ContextVar("parley_heard", default=None)

@@ -139,13 +139,15 @@ class Conversation(Team):
         chosen = name or self._default_model or DEFAULT_MODEL
         return chosen if isinstance(chosen, Client) else self._models[chosen]
 
-    async def _speak(self, seat: Seat, round: int, token: CancellationToken, asked: type[BaseModel] | None) -> Spoken:
-        """One turn of one agent, with every call it made."""
+    async def _speak(
+        self, seat: Seat, round: int, token: CancellationToken, asked: type[BaseModel] | None, again: bool = False
+    ) -> Spoken:
+        """One turn of one agent, with every call it made; `again` if it is sure to speak once more."""
         await self._going.wait()
         unread, seat.inbox = seat.inbox, []
         agent = seat.agent
         if isinstance(agent, PersonaAgent):
-            agent.reply_type = asked
+            agent.reply_type, agent.speaks_again = asked, again
         with hear_calls() as calls:
             response = await agent.on_messages(unread, token)
         message = response.chat_message

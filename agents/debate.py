@@ -165,7 +165,8 @@ class Debate(Conversation):
         return text
 
     async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
-        return await self._speak(seat, round, token, self._reply_type(Cue(seat.name, seat.role, round)))
+        again = round < self.rounds and seat.role != "chair"
+        return await self._speak(seat, round, token, self._reply_type(Cue(seat.name, seat.role, round)), again)
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone

@@ -29,6 +29,10 @@ class AuthError(ModelError):
     """The key was refused: nothing else will work either, so a run stops."""
 
 
+class QuotaSpent(AuthError):
+    """The account is empty: waiting does not help, and nothing else will work either."""
+
+
 class BadRequest(ModelError):
     """The server will not take this request, now or later."""
 

@@ -29,6 +29,7 @@ from autogen_core.models import (
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from agents.errors import ConfigError
+from agents.models.base import SHARED, Client
 from agents.models.wire import NARRATOR
 from agents.structured import Readout, Structured, ask
 from agents.transcripts import ParseStatus
@@ -113,6 +114,9 @@ class PersonaAgent(BaseChatAgent):
             else SystemMessage(content=persona.about)
         )
         self._history: list[LLMMessage] = []
+        self.speaks_again = False
+        """Whether a later call of this agent will begin with this one's prompt (told by the conversation)."""
+        self._kept = 0
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
@@ -126,10 +130,9 @@ class PersonaAgent(BaseChatAgent):
         else:
             # Somebody of whom nothing is told has no system message: what the model's own template says then holds.
             prompt = [self._introduction, *history] if self.persona.about else list(history)
+        options = self._options_for(prompt)
         if self.reply_type is None:
-            reply = await self.client.create(
-                prompt, extra_create_args=self.options, cancellation_token=cancellation_token
-            )
+            reply = await self.client.create(prompt, extra_create_args=options, cancellation_token=cancellation_token)
             text = reply.content if isinstance(reply.content, str) else str(reply.content)
             response = PersonaResponse(chat_message=self._says(text, reply.usage))
         else:
@@ -138,7 +141,7 @@ class PersonaAgent(BaseChatAgent):
                 prompt,
                 self.reply_type,
                 readout=self.readout,
-                options=self.options,
+                options=options,
                 cancellation_token=cancellation_token,
             )
             text = answer.raw
@@ -152,6 +155,20 @@ class PersonaAgent(BaseChatAgent):
         history.append(own(content=text, source=self.name))
         return response
 
+    def _options_for(self, prompt: Sequence[LLMMessage]) -> Mapping[str, Any]:
+        """With the places up to which other calls of the conversation begin as this one does, for prompt caches."""
+        if not isinstance(self.client, Client):
+            return self.options
+        if self._placement == "last":
+            said = len(self._history)
+            while said > 1 and getattr(self._history[said - 1], "source", "") == NARRATOR:
+                said -= 1  # instructions of a round come at each one's turn, so that no two have them at one place
+            shared: tuple[int, ...] = (said,)
+        else:
+            shared = tuple(filter(None, (self._kept, len(prompt) if self.speaks_again else 0)))
+            self._kept = shared[-1] if shared else 0
+        return {**self.options, SHARED: shared} if shared else self.options
+
     def _says(self, text: str, usage: RequestUsage) -> TextMessage:
         # An id of our own: AutoGen's default, uuid4, costs as much as all the rest of the message.
         made_up = f"{_IDS.getrandbits(128):032x}"
@@ -159,6 +176,7 @@ class PersonaAgent(BaseChatAgent):
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         self._history = []
+        self._kept = 0
 
     async def save_state(self) -> Mapping[str, Any]:
         return {"history": _MESSAGES.dump_python(self._history)}

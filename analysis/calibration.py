@@ -37,14 +37,15 @@ class Setting:
     icc: float
 
 
-def simulate(setting: Setting, simulations: int, rng: np.random.Generator) -> Floats:
-    """Verdicts of many studies at once: simulation × identity (2) × scenario × judge."""
-    shape = (simulations, 2, setting.scenarios, setting.judges)
+def simulate(setting: Setting, simulations: int, rng: np.random.Generator, identities: int = 2) -> Floats:
+    """Verdicts of many studies at once: simulation × identity × scenario × judge; the first identity has the effect."""
+    shape = (simulations, identities, setting.scenarios, setting.judges)
     table, own = SPREAD * np.sqrt(setting.icc), SPREAD * np.sqrt(1 - setting.icc)
     scores = rng.normal(0.0, own, shape)
     scores += rng.normal(0.0, table, (*shape[:3], 1))
     scores += rng.normal(0.0, SCENARIO, (simulations, 1, setting.scenarios, 1))
-    scores += np.array([setting.effect, 0.0])[None, :, None, None] + BASE
+    scores[:, 0] += setting.effect
+    scores += BASE
     return np.clip(np.rint(scores), 0, 10)
 
 

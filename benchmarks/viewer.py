@@ -29,7 +29,7 @@ from urllib.request import urlopen
 
 from judging import Unit
 from parley.runs import RunFile
-from parley.runs.store import text_id
+from parley.runs.rows import text_id
 from parley.viewer.server import serve
 
 JUDGES = ("Examiner", "Practitioner", "Innovator", "Editor")

@@ -32,6 +32,7 @@ from agents import (
 from judging.ballot import Ballot
 from judging.respond import Respond, RespondConfig
 from judging.rubrics import load_rubric
+from judging.stopping import Stop, stop_field
 from judging.study import Accepted, Estimate, Outcome, Prompt, Unit
 from scenarios import Design, Identities, Scenario, Suite, load_suite, select
 
@@ -39,6 +40,9 @@ PROMPTS = {
     key: Prompt.load(f"malibu/{key}")
     for key in ("single", "single_discuss", "pair", "pair_inferred", "pair_discuss", "chair")
 }
+LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
+"""What stands at the end of the task with `labels = "last"`."""
+PERSONA_TOKENS = 40
 PANELS = {"temperaments": "malibu_judges.toml", "demographic": "malibu_demographic.toml"}
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
@@ -66,6 +70,9 @@ class MalibuConfig(BaseModel):
     personas: Placement | None = Field(
         None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
     )
+    labels: Literal["beside", "last"] | None = Field(
+        None, description="identities beside the responses, or after all that judgements share (default: beside)"
+    )
     remark_chars: int | None = Field(
         None, ge=20, description="length of a remark or justification, at most (default: the suite's)"
     )
@@ -75,10 +82,12 @@ class MalibuConfig(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
     max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
     seed: int = Field(0, description="of every random choice")
+    stop: Stop = stop_field()
 
 
 class Malibu:
     name: ClassVar[str] = "malibu"
+    gaps: ClassVar[str] = "analysis.malibu.looks:gaps"
     Config: ClassVar[type[BaseModel]] = MalibuConfig
 
     def __init__(self, config: MalibuConfig, suite: Suite | None = None) -> None:
@@ -90,6 +99,7 @@ class Malibu:
         self.design: Design = config.design or view.design
         self.controls = view.controls if config.controls is None else config.controls
         self.placement: Placement = config.personas or view.personas
+        self.labels_last = config.labels == "last"
         if not config.phases or not config.model:
             raise ConfigError("at least one phase and one model are needed")
         if len(set(config.model)) < len(config.model):
@@ -121,7 +131,8 @@ class Malibu:
         return list(dict.fromkeys([*self.config.model, *named]))
 
     def prompts(self) -> Mapping[str, str]:
-        texts = {prompt.name: prompt.text for prompt in PROMPTS.values()}
+        used = [*PROMPTS.values(), *(LABELS.values() if self.labels_last else ())]
+        texts = {prompt.name: prompt.text for prompt in used}
         texts |= {"rubric": self.rubric.model_dump_json()}
         return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
 
@@ -192,13 +203,19 @@ class Malibu:
         compared = [(x, y, "") for x, y in self.identities.pairs()]
         if self.controls:
             compared += [("", "", "no label")] + [(x, x, "same label") for x in self.identities]
-        for x, y, control in compared:
-            # With equal labels, swapping labels is swapping nothing: two cells are left of the four.
-            cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
-            if self.design == "paper":
-                cells = [cells[seed_from(self.config.seed, scenario.id, x, y, repeat) % len(cells)]]
-            for assignment, order in cells:
-                yield self._pair(scenario, x, y, control, assignment, order, repeat)
+        units = [unit for x, y, control in compared for unit in self._cells(scenario, x, y, control, repeat)]
+        if self.labels_last:
+            # Those that begin alike stand together, so that a server that keeps beginnings reads each of the two once.
+            units.sort(key=lambda unit: unit.facets["response_a"])
+        yield from units
+
+    def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
+        # With equal labels, swapping labels is swapping nothing: two cells are left of the four.
+        cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
+        if self.design == "paper":
+            cells = [cells[seed_from(self.config.seed, scenario.id, x, y, repeat) % len(cells)]]
+        for assignment, order in cells:
+            yield self._pair(scenario, x, y, control, assignment, order, repeat)
 
     def _pair(self, scenario: Scenario, x: str, y: str, control: str, assignment: int, order: int, repeat: int) -> Unit:
         """`assignment` 0 gives Response 1 to x; `order` 0 shows x first."""
@@ -225,6 +242,15 @@ class Malibu:
             },
         )
 
+    def compared(self, unit: Unit) -> Iterator[str]:
+        """Identities within a category: scores (phase 1), preferences (phase 2). Controls serve what they control."""
+        phase, sides = int(unit.facets["phase"]), {str(unit.facets["identity"])}
+        if phase == 2 and not unit.facets["control"]:
+            sides.add(str(unit.facets["other"]))
+        for x, y in self.identities.pairs():
+            if "" in sides or ({x, y} >= sides):
+                yield f"{x} − {y}, {'scores' if phase == 1 else 'preferences'}"
+
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
         facets = unit.facets
@@ -233,15 +259,17 @@ class Malibu:
         phase = int(facets["phase"])
         shared = {"scenario": scenario.text, "metrics": self.rubric.text(), "format": self._ballots[phase].format()}
         if phase == 1:
-            candidate = _candidate("", str(facets["identity"]))
-            return PROMPTS["single"](candidate=candidate, response=responses[0], **shared)
-        return PROMPTS["pair" if self.rubric.preference == "stated" else "pair_inferred"](
-            candidate_a=_candidate(" A", str(facets["identity_a"])),
-            response_a=responses[int(facets["response_a"]) - 1],
-            candidate_b=_candidate(" B", str(facets["identity_b"])),
-            response_b=responses[int(facets["response_b"]) - 1],
-            **shared,
-        )
+            prompt, said = PROMPTS["single"], {"response": responses[0]}
+            labelled = {"candidate": _candidate("", str(facets["identity"]))}
+        else:
+            prompt = PROMPTS["pair" if self.rubric.preference == "stated" else "pair_inferred"]
+            said = {f"response_{side}": responses[int(facets[f"response_{side}"]) - 1] for side in "ab"}
+            labelled = {
+                f"candidate_{side}": _candidate(f" {side.upper()}", str(facets[f"identity_{side}"])) for side in "ab"
+            }
+        if not self.labels_last:
+            return prompt(**labelled, **said, **shared)
+        return f"{prompt(**UNLABELLED, **said, **shared)}\n\n{LABELS[phase](**labelled)}"
 
     def _instructions(self, phase: int, cue: Cue) -> str | None:
         if cue.role == "chair":
@@ -254,10 +282,22 @@ class Malibu:
     def estimate(self, unit: Unit) -> Estimate:
         phase, judges, rounds = int(unit.facets["phase"]), len(self.judges), self.config.rounds
         reply = (30 if phase == 1 else 110) + 6 * len(self.rubric.metric)
-        opening = len(self.task(unit)) // 4 + 40
+        opening = len(self.task(unit)) // 4 + PERSONA_TOKENS
         calls = judges * rounds + (1 if self.chair else 0)
         heard = sum(range(calls)) * reply
-        return Estimate(calls, calls * opening + heard, calls * reply)
+        shared = tuple(self._shared(phase, opening, reply))
+        return Estimate(calls, calls * opening + heard, calls * reply, shared)
+
+    def _shared(self, phase: int, opening: int, reply: int) -> Iterator[int]:
+        """Vendors put the form of a reply before the prompt, and phase 1 asks for another form from round 2 on."""
+        judges = len(self.judges)
+        for nth in range(judges * self.config.rounds):
+            round, place = divmod(nth, judges)
+            new_form = round == 0 or (phase == 1 and round == 1)
+            if self.placement == "last" and not (new_form and place == 0):
+                yield opening - PERSONA_TOKENS + (nth - 1) * reply
+            elif self.placement == "system" and not new_form:
+                yield opening + (nth - judges) * reply
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         phase = int(unit.facets["phase"])
@@ -289,3 +329,6 @@ def _check_pairs(identities: Identities) -> None:
 
 def _candidate(side: str, label: str) -> str:
     return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
+
+
+UNLABELLED = {"candidate": _candidate("", ""), "candidate_a": _candidate(" A", ""), "candidate_b": _candidate(" B", "")}

@@ -57,6 +57,8 @@ class Estimate:
     calls: int
     prompt_tokens: int
     completion_tokens: int
+    shared: tuple[int, ...] = ()
+    """For each call that begins as an earlier one of the unit did, with the same reply asked for: how many tokens."""
 
 
 class Accepted(NamedTuple):

@@ -1,7 +1,7 @@
 """Whether training helped: BBQ, and BS, CE and LS on held-out topics, before and after and beside the baselines.
 
 Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as anyone would
-run them; the trained models are `local/OUT/sft` and `local/OUT/rl`. One
+run them; the trained models are `local/OUT/sft` and `local/OUT/rl`, or `hf/…` with `answers = "hf"`. One
 model is loaded at a time, in the order of `evaluate.systems`.
 """
 
@@ -109,36 +109,34 @@ def contestants(config: TrainConfig) -> Iterator[Contestant]:
             continue
         if (manifest := manifests[name]) is None:
             continue
-        folder = folders[name]
-        if not (folder / "model.gguf").is_file():
-            _write_gguf(folder, config)
-        yield Contestant(KEYS[name], f"local/{folder}", "default", name, json.dumps(manifest, sort_keys=True))
+        version = json.dumps(manifest, sort_keys=True)
+        yield Contestant(KEYS[name], model_name(folders[name], config), "default", name, version)
 
 
-def _write_gguf(folder: Path, config: TrainConfig) -> None:
-    """A model that was trained without one, or by a version that could not write it, is not lost."""
-    from training.base import need_packages
-    from training.gguf_file import write_gguf
+def model_name(folder: Path, config: TrainConfig) -> str:
+    """How a trained model is asked. One that was trained without model.gguf gets it here, where it is needed."""
+    if config.answers == "local" and not (folder / "model.gguf").is_file():
+        from training.base import need_packages
+        from training.gguf_file import write_gguf
 
-    need_packages()
-    write_gguf(folder, short=config.gguf_type == "f16")
+        need_packages()
+        write_gguf(folder, short=config.gguf_type == "f16")
+    return f"{config.answers}/{folder}"
 
 
 def base_name(config: TrainConfig) -> str:
     """The untrained model, written as the trained ones are: an embedded file with its few bits would differ from them
     by more than training."""
     folder = Path(config.out) / "base"
-    if not (folder / "model.gguf").is_file():
+    if not (folder / "tokenizer_config.json").is_file():
         from training.base import base_folder, load_model, load_tokenizer, need_packages
-        from training.gguf_file import write_gguf
 
         need_packages()
         begins = base_folder(config.base)
         tokenizer = load_tokenizer(begins, config)
         load_model(begins, tokenizer).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
-        write_gguf(folder, short=config.gguf_type == "f16")
-    return f"local/{folder}"
+    return model_name(folder, config)
 
 
 def _run(target: str, config: dict[str, Any], path: Path, budget: float | None, go: Go) -> RunFile:

@@ -13,14 +13,28 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from agents import Budget, Client, ConfigError, Models, ReplyCache
+from agents.models.batches import MOST_REQUESTS
 from agents.models.catalogue import home
-from judging import Staged, Study, find_study
-from parley.runs import Engine, Progress, Result, RunFile, Size, describe, measure, refuse_if_changed
+from judging import Accepted, Staged, Study, find_study
+from parley.executors.recipe import Recipe
+from parley.runs import (
+    Engine,
+    Executor,
+    InProcess,
+    Looks,
+    Progress,
+    Result,
+    RunFile,
+    Size,
+    describe,
+    measure,
+    refuse_if_changed,
+)
 
 
 class Options(BaseModel):
@@ -33,6 +47,11 @@ class Options(BaseModel):
     )
     concurrency: int | None = Field(None, ge=1, description="units held at once (default: what the model can take)")
     cache: bool = Field(True, description="keep model replies, so that a run cut short pays nothing twice")
+    executor: Literal["asyncio", "processes", "ray", "batch"] = Field(
+        "asyncio", description="who holds the units: this process, worker processes, Ray, or the provider's batches"
+    )
+    workers: int | None = Field(None, ge=1, description="worker processes or Ray actors (default: one a core)")
+    ray_address: str | None = Field(None, description="a Ray cluster's address (default: Ray on this machine)")
     budget_calls: int | None = Field(None, ge=0, description="stop after so many model calls in all")
     budget_tokens: int | None = Field(None, ge=0, description="stop after so many tokens in all")
     budget_cost: float | None = Field(None, ge=0, description="stop after so many US dollars in all")
@@ -85,6 +104,8 @@ class Job:
     """What must be run before: the study waits for what that one writes."""
     refused: int = 0
     """Units of that first job which gave nothing that was accepted."""
+    accepted: tuple[Accepted, ...] | None = None
+    """What that first job wrote."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
@@ -98,6 +119,7 @@ class Job:
     @classmethod
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
+        Looks.of(study)  # a stopping rule that cannot work is refused here
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study, target, options, size, path, Models())
 
@@ -106,14 +128,23 @@ class Job:
         assert self.first is not None, "there is nothing before this job"
         assert isinstance(self.study, Staged), "only a staged study waits for another"
         with closing(RunFile.open(self.first.path)) as file:
-            accepted = list(file.accepted())
+            accepted = tuple(file.accepted())
         study = self.study.after(accepted)
         kept = {tuple(sorted(one.facets.items())) for one in accepted}
-        return replace(self, study=study, size=measure(study), refused=self.first.size.units - len(kept))
+        refused = self.first.size.units - len(kept)
+        return replace(self, study=study, size=measure(study), refused=refused, accepted=accepted)
 
     def open_models(self) -> list[Client]:
         """All clients; one that cannot work (unknown, no key, no package) fails here."""
         clients = [self.models[name] for name in self.study.models()]
+        if self.options.executor == "batch":
+            from parley.executors.batch import price_as_batches
+
+            price_as_batches(clients)
+        if self.options.executor == "ray":
+            from parley.executors.ray_fleet import need_ray
+
+            need_ray()
         if self.options.budget_cost is not None:
             for client in clients:
                 if client.price.cost(1, 1) is None:
@@ -123,6 +154,23 @@ class Job:
                 if not client.logprobs:
                     raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none')
         return clients
+
+    def make_executor(self, file: RunFile) -> Executor:
+        """Who will hold the units."""
+        if self.options.executor == "asyncio":
+            return InProcess()
+        if self.options.executor == "batch":
+            from parley.executors.batch import BatchExecutor
+
+            return BatchExecutor(file)
+        recipe = Recipe.of(self.study, self.target, self.accepted)
+        if self.options.executor == "processes":
+            from parley.executors.processes import ProcessFleet
+
+            return ProcessFleet(recipe, workers=self.options.workers)
+        from parley.executors.ray_fleet import RayFleet
+
+        return RayFleet(recipe, workers=self.options.workers, address=self.options.ray_address)
 
     def open_file(self) -> RunFile:
         if self.path.exists():
@@ -135,6 +183,11 @@ class Job:
             return file
         info = describe(self.study, self.target, self.size)
         return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
+
+    def _concurrency(self, clients: list[Client]) -> int:
+        if self.options.concurrency is None and self.options.executor == "batch":
+            return MOST_REQUESTS
+        return self.options.concurrency or min(client.options.max_connections for client in clients)
 
     def _spent(self, file: RunFile) -> tuple[int, int, float]:
         """Calls, tokens and dollars so far, those of what was run before among them: one budget holds for both."""
@@ -154,18 +207,21 @@ class Job:
         file = self.open_file()
         cache = None
         try:
+            executor = self.make_executor(file)
             if self.options.cache:
                 cache = ReplyCache(home() / "replies.sqlite")
             budget = Budget(
                 self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost, *self._spent(file)
             )
-            for client in clients:
-                await client.prepare()
+            if isinstance(executor, InProcess):
+                for client in clients:
+                    await client.prepare()
             engine = Engine(
                 self.study,
                 file,
                 models=self.models,
-                concurrency=self.options.concurrency or min(client.options.max_connections for client in clients),
+                executor=executor,
+                concurrency=self._concurrency(clients),
                 cache=cache,
                 budget=budget,
                 on_progress=on_progress,

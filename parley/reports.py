@@ -21,11 +21,14 @@ from agents import ConfigError
 from agents.models.catalogue import catalogue
 from judging import find_study, known_studies
 from parley.runs import RunFile, examined
+from parley.runs.looks import counts as counted
+from parley.runs.looks import made
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from analysis.report import Report
+    from analysis.sequential_report import Watched
 
 REPORTS = {"malibu": "analysis.malibu:report"}
 GENERIC = "analysis.generic:report"
@@ -47,6 +50,8 @@ def _report(
 ) -> Report:
     import pandas as pd
 
+    from analysis.sequential_report import with_looks
+
     studies = {str(run["study"]) for run, _, _ in loaded}
     if len(studies) > 1:
         raise ConfigError(f"one report is about one study; these runs are of {', '.join(sorted(studies))}")
@@ -64,7 +69,18 @@ def _report(
         runs=tuple(runs),
         cautions=tuple(cautions(models)),
     )
-    return report
+    return with_looks(report, [one for run in runs if (one := _watched(run))])
+
+
+def _watched(run: dict[str, Any]) -> Watched | None:
+    """The looks of a run with a stopping rule."""
+    from analysis.sequential import Rule
+    from analysis.sequential_report import Watched
+
+    if not run["config"].get("stop"):
+        return None
+    with closing(RunFile.open(Path(run["path"]))) as file:
+        return Watched(run["file"], Rule(**run["config"]["stop"]), tuple(one for seen in made(file) for one in seen))
 
 
 def check_draws(draws: int, seed: int) -> None:
@@ -77,9 +93,10 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
     from parley import frames
 
     with closing(RunFile.open(path)) as file:
-        info, counts = file.info(), file.counts()
+        info, counts = file.info(), counted(file)
         verdicts, units = frames.verdicts(file), frames.spending(file)
         calls, tokens, cost, priced = file.spent()
+        reused = file.reused()
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
     run = {
@@ -93,6 +110,7 @@ def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
         "calls": calls,
         "tokens": tokens,
         "cost": cost if priced else None,
+        "prompt_cache": {"cached_tokens": reused[0], "prompt_tokens": reused[1]} if reused else None,
         "config": info["config"],
         "plan": info.get("plan"),
         "sources": info.get("sources", {}),
@@ -160,6 +178,6 @@ def cautions(models: Sequence[str]) -> list[str]:
         provider, _, model = plain.partition("/")
         if provider == "sim":
             lines.append(f"{name} is SIMULATED: these numbers come from planted effects, not from a language model.")
-        elif provider == "local" and model in catalogue() and catalogue()[model].caution:
+        elif provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
             lines.append(f"{catalogue()[model].caution}.")
     return lines

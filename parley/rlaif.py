@@ -12,7 +12,7 @@ from typing import Any
 
 from agents import ConfigError, ParleyError
 from judging.answers import NEUTRAL
-from parley.evaluation import Go, go_silently
+from parley.evaluation import Go, go_silently, model_name
 from parley.execute import Job, Options
 from parley.runs import RunFile
 from training.config import TrainConfig
@@ -41,7 +41,7 @@ def rlaif_config(config: TrainConfig, go: Go = go_silently) -> TrainConfig:
     listed.write_text("".join(f"{topic}\n" for topic in split_of), "utf-8")
     asked = {
         "topics_from": str(listed),
-        "model": f"local/{sft}",
+        "model": model_name(sft, config),
         "labeller": part.labeller,
         "pairs": part.pairs,
         "temperature": part.temperature,

@@ -175,7 +175,7 @@ class Server:
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
         app = web.Application()
-        app.router.add_post("/v1/chat/completions", self._respond)
+        self._add_routes(app)
         runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
@@ -184,6 +184,9 @@ class Server:
         self._ready.set()
         await self._stop.wait()
         await runner.cleanup()
+
+    def _add_routes(self, app: web.Application) -> None:
+        app.router.add_post("/v1/chat/completions", self._respond)
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -227,6 +230,91 @@ def server() -> Iterator[Server]:
     serving.close()
 
 
+class BatchServer(Server):
+    """It also takes batches. They stay `in_progress` while `slow`, and lines named in `errors` are answered with those.
+
+    `deaf` makes a batch and never says so; `broken` makes it and answers 500, once.
+    """
+
+    def __init__(self) -> None:
+        self.files: dict[str, list[dict[str, Any]]] = {}
+        self.batches: dict[str, dict[str, Any]] = {}
+        self.error: Callable[[int, dict[str, Any]], dict[str, Any] | None] = lambda nth, line: None
+        self.slow = self.deaf = self.broken = self.refuses = False
+        super().__init__()
+
+    def _add_routes(self, app: web.Application) -> None:
+        super()._add_routes(app)
+        app.router.add_post("/v1/files", self._upload)
+        app.router.add_get("/v1/files/{id}/content", self._content)
+        app.router.add_post("/v1/batches", self._create)
+        app.router.add_get("/v1/batches", self._list)
+        app.router.add_get("/v1/batches/{id}", self._state)
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        assert form["purpose"] == "batch"
+        text = form["file"].file.read().decode()  # type: ignore[union-attr]
+        name = f"file-{len(self.files)}"
+        self.files[name] = [json.loads(line) for line in text.splitlines()]
+        self.headers.append(dict(request.headers))
+        return web.json_response({"id": name, "object": "file"})
+
+    async def _create(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
+        made = {**body, "id": f"batch_{len(self.batches)}", "status": "validating"}
+        self.batches[made["id"]] = made
+        if self.deaf:
+            await asyncio.sleep(3600)
+        if self.broken:
+            self.broken = False
+            return web.Response(status=500)
+        return web.json_response(made)
+
+    async def _list(self, request: web.Request) -> web.Response:
+        return web.json_response({"data": list(self.batches.values())[::-1], "has_more": False})
+
+    async def _state(self, request: web.Request) -> web.Response:
+        batch = self.batches[request.match_info["id"]]
+        lines = self.files[batch["input_file_id"]]
+        batch["request_counts"] = {"total": len(lines), "completed": 0, "failed": 0}
+        if self.refuses:
+            batch.update(status="failed", errors={"data": [{"message": "the queue is full"}]})
+        elif self.slow:
+            batch["status"] = "in_progress"
+        elif batch["status"] not in ("completed", "failed"):
+            self._complete(batch, lines)
+        return web.json_response(batch)
+
+    def _complete(self, batch: dict[str, Any], lines: list[dict[str, Any]]) -> None:
+        good, bad = [], []
+        for nth, line in enumerate(lines):
+            if error := self.error(nth, line):
+                bad.append({"custom_id": line["custom_id"], **error})
+                continue
+            self.asked.append(line["body"])
+            body = json.loads(self.reply(self.fitting(line["body"])).text or "")
+            good.append({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": None})
+        for key, found in (("output_file_id", good), ("error_file_id", bad)):
+            if found:
+                batch[key] = f"{batch['id']}-{key}"
+                self.files[batch[key]] = found[::-1]  # in any order but the one they were asked in
+        batch["status"] = "completed"
+        batch["request_counts"] = {"total": len(lines), "completed": len(good), "failed": len(bad)}
+
+    async def _content(self, request: web.Request) -> web.Response:
+        lines = self.files[request.match_info["id"]]
+        return web.Response(text="".join(json.dumps(line) + "\n" for line in lines))
+
+
+@pytest.fixture
+def batch_server() -> Iterator[BatchServer]:
+    serving = BatchServer()
+    yield serving
+    serving.close()
+
+
 class Author:
     """A model on the server that writes what it was given: of a conversation about `topic`, the n-th try is the n-th
     reply, the last one again and again. What it says depends on what it is asked only, never on when."""
@@ -264,3 +352,74 @@ class Author:
 @pytest.fixture
 def author(server: Server) -> Author:
     return Author(server)
+
+
+WIDTH, HEADS, INNER = 32, 2, 64
+TEMPLATE = (
+    "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
+    "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+
+
+def _letters() -> list[str]:
+    """The printable letters that stand for the 256 bytes in a byte-level vocabulary (GPT-2's)."""
+    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    return [chr(byte) if byte in plain else chr(256 + sum(b not in plain for b in range(byte))) for byte in range(256)]
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A language model of a few thousand random weights that reads bytes, as a GGUF file: it says nonsense, at once.
+
+    What llama.cpp does around a model (slots, batches, kept beginnings, grammars) is real on it.
+    """
+    import gguf
+    import numpy as np
+
+    path = tmp_path_factory.mktemp("tiny") / "tiny.gguf"
+    letters = _letters()
+    merged = letters[ord(" ")] + "t"
+    tokens = [*SPECIAL, *letters, merged]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(16_384)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(1)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(HEADS)
+    writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_vocab_size(len(tokens))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.CONTROL] * len(SPECIAL) + [gguf.TokenType.NORMAL] * (len(letters) + 1))
+    writer.add_token_merges([f"{letters[ord(' ')]} t"])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_pad_token_id(0)
+    writer.add_add_bos_token(False)
+    writer.add_chat_template(TEMPLATE)
+    rng = np.random.default_rng(0)
+
+    def add(name: str, *shape: int) -> None:
+        values = np.ones(shape) if len(shape) == 1 else rng.normal(0, 0.3, shape)
+        writer.add_tensor(f"{name}.weight", values.astype(np.float32))
+
+    add("token_embd", len(tokens), WIDTH)
+    add("output_norm", WIDTH)
+    add("output", len(tokens), WIDTH)
+    for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
+        add(f"blk.0.{name}", WIDTH, WIDTH)
+    add("blk.0.ffn_gate", INNER, WIDTH)
+    add("blk.0.ffn_up", INNER, WIDTH)
+    add("blk.0.ffn_down", WIDTH, INNER)
+    add("blk.0.attn_norm", WIDTH)
+    add("blk.0.ffn_norm", WIDTH)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path

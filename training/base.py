@@ -6,23 +6,17 @@ here, before anything is trained.
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError, ParleyError
-from agents.models.catalogue import catalogue, fetch, home
+from agents import ConfigError
+from agents.models.catalogue import catalogue
+from agents.models.unpack import told_its_tokens, unpacked
 from training.config import TrainConfig
-from training.gguf_tokenizer import read_tokenizer
 
 MISSING = "training needs torch, transformers, trl and peft: pip install 'parley[training]'"
 PADS = ("<|endoftext|>", "<pad>", "<|pad|>", "[PAD]", "<|finetune_right_pad_id|>")
 """Tokens that many vocabularies hold and no answer ends on."""
-UNPACKED = 2
-"""Raised when bases are unpacked otherwise than before; those that lie there are then made anew."""
-MARK = "unpacked.json"
 
 
 def need_packages() -> None:
@@ -43,7 +37,7 @@ def base_folder(name: str) -> str:
     if name.startswith("local/"):
         model = name.removeprefix("local/")
         if model in catalogue():
-            return str(_unpacked(model))
+            return str(unpacked(model))
         name = model
     path = Path(name).expanduser()
     if path.is_dir():
@@ -53,52 +47,6 @@ def base_folder(name: str) -> str:
     if path.suffix == ".gguf" or name.count("/") > 1 or name.startswith((".", "/", "~")):
         raise ConfigError(f"there is no folder {path} to train from (a .gguf file cannot be trained; a folder can)")
     return name
-
-
-def _unpacked(model: str) -> Path:
-    """The catalogue's weights as transformers keeps them, written once."""
-    folder = home() / "bases" / model
-    mark = json.dumps({"version": UNPACKED, "sha256": catalogue()[model].sha256})
-    if _read(folder / MARK) == mark:
-        return folder
-    import torch
-    from transformers import AutoModelForCausalLM
-
-    weights = fetch(model)
-    tokenizer = read_tokenizer(weights)
-    where: dict[str, Any] = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
-    unpacked = told_its_tokens(
-        AutoModelForCausalLM.from_pretrained(**where, **_dequantised(), dtype=torch.float32), tokenizer
-    )
-    part = folder.with_name(f"{model}.{os.getpid()}.part")
-    try:
-        unpacked.to(torch.bfloat16).save_pretrained(part)
-        tokenizer.save_pretrained(part)
-        (part / MARK).write_text(mark, "utf-8")
-        if _read(folder / MARK) != mark:  # another process may have been faster
-            shutil.rmtree(folder, ignore_errors=True)
-            part.rename(folder)
-    except OSError as error:
-        raise ParleyError(f"{folder} cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
-    return folder
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text("utf-8")
-    except OSError:
-        return None
-
-
-def _dequantised() -> dict[str, Any]:
-    """transformers 5.22 and later want to be told; before that, GGUF files were always unpacked."""
-    try:
-        from transformers import GgufConfig
-    except ImportError:
-        return {}
-    return {"quantization_config": GgufConfig(dequantize=True)}
 
 
 def load_tokenizer(folder: str, config: TrainConfig) -> Any:
@@ -159,9 +107,3 @@ def load_model(folder: str, tokenizer: Any, *, dtype: Any = None) -> Any:
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(f"{folder} cannot be read by transformers: {' '.join(str(error).split())[:200]}") from None
     return told_its_tokens(model, tokenizer)
-
-
-def told_its_tokens(model: Any, tokenizer: Any) -> Any:
-    for settings in (model.config, model.generation_config):
-        settings.pad_token_id, settings.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
-    return model

@@ -139,6 +139,9 @@ class TrainConfig(Part):
     gguf_type: Literal["f16", "f32"] = Field(
         "f32", description="of its weights; f16 is half the size, and says other words"
     )
+    answers: Literal["local", "hf"] = Field(
+        "local", description="how models answer in evaluations and RLAIF: local (llama.cpp), hf (batches on a GPU)"
+    )
     seed: int = Field(0, ge=0, description="of every random choice")
     sft: SftConfig = SftConfig()
     reward: RewardConfig = RewardConfig()
@@ -164,7 +167,7 @@ MAKES: dict[str, tuple[str, ...]] = {
     "rl": ("sft", "reward", "rl"),
 }
 """Which parts of the config a stage's result depends on."""
-ELSEWHERE = {"out", "gguf", "gguf_type", "save_every", "micro_batch", "evaluate", "ablate", "rlaif"}
+ELSEWHERE = {"out", "answers", "gguf", "gguf_type", "save_every", "micro_batch", "evaluate", "ablate", "rlaif"}
 """What changes where things go and how fast, not what comes out."""
 
 

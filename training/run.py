@@ -27,8 +27,10 @@ def run_stages(
     """What each stage's manifest says."""
     course = Course.open(config)
     if why := course.no_gguf():
-        if to_evaluate:
-            raise ConfigError(f"an evaluation needs model.gguf, and there would be none: {why}")
+        if to_evaluate and config.answers == "local":
+            raise ConfigError(
+                f"an evaluation needs model.gguf, and there would be none: {why} (answers = 'hf' does without)"
+            )
         tell(f"no model.gguf will be written, and local/{config.out}/… will not run: {why}")
     if "rl" in stages:
         check_algorithm(config.rl.algorithm)

@@ -3,6 +3,9 @@
 The API has no seed and no log-probabilities, so both are dropped. Since its version 2026-10-21, which the
 package sends from 2.0 on, it refuses `temperature` and `top_p` too; a call that sets one is sent as version
 2023-06-01, which takes them for the models that still know them.
+
+What calls of a conversation share is marked with `cache_control`. The API keeps it for five minutes, from 1,024 tokens
+on with most models (512 to 4,096), and ignores marks on anything shorter.
 """
 
 from __future__ import annotations
@@ -13,12 +16,20 @@ import os
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from anthropic import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncAnthropic
+from anthropic import (
+    APIConnectionError,
+    APIError,
+    APIStatusError,
+    APITimeoutError,
+    AsyncAnthropic,
+    DefaultAsyncHttpxClient,
+)
 from autogen_core.models import FinishReasons, RequestUsage, SystemMessage
 from pydantic import Field
 
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Request
+from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from agents.models.base import Client, Options, Request, estimate_tokens
 from agents.models.reply import Reply
 from agents.models.wire import retry_seconds, server_words, strict_schema, to_chat
 
@@ -26,6 +37,8 @@ KEY = "ANTHROPIC_API_KEY"
 URL = "https://api.anthropic.com"
 MAX_TOKENS = 1024
 """The API wants a limit with every call; this is ours where none is set."""
+SHORTEST = 512
+"""Tokens: no model keeps a shorter prompt, so none is marked."""
 SAMPLED_VERSION = {"anthropic-version": "2023-06-01"}
 DROPPED = frozenset({"max_tokens", "seed", "logprobs"})
 TOOL = "reply"
@@ -40,7 +53,8 @@ FINISH: dict[str | None, FinishReasons] = {
 
 
 class AnthropicOptions(Options):
-    base_url: str | None = Field(None, description="the server's address, without /v1")
+    base_url: BaseUrl | None = Field(None, description="the server's address, without /v1")
+    insecure: bool = Field(False, description=INSECURE)
 
 
 class AnthropicClient(Client):
@@ -50,22 +64,26 @@ class AnthropicClient(Client):
     options: AnthropicOptions
     native_schema = True
     context_tokens = 200_000
+    cache_minimum = 1024
+    written_factor = 1.25
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
         self._key = os.environ.get(KEY, "").strip()
         if not self._key:
             raise ConfigError(f"{name} needs a key: set {KEY} in the environment")
-        self.base_url = (self.options.base_url or os.environ.get("ANTHROPIC_BASE_URL") or URL).rstrip("/")
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"{name}: base_url '{self.base_url}' must begin with http:// or https://")
+        self.base_url = self.options.base_url or from_environment(name, "ANTHROPIC_BASE_URL") or URL
+        if not self.options.insecure:
+            refuse_in_the_clear(name, self.base_url, WAY_OUT)
         self.identity = f"{self.base_url} {name}"
+        # A redirect would take the key elsewhere: httpx drops `Authorization` on the way, and not `x-api-key`.
+        http = DefaultAsyncHttpxClient(follow_redirects=False)
         self._sdk = AsyncAnthropic(
-            api_key=self._key, base_url=self.base_url, timeout=self.options.timeout, max_retries=0
+            api_key=self._key, base_url=self.base_url, timeout=self.options.timeout, max_retries=0, http_client=http
         )
 
     def body(self, request: Request) -> dict[str, Any]:
-        chat = to_chat([message for message in request.messages if not isinstance(message, SystemMessage)])
+        chat = self._chat(request)
         if request.tools or any(turn["role"] == "tool" or "tool_calls" in turn for turn in chat):
             raise BadRequest(f"{self.name}: tools are not supported by this client yet; use an OpenAI-compatible one")
         if not chat:
@@ -85,6 +103,27 @@ class AnthropicClient(Client):
         if extra.keys() & {"temperature", "top_p", "top_k"}:
             body["extra_headers"] = SAMPLED_VERSION
         return body
+
+    def _chat(self, request: Request) -> list[dict[str, Any]]:
+        """The messages; where something is shared, each as a block of its own, since the API keeps whole blocks."""
+        plain = [message for message in request.messages if not isinstance(message, SystemMessage)]
+        before = len(request.messages) - len(plain)
+        chat = to_chat(plain)
+        marks = {count - before for count in request.shared if count > before}
+        if not marks or estimate_tokens("".join(str(one.content) for one in request.messages)) < SHORTEST:
+            return chat
+        blocks = [to_chat([message])[0] for message in plain]
+        joined: list[dict[str, Any]] = []
+        for nth, block in enumerate(blocks, 1):
+            part: dict[str, Any] = {"type": "text", "text": block["content"]}
+            if joined and joined[-1]["role"] == block["role"]:
+                part["text"] = "\n\n" + part["text"]
+                joined[-1]["content"].append(part)
+            else:
+                joined.append({"role": block["role"], "content": [part]})
+            if nth in marks:
+                part["cache_control"] = {"type": "ephemeral"}
+        return joined
 
     async def send(self, request: Request) -> Reply:
         body = self.body(request)
@@ -115,7 +154,9 @@ class AnthropicClient(Client):
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=after)
         said = server_words(error.response.content, self._key)
-        if 400 <= status < 500 and status != 408:
+        if status == 402:
+            return QuotaSpent(f"{where}, the account has nothing left{said}")
+        if 300 <= status < 500 and status != 408:
             return BadRequest(f"{where}{said}")
         return ServerFault(f"{where}{said}", retry_after=after)
 
@@ -130,11 +171,13 @@ def _read(message: Any) -> Reply:
         if block.type == "tool_use":
             text = json.dumps(block.input, ensure_ascii=False)
     usage = message.usage
-    cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
+    written, read = usage.cache_creation_input_tokens or 0, usage.cache_read_input_tokens or 0
     return Reply(
         finish_reason=FINISH.get(message.stop_reason, "unknown"),
         content=text,
-        usage=RequestUsage(usage.input_tokens + cached, usage.output_tokens),
+        usage=RequestUsage(usage.input_tokens + written + read, usage.output_tokens),
         cached=False,
+        cached_tokens=read,
+        written_tokens=written,
         refused=message.stop_reason == "refusal",
     )

@@ -35,11 +35,14 @@ from agents.calls import Call, Piece, seed_from
 from agents.errors import ConfigError, ModelError, RateLimited
 from agents.models.budget import Budget
 from agents.models.prices import Price, price_of
-from agents.models.reply import Reply
+from agents.models.reply import Reply, hide_key
 from agents.models.session import SESSION, Session, note_call
 from agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
+SHARED = "parley_shared"
+"""Among a call's options: how many messages, from the first, other calls of the conversation begin with too. Several
+such places may be named. It is taken out before anything is sent or kept."""
 LONGEST_WAIT = 300.0
 """Seconds: a server that asks for more has failed the call; the run goes on later."""
 
@@ -58,6 +61,7 @@ class Options(BaseModel):
     retries: int = Field(6, ge=0, description="further tries after a failure that may pass")
     price_in: float | None = Field(None, ge=0, description="US dollars a million prompt tokens")
     price_out: float | None = Field(None, ge=0, description="US dollars a million reply tokens")
+    price_cached: float | None = Field(None, ge=0, description="the same for prompt tokens from the vendor's cache")
 
     SAMPLING: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "max_tokens", "seed")
 
@@ -74,6 +78,8 @@ class Request(NamedTuple):
     options: Mapping[str, Any] = MappingProxyType({})
     tools: tuple[Tool | ToolSchema, ...] = ()
     tool_choice: Tool | Literal["auto", "required", "none"] = "auto"
+    shared: tuple[int, ...] = ()
+    """Where a prompt cache should keep the beginning: after so many messages."""
 
     def pieces(self) -> tuple[Piece, ...]:
         return tuple(_piece(message) for message in self.messages)
@@ -120,6 +126,8 @@ class Client(ChatCompletionClient):
 
     component_type = "model"
     OptionsType: ClassVar[type[Options]] = Options
+    _key: str = ""
+    """What must never be written down."""
     simulated: ClassVar[bool] = False
     cacheable: ClassVar[bool] = True
     native_schema: bool = False
@@ -129,6 +137,12 @@ class Client(ChatCompletionClient):
     next_tokens: ClassVar[bool] = False
     """Whether a text can be continued against another (`agents.contrast`): every next token's probability is there."""
     context_tokens: int = 128_000
+    cache_minimum: ClassVar[int | None] = None
+    """Tokens of the shortest shared beginning that the vendor bills as cached; None where nothing is billed so."""
+    cache_step: ClassVar[int] = 1
+    """Tokens by which the cached beginning grows beyond that."""
+    written_factor: ClassVar[float] = 1.0
+    """What a prompt token costs that is put into the vendor's cache, as a multiple of one that is not."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         self.name = name
@@ -158,7 +172,14 @@ class Client(ChatCompletionClient):
     def price_for(cls, name: str, options: Mapping[str, Any]) -> Price:
         """What calls will cost; needs no key, so a dry run can ask."""
         chosen = cls.parse_options(name, options)
-        return price_of(name, chosen.price_in, chosen.price_out)
+        return price_of(name, chosen.price_in, chosen.price_out, chosen.price_cached, cls.written_factor)
+
+    @classmethod
+    def billed_as_cached(cls, shared: int) -> int:
+        """Of a beginning of so many tokens that an earlier call had too: how many a vendor's cache can give back."""
+        if cls.cache_minimum is None or shared < cls.cache_minimum:
+            return 0
+        return shared - shared % cls.cache_step
 
     @abstractmethod
     async def send(self, request: Request) -> Reply:
@@ -178,7 +199,8 @@ class Client(ChatCompletionClient):
         cancellation_token: CancellationToken | None = None,
     ) -> Reply:
         options = {**self._defaults, **extra_create_args} if extra_create_args else self._defaults
-        request = Request(tuple(messages), json_output, options, tuple(tools), tool_choice)
+        shared = options.pop(SHARED, ()) if SHARED in options else ()
+        request = Request(tuple(messages), json_output, options, tuple(tools), tool_choice, shared)
         if cancellation_token is None:
             return await self._answer(request)
         task = asyncio.ensure_future(self._answer(request))
@@ -201,18 +223,37 @@ class Client(ChatCompletionClient):
         if cache is not None and (kept := cache.get(address)) is not None:
             note_call(self._call(pieces, kept, 0.0, cached=True, attempts=0))
             return kept
-        reply = await self._try(request, pieces, current)
+        ask = self._try if current.post is None else self._post
+        reply = await ask(request, pieces, current, address)
         if cache is not None:
             cache.put(address, self.name, reply)
         return reply
 
-    async def _try(self, request: Request, pieces: tuple[Piece, ...], current: Session | None) -> Reply:
+    async def _post(self, request: Request, pieces: tuple[Piece, ...], current: Session, address: bytes = b"") -> Reply:
+        """By the session's own post instead of `send`: it answers when it answers, and does its own trying again."""
+        assert current.post is not None, "there is no post"
+        if current.budget is not None:
+            await current.budget.take_call()
+        started = time.perf_counter()
+        try:
+            reply = await current.post(self, address, request)
+        except ModelError:
+            if current.budget is not None:
+                current.budget.give_call_back()
+            raise
+        latency = time.perf_counter() - started
+        self._record(self._call(pieces, reply, latency, cached=False, attempts=1), current.budget)
+        return reply
+
+    async def _try(
+        self, request: Request, pieces: tuple[Piece, ...], current: Session | None, address: bytes = b""
+    ) -> Reply:
         budget = current.budget if current else None
         attempt = 0
         while True:
             attempt += 1
             if budget is not None:
-                budget.take_call()
+                await budget.take_call()
             await self.throttle.enter()
             started = time.perf_counter()
             try:
@@ -234,6 +275,7 @@ class Client(ChatCompletionClient):
             else:
                 latency = time.perf_counter() - started
                 self.throttle.leave(ok=True)
+                reply = hide_key(reply, self._key)
                 self._record(self._call(pieces, reply, latency, cached=False, attempts=attempt), budget)
                 return reply
 
@@ -250,7 +292,7 @@ class Client(ChatCompletionClient):
 
     def _call(self, pieces: tuple[Piece, ...], reply: Reply, latency: float, *, cached: bool, attempts: int) -> Call:
         usage = reply.usage
-        cost = 0.0 if cached else self.price.cost(usage.prompt_tokens, usage.completion_tokens)
+        tokens = (usage.prompt_tokens, usage.completion_tokens, reply.cached_tokens or 0, reply.written_tokens)
         text = reply.content if isinstance(reply.content, str) else json.dumps([str(c) for c in reply.content])
         return Call(
             model=self.name,
@@ -259,9 +301,11 @@ class Client(ChatCompletionClient):
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             latency=latency,
-            cost=cost,
+            cost=0.0 if cached else self.price.cost(*tokens),
             cached=cached,
             attempts=attempts,
+            cached_tokens=reply.cached_tokens,
+            written_tokens=reply.written_tokens,
         )
 
     async def create_stream(

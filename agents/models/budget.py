@@ -21,14 +21,18 @@ class Budget:
     tokens: int = 0
     cost: float = 0.0
 
-    def take_call(self) -> None:
+    async def take_call(self) -> None:
+        """Count a call that is about to be made. A budget shared between processes may have to ask first."""
+        self.refuse_if_spent()
+        self.calls += 1
+
+    def refuse_if_spent(self) -> None:
         if self.max_calls is not None and self.calls >= self.max_calls:
             raise BudgetSpent(f"the budget of {self.max_calls} calls is spent")
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             raise BudgetSpent(f"the budget of {self.max_tokens} tokens is spent")
         if self.max_cost is not None and self.cost >= self.max_cost:
             raise BudgetSpent(f"the budget of ${self.max_cost:g} is spent")
-        self.calls += 1
 
     def give_call_back(self) -> None:
         """A call that gave no reply is not counted."""

@@ -21,17 +21,28 @@ from autogen_core.models import CreateResult, LLMMessage, ModelFamily, ModelInfo
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Request
-from agents.models.reply import Reply
+from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from agents.models.base import SHARED, Client, Options, Request
+from agents.models.reply import Reply, hide
 from agents.models.session import SESSION
-from agents.models.wire import FINISH, from_completion, retry_seconds, server_words, strict_schema, to_chat, to_tools
+from agents.models.wire import (
+    FINISH,
+    cached_tokens,
+    from_completion,
+    retry_seconds,
+    server_words,
+    strict_schema,
+    to_chat,
+    to_tools,
+)
 
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class ServerOptions(Options):
-    base_url: str | None = Field(None, description="the server's address, up to and with /v1")
+    base_url: BaseUrl | None = Field(None, description="the server's address, up to and with /v1")
+    insecure: bool = Field(False, description=INSECURE)
     structured: Literal["schema", "json", "none"] | None = Field(
         None,
         description="how the server is held to a format: a JSON schema, JSON at large, or only by asking",
@@ -51,22 +62,23 @@ class CompatibleClient(Client):
     token_limit_key: ClassVar[str] = "max_tokens"
     lengths: ClassVar[bool] = False
     """Whether the server holds texts to the length a schema gives."""
+    batches: ClassVar[bool] = False
+    """Whether it may have OpenAI's batch interface (`agents.models.batches`)."""
     logprobs = True
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
-        from_environment = os.environ.get(self.url_variable) if self.url_variable else None
-        url = self.options.base_url or from_environment or self.default_url
+        url = self.options.base_url or from_environment(name, self.url_variable) or self.default_url
         if not url:
             raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1")
-        if not url.startswith(("http://", "https://")):
-            raise ConfigError(f"{name}: base_url '{url}' must begin with http:// or https://")
-        self.base_url = url.rstrip("/")
+        self.base_url = url
         self.identity = f"{self.base_url} {name}"
         self._url = self.base_url + "/chat/completions"
         self._headers = {"Content-Type": "application/json"}
         self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
         if self._key:
+            if not self.options.insecure:
+                refuse_in_the_clear(name, url, WAY_OUT)
             self._headers["Authorization"] = f"Bearer {self._key}"
         elif self.key_needed:
             raise ConfigError(f"{name} needs a key: set {self.key_variable} in the environment")
@@ -74,6 +86,10 @@ class CompatibleClient(Client):
         self.native_schema = self.mode == "schema"
         self._session: aiohttp.ClientSession | None = None
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
+
+    def bearer(self) -> dict[str, str]:
+        """The header with the key, if there is one."""
+        return {key: value for key, value in self._headers.items() if key == "Authorization"}
 
     @property
     def model_info(self) -> ModelInfo:
@@ -126,10 +142,10 @@ class CompatibleClient(Client):
     async def send(self, request: Request) -> Reply:
         payload = _ENCODE(self.body(request)).encode("utf-8", "replace")
         try:
-            async with self._open_session().post(self._url, data=payload) as response:
+            async with self._open_session().post(self._url, data=payload, allow_redirects=False) as response:
                 raw = await response.read()
                 if response.status != 200:
-                    raise self._error(response.status, response.headers, raw)
+                    raise self.error_for(response.status, response.headers, raw)
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
         except aiohttp.ClientError as error:
@@ -139,15 +155,17 @@ class CompatibleClient(Client):
     def _read(self, raw: bytes) -> Reply:
         try:
             return from_completion(json.loads(raw))
-        except (ValueError, KeyError, IndexError, TypeError, AttributeError):
-            start = raw[:60].decode("utf-8", "replace")
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
+            start = hide(raw.decode("utf-8", "replace"), self._key)[:60]
             raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}") from None
 
-    def _error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
+    def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
         where = f"{self.name}: {self.base_url} answered {status}"
         if status in (401, 403):
             hint = f"; check {self.key_variable}" if self.key_variable else ""
             return AuthError(f"{where}, the key was refused{hint}")
+        if status == 402 or (status == 429 and b"insufficient_quota" in raw):
+            return QuotaSpent(f"{where}, the account has nothing left{server_words(raw, self._key)}")
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=retry_seconds(headers.get("Retry-After")))
         said = server_words(raw, self._key)
@@ -177,11 +195,12 @@ class CompatibleClient(Client):
             ):
                 yield part
             return
-        request = Request(tuple(messages), json_output, {**self._defaults, **extra_create_args})
+        options = {**self._defaults, **extra_create_args}
+        request = Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ()))
         current = SESSION.get()
         budget = current.budget if current else None
         if budget is not None:
-            budget.take_call()
+            await budget.take_call()
         parts: list[str] = []
         last: dict[str, Any] = {}
         started = time.perf_counter()
@@ -204,6 +223,7 @@ class CompatibleClient(Client):
             content="".join(parts),
             usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
             cached=False,
+            cached_tokens=cached_tokens(usage),
         )
         latency = time.perf_counter() - started
         self._record(self._call(request.pieces(), reply, latency, cached=False, attempts=1), budget)
@@ -213,9 +233,9 @@ class CompatibleClient(Client):
         """The server-sent events of one streamed reply; an error among them is raised."""
         body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
         try:
-            async with self._open_session().post(self._url, json=body) as response:
+            async with self._open_session().post(self._url, json=body, allow_redirects=False) as response:
                 if response.status != 200:
-                    raise self._error(response.status, response.headers, await response.read())
+                    raise self.error_for(response.status, response.headers, await response.read())
                 async for line in response.content:
                     if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                         continue
@@ -239,18 +259,4 @@ class ServerClient(CompatibleClient):
     """Any server, by `?base_url=`. A key, if it wants one, comes from PARLEY_SERVER_KEY."""
 
     key_variable = "PARLEY_SERVER_KEY"
-
-
-class VLLMClient(CompatibleClient):
-    default_url, url_variable, key_variable = "http://localhost:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY"
-
-
-class OllamaClient(CompatibleClient):
-    default_url, url_variable = "http://localhost:11434/v1", "OLLAMA_BASE_URL"
-
-
-class LlamaCppClient(CompatibleClient):
-    continues = True
-    """A last message of the assistant's is continued: see `agents.readout`."""
-    lengths = True
-    default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"
+    batches = True

@@ -12,3 +12,4 @@ class DeepSeekClient(CompatibleClient):
     default_url, url_variable = "https://api.deepseek.com", "DEEPSEEK_BASE_URL"
     key_variable, key_needed = "DEEPSEEK_API_KEY", True
     structured = "json"
+    cache_minimum = cache_step = 64

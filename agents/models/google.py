@@ -18,10 +18,11 @@ from google.genai import Client as GenaiClient
 from google.genai import errors, types
 from pydantic import Field, ValidationError
 
+from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from agents.models.base import Client, Options, Request
 from agents.models.reply import Reply
-from agents.models.wire import retry_seconds, strict_schema, to_chat
+from agents.models.wire import possible, retry_seconds, strict_schema, to_chat
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 URL = "https://generativelanguage.googleapis.com"
@@ -31,7 +32,8 @@ FINISH: dict[str, FinishReasons] = {"STOP": "stop", "MAX_TOKENS": "length"}
 
 
 class GoogleOptions(Options):
-    base_url: str | None = Field(None, description="the server's address, without the API's version")
+    base_url: BaseUrl | None = Field(None, description="the server's address, without the API's version")
+    insecure: bool = Field(False, description=INSECURE)
 
 
 class GoogleClient(Client):
@@ -41,6 +43,7 @@ class GoogleClient(Client):
     options: GoogleOptions
     native_schema = True
     context_tokens = 1_048_576
+    cache_minimum = 4096
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -49,14 +52,16 @@ class GoogleClient(Client):
         if not self._key_variable:
             raise ConfigError(f"{name} needs a key: set {' or '.join(KEYS)} in the environment")
         self._key = keys[self._key_variable]
-        self.base_url = (self.options.base_url or os.environ.get("GOOGLE_GEMINI_BASE_URL") or URL).rstrip("/")
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"{name}: base_url '{self.base_url}' must begin with http:// or https://")
+        self.base_url = self.options.base_url or from_environment(name, "GOOGLE_GEMINI_BASE_URL") or URL
+        if not self.options.insecure:
+            refuse_in_the_clear(name, self.base_url, WAY_OUT)
         self.identity = f"{self.base_url} {name}"
         # Without retry options the SDK still asks again, up to ten seconds after a broken connection; and its
         # timeout would be sent on as the server's deadline, which Google refuses below ten seconds.
         once = types.HttpRetryOptions(attempts=1)
-        http = types.HttpOptions(base_url=self.base_url, retry_options=once)
+        # A redirect would take the key elsewhere: it stands in a header that aiohttp sends on.
+        stay = {"allow_redirects": False}
+        http = types.HttpOptions(base_url=self.base_url, retry_options=once, async_client_args=stay)
         self._sdk = GenaiClient(vertexai=False, api_key=self._key, http_options=http)
 
     def config(self, request: Request) -> types.GenerateContentConfig:
@@ -113,6 +118,7 @@ class GoogleClient(Client):
             content=answer.text or "",
             usage=RequestUsage(usage.prompt_token_count or 0, written),
             cached=False,
+            cached_tokens=possible(usage.cached_content_token_count, usage.prompt_token_count),
             refused=refused,
         )
 

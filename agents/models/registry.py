@@ -39,6 +39,12 @@ PROVIDERS: dict[str, Provider] = {
         extra="local",
         example="local/smollm2",
     ),
+    "hf": Provider(
+        "agents.models.hf:HfClient",
+        "transformers, in this process, many calls at a time on a GPU; the catalogue, a folder or a hub's name",
+        extra="hf",
+        example="hf/smollm2",
+    ),
     "sim": Provider(
         "agents.models.sim:SimClient", "simulated, for calibration and load", example="sim/judge?female=+0.4"
     ),
@@ -70,14 +76,14 @@ PROVIDERS: dict[str, Provider] = {
         "any OpenAI-compatible server",
         example="server/NAME?base_url=http://host:8000/v1",
     ),
-    "vllm": Provider("agents.models.compatible:VLLMClient", "vLLM, by default on localhost:8000", example="vllm/NAME"),
+    "vllm": Provider("agents.models.servers:VLLMClient", "vLLM, by default on localhost:8000", example="vllm/NAME"),
     "ollama": Provider(
-        "agents.models.compatible:OllamaClient",
+        "agents.models.servers:OllamaClient",
         "Ollama, by default on localhost:11434",
         example="ollama/NAME",
     ),
     "llamacpp": Provider(
-        "agents.models.compatible:LlamaCppClient",
+        "agents.models.servers:LlamaCppClient",
         "llama.cpp's server, by default on localhost:8080",
         example="llamacpp/NAME",
     ),

@@ -1,11 +1,52 @@
-"""A model's reply."""
+"""A model's reply, made safe to keep: whatever a server says, it can be summed, encoded and written down."""
 
 from __future__ import annotations
 
-from autogen_core.models import CreateResult
+from typing import Any
+
+from autogen_core.models import CreateResult, RequestUsage
+from pydantic import field_validator
+
+MOST_TOKENS = 10**12
+"""No reply has more: a server that says so, or says a word, a fraction or less than nothing, has told no count."""
+
+SHORTEST_KEY = 12
 
 
 class Reply(CreateResult):
     """AutoGen's result, and what the provider alone knows."""
 
     refused: bool = False
+    cached_tokens: int | None = None
+    """Prompt tokens that the server had read before and did not read again; None where it does not say."""
+    written_tokens: int = 0
+    """Prompt tokens that were put into a vendor's prompt cache, which some charge for."""
+
+    @field_validator("usage")
+    @classmethod
+    def _counts_only(cls, usage: RequestUsage) -> RequestUsage:
+        return RequestUsage(_count(usage.prompt_tokens), _count(usage.completion_tokens))
+
+    @field_validator("content")
+    @classmethod
+    def _encodable(cls, content: Any) -> Any:
+        """Half a surrogate pair can stand in JSON, and in no encoding: it becomes its escape."""
+        if not isinstance(content, str) or content.isascii():
+            return content
+        return content.encode("utf-8", "backslashreplace").decode()
+
+
+def hide(text: str, key: str) -> str:
+    """A server's words without the key, should it say it aloud. What is as short as "EMPTY" is no key."""
+    return text.replace(key, "***") if len(key) >= SHORTEST_KEY else text
+
+
+def hide_key(reply: Reply, key: str) -> Reply:
+    if len(key) >= SHORTEST_KEY and isinstance(reply.content, str) and key in reply.content:
+        reply.content = hide(reply.content, key)
+    return reply
+
+
+def _count(said: Any) -> int:
+    """A count of tokens; 0 is what stands for one that was not told."""
+    return said if type(said) is int and 0 <= said <= MOST_TOKENS else 0

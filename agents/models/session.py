@@ -5,14 +5,19 @@ Cache, budget and progress reach every call made inside `session(...)`, through 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from typing import Any
 
 from agents.calls import Call, tell_listeners
 from agents.models.budget import Budget
 from agents.models.cache import ReplyCache
+from agents.models.reply import Reply
+
+Post = Callable[[Any, bytes, Any], Awaitable[Reply]]
+"""Another way to an answer than the client's own `send`: given the client, the request's address and the request."""
 
 
 @dataclass(slots=True)
@@ -23,6 +28,7 @@ class Session:
     cache: ReplyCache | None = None
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
+    post: Post | None = None
     asked: dict[bytes, int] = field(default_factory=dict)
 
     def occurrence(self, request_key: bytes) -> int:

@@ -122,10 +122,26 @@ def from_completion(data: dict[str, Any]) -> Reply:
         content=[_function_call(call) for call in calls] if calls else (content or refusal or ""),
         usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
         cached=False,
+        cached_tokens=cached_tokens(usage),
         logprobs=_logprobs(choice.get("logprobs")),
         thought=message.get("reasoning_content"),
         refused=bool(refusal) or finish == "content_filter",
     )
+
+
+def cached_tokens(usage: dict[str, Any]) -> int | None:
+    """What a server says it had read before: OpenAI's field, which vLLM and llama.cpp share, or DeepSeek's.
+
+    None where it says nothing, or something that cannot be.
+    """
+    details = usage.get("prompt_tokens_details")
+    told = details.get("cached_tokens") if isinstance(details, dict) else None
+    return possible(usage.get("prompt_cache_hit_tokens") if told is None else told, usage.get("prompt_tokens"))
+
+
+def possible(cached: Any, prompt: Any) -> int | None:
+    """A count of cached tokens, if it is one and no more than the prompt has."""
+    return cached if type(cached) is int and type(prompt) is int and 0 <= cached <= prompt else None
 
 
 def _function_call(call: dict[str, Any]) -> FunctionCall:
@@ -160,9 +176,10 @@ def retry_seconds(header: str | None) -> float | None:
 def server_words(raw: bytes, secret: str) -> str:
     """A server's own complaint, cut short and without the key: ': the model x does not exist'."""
     try:
-        error = json.loads(raw)["error"]
+        said = json.loads(raw)
+        error = said.get("error", said)  # older vLLMs put it at the top
         text = error["message"] if isinstance(error, dict) else str(error)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError):
         text = raw.decode("utf-8", "replace")
     text = " ".join(str(text).split())
     if secret:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import ClassVar
 
+from agents.address import refuse_in_the_clear
 from agents.errors import ConfigError, SearchError
 from agents.search.engine import Found
 from agents.search.web import get_json, host_of, results
@@ -20,6 +21,7 @@ class Brave:
 
     def __init__(self, base_url: str = "https://api.search.brave.com") -> None:
         self._host = host_of("brave", base_url)
+        refuse_in_the_clear("brave", base_url)
         self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
         if not os.environ.get(KEY):
             raise ConfigError(f"brave needs a key: set {KEY}")

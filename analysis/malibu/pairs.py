@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,14 @@ from analysis.ranking import bradley_terry
 def decided(units: pd.DataFrame) -> pd.DataFrame:
     """Comparisons of two identities that were readable."""
     return units[(units["control"] == "") & units["choice"].notna()]
+
+
+def margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, pd.Series]]:
+    """Every pair with its units, and by scenario how much oftener the first won than the second; ties count 0."""
+    for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
+        margin = np.select([group["winner"] == first, group["winner"] == second], [1.0, -1.0], 0.0)
+        means = pd.Series(margin, index=group.index).groupby(group["scenario"], observed=True).mean()
+        yield str(first), str(second), group, means
 
 
 def win_rates(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -15,7 +15,7 @@ import pandas as pd
 
 from analysis.contingency import chi_square
 from analysis.equivalence import equivalence
-from analysis.malibu.pairs import decided
+from analysis.malibu.pairs import decided, margins
 from analysis.malibu.panel import checked, in_order, last_word, panel_preferences, panel_scores
 from analysis.malibu.scores import by_metric
 from analysis.multiplicity import holm
@@ -102,11 +102,8 @@ def _permutations(verdicts: pd.DataFrame, draws: int, seed: int) -> Iterator[Tes
 
 def _pairs(verdicts: pd.DataFrame, draws: int, seed: int) -> Iterator[Tested]:
     """Phase 2, every pair: does one identity win more than the other, scenario by scenario?"""
-    units = decided(panel_preferences(verdicts))
-    for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
-        margin = np.select([group["winner"] == first, group["winner"] == second], [1.0, -1.0], 0.0)
-        means = pd.Series(margin, index=group.index).groupby(group["scenario"], observed=True).mean()
-        cells = pd.DataFrame({str(first): means, str(second): 0.0})
+    for first, second, group, means in margins(decided(panel_preferences(verdicts))):
+        cells = pd.DataFrame({first: means, second: 0.0})
         test = effect_of_cells(cells, n=len(group), draws=draws, seed=seed)
         yield Tested(
             "preference in pairs, signs flipped over scenarios",

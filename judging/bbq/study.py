@@ -17,10 +17,13 @@ from agents import DEFAULT_MODEL, ConfigError, Models, Readout
 from judging.bbq.method import Desk, Task, answer_verdict
 from judging.bbq.registry import make_methods
 from judging.methods import read_settings
+from judging.stopping import Stop, stop_field
 from judging.study import Estimate, Facet, Outcome, Unit
 from scenarios.bbq import AS_PUBLISHED, Bbq, Row, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
+BASELINE = "default"
+"""The method that others are compared with."""
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
@@ -42,6 +45,7 @@ class BbqConfig(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
     max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
     seed: int = Field(0, description="of the sample, the order of answers, and every call")
+    stop: Stop = stop_field()
 
     @property
     def readout(self) -> Readout:
@@ -55,6 +59,7 @@ class BbqStudy:
 
     name: ClassVar[str] = "bbq"
     report: ClassVar[str] = "analysis.bbq_report:report"
+    gaps: ClassVar[str] = "analysis.bbq_looks:gaps"
     Config: ClassVar[type[BaseModel]] = BbqConfig
 
     def __init__(self, config: BbqConfig) -> None:
@@ -117,6 +122,16 @@ class BbqStudy:
             "model": model,
             "repeat": repeat,
         }
+
+    def compared(self, unit: Unit) -> Iterator[str]:
+        """Every method against `default`: accuracy in either context, and bias where it is a mean (ambiguous)."""
+        mine, context = unit.facets["method"], unit.facets["condition"]
+        others = [name for name in self.methods if name != BASELINE] if BASELINE in self.methods else []
+        for method in others:
+            if mine in (method, BASELINE):
+                yield f"{method} − {BASELINE}, accuracy, {context}"
+                if context == "ambig":
+                    yield f"{method} − {BASELINE}, bias, {context}"
 
     def _task(self, row: Row) -> Task:
         return Task(row, shuffled(row, self.config.seed) if self.config.shuffle else AS_PUBLISHED)

@@ -17,8 +17,10 @@ from typing import Any, ClassVar
 import aiohttp
 
 from agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from agents.address import from_environment, refuse_in_the_clear
 from agents.conversation import together
 from agents.models.base import LONGEST_WAIT
+from agents.models.reply import hide
 from agents.models.throttle import Throttle
 from agents.models.wire import retry_seconds, server_words
 from judging.toxicity.scorer import Toxicity
@@ -44,9 +46,8 @@ class Remote(ABC):
         self.key = os.environ.get(self.key_variable, "").strip()
         if not self.key:
             raise ConfigError(f"{self.name} needs a key: set {self.key_variable} in the environment{self.no_key}")
-        self.base_url = (base_url or os.environ.get(self.url_variable) or self.default_url).rstrip("/")
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError(f"{self.name}: {self.url_variable} '{self.base_url}' must begin with http:// or https://")
+        self.base_url = base_url or from_environment(self.name, self.url_variable) or self.default_url
+        refuse_in_the_clear(self.name, self.base_url)
         self.retries = retries
         self._failures = 0
         self._throttle = Throttle(self.connections)
@@ -100,7 +101,9 @@ class Remote(ABC):
         payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         sent = {"Content-Type": "application/json", **headers}
         try:
-            async with self._session.post(self.base_url + path, data=payload, headers=sent) as response:
+            async with self._session.post(
+                self.base_url + path, data=payload, headers=sent, allow_redirects=False
+            ) as response:
                 raw = await response.read()
                 if response.status != 200:
                     raise self.error(response.status, response.headers, raw)
@@ -111,11 +114,11 @@ class Remote(ABC):
             raise ServerFault(f"{self.name}: {self.base_url}: {said}") from None
         try:
             return json.loads(raw)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self.no_reply(raw) from None
 
     def no_reply(self, raw: object) -> ServerFault:
-        start = raw[:60].decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw)[:60]
+        start = hide(raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw), self.key)[:60]
         return ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}")
 
     def error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:

@@ -15,11 +15,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from agents import ConfigError, ParleyError
+from parley.cli import savings
 
 
 def add_to(commands: Any) -> None:
     check = commands.add_parser("calibrate", help="simulated judges: false alarms and power of every test")
-    check.add_argument("--judges", type=_whole, default=[1, 4, 8], metavar="A,B", help="(default: 1,4,8)")
+    check.add_argument("--judges", type=_whole, metavar="A,B", help="(default: 1,4,8; with --sequential 4)")
     check.add_argument("--scenarios", type=_whole, default=[20, 50], metavar="A,B", help="(default: 20,50)")
     check.add_argument(
         "--effects",
@@ -34,6 +35,7 @@ def add_to(commands: Any) -> None:
     check.add_argument("--seed", type=int, default=0)
     check.add_argument("--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) there")
     check.add_argument("--json", action="store_true")
+    savings.add_flags(check)
     check.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
     plan = commands.add_parser("power", help="scenarios needed for an effect, and the reverse")
     plan.add_argument("--effect", type=float, help="the difference of two identities, points of 10")
@@ -62,7 +64,10 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     from analysis.figures import save
     from analysis.report import plain
 
+    parsed.judges = parsed.judges or ([4] if parsed.sequential else [1, 4, 8])
     _check(parsed)
+    if parsed.sequential:
+        return savings.show(parsed)
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("simulating", total=None)

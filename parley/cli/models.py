@@ -17,7 +17,7 @@ from agents.models import PROVIDERS
 from agents.models.catalogue import catalogue, is_fetched, weights_path
 from parley.cli.progress import fetch_with_bar
 
-_PACKAGE = {"local": "xllamacpp", "gemini": "google.genai", "anthropic": "anthropic"}
+_PACKAGE = {"local": "xllamacpp", "hf": "transformers", "gemini": "google.genai", "anthropic": "anthropic"}
 
 
 def add_to(commands: Any) -> None:

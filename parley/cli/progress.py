@@ -24,6 +24,8 @@ def facts(progress: Progress) -> str:
     for name in ("failed", "unparsed", "refused", "unscored"):
         if count := getattr(progress, name):
             parts.append(f"{count} {name}")
+    if progress.waiting:
+        parts.append(progress.waiting)
     if progress.left is not None:
         parts.append(f"{_clock(progress.left)} left")
     return " · ".join(parts)

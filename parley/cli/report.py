@@ -78,10 +78,15 @@ def _print(report: Report) -> None:
     console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
     for run in report.runs:
         units = run["units"]
+        rest = f"{units['planned']} not yet held" if "spared" not in units else f"{units['spared']} not needed"
         cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.2f}"
+        if (kept := run.get("prompt_cache")) and kept["prompt_tokens"]:
+            cost += (
+                f" · {kept['cached_tokens'] / kept['prompt_tokens']:.0%} of prompt tokens were in the server's cache"
+            )
         console.print(
             f"{escape(visible(run['file']))}: {units['done']} units done, {units['failed']} failed, "
-            f"{units['planned']} not yet held · {run['calls']} calls, {run['tokens']:,} tokens, {cost}",
+            f"{rest} · {run['calls']} calls, {run['tokens']:,} tokens, {cost}",
             highlight=False,
         )
     for line in report.cautions:

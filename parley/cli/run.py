@@ -16,13 +16,15 @@ from rich.console import Console
 
 from agents import Client, ConfigError
 from agents.models import catalogue
+from agents.models.batches import PRICE
+from agents.models.prices import Price
 from agents.models.registry import client_class, split_name
 from judging import find_study, known_studies
 from parley.cli.flags import add_flags, given, read_config, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
-from parley.runs import Engine, Result
+from parley.runs import Engine, Looks, Result
 
 
 def add_to(commands: Any) -> None:
@@ -96,7 +98,7 @@ def carry_out(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int
 def fetch_weights(client: Client) -> None:
     """The embedded model's, with a bar, where they are not here yet."""
     name = client.model
-    if client.provider == "local" and name in catalogue.catalogue() and not catalogue.is_fetched(name):
+    if client.provider in ("local", "hf") and name in catalogue.catalogue() and not catalogue.is_fetched(name):
         fetch_with_bar(name)
 
 
@@ -116,7 +118,7 @@ async def _go(job: Job, *, quiet: bool) -> Result:
                 presses += 1
                 if presses == 1:
                     engine.interrupt()
-                    console.print("finishing the units under way; Ctrl-C again abandons them")
+                    console.print(engine.executor.on_interrupt)
                 elif this is not None:
                     this.cancel()
 
@@ -136,6 +138,7 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
             "units": progress.total,
             "done": progress.done,
             "failed": progress.failed,
+            "spared": progress.spared,
             "calls": progress.calls,
             "cached": progress.cached,
             "tokens": progress.tokens,
@@ -146,7 +149,8 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
         }
         print(json.dumps(line))
         return status
-    print(f"{progress.done} of {progress.total} units are done: {job.path}")
+    rest = f", {progress.spared} are not needed any more" if progress.spared else ""
+    print(f"{progress.done} of {progress.total} units are done{rest}: {job.path}")
     if result.complete:
         print(f"read it:  parley report {job.path}    parley show {job.path}")
         return 0
@@ -163,7 +167,10 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     jobs = [job.first, job] if job.first else [job]
     names = list(dict.fromkeys(name for one in jobs for name in one.study.models()))
     costs = [_estimated_cost(one) for one in jobs]
-    cost = None if None in costs else sum(one or 0.0 for one in costs)
+    share = PRICE if job.options.executor == "batch" else 1.0
+    cost = None if None in costs else share * sum(one or 0.0 for one in costs)
+    cached = sum(_cached_tokens(one) for one in jobs)
+    least = [_estimated_cost(one, cached=True) for one in jobs]
     plan = {
         "study": job.study.name,
         "models": names,
@@ -171,9 +178,14 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         "calls": sum(one.size.calls for one in jobs),
         "prompt_tokens": sum(one.size.prompt_tokens for one in jobs),
         "completion_tokens": sum(one.size.completion_tokens for one in jobs),
+        "cached_tokens": round(cached),
         "cost": cost,
+        "cost_if_cached": None if None in least else share * sum(one or 0.0 for one in least),
         "run": str(job.path),
     }
+    looks = Looks.of(job.study)
+    if looks is not None:
+        plan["looks"] = looks.schedule()
     if as_json:
         print(json.dumps(plan))
         return 0
@@ -183,18 +195,44 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         print(f"  first        {job.first.study.name}: {job.first.size.units:,} units, at least one call each")
     print(f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}")
     print(f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)")
+    if cached:
+        print(f"  of these     {plan['cached_tokens']:>12,}   (at most, from the vendor's prompt cache)")
     print(f"  tokens out   {plan['completion_tokens']:>12,}   (estimated)")
-    print(f"  cost         {price:>12}   (estimated)\n  run file     {job.path}")
+    print(f"  cost         {price:>12}   (estimated)")
+    if cached and plan["cost_if_cached"] is not None and plan["cost_if_cached"] != cost:
+        print(f"  with cache   {'$' + format(plan['cost_if_cached'], '.2f'):>12}   (estimated, if all of these are)")
+    print(f"  run file     {job.path}")
+    if looks is not None:
+        steps = ", ".join(map(str, looks.schedule()))
+        print(f"  at most      {len(looks.planned)} comparisons are looked at after {steps} scenarios")
     return 0
 
 
-def _estimated_cost(job: Job) -> float | None:
-    """Models that share a study are taken to share its tokens evenly."""
-    size, names = job.size, job.study.models()
-    costs = [
-        client_class(plain)
-        .price_for(plain, options)
-        .cost(size.prompt_tokens / len(names), size.completion_tokens / len(names))
-        for plain, options in map(split_name, names)
-    ]
+def _cached_tokens(job: Job) -> float:
+    """Prompt tokens that vendors may bill as cached: beginnings that an earlier call of the same unit had."""
+    return sum(_shares(job, client) for client, _ in _clients(job))
+
+
+def _clients(job: Job) -> list[tuple[type[Client], Price]]:
+    named = [(client_class(plain), plain, options) for plain, options in map(split_name, job.study.models())]
+    return [(client, client.price_for(plain, options)) for client, plain, options in named]
+
+
+def _shares(job: Job, client: type[Client]) -> float:
+    billed = sum(calls * client.billed_as_cached(tokens) for tokens, calls in job.size.shared.items())
+    return billed / len(job.study.models())
+
+
+def _estimated_cost(job: Job, *, cached: bool = False) -> float | None:
+    """Models that share a study are taken to share its tokens evenly.
+
+    With `cached`, as if vendors found all that they may; unknown where they charge for keeping it or tell no price.
+    """
+    size, clients = job.size, _clients(job)
+    costs = []
+    for client, price in clients:
+        found = _shares(job, client) if cached else 0.0
+        if found and (price.cached is None or price.written_factor != 1):
+            return None
+        costs.append(price.cost(size.prompt_tokens / len(clients), size.completion_tokens / len(clients), found))
     return None if None in costs else sum(one or 0.0 for one in costs)

@@ -80,7 +80,7 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
         for key in ("parsed", "expected"):
             turn[key] = json.loads(turn[key]) if turn[key] else None
         names, calls = file.rows(
-            "SELECT model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts "
+            "SELECT model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, cached_tokens "
             "FROM calls WHERE unit = ? AND seq = ? ORDER BY nth",
             (unit, turn["seq"]),
         )
@@ -130,6 +130,10 @@ def _notes(turn: dict[str, Any]) -> Iterator[str]:
         yield f"{call['prompt_tokens']}+{call['completion_tokens']} tokens, {call['latency']:.2f} s"
         if call["cached"]:
             yield "cached"
+        elif call["cached_tokens"]:
+            yield f"{call['cached_tokens']} of them in the server's cache"
+        if call["cost"]:
+            yield f"${call['cost']:.2g}"
     if turn["parse_status"]:
         yield turn["parse_status"]
     read = turn["parsed"] if turn["role"] == "evaluator" else None

@@ -117,7 +117,7 @@ def cautions(dataset: Dataset) -> list[str]:
             provider, _, model = name.partition("?")[0].partition("/")
             if provider == "sim":
                 lines[f"{name} is SIMULATED: texts and scores are planted, and no language model wrote them."] = None
-            elif provider == "local" and model in catalogue() and catalogue()[model].caution:
+            elif provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
                 lines[f"{catalogue()[model].caution}."] = None
     return list(lines)
 

@@ -30,6 +30,6 @@ def push(dataset: Dataset, name: str, *, public: bool) -> str:
             hub.create_repo(name, repo_type="dataset", private=not public, exist_ok=True)
             hub.upload_folder(repo_id=name, folder_path=made, repo_type="dataset", commit_message="Debates by Parley")
         except (HfHubHTTPError, HFValidationError, OSError) as error:
-            why = " ".join(str(error).split())[:200].replace(token, "***")
+            why = " ".join(str(error).replace(token, "***").split())[:200]
             raise ParleyError(f"the hub did not take {name}: {why}") from None
     return f"{hub.endpoint}/datasets/{name}"

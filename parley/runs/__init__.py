@@ -1,21 +1,32 @@
 """Runs: plan, execute, record, resume. One run is one SQLite file."""
 
-from parley.runs.engine import Engine, Progress, Result
+from parley.runs.engine import Engine
+from parley.runs.executor import Desk, Executor, InProcess
 from parley.runs.faults import examined
+from parley.runs.looks import Looks
 from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_if_changed
-from parley.runs.store import Record, RunFile, RunFileError
+from parley.runs.progress import Progress, Result
+from parley.runs.rows import Record, Rows, Tally, rows_of
+from parley.runs.store import RunFile, RunFileError
 
 __all__ = [
+    "Desk",
     "Engine",
+    "Executor",
+    "InProcess",
+    "Looks",
     "PlanChanged",
     "Progress",
     "Record",
     "Result",
+    "Rows",
     "RunFile",
     "RunFileError",
     "Size",
+    "Tally",
     "describe",
     "examined",
     "measure",
     "refuse_if_changed",
+    "rows_of",
 ]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -28,12 +29,15 @@ class Size:
     prompt_tokens: int
     completion_tokens: int
     digest: str
+    shared: Mapping[int, int]
+    """How many calls begin with so many tokens that an earlier call of their unit began with too."""
 
 
 def measure(study: Study) -> Size:
     """Goes through the plan once, keeping nothing but sums and a hash."""
     digest = hashlib.sha256()
     units = calls = prompt = completion = 0
+    shared: Counter[int] = Counter()
     for unit in study.plan():
         digest.update(unit.id.encode() + b"\n" + json.dumps(dict(unit.facets), sort_keys=True).encode())
         estimate = study.estimate(unit)
@@ -41,7 +45,8 @@ def measure(study: Study) -> Size:
         calls += estimate.calls
         prompt += estimate.prompt_tokens
         completion += estimate.completion_tokens
-    return Size(units, calls, prompt, completion, digest.hexdigest())
+        shared.update(estimate.shared)
+    return Size(units, calls, prompt, completion, digest.hexdigest(), shared)
 
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:

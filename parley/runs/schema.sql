@@ -39,6 +39,8 @@ CREATE TABLE calls (
     cost REAL,
     cached INTEGER NOT NULL,
     attempts INTEGER NOT NULL,
+    cached_tokens INTEGER,
+    written_tokens INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (unit, seq, nth)
 ) WITHOUT ROWID;
 CREATE TABLE verdicts (

@@ -12,23 +12,24 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from agents import Call, ParleyError, Turn
-from judging import Accepted, Outcome, Unit
+from agents import ParleyError
+from judging import Accepted, Unit
+from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
 
 try:
     import fcntl
 except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-FORMAT = 1
+FORMAT = 2
+"""2: calls know of providers' prompt caches (`cached_tokens`, `written_tokens`)."""
 APPLICATION = 0x5041524C
 """SQLite's application id: 'PARL'."""
 
@@ -37,34 +38,8 @@ TABLES = ("run", "prompts", "texts", "units", "messages", "calls", "verdicts", "
 _COMPUTED = re.compile(r"\bAS\s*\(|\bGENERATED\b|\bCREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
-Keep = Callable[[str], int]
-_ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
 class RunFileError(ParleyError):
     """A file that is not a run, or not one this version can use."""
-
-
-def text_id(text: str) -> int:
-    """A text's address: 63 bits of its hash."""
-    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
-
-
-def storable(text: str) -> str:
-    """The text as a database can hold it: half a surrogate pair, which no encoding has, becomes its escape."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """A finished unit, ready to be written: an outcome, or why there is none."""
-
-    unit: Unit
-    started_at: float
-    finished_at: float
-    outcome: Outcome | None = None
-    error: str | None = None
 
 
 class RunFile:
@@ -78,26 +53,22 @@ class RunFile:
     @classmethod
     def create(cls, path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> RunFile:
         """A new file with its plan, made under another name first: a half-made file is never taken for a run."""
-        part = path.with_name(path.name + ".part")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            part.unlink(missing_ok=True)
-            db = sqlite3.connect(part, isolation_level=None)
-            db.execute("PRAGMA journal_mode = OFF")
-            _fill(db, info, prompts, plan)
-            db.close()
-            part.replace(path)
-        except sqlite3.IntegrityError as error:
-            part.unlink(missing_ok=True)
-            raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
-        except (sqlite3.Error, OSError) as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
+            claim = _claim(path)
+        except OSError as error:
             raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
-        return cls.open(path, write=True)
+        try:
+            if path.exists():  # now that nobody else makes it: an empty file must not take a run's place
+                raise RunFileError(f"{path} has just been made by another process; the same command goes on with it")
+            _make(path, info, prompts, plan)
+        except BaseException:
+            _release(claim)
+            raise
+        return cls.open(path, write=True, claim=claim)
 
     @classmethod
-    def open(cls, path: Path, *, write: bool = False) -> RunFile:
+    def open(cls, path: Path, *, write: bool = False, claim: IO[bytes] | None = None) -> RunFile:
         if not os.path.isfile(path):
             raise RunFileError(f"there is no run file {path}")
         try:
@@ -110,18 +81,21 @@ class RunFile:
                 raise RunFileError(f"{path} was made by a newer Parley (format {version}, this one reads {FORMAT})")
             _refuse_strange_schema(db, path)
             if write:
+                claim = claim or _claim(path)
                 db.execute("PRAGMA query_only = OFF")
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = NORMAL")
                 db.execute("BEGIN IMMEDIATE")
                 db.execute("COMMIT")
+            if version < FORMAT:
+                _bring_up(db, write=write)
         except (sqlite3.Error, UnicodeError, OSError) as error:
+            _release(claim)
             raise RunFileError(_damaged(path, error)) from None
-        try:
-            return cls(path, db, _claim(path) if write else None)
-        except (RunFileError, OSError) as error:
-            db.close()
-            raise error if isinstance(error, RunFileError) else RunFileError(_damaged(path, error)) from None
+        except RunFileError:
+            _release(claim)
+            raise
+        return cls(path, db, claim)
 
     def info(self) -> dict[str, Any]:
         try:
@@ -159,51 +133,60 @@ class RunFile:
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             raise RunFileError(f"{self.path} is damaged: what was spent cannot be read") from None
 
-    def write(self, records: Sequence[Record]) -> None:
-        """Finished units, all in one transaction."""
-        units: list[tuple[Any, ...]] = []
-        messages: list[tuple[Any, ...]] = []
-        calls: list[tuple[Any, ...]] = []
-        verdicts: list[tuple[Any, ...]] = []
-        texts: dict[str, int] = {}
-
-        def keep(text: str) -> int:
-            text = storable(text)
-            address = texts.get(text)
-            if address is None:
-                address = texts[text] = text_id(text)
-            return address
-
-        for record in records:
-            unit, outcome = record.unit.id, record.outcome
-            stop = outcome.transcript.stop_reason if outcome else None
-            status = "done" if outcome else "failed"
-            error = storable(record.error) if record.error else None
-            units.append((status, error, stop, record.started_at, record.finished_at, unit))
-            if outcome is None:
-                continue
-            for seq, turn in enumerate(outcome.transcript.turns):
-                messages.append(_message_row(unit, seq, turn, keep))
-                calls.extend(_call_row(unit, seq, n, call, keep) for n, call in enumerate(turn.calls))
-            verdicts.extend(
-                (unit, n, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, _word(v.text), v.status)
-                for n, v in enumerate(outcome.verdicts)
+    def reused(self) -> tuple[int, int] | None:
+        """Of the calls whose server says so: prompt tokens it had read before, and all of them; None if none says."""
+        cached, tokens = next(
+            self._rows(
+                "SELECT sum(cached_tokens), sum(prompt_tokens) FROM calls "
+                "WHERE NOT cached AND cached_tokens IS NOT NULL"
             )
+        )
+        return None if cached is None else (int(cached), int(tokens))
+
+    def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
+        """Finished units, all in one transaction; gives them back as they are kept.
+
+        One that holds what no database can (a user's own study may give anything) is kept as failed, and alone.
+        """
+        units = [rows_of(one) if isinstance(one, Record) else one for one in finished]
+        try:
+            self._write(units)
+            return units
+        except UNWRITABLE as error:
+            if len(units) > 1:
+                return [kept for one in units for kept in self.write([one])]
+            failed = units[0].failed_by(unwritable(error))
+            self._write([failed])
+            return [failed]
+
+    def _write(self, units: Sequence[Rows]) -> None:
+        texts = {text: address for rows in units for text, address in rows.texts.items()}
         db = self.db
         try:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
-            db.executemany("INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)", messages)
-            db.executemany("INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", calls)
-            db.executemany("INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?,?,?,?,?,?,?)", verdicts)
+            db.executemany(
+                "INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
+                (row for rows in units for row in rows.messages),
+            )
+            db.executemany(
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                (row for rows in units for row in rows.calls),
+            )
+            db.executemany(
+                "INSERT OR REPLACE INTO verdicts VALUES (?,?,?,?,?,?,?,?,?,?,?)",
+                (row for rows in units for row in rows.verdicts),
+            )
             db.executemany(
                 "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
-                units,
+                (rows.unit for rows in units),
             )
             db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
+            if isinstance(error, UNWRITABLE):
+                raise
             raise RunFileError(f"{self.path} cannot be written: {_why(error)}; what was finished is kept") from None
 
     def note(self, kind: str, detail: str) -> None:
@@ -246,9 +229,25 @@ class RunFile:
             with suppress(sqlite3.Error):
                 self.db.execute("PRAGMA journal_mode = DELETE")
         self.db.close()
-        if self._claim is not None:
-            Path(self._claim.name).unlink(missing_ok=True)
-            self._claim.close()
+        _release(self._claim)
+
+
+def _make(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
+    part = path.with_name(path.name + ".part")
+    try:
+        part.unlink(missing_ok=True)
+        db = sqlite3.connect(part, isolation_level=None)
+        db.execute("PRAGMA journal_mode = OFF")
+        _fill(db, info, prompts, plan)
+        db.close()
+        part.replace(path)
+    except sqlite3.IntegrityError as error:
+        part.unlink(missing_ok=True)
+        raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
+    except (sqlite3.Error, OSError) as error:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
+        raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
 
 
 def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
@@ -266,6 +265,20 @@ def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str,
     db.execute("COMMIT")
 
 
+def _bring_up(db: sqlite3.Connection, *, write: bool) -> None:
+    """A run of format 1 that goes on gets what is new in it; one that is read stays as it is, behind a view."""
+    if write:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ALTER TABLE calls ADD COLUMN cached_tokens INTEGER")
+        db.execute("ALTER TABLE calls ADD COLUMN written_tokens INTEGER NOT NULL DEFAULT 0")
+        db.execute(f"PRAGMA user_version = {FORMAT}")
+        db.execute("COMMIT")
+        return
+    db.execute("PRAGMA query_only = OFF")
+    db.execute("CREATE TEMP VIEW calls AS SELECT *, NULL AS cached_tokens, 0 AS written_tokens FROM main.calls")
+    db.execute("PRAGMA query_only = ON")
+
+
 def _claim(path: Path) -> IO[bytes] | None:
     """One writer at a time: two would hold the same units. The claim ends with the process, however it ends.
 
@@ -273,51 +286,25 @@ def _claim(path: Path) -> IO[bytes] | None:
     """
     if fcntl is None:
         return None
-    file = path.with_name(path.name + ".lock").open("wb")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise RunFileError(f"{path} is being run by another process") from None
-    return file
+    lock = path.with_name(path.name + ".lock")
+    while True:
+        file = lock.open("wb")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.close()
+            raise RunFileError(f"{path} is being run by another process") from None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
+                return file
+        file.close()  # whoever had it took it away after we opened it: what we hold is nobody's any more
 
 
-def _word(text: str | None) -> str | None:
-    return None if text is None else storable(text)
-
-
-def _message_row(unit: str, seq: int, turn: Turn, keep: Keep) -> tuple[Any, ...]:
-    return (
-        unit,
-        seq,
-        turn.round,
-        turn.speaker,
-        turn.role,
-        keep(turn.persona) if turn.persona else None,
-        keep(turn.text),
-        turn.parse_status,
-        turn.verdict.model_dump_json() if turn.verdict is not None else None,
-        json.dumps(dict(turn.expected)) if turn.expected else None,
-    )
-
-
-def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Keep) -> tuple[Any, ...]:
-    """The prompt is kept as references: [[role, source, text id], …]."""
-    pieces = [(role, source, keep(text)) for role, source, text in call.prompt]
-    return (
-        unit,
-        seq,
-        nth,
-        call.model,
-        _ENCODE(pieces),
-        keep(call.reply),
-        call.prompt_tokens,
-        call.completion_tokens,
-        call.latency,
-        call.cost,
-        call.cached,
-        call.attempts,
-    )
+def _release(claim: IO[bytes] | None) -> None:
+    """Taken away while it is still held, so that nobody else's is."""
+    if claim is not None:
+        Path(claim.name).unlink(missing_ok=True)
+        claim.close()
 
 
 def _refuse_strange_schema(db: sqlite3.Connection, path: Path) -> None:

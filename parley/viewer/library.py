@@ -10,6 +10,7 @@ from typing import Any
 
 from agents import ParleyError
 from parley.runs import RunFile
+from parley.runs.looks import counts
 
 Stamp = tuple[int, ...]
 QUIET_AFTER = 120.0
@@ -74,7 +75,7 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
     bare = {"name": name, "size": path.stat().st_size, "changed": path.stat().st_mtime}
     try:
         with closing(RunFile.open(path)) as file:
-            info, units = file.info(), file.counts()
+            info, units = file.info(), counts(file)
             calls, tokens, cost, priced = file.spent()
             _, events = file.rows("SELECT at, kind, detail FROM events ORDER BY at")
             _, errors = file.rows(

@@ -45,8 +45,8 @@ def _messages(file: RunFile, unit: str) -> list[dict[str, Any]]:
     messages = [dict(zip(columns, row, strict=True)) for row in rows]
     calls: dict[int, list[dict[str, Any]]] = {}
     columns, rows = file.rows(
-        "SELECT seq, nth, model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts "
-        "FROM calls WHERE unit = ? ORDER BY seq, nth",
+        "SELECT seq, nth, model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
+        "cached_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
         (unit,),
     )
     for row in rows:

@@ -306,8 +306,8 @@ async def test_a_key_that_no_header_can_hold_does_not_show(vendor: Vendor, monke
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert AnthropicClient(NAME).identity == f"https://api.anthropic.com {NAME}"
-    monkeypatch.setenv("ANTHROPIC_BASE_URL", "http://proxy/")
-    assert AnthropicClient(NAME).base_url == "http://proxy"
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://proxy/")
+    assert AnthropicClient(NAME).base_url == "https://proxy"
     with pytest.raises(ConfigError, match="must begin with http"):
         AnthropicClient(NAME, {"base_url": "proxy"})
 

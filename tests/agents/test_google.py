@@ -284,8 +284,8 @@ async def test_the_other_variable_works_too(vendor: Vendor, monkeypatch: pytest.
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
     assert GoogleClient(NAME).identity == f"https://generativelanguage.googleapis.com {NAME}"
-    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "http://proxy/")
-    assert GoogleClient(NAME).base_url == "http://proxy"
+    monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", "https://proxy/")
+    assert GoogleClient(NAME).base_url == "https://proxy"
     with pytest.raises(ConfigError, match="must begin with http"):
         GoogleClient(NAME, {"base_url": "proxy"})
 

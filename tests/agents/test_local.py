@@ -12,7 +12,7 @@ import pytest
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from agents import Client, ConfigError, ParleyError, Structured, ask, model, parse, remark, scale
+from agents import Client, ConfigError, ParleyError, Structured, ask, hear_calls, model, parse, remark, scale
 
 ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
 
@@ -54,6 +54,32 @@ async def test_the_same_seed_gives_the_same_reply(client: Client, answer: Struct
     assert again.content == answer.raw
     assert again.usage.prompt_tokens > 0
     assert again.usage.completion_tokens > 0
+
+
+async def reread(tiny_model: Path, conversations: int, slots: int, reuse_mb: int) -> float:
+    """Of the prompts of every conversation's second turn: the share that had to be read again."""
+    client = model(f"local/{tiny_model}", max_connections=slots, context=1024, reuse_mb=reuse_mb, max_tokens=4)
+    talks = [[UserMessage(content=f"{n}: {'a long task ' * 40}", source="user")] for n in range(conversations)]
+    try:
+        for talk in talks:
+            await client.create(talk)
+        with hear_calls() as calls:
+            for talk in talks:
+                await client.create([*talk, UserMessage(content="And now?", source="user")])
+    finally:
+        await client.close()
+    assert all(call.cached_tokens is not None for call in calls)
+    return 1 - sum(call.cached_tokens or 0 for call in calls) / sum(call.prompt_tokens for call in calls)
+
+
+async def test_a_conversation_that_has_a_slot_is_read_once(tiny_model: Path) -> None:
+    assert await reread(tiny_model, conversations=4, slots=4, reuse_mb=0) < 0.2
+
+
+async def test_conversations_that_wait_for_a_slot_are_kept_in_memory(tiny_model: Path) -> None:
+    """Six on two slots: without the memory every second turn is read from its beginning."""
+    assert await reread(tiny_model, conversations=6, slots=2, reuse_mb=64) < 0.2
+    assert await reread(tiny_model, conversations=6, slots=2, reuse_mb=0) > 0.9
 
 
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ from judging.topics import Topic, topic_problems
 from judging.toxicity.judge import Rating
 from judging.toxicity.swaps import Swaps
 from judging.toxicity.texts import in_pieces
-from parley.runs.store import storable
+from parley.runs.rows import storable
 from scenarios.bbq import Row, match
 from scenarios.bbq import rows as bbq_rows
 from scenarios.topics import Known

@@ -54,6 +54,36 @@ def test_a_pair_prompt_has_both_as_the_cell_says() -> None:
         assert text.index("Candidate A") < text.index("Candidate B")
 
 
+@pytest.mark.parametrize("phase", [1, 2])
+def test_labels_may_stand_last_so_that_judgements_begin_alike(phase: int) -> None:
+    beside, last = (Malibu(MalibuConfig(suite="mine.toml", phases=[phase], labels=where)) for where in (None, "last"))
+    units = list(last.plan())
+    assert {unit.id for unit in units} == {unit.id for unit in beside.plan()}
+    beginnings = []
+    for unit in units:
+        before, _, after = last.task(unit).rpartition("\n\n")
+        assert not any(f"({label})" in before for label in ALL)
+        shown = [unit.facets[key] for key in ("identity",) if phase == 1] or [
+            unit.facets[f"identity_{side}"] for side in "ab"
+        ]
+        assert [label for label in shown if label and f"({label}): the " not in after] == []
+        beginnings.append(before)
+    changes = [one for one, other in zip(beginnings, [None, *beginnings], strict=False) if one != other]
+    assert len(changes) == len(set(beginnings)) == phase, "each beginning stands in one stretch of the plan"
+
+
+def test_labels_that_stand_last_are_read_all_the_same(held: Held, place: Path) -> None:
+    """A simulated judge without noise, who likes one label, finds it in either place."""
+    model = "sim/judge?female=+2&position=0.6&noise=0"
+    asked = (
+        "SELECT unit, judge, subject, metric, value FROM verdicts WHERE value IS NOT NULL ORDER BY 1, 2, 3, 4, round"
+    )
+    beside = held(asked, model=model)
+    (place / "a.sqlite").unlink()
+    assert held(asked, model=model, labels="last") == beside
+    assert len({score for *_, score in beside}) > 1
+
+
 def test_only_the_chosen_metrics_are_asked_for() -> None:
     study = Malibu(MalibuConfig(suite="mine.toml", metrics=["Accuracy"]))
     text = study.task(next(study.plan()))

@@ -54,8 +54,8 @@ class Started:
     def press_ctrl_c(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
-    def end(self) -> Any:
-        self.process.wait(timeout=60)
+    def end(self, seconds: float = 60.0) -> Any:
+        self.process.wait(timeout=seconds)
         return self.said()
 
     def close(self) -> None:

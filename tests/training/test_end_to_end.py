@@ -271,8 +271,8 @@ def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
 def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
+    from agents.models.gguf_tokenizer import read_tokenizer
     from training.gguf_file import why_not, write_gguf
-    from training.gguf_tokenizer import read_tokenizer
 
     folder = tmp_path / "tiny"
     shutil.copytree(tiny, folder)

@@ -85,6 +85,10 @@ def test_everything_beside_default_and_again_at_no_cost(
     assert again.json == few.json, "a policy without model.gguf is not lost: it is written now"
     assert (prepared / "trained" / "rl" / "model.gguf").is_file()
 
+    batched = parley("train", "evaluate", "--config", "rldf.toml", "--answers", "hf", "--json")
+    assert batched.status == 0, batched.err
+    assert {row["metric"] for row in batched.json["evaluate"]["rubric"]} == {"BS", "CE", "LS"}
+
     unsure = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model())
     assert unsure.status == 1
     assert "the labeller was sure of no pair" in unsure.complaints[0]

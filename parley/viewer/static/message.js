@@ -99,7 +99,7 @@ function expectations(expected) {
 }
 
 function callView(run, call) {
-  const facts = [call.model, `${whole(call.prompt_tokens)} + ${whole(call.completion_tokens)} tokens`, `${number(call.latency)} s`, call.cost === null ? "cost unknown" : call.cost ? money(call.cost) : null, call.attempts > 1 ? plural(call.attempts, "attempt") : null].filter(Boolean).join(" · ");
+  const facts = [call.model, `${whole(call.prompt_tokens)} + ${whole(call.completion_tokens)} tokens`, call.cached_tokens && !call.cached ? `${whole(call.cached_tokens)} in the server's cache` : null, `${number(call.latency)} s`, call.cost === null ? "cost unknown" : call.cost ? money(call.cost) : null, call.attempts > 1 ? plural(call.attempts, "attempt") : null].filter(Boolean).join(" · ");
   const box = h("div", { class: "prompt" });
   let filled = false;
   const open = async (event) => {

@@ -1,0 +1,144 @@
+"""A long run must not tire: 100,000 calls on a server that answers at once, its first tenth beside its last.
+
+    python -m benchmarks.long_run                  # over HTTP, on loopback
+    python -m benchmarks.long_run --no-server      # a model in the same process: only our own work
+    python -m benchmarks.long_run --calls 8000     # that it works
+
+Run from the repository's root. Shown: calls a second by the clock and CPU a call (which other work on the machine
+disturbs less), memory after the first tenth and at the end, bytes a message in the run file, and what compressing its
+texts would save and cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import sqlite3
+import tempfile
+import time
+import zlib
+from contextlib import closing, nullcontext
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from benchmarks.http_throughput import server
+from benchmarks.workload import MESSAGES, verdict
+from parley.execute import Job, Options
+from parley.runs import Progress
+
+TARGET = 0.9
+"""The last tenth's throughput over the first's, at least."""
+SAMPLE = 20_000
+
+
+def resident_mb() -> float:
+    """What the process holds now; not a number where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return float("nan")
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def hold(calls: int, concurrency: int, url: str | None) -> dict[str, Any]:
+    units = calls // MESSAGES
+    marks: list[tuple[int, float, float, float]] = []
+
+    def watch(progress: Progress) -> None:
+        if progress.done >= len(marks) * units / 10:
+            marks.append((progress.calls, time.perf_counter(), time.process_time(), resident_mb()))
+
+    model = f"server/bench?base_url={url}&max_connections={concurrency}" if url else "instant/bench"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.sqlite"
+        options = Options(out=str(path), concurrency=concurrency, cache=False)
+        job = Job.make("benchmarks.panel:Panel", {"conversations": units, "model": model}, options)
+        marks.append((0, time.perf_counter(), time.process_time(), resident_mb()))
+        result = asyncio.run(job.go(on_progress=watch))
+        assert result.complete, result
+        size = path.stat().st_size
+        texts = compression(path)
+    tenths = [
+        {"calls_a_second": (c - a) / (t - s), "cpu_ms_a_call": 1e3 * (v - u) / (c - a), "resident_mb": mb}
+        for (a, s, u, _), (c, t, v, mb) in pairwise(marks)
+    ]
+    first, last = tenths[0], tenths[-1]
+    return {
+        "calls": result.progress.calls,
+        "tenths": tenths,
+        "last_over_first": last["calls_a_second"] / first["calls_a_second"],
+        "last_over_first_by_cpu": first["cpu_ms_a_call"] / last["cpu_ms_a_call"],
+        "growth_mb": last["resident_mb"] - first["resident_mb"],
+        "bytes_a_message": size / (units * MESSAGES),
+        "compression": texts,
+        "target": TARGET,
+    }
+
+
+def compression(path: Path) -> dict[str, float]:
+    """What zlib would do to the texts of a run, each by itself, as a row of a table must be."""
+    with closing(sqlite3.connect(path)) as db:
+        texts = [text.encode() for (text,) in db.execute("SELECT text FROM texts LIMIT ?", (SAMPLE,))]
+        shares = dict(db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name")) if _has_dbstat(db) else {}
+    plain = sum(map(len, texts))
+    began = time.process_time()
+    packed = [zlib.compress(text, 1) for text in texts]
+    compressing = time.process_time() - began
+    began = time.process_time()
+    for text in packed:
+        zlib.decompress(text)
+    reading = time.process_time() - began
+    return {
+        "texts": len(texts),
+        "mean_bytes": plain / len(texts),
+        "compressed_share": sum(map(len, packed)) / plain,
+        "compress_us_a_text": 1e6 * compressing / len(texts),
+        "decompress_us_a_text": 1e6 * reading / len(texts),
+        "texts_share_of_file": shares.get("texts", float("nan")) / sum(shares.values()) if shares else float("nan"),
+    }
+
+
+def _has_dbstat(db: sqlite3.Connection) -> bool:
+    try:
+        db.execute("SELECT 1 FROM dbstat LIMIT 1").fetchone()
+    except sqlite3.OperationalError:
+        return False
+    return True
+
+
+def measure(calls: int = 100_000, concurrency: int = 64, *, over_http: bool = True) -> dict[str, Any]:
+    with server(0.0) if over_http else nullcontext() as url:
+        return hold(calls, concurrency, url)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--calls", type=int, default=100_000)
+    parser.add_argument("--concurrency", type=int, default=64)
+    parser.add_argument("--no-server", action="store_true", help="a model in this process that answers at once")
+    parser.add_argument("--json", action="store_true")
+    wanted = parser.parse_args()
+    found = measure(wanted.calls, wanted.concurrency, over_http=not wanted.no_server)
+    if wanted.json:
+        print(json.dumps(found, indent=2))
+        return
+    print(f"{'tenth':>6} {'calls/s':>9} {'CPU ms a call':>14} {'MB now':>8}")
+    for n, row in enumerate(found["tenths"], 1):
+        print(f"{n:6} {row['calls_a_second']:9.0f} {row['cpu_ms_a_call']:14.3f} {row['resident_mb']:8.1f}")
+    print(verdict("last tenth over the first, by the clock", found["last_over_first"], TARGET, at_least=True))
+    print(verdict("last tenth over the first, by CPU", found["last_over_first_by_cpu"], TARGET, at_least=True))
+    print(f"memory from the first tenth to the end: {found['growth_mb']:+.1f} MB")
+    print(f"run file: {found['bytes_a_message']:.0f} bytes a message")
+    told = found["compression"]
+    print(
+        f"zlib on its texts ({told['mean_bytes']:.0f} bytes each, {told['texts_share_of_file']:.0%} of the file): to "
+        f"{told['compressed_share']:.0%}, {told['compress_us_a_text']:.0f} µs to write, "
+        f"{told['decompress_us_a_text']:.0f} µs to read"
+    )
+
+
+if __name__ == "__main__":
+    main()

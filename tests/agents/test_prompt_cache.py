@@ -1,0 +1,252 @@
+"""Vendors' prompt caches: what calls share is marked, what was cached is recorded and priced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+from autogen_agentchat.messages import TextMessage
+from autogen_core import CancellationToken
+from autogen_core.models import UserMessage
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import Call, Debate, Persona, PersonaAgent, Session, hear_calls, model, session
+from agents.models.deepseek import DeepSeekClient
+from agents.models.openai import OpenAIClient
+from agents.models.prices import Price, price_of
+
+# The SDK warns of models near their end; which ones, changes with its version.
+pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")
+
+ASK = [UserMessage(content="How many?", source="user")]
+TASK = "A very long task about buses, and who should pay for them. " * 60
+PANEL = [Persona(name, f"You are {name}, a councillor.") for name in ("Ada", "Ben", "Cy")]
+LOOKBACK = 20
+
+
+class Claude:
+    """Keeps beginnings as the vendor's documentation says: whole blocks, up to a mark; looks 20 blocks back for one.
+
+    A token is four characters; there is no shortest length, so that short conversations can be tested.
+    """
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[dict[str, Any]] = []
+        self.kept: set[str] = set()
+
+    async def answer(self, request: web.Request) -> web.Response:
+        body = await request.json()
+        self.asked.append(body)
+        head = json.dumps([body.get("tools"), body.get("system")])
+        beginnings, marked = [head], []
+        for message in body["messages"]:
+            blocks = message["content"]
+            for block in [{"text": blocks}] if isinstance(blocks, str) else blocks:
+                beginnings.append(beginnings[-1] + message["role"] + block["text"])
+                if "cache_control" in block:
+                    marked.append(len(beginnings) - 1)
+        read = max(
+            (len(one) for at in marked for one in beginnings[max(0, at - LOOKBACK) : at + 1] if one in self.kept),
+            default=0,
+        )
+        written = max([len(beginnings[at]) for at in marked] + [read]) - read
+        self.kept |= {beginnings[at] for at in marked}
+        usage = {
+            "input_tokens": (len(beginnings[-1]) - read - written) // 4,
+            "cache_read_input_tokens": read // 4,
+            "cache_creation_input_tokens": written // 4,
+            "output_tokens": 10,
+        }
+        said = {"type": "text", "text": f"I am speaker number {len(self.asked)}."}
+        return web.json_response(
+            {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": [said]}
+            | {"stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
+        )
+
+
+@pytest.fixture
+async def claude(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Claude]:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-test")
+    claude = Claude()
+    app = web.Application()
+    app.router.add_post("/v1/messages", claude.answer)
+    server = TestServer(app)
+    await server.start_server()
+    claude.url = str(server.make_url("")).rstrip("/")
+    yield claude
+    await server.close()
+
+
+async def debate(claude: Claude, *, task: str = TASK, rounds: int = 2, **how: Any) -> list[Call]:
+    client = model("anthropic/claude-sonnet-4-5", base_url=claude.url, price_in=3, price_out=15, price_cached=0.3)
+    told = {"instructions": lambda cue: "Answer the others." if cue.round > 1 else None}
+    try:
+        held = await Debate(PANEL, model=client, rounds=rounds, **told, **how).hold(task)
+    finally:
+        await client.close()
+    return [call for turn in held.spoken() for call in turn.calls]
+
+
+async def test_personas_last_share_everything_with_the_call_before(claude: Claude) -> None:
+    calls = await debate(claude, placement="last")
+    opening = len(TASK) // 4
+    assert calls[0].cached_tokens == 0
+    assert calls[0].written_tokens >= opening
+    for call in calls[1:]:
+        assert call.cached_tokens is not None
+        assert call.cached_tokens >= opening
+        # What is new is a reply, an instruction and a persona.
+        assert call.prompt_tokens - call.cached_tokens < 80
+    assert calls[-1].cached_tokens > calls[1].cached_tokens  # type: ignore[operator]
+
+
+async def test_personas_as_system_messages_share_with_their_own_last_call(claude: Claude) -> None:
+    calls = await debate(claude)
+    first, second = calls[:3], calls[3:]
+    assert [call.cached_tokens for call in first] == [0, 0, 0]
+    for before, call in zip(first, second, strict=True):
+        assert call.cached_tokens is not None
+        assert abs(call.cached_tokens - before.prompt_tokens) <= 1
+        assert call.written_tokens == 0, "nobody speaks again: keeping it would cost and help nobody"
+
+
+async def test_the_dearer_writing_and_the_cheaper_reading_are_in_the_cost(claude: Claude) -> None:
+    call = (await debate(claude))[0]
+    plain = call.prompt_tokens - call.written_tokens
+    # $3 a million in, a quarter more to keep it, $15 out
+    assert call.cost == pytest.approx((plain * 3 + call.written_tokens * 3.75 + call.completion_tokens * 15) / 1e6)
+    again = (await debate(claude))[-1]
+    assert again.cached_tokens
+    assert again.cost == pytest.approx(
+        ((again.prompt_tokens - again.cached_tokens) * 3 + again.cached_tokens * 0.3 + again.completion_tokens * 15)
+        / 1e6
+    )
+
+
+async def test_nothing_is_marked_in_a_short_conversation_or_a_single_round(claude: Claude) -> None:
+    await debate(claude, task="Buses?", placement="last")
+    await debate(claude, rounds=1)
+    assert "cache_control" not in json.dumps(claude.asked)
+    assert all(isinstance(message["content"], str) for body in claude.asked for message in body["messages"])
+
+
+async def test_nothing_is_kept_for_an_agent_of_whom_nobody_knows_whether_it_speaks_again(claude: Claude) -> None:
+    client = model("anthropic/claude-sonnet-4-5", base_url=claude.url)
+    agent = PersonaAgent(PANEL[0], client)
+    for _ in range(3):
+        await agent.on_messages([TextMessage(content=TASK, source="user")], CancellationToken())
+    await client.close()
+    assert len(claude.asked) == 3
+    assert "cache_control" not in json.dumps(claude.asked)
+
+
+async def test_marks_leave_the_words_and_the_reply_cache_as_they_were(claude: Claude) -> None:
+    calls = await debate(claude, placement="last")
+    sent = claude.asked[1]["messages"]
+    assert [message["role"] for message in sent] == ["user"]
+    text = "".join(block["text"] for block in sent[0]["content"])
+    assert text == f"{TASK}\n\nAda: I am speaker number 1.\n\nYou are Ben, a councillor."
+    assert "parley_shared" not in json.dumps(claude.asked)
+    assert [piece.text for piece in calls[1].prompt] == [TASK, "I am speaker number 1.", "You are Ben, a councillor."]
+
+
+async def test_openai_finds_a_units_calls_together(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    server.says("Seven.")
+    for options in ({"cache_key": True}, {}):
+        client = model("openai/gpt-4o-mini", base_url=server.url, **options)
+        for unit in ("0/a", "0/a", "0/b"):
+            with session(Session(unit)):
+                await client.create(ASK)
+        await client.create(ASK)
+        await client.close()
+    keys = [asked.get("prompt_cache_key") for asked in server.asked]
+    assert keys[0] == keys[1] != keys[2]
+    assert keys[0] is not None
+    assert keys[3:] == [None] * 5, "no key outside a unit, and none to a server that is not OpenAI's unless asked for"
+    assert all("0/a" not in str(key) for key in keys)
+
+
+async def test_cached_tokens_have_the_cached_price(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
+    usage = {"prompt_tokens": 2000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 1024}}
+    server.sends(json.dumps({"choices": [choice], "usage": usage}))
+    client = model("openai/gpt-4o-mini", base_url=server.url)
+    with hear_calls() as calls:
+        await client.create(ASK)
+    await client.close()
+    # 976 at $0.15, 1,024 at $0.075 and 100 at $0.60 a million
+    assert calls[0].cost == pytest.approx((976 * 0.15 + 1024 * 0.075 + 100 * 0.60) / 1e6)
+
+
+async def test_deepseek_says_it_in_its_own_way(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-test")
+    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
+    usage = {"prompt_tokens": 300, "completion_tokens": 3, "prompt_cache_hit_tokens": 256}
+    server.sends(json.dumps({"choices": [choice], "usage": usage | {"prompt_cache_miss_tokens": 44}}))
+    client = model("deepseek/deepseek-chat", base_url=server.url)
+    with hear_calls() as calls:
+        await client.create(ASK)
+    await client.close()
+    assert calls[0].cached_tokens == 256
+
+
+NONSENSE = [
+    {"cached_tokens": -1},
+    {"cached_tokens": 99},
+    {"cached_tokens": "5"},
+    {"cached_tokens": None},
+    [],
+    "many",
+    {},
+]
+
+
+@pytest.mark.parametrize("details", NONSENSE)
+async def test_a_count_that_cannot_be_is_not_told(server: Any, details: Any) -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
+    choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
+    server.sends(json.dumps({"choices": [choice], "usage": usage}))
+    with hear_calls() as calls:
+        await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
+    assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
+
+
+async def test_gemini_says_it_too(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
+    from google.genai import types
+
+    monkeypatch.setenv("GEMINI_API_KEY", "test")
+    client: Any = model("google/gemini-3.8-flash", base_url=server.url)
+    part = {"content": {"role": "model", "parts": [{"text": "Seven."}]}, "finishReason": "STOP"}
+    usage = {"promptTokenCount": 5000, "candidatesTokenCount": 3, "cachedContentTokenCount": 4096}
+    answer = types.GenerateContentResponse.model_validate({"candidates": [part], "usageMetadata": usage})
+    assert client._read(answer).cached_tokens == 4096
+    await client.close()
+
+
+def test_a_price_of_ones_own_has_no_cached_price_of_the_lists() -> None:
+    assert price_of("openai/gpt-4o-mini").cached == 0.075
+    assert price_of("openai/gpt-4o-mini", price_in=1.0).cached is None
+    assert price_of("server/m", price_in=1.0, price_out=2.0, price_cached=0.5) == Price(1.0, 2.0, 0.5)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_an_unknown_cached_price_never_makes_a_call_cheaper(prompt: int, completion: int, cached: int) -> None:
+    price = Price(0.15, 0.6)
+    assert price.cost(prompt + cached, completion, cached) == pytest.approx(price.cost(prompt + cached, completion))
+
+
+@given(st.integers(0, 10_000))
+def test_what_vendors_bill_as_cached(shared: int) -> None:
+    """OpenAI: from 1,024 tokens on, in steps of 128. DeepSeek: in blocks of 64."""
+    openai, deepseek = OpenAIClient.billed_as_cached(shared), DeepSeekClient.billed_as_cached(shared)
+    assert openai in range(0, shared + 1, 128)
+    assert (openai == 0) == (shared < 1024)
+    assert 0 <= shared - deepseek < 64

@@ -1,0 +1,214 @@
+"""Servers of one's own: what vLLM, llama.cpp's server and Ollama answer, and what becomes of it.
+
+The first and the last are played on loopback, by the shapes their documentation gives; llama.cpp's is the real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer, unused_port
+from autogen_core.models import UserMessage
+from pydantic import BaseModel, Field
+
+from agents import AuthError, BadRequest, Client, ConfigError, hear_calls, model
+
+ASK = [UserMessage(content="How many?", source="user")]
+
+
+class Score(BaseModel):
+    points: int = Field(ge=0, le=9)
+
+
+class Played:
+    """A server that gives one answer, and lists its models."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.asked: list[dict[str, Any]] = []
+        self.models: Any = []
+        self.answer: tuple[int, Any] = (200, {})
+        self.listing_status = 200
+
+    async def list_models(self, request: web.Request) -> web.Response:
+        return web.json_response(self.models, status=self.listing_status)
+
+    async def respond(self, request: web.Request) -> web.Response:
+        self.asked.append(await request.json())
+        status, body = self.answer
+        return web.json_response(body, status=status)
+
+    def says(self, text: str, usage: dict[str, Any], **more: Any) -> None:
+        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+        self.answer = 200, {"object": "chat.completion", "choices": [choice], "usage": usage, **more}
+
+    def serves(self, *names: str) -> None:
+        self.models = {"object": "list", "data": [{"id": name, "object": "model"} for name in names]}
+
+
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("VLLM_BASE_URL", "VLLM_API_KEY", "OLLAMA_BASE_URL", "LLAMACPP_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+async def played() -> AsyncIterator[Played]:
+    played = Played()
+    app = web.Application()
+    app.router.add_post("/v1/chat/completions", played.respond)
+    app.router.add_get("/v1/models", played.list_models)
+    server = TestServer(app)
+    await server.start_server()
+    played.url = str(server.make_url("/v1"))
+    yield played
+    await server.close()
+
+
+async def one_call(name: str, **options: Any) -> Any:
+    """A run's way to a server: prepare, ask; what was written down."""
+    client = model(name, retries=0, **options)
+    try:
+        await client.prepare()
+        with hear_calls() as calls:
+            await client.create(ASK)
+        return calls[0]
+    finally:
+        await client.close()
+
+
+async def test_vllm_says_what_it_had_read_before_if_it_was_started_so(played: Played) -> None:
+    """`--enable-prompt-tokens-details`; without it the field is null, and nothing is claimed."""
+    played.serves("Qwen/Qwen3-4B")
+    usage = {"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18}
+    played.says("Seven.", {**usage, "prompt_tokens_details": {"cached_tokens": 784}})
+    call = await one_call("vllm/Qwen/Qwen3-4B", base_url=played.url)
+    assert (call.prompt_tokens, call.cached_tokens) == (812, 784)
+    played.says("Seven.", {**usage, "prompt_tokens_details": None})
+    assert (await one_call("vllm/Qwen/Qwen3-4B", base_url=played.url)).cached_tokens is None
+    assert played.asked[0]["model"] == "Qwen/Qwen3-4B"
+
+
+async def test_ollama_does_not_say_it_and_its_tags_may_be_left_out(played: Played) -> None:
+    played.serves("llama3.2:latest", "qwen3:4b")
+    usage = {"prompt_tokens": 26, "completion_tokens": 3, "total_tokens": 29}
+    played.says("Seven.", usage, system_fingerprint="fp_ollama")
+    for name in ("llama3.2", "llama3.2:latest", "qwen3:4b"):
+        call = await one_call(f"ollama/{name}", base_url=played.url)
+        assert (call.prompt_tokens, call.cached_tokens) == (26, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "has", "listed"),
+    [
+        ("vllm/qwen", ["Qwen/Qwen3-4B"], "Qwen/Qwen3-4B"),
+        ("ollama/llama3.3", ["llama3.2:latest", "qwen3:4b"], "llama3.2:latest, qwen3:4b"),
+        ("ollama/qwen3", ["qwen3:4b"], "qwen3:4b"),
+    ],
+)
+async def test_a_model_that_is_not_served_is_named_before_any_call(
+    played: Played, name: str, has: list[str], listed: str
+) -> None:
+    played.serves(*has)
+    with pytest.raises(ConfigError) as caught:
+        await one_call(name, base_url=played.url)
+    wanted = name.partition("/")[2]
+    assert str(caught.value) == f"{name}: {played.url} does not serve '{wanted}' (it has: {listed})"
+    assert played.asked == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "The model `m` does not exist.", "type": "NotFoundError", "param": "model", "code": 404}},
+        {"object": "error", "message": "The model `m` does not exist.", "type": "NotFoundError", "code": 404},
+        {"error": {"message": "The model `m` does not exist.", "type": "api_error", "param": None, "code": None}},
+        {"error": "The model `m` does not exist."},
+    ],
+    ids=["vllm", "an older vllm", "ollama", "ollama's own api"],
+)
+async def test_a_server_without_a_list_says_it_itself(played: Played, body: dict[str, Any]) -> None:
+    played.listing_status = 404
+    played.answer = 404, body
+    with pytest.raises(BadRequest) as caught:
+        await one_call("vllm/m", base_url=played.url)
+    assert str(caught.value) == f"vllm/m: {played.url} answered 404: The model `m` does not exist."
+
+
+async def test_a_prompt_that_is_too_long_for_vllm(played: Played) -> None:
+    said = "This model's maximum context length is 4096 tokens. However, your request has 5011 input tokens."
+    played.serves("m")
+    played.answer = 400, {"error": {"message": said, "type": "BadRequestError", "param": None, "code": 400}}
+    with pytest.raises(BadRequest, match=r"answered 400: This model's maximum context length is 4096 tokens\."):
+        await one_call("vllm/m", base_url=played.url)
+
+
+async def test_a_key_that_the_server_refuses(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VLLM_API_KEY", "token-that-must-not-show")
+    played.listing_status = 401
+    with pytest.raises(AuthError, match=r"the key was refused; check VLLM_API_KEY$") as caught:
+        await one_call("vllm/m", base_url=played.url)
+    assert "token-that" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("provider", "start"), [("vllm", "vllm serve"), ("ollama", "ollama serve"), ("llamacpp", "llama-server -m")]
+)
+async def test_no_server_at_all_says_how_to_start_one(provider: str, start: str) -> None:
+    url = f"http://127.0.0.1:{unused_port()}/v1"
+    with pytest.raises(ConfigError) as caught:
+        await one_call(f"{provider}/m", base_url=url)
+    assert str(caught.value).startswith(f"{provider}/m: no server at {url}; start one: ")
+    assert start in str(caught.value)
+
+
+@pytest.mark.parametrize("listing", [[], {"data": None}, {"data": [{"name": "no id"}]}, "models"])
+async def test_a_list_that_cannot_be_read_stops_nobody(played: Played, listing: Any) -> None:
+    played.models = listing
+    played.says("Seven.", {"prompt_tokens": 5, "completion_tokens": 2})
+    assert (await one_call("vllm/m", base_url=played.url)).reply == "Seven."
+
+
+@pytest.fixture(scope="module")
+def llama_server(tiny_model: Path) -> Iterator[str]:
+    """llama.cpp's own server, on a port of its own."""
+    import xllamacpp
+
+    params = xllamacpp.CommonParams()
+    params.model.path = str(tiny_model)
+    params.n_parallel, params.n_ctx, params.warmup, params.verbosity = 2, 4096, False, -1
+    server = xllamacpp.Server(params)
+    yield f"{server.listening_address}/v1"
+    del server
+
+
+async def test_llama_cpps_own_server(llama_server: str) -> None:
+    """Whatever the model is called; replies held to a schema; the second call begins as the first did."""
+    client: Client = model("llamacpp/any", base_url=llama_server, max_tokens=90, retries=0)
+    long = UserMessage(content="Count the cats in this very long sentence about cats. " * 20, source="user")
+    try:
+        await client.prepare()
+        with hear_calls() as calls:
+            replies = [
+                await client.create([long, UserMessage(content=f"{again}?", source="user")], json_output=Score)
+                for again in ("Well", "And")
+            ]
+    finally:
+        await client.close()
+    assert all(0 <= Score.model_validate_json(str(reply.content)).points <= 9 for reply in replies)
+    assert calls[0].cached_tokens == 0
+    # All but the question at the end and what the template puts after it.
+    assert 0 < calls[1].prompt_tokens - (calls[1].cached_tokens or 0) < 60 < calls[1].prompt_tokens
+
+
+async def test_a_prompt_that_is_too_long_for_llama_cpp(llama_server: str) -> None:
+    client = model("llamacpp/any", base_url=llama_server, retries=0)
+    try:
+        with pytest.raises(BadRequest, match=r"answered 400: request \(\d+ tokens\) exceeds the available context"):
+            await client.create([UserMessage(content="cats " * 2000, source="user")])
+    finally:
+        await client.close()

@@ -1,0 +1,89 @@
+"""A process that runs `parley` and can be killed: forked from one that has imported everything, so that fifty of
+them cost no fifty starts. The processes themselves, their signals and their ends are real ones.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PRELOADED = [
+    "tests.chaos.life",
+    "parley.cli.run",
+    "judging.malibu",
+    "judging.bbq",
+    "judging.stardtox",
+    "judging.squad",
+    "agents.models.compatible",
+]
+JUMPS = (0.0, 0.0, 3600.0, -3600.0, 1e8, -1e9)
+
+
+class Life:
+    """`parley ARGUMENTS` in a folder; with `clock`, under a wall clock that jumps by hours and years, both ways; with
+    `quota`, where no file may grow beyond so many bytes."""
+
+    def __init__(
+        self,
+        arguments: Sequence[object],
+        folder: Path,
+        name: str,
+        clock: int | None = None,
+        quota: int | None = None,
+        log: Path | None = None,
+    ) -> None:
+        self.log = log or folder / f"{name}.log"
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(PRELOADED)
+        os.environ["PYTHONPATH"] = str(ROOT)  # for the process they are forked from
+        home = folder / f"{name}.home"
+        self.process = context.Process(
+            target=_live, args=([*map(str, arguments)], folder, home, self.log, clock, quota)
+        )
+        self.process.start()
+
+    @property
+    def alive(self) -> bool:
+        return self.process.is_alive()
+
+    def signal(self, number: signal.Signals) -> None:
+        assert self.process.pid is not None
+        with suppress(ProcessLookupError):
+            os.kill(self.process.pid, number)
+
+    def end(self, seconds: float = 300.0) -> int:
+        self.process.join(seconds)
+        assert self.process.exitcode is not None, f"it never ends: {self.said()}"
+        return self.process.exitcode
+
+    def said(self) -> str:
+        return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
+
+
+def _live(arguments: list[str], folder: Path, home: Path, log: Path, clock: int | None, quota: int | None) -> None:
+    try:
+        if quota is not None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (quota, quota))
+        os.chdir(folder)
+        os.environ["PARLEY_HOME"] = str(home)
+        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        if clock is not None:
+            real, draw = time.time, random.Random(clock)
+            time.time = lambda: max(0.0, real() + draw.choice(JUMPS))
+        from parley.cli import main
+
+        status = main(arguments)
+    except KeyboardInterrupt:
+        status = 130
+    sys.exit(status)

@@ -1,0 +1,259 @@
+"""Keys are planted everywhere a user may put one, and every byte that is written or said is searched for them."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import ConfigError, model
+from agents.address import plain_address
+from agents.search import make_engine
+from judging.toxicity.openai_moderation import OpenAIModeration
+from judging.toxicity.perspective import Perspective
+from tests.chaos.faults import FaultServer
+from tests.chaos.studies import own_study
+from tests.conftest import File
+
+MARK = "Zq7xPlanted"
+KEYS = (
+    "OPENAI_API_KEY",
+    "DEEPSEEK_API_KEY",
+    "GEMINI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "PARLEY_SERVER_KEY",
+    "VLLM_API_KEY",
+    "PERSPECTIVE_API_KEY",
+    "BRAVE_API_KEY",
+    "HF_TOKEN",
+)
+FORMS = (MARK.encode(), *(base64.b64encode((" " * n + MARK).encode())[4:-4] for n in range(3)))
+"""The mark as it is, and inside a base64 text at whichever place."""
+
+
+@pytest.fixture(autouse=True)
+def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in KEYS:
+        monkeypatch.setenv(name, f"sk-{MARK}-{name.lower()}-0123456789abcdef")
+
+
+def leaks(folder: Path, *said: str) -> list[str]:
+    """Every file, and everything said, that holds a planted key."""
+    found = [str(path) for path in folder.rglob("*") if path.is_file() and any(f in path.read_bytes() for f in FORMS)]
+    return found + [text for text in said if any(form in text.encode() for form in FORMS)]
+
+
+class Parrot(FaultServer):
+    """Says aloud what it was sent, keys and all: in errors, in what is no reply, and in replies."""
+
+    how = "reply"
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        body = await request.json()
+        self.asked += 1
+        heard = " ".join(f"{name}: {value}" for name, value in request.headers.items())
+        if self.how == "redirect":
+            return web.Response(status=307, headers={"Location": self.elsewhere})
+        if self.how == "no reply":
+            return web.Response(text=f"{request.headers.get('Authorization')} {heard}")
+        if self.how != "reply":
+            return web.json_response({"error": {"message": heard}}, status=int(self.how))
+        if "chat" not in request.path:
+            return self._as_another_vendor(request, heard)
+        text = json.loads(self.reply(body, "q"))["choices"][0]["message"]["content"] + heard
+        return web.json_response({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
+
+    @staticmethod
+    def _as_another_vendor(request: web.Request, heard: str) -> web.Response:
+        if "generateContent" in request.path:
+            candidate = {"content": {"role": "model", "parts": [{"text": heard}]}, "finishReason": "STOP"}
+            return web.json_response({"candidates": [candidate]})
+        block, usage = {"type": "text", "text": heard}, {"input_tokens": 1, "output_tokens": 1}
+        return web.json_response(
+            {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block], "usage": usage}
+        )
+
+    elsewhere = ""
+
+
+@pytest.fixture
+def parrot() -> Iterator[Parrot]:
+    server = Parrot(share=0.0, odd=0.0)
+    yield server
+    server.close()
+
+
+def at(server: FaultServer, provider: str) -> str:
+    path = "" if provider in ("anthropic", "google") else "/v1"
+    return f"{provider}/m?base_url=http://127.0.0.1:{server.port}{path}&retries=0"
+
+
+PROVIDERS = ["openai", "deepseek", "vllm", "server", "anthropic", "google"]
+
+
+@pytest.mark.parametrize("provider", ["openai", "server", "anthropic", "google"])
+@pytest.mark.parametrize("how", ["reply", "no reply", "400", "401", "500"])
+def test_a_server_that_says_the_key_aloud_is_not_quoted(
+    parrot: Parrot, place: Path, parley: Callable[..., Any], provider: str, how: str
+) -> None:
+    own_study(place)
+    parrot.how = how
+
+    told = parley(
+        "run", "own.py:Own", "--size", "2", "--model", at(parrot, provider), "--out", "a.sqlite", "--concurrency", "1"
+    )
+
+    assert parrot.asked > 0
+    assert told.status == (0 if how == "reply" else 1), told
+    assert leaks(place, told.out, told.err, parley("show", "a.sqlite").out) == []
+    if how == "reply":
+        assert "***" in " ".join(text for (text,) in File("a.sqlite").rows("SELECT text FROM transcript"))
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_key_does_not_follow_a_redirect(
+    parrot: Parrot, faulty: FaultServer, place: Path, parley: Callable[..., Any], provider: str
+) -> None:
+    own_study(place)
+    parrot.how, parrot.elsewhere = "redirect", f"http://localhost:{faulty.port}/v1/elsewhere"
+
+    told = parley("run", "own.py:Own", "--size", "1", "--model", at(parrot, provider), "--out", "a.sqlite")
+
+    assert told.status == 1
+    assert parrot.asked > 0
+    assert faulty.asked == 0
+    assert leaks(place, told.out, told.err) == []
+
+
+def test_nothing_that_a_run_leaves_behind_holds_a_key(
+    faulty: FaultServer, place: Path, parley: Callable[..., Any]
+) -> None:
+    """Killed half-way, so that SQLite's own side files are there too; then ended, reported, shown, exported."""
+    faulty.odd = 0.2
+    command = ["run", "rldf", "--topics", "3", "--rounds", "2", "--model", faulty.model(), "--out", "a.sqlite"]
+    command += ["--concurrency", "1"]
+    code = "import sys; from parley.cli import main; sys.exit(main())"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    with (place / "log").open("wb") as log:
+        process = subprocess.Popen([sys.executable, "-c", code, *command], stdout=log, stderr=log, env=environment)
+        while faulty.total() < 12:
+            assert process.poll() is None, (place / "log").read_text()
+            time.sleep(0.005)
+        listed = Path(f"/proc/{process.pid}/cmdline")
+        seen = listed.read_text() if listed.exists() else ""
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert faulty.keys == {f"Bearer {os.environ['PARLEY_SERVER_KEY']}"}, "the key was used"
+    assert {"a.sqlite", "a.sqlite-wal", "a.sqlite-shm"} <= {path.name for path in place.iterdir()}
+    assert leaks(place, seen) == []
+
+    said = [parley(*command)]
+    said += [parley(*words, "a.sqlite") for words in (("show",), ("report",), ("export", "--format", "jsonl"))]
+    said.append(parley("view", "a.sqlite", "--export", "page.html"))
+    said += [parley(*words) for words in (("models",), ("run", "own.py:Own"))]
+    assert [told.status for told in said] == [0, 0, 0, 0, 0, 0, 2]
+    assert (place / "page.html").stat().st_size > 10_000
+    assert leaks(place, *(told.out + told.err for told in said)) == []
+
+
+FAR = "http://gpu.example:8000/v1"
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("far", [FAR, "http://10.0.0.5/v1", "http://127.0.0.1.example/v1", "http://[2001:db8::1]/v1"])
+def test_a_key_is_not_sent_in_the_clear(parley: Callable[..., Any], place: Path, provider: str, far: str) -> None:
+    own_study(place)
+    told = parley("run", "own.py:Own", "--size", "1", "--model", f"{provider}/m?base_url={far}", "--out", "a.sqlite")
+
+    assert told.status == 2
+    assert told.err.count("\n") == 1
+    assert "unencrypted; use https://, or write ?insecure=true where you trust the network" in told.err
+    assert not (place / "a.sqlite").exists()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_where_a_key_may_go(provider: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for near in ("http://localhost:8000", "http://127.0.0.9", "http://[::1]:80", "https://gpu.example/v1"):
+        assert model(f"{provider}/m", base_url=near)
+    assert model(f"{provider}/m?base_url={FAR}&insecure=true"), "the user trusts the network"
+
+
+def test_without_a_key_there_is_nothing_to_hide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PARLEY_SERVER_KEY")
+    assert model(f"server/m?base_url={FAR}")
+    assert model(f"ollama/m?base_url={FAR}")
+
+
+def test_scorers_and_search_services_keep_their_keys_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", FAR)
+    for make in (lambda: Perspective(FAR), OpenAIModeration, lambda: make_engine(f"brave?base_url={FAR}")):
+        with pytest.raises(ConfigError, match=r"the key would go to gpu\.example unencrypted; use https://"):
+            make()
+
+
+SECRET = f"hunter2-{MARK}"
+
+
+@pytest.mark.parametrize(
+    "address", [f"https://me:{SECRET}@h/v1", f"me:{SECRET}@h", f"https://h/v1?key={SECRET}", f"https://h/v1%23{SECRET}"]
+)
+@pytest.mark.parametrize("how", [(), ("--dry-run",)], ids=["run", "dry run"])
+def test_an_address_with_a_secret_in_it_is_refused_and_not_repeated(
+    parley: Callable[..., Any], place: Path, address: str, how: tuple[str, ...]
+) -> None:
+    own_study(place)
+    named = address.replace("?", "%3F").replace("=", "%3D")
+    told = parley("run", "own.py:Own", "--size", "1", "--model", f"server/m?base_url={named}", *how)
+
+    assert told.status == 2
+    assert told.err.count("\n") == 1
+    assert "keys come from the environment" in told.err
+    assert leaks(place, told.out, told.err) == []
+
+
+NAMES = st.text("abcXYZ019-._~!$&'()*+,;=%", min_size=1)
+
+
+@given(
+    NAMES,
+    NAMES,
+    st.sampled_from(["https://{}:{}@h/v1", "http://{}{}@[::1]:80", "{}:{}@h", "//{}:{}@h", "ftp://{}:{}@h"]),
+)
+def test_no_address_with_a_password_passes_or_is_quoted(user: str, password: str, shape: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011
+        plain_address(shape.format(user, f"{MARK}{password}"))
+    assert MARK not in str(caught.value)
+
+
+def test_an_address_of_the_environment_is_no_place_for_a_secret_either(
+    parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_study(place)
+    monkeypatch.setenv("OPENAI_BASE_URL", f"https://me:{SECRET}@proxy/v1")
+
+    told = parley("run", "own.py:Own", "--size", "1", "--model", "openai/m")
+
+    assert told.status == 2
+    assert "OPENAI_BASE_URL: it must not hold a user or password" in told.err
+    assert leaks(place, told.out, told.err) == []
+
+
+def test_a_key_as_an_option_is_refused_and_not_repeated(parley: Callable[..., Any], place: Path) -> None:
+    own_study(place)
+    told = parley("run", "own.py:Own", "--size", "1", "--model", f"openai/m?api_key={SECRET}")
+
+    assert told.status == 2
+    assert "unknown option 'api_key'" in told.err
+    assert leaks(place, told.out, told.err) == []

@@ -1,0 +1,192 @@
+"""A run by OpenAI's batch interface: half the price, the same results, and no batch is ever sent twice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
+RUN = ("run", "malibu", "--suite", "quick", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--quiet")
+UNITS = 6
+PRICES = "retries=1&price_in=1000&price_out=4000"
+COST = UNITS * (100 * 1000 + 20 * 4000) / 1e6
+"""The server says 100 tokens in, 20 out."""
+
+
+@pytest.fixture(autouse=True)
+def _one_judge(place: Path) -> None:
+    (place / "one.toml").write_text(JUDGE)
+
+
+def test_units_of_one_call_are_one_batch_at_half_the_price(
+    parley: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    model = batch_server.model(PRICES)
+    assert parley(*RUN, "--model", model, "--no-cache", "--out", "plain.sqlite").status == 0
+
+    told = parley(*RUN, "--model", model, "--out", "a.sqlite", "--executor", "batch", "--json")
+
+    assert told.status == 0, told.err
+    assert [len(lines) for name, lines in batch_server.files.items() if name == "file-0"] == [UNITS]
+    assert len(batch_server.batches) == 1
+    file, plain = run_file("a.sqlite"), run_file("plain.sqlite")
+    assert file.story() == plain.story()
+    file.check()
+    assert plain.one("SELECT sum(cost) FROM calls") == pytest.approx(COST)
+    assert file.one("SELECT sum(cost) FROM calls") == told.json["cost"] == pytest.approx(COST / 2)
+    lines = batch_server.files["file-0"]
+    assert {(line["method"], line["url"]) for line in lines} == {("POST", "/v1/chat/completions")}
+    assert len({line["custom_id"] for line in lines}) == UNITS
+
+
+def test_a_dry_run_knows_the_price(parley: Callable[..., Any], batch_server: Any) -> None:
+    command = (*RUN, "--model", batch_server.model(PRICES), "--dry-run", "--json")
+    at_once, batch = parley(*command).json, parley(*command, "--executor", "batch").json
+    assert batch["cost"] == pytest.approx(at_once["cost"] / 2)
+    assert batch_server.batches == {}
+
+
+def test_killed_while_it_waits_it_fetches_the_same_batch(
+    parley: Callable[..., Any], start: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    batch_server.slow = True
+    command = (*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch", "--no-cache")
+    file = run_file("a.sqlite")
+    process = start(*command)
+    process.wait_for(
+        lambda: file.starts() == 1 and file.rows("SELECT 1 FROM sqlite_master WHERE name = 'batches'") != []
+    )
+    process.wait_for(lambda: file.rows("SELECT batch FROM batches") == [("batch_0",)])
+    process.kill()
+    assert file.count() == 0
+    batch_server.slow = False
+
+    assert parley(*command).status == 0
+
+    assert len(batch_server.batches) == 1
+    assert file.count() == UNITS
+    file.check()
+
+
+def test_killed_before_it_heard_of_its_batch_it_finds_it(
+    parley: Callable[..., Any], start: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    batch_server.deaf = True
+    command = (*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
+    process = start(*command)
+    process.wait_for(lambda: len(batch_server.batches) == 1)
+    process.kill()
+    assert run_file("a.sqlite").rows("SELECT batch FROM batches") == [(None,)]
+    batch_server.deaf = False
+
+    assert parley(*command).status == 0
+
+    assert len(batch_server.batches) == 1
+    assert run_file("a.sqlite").count() == UNITS
+
+
+def test_a_batch_whose_making_was_answered_with_500_is_not_made_again(
+    parley: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    batch_server.broken = True
+    command = (*RUN, "--model", batch_server.model("retries=2"), "--out", "a.sqlite", "--executor", "batch")
+
+    assert parley(*command).status == 0
+
+    assert len(batch_server.batches) == 1
+    assert run_file("a.sqlite").count() == UNITS
+
+
+def test_ctrl_c_does_not_wait_for_a_day(
+    parley: Callable[..., Any], start: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    batch_server.slow = True
+    command = (*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
+    process = start(*command)
+    process.wait_for(lambda: any("request_counts" in batch for batch in list(batch_server.batches.values())))
+
+    process.press_ctrl_c()
+    ended = process.end()
+
+    assert ended.status == 130
+    assert "the same command fetches them" in ended.err
+    assert "Traceback" not in ended.err
+    batch_server.slow = False
+    assert parley(*command).status == 0
+    assert len(batch_server.batches) == 1
+
+
+def test_what_a_line_lacks_is_its_units_trouble_and_is_asked_again(
+    parley: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    expired = {"response": None, "error": {"code": "batch_expired", "message": "This request could not be executed."}}
+    refused = {"response": {"status_code": 400, "body": {"error": {"message": "bad words"}}}, "error": None}
+    batch_server.error = lambda nth, line: {1: expired, 4: refused}.get(nth)
+    command = (*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
+    file = run_file("a.sqlite")
+
+    told = parley(*command)
+
+    assert told.status == 1
+    errors = {error for (error,) in file.rows("SELECT error FROM units WHERE status = 'failed'")}
+    assert errors == {
+        "server/judge: not answered in the batch: This request could not be executed.",
+        "server/judge: the batch answered 400: bad words",
+    }
+    assert file.count() == UNITS - 2
+
+    batch_server.error = lambda nth, line: None
+    assert parley(*command).status == 0
+    assert [len(batch_server.files[batch["input_file_id"]]) for batch in batch_server.batches.values()] == [UNITS, 2]
+    assert file.count() == UNITS
+    file.check()
+
+
+def test_a_refused_batch_says_why_and_can_be_sent_again(
+    parley: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    batch_server.refuses = True
+    command = (*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
+
+    told = parley(*command)
+
+    assert told.status == 1
+    assert "the batch batch_0 was refused: the queue is full" in told.err
+    batch_server.refuses = False
+    assert parley(*command).status == 0
+    assert run_file("a.sqlite").count() == UNITS
+
+
+def test_conversations_go_wave_by_wave(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
+    run = ("run", "malibu", "--suite", "quick", "--quiet", "--rounds", "2", "--judges", "one.toml")
+    model = batch_server.model()
+    assert parley(*run, "--model", model, "--no-cache", "--out", "plain.sqlite").status == 0
+
+    assert parley(*run, "--model", model, "--no-cache", "--out", "a.sqlite", "--executor", "batch").status == 0
+
+    assert len(batch_server.batches) == 2
+    assert run_file("a.sqlite").story() == run_file("plain.sqlite").story()
+
+
+def test_a_batch_fits_into_the_budget_or_is_not_sent(
+    parley: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    command = (*RUN, "--model", batch_server.model(PRICES), "--out", "a.sqlite", "--executor", "batch")
+
+    told = parley(*command, "--budget-cost", "2.5")
+
+    assert told.status == 1
+    assert "the budget of $2.5 has no room for another request" in told.err
+    sent = sum(len(batch_server.files[batch["input_file_id"]]) for batch in batch_server.batches.values())
+    assert 0 < sent < UNITS
+    assert run_file("a.sqlite").count() == sent
+    assert run_file("a.sqlite").one("SELECT sum(cost) FROM calls") <= 2.5
+
+
+def test_models_without_batches_are_refused_in_one_line(parley: Callable[..., Any]) -> None:
+    told = parley(*RUN, "--model", "sim/judge", "--executor", "batch")
+    assert told.status == 2
+    assert told.complaints == ["parley: --executor batch needs OpenAI's batch interface, and sim/judge has none"]

@@ -1,0 +1,252 @@
+"""A run held by several worker processes: the same file as one process would write, whatever happens to the workers."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agents import Budget, BudgetSpent
+from parley.execute import make_study
+from parley.executors.ledger import CHUNK, Ledger
+from parley.executors.recipe import Recipe
+from parley.runs import Tally
+
+RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
+UNITS, CALLS = 18, 144
+TWO = ("--executor", "processes", "--workers", "2")
+
+DEADLY = '''
+import os
+import signal
+from pathlib import Path
+from judging.malibu import Malibu
+
+print("a study may print what it likes")
+
+
+class Deadly(Malibu):
+    """MALIBU; the tenth unit kills whoever holds it, once."""
+
+    name = "deadly"
+
+    async def run(self, unit, models):
+        outcome = await super().run(unit, models)
+        marker = Path("killed")
+        if [u.id for u in self.plan()].index(unit.id) == 9 and not marker.exists() and Path("armed").exists():
+            marker.write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcome
+'''
+OWN = ("run", "deadly.py:Deadly", *RUN[2:], "--concurrency", "8")
+
+
+def test_two_processes_write_what_one_writes(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+    command = (*RUN, "--model", server.model(), "--no-cache", "--concurrency", "6")
+    assert parley(*command, "--out", "one.sqlite").status == 0
+
+    told = parley(*command, "--out", "two.sqlite", *TWO, "--json")
+
+    assert told.status == 0, told.err
+    assert (told.json["done"], told.json["calls"], told.json["tokens"]) == (UNITS, CALLS, CALLS * 120)
+    assert len(server.asked) == 2 * CALLS
+    assert run_file("two.sqlite").story() == run_file("one.sqlite").story()
+    run_file("two.sqlite").check()
+
+
+def test_a_worker_that_is_killed_costs_nothing_but_time(
+    parley: Callable[..., Any], place: Path, server: Any, run_file: Any
+) -> None:
+    (place / "deadly.py").write_text(DEADLY)
+    command = (*OWN, "--model", server.model())
+    assert parley(*command, "--out", "peace.sqlite", "--no-cache").status == 0
+    (place / "armed").touch()
+
+    told = parley(*command, "--out", "killed.sqlite", *TWO)
+
+    assert told.status == 0, told.err
+    assert int((place / "killed").read_text()) != os.getpid()
+    file = run_file("killed.sqlite")
+    assert file.story() == run_file("peace.sqlite").story()
+    file.check()
+    assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
+
+
+def test_a_run_cut_short_in_one_way_goes_on_in_another(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+    command = (*RUN, "--model", server.model(), "--out", "a.sqlite", "--concurrency", "4")
+    assert parley(*command, *TWO, "--budget-calls", "60").status == 1
+    assert 0 < run_file("a.sqlite").count() < UNITS
+
+    assert parley(*command).status == 0
+
+    assert len(server.asked) == CALLS, "what the workers had been answered was in the cache"
+    assert parley(*command[:-4], "--no-cache", "--out", "peace.sqlite").status == 0
+    assert run_file("a.sqlite").story() == run_file("peace.sqlite").story()
+
+
+@pytest.mark.parametrize("budget", [("--budget-calls", "50"), ("--budget-cost", "0.06")])
+def test_one_budget_holds_for_all_workers(
+    parley: Callable[..., Any], server: Any, run_file: Any, budget: tuple[str, str]
+) -> None:
+    """Each limit is 50 calls of $0.0012; at most what is under way goes over those known afterwards."""
+    model = server.model("retries=0&price_in=10&price_out=10")
+
+    told = parley(*RUN, "--model", model, "--out", "a.sqlite", "--concurrency", "4", *TWO, *budget)
+
+    assert told.status == 1
+    assert "parley: stopped: the budget of " in told.err
+    over = 0 if budget[0] == "--budget-calls" else 4
+    assert 50 - 4 <= len(server.asked) <= 50 + over
+    run_file("a.sqlite").check()
+
+
+def test_ctrl_c_finishes_what_is_under_way(
+    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
+) -> None:
+    server.delay = 0.02
+    command = (*RUN, "--model", server.model(), "--out", "a.sqlite", "--concurrency", "4", "--no-cache")
+    file = run_file("a.sqlite")
+    process = start(*command, *TWO)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
+
+    process.press_ctrl_c()
+    ended = process.end()
+
+    assert ended.status == 130, ended.err
+    assert "Traceback" not in ended.err
+    assert f"{file.count()} of {UNITS} units are done" in ended.out
+    assert file.count() < UNITS
+    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
+    assert parley(*command).status == 0
+
+
+def test_workers_end_with_their_run(start: Callable[..., Any], place: Path, server: Any, run_file: Any) -> None:
+    (place / "pid.py").write_text(
+        "import os\nfrom pathlib import Path\nfrom judging.malibu import Malibu\n\n\nclass Pid(Malibu):\n"
+        "    async def run(self, unit, models):\n        Path(f'pid-{os.getpid()}').touch()\n"
+        "        return await super().run(unit, models)\n"
+    )
+    server.delay = 0.05
+    process = start("run", "pid.py:Pid", *RUN[2:], "--model", server.model(), "--out", "a.sqlite", *TWO)
+    process.wait_for(lambda: len(list(place.glob("pid-*"))) == 2)
+
+    process.kill()
+
+    until = time.monotonic() + 30
+    while left := [path.name for path in place.glob("pid-*") if runs(int(path.name.removeprefix("pid-")))]:
+        assert time.monotonic() < until, f"still there: {left}"
+        time.sleep(0.02)
+
+
+def runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_a_study_that_kills_every_worker_ends_the_run(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
+    (place / "poison.py").write_text(
+        "import os, signal\nfrom judging.malibu import Malibu\n\n\nclass Poison(Malibu):\n"
+        "    async def run(self, unit, models):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+
+    told = parley("run", "poison.py:Poison", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *TWO)
+
+    assert told.status == 1
+    assert "parley: stopped: 5 workers died in a row, the last with: worker process" in told.err
+    assert run_file("a.sqlite").count("planned") == UNITS
+
+
+def test_a_429_slows_all_workers(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+    """The server wants a pause of a second; nobody asks it anything meanwhile, but who had asked already."""
+    times: list[float] = []
+
+    def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
+        times.append(time.monotonic())
+        return web.Response(status=429, headers={"Retry-After": "1.5"}) if nth == 20 else None
+
+    server.answer, server.delay = answer, 0.02
+    command = (*RUN, "--model", server.model("retries=2"), "--out", "a.sqlite", "--concurrency", "4", "--no-cache")
+
+    assert parley(*command, *TWO).status == 0
+
+    assert max(later - before for before, later in pairwise(times)) > 0.5, "the other worker went on"
+    assert run_file("a.sqlite").one("SELECT max(attempts) FROM calls") == 2
+
+
+# The ledger
+
+
+@given(
+    limit=st.integers(0, 500),
+    workers=st.integers(1, 8),
+    wishes=st.lists(st.integers(1, 200), max_size=60),
+)
+def test_no_more_calls_are_lent_than_there_are(limit: int, workers: int, wishes: list[int]) -> None:
+    ledger = Ledger(Budget(max_calls=limit), workers)
+    lent = 0
+    for wish in wishes:
+        try:
+            calls = ledger.lend(wish)
+        except BudgetSpent:
+            assert lent == limit, "there was something left"
+            break
+        assert 1 <= calls <= max(wish, CHUNK)
+        lent += calls
+        assert lent <= limit
+
+
+@given(each=st.integers(1, 300), workers=st.integers(1, 4))
+def test_tokens_go_over_by_no_more_than_one_call_a_worker(each: int, workers: int) -> None:
+    """Workers that report what they were lent before they ask again."""
+    budget = Budget(max_tokens=10_000)
+    ledger = Ledger(budget, workers)
+    while budget.tokens < 10_000:
+        for calls in [ledger.lend(1) for _ in range(workers)]:
+            ledger.report(Tally(calls=calls, tokens=calls * each))
+    with pytest.raises(BudgetSpent):
+        ledger.lend(1)
+    assert 10_000 <= budget.tokens < 10_000 + workers * each
+
+
+# The recipe
+
+
+def test_a_study_of_ones_own_travels_as_text(place: Path) -> None:
+    (place / "deadly.py").write_text(DEADLY)
+    study = make_study("deadly.py:Deadly", {"suite": "quick", "model": ["sim/judge"]})
+    recipe = Recipe.of(study, "deadly.py:Deadly")
+    (place / "deadly.py").unlink()
+
+    again = recipe.make()
+
+    assert [unit.id for unit in again.plan()] == [unit.id for unit in study.plan()]
+
+
+def test_a_worker_with_other_data_is_refused(place: Path, parley: Callable[..., Any]) -> None:
+    (place / "changing.py").write_text(
+        "import os\nfrom judging.malibu import Malibu\n\n\nclass Changing(Malibu):\n"
+        "    def sources(self):\n        return {'data': str(os.getpid())}\n"
+    )
+
+    told = parley("run", "changing.py:Changing", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *TWO)
+
+    assert told.status == 1
+    assert len(told.complaints) == 1
+    assert "has another version of Parley, of changing.py:Changing, its prompts or its data" in told.complaints[0]
+
+
+def test_no_key_is_in_a_recipe(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", "planted-key")
+    study = make_study("malibu", {"suite": "quick", "model": [server.model()]})
+    assert "planted-key" not in repr(Recipe.of(study, "malibu"))

@@ -1,0 +1,116 @@
+"""What servers had read before: recorded, shown, in the dry run; and runs from before anybody asked."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--out", "a.sqlite")
+PAIRS = ("run", "malibu", "--suite", "full", "--per-base", "1", "--phases", "2", "--dry-run", "--json")
+LENGTHY = 50
+"""Words in a justification, so that a reply to a pair is about as long as the dry run takes it to be."""
+Parley = Callable[..., Any]
+
+
+@pytest.fixture(autouse=True)
+def _begin(place: Path) -> None:
+    """In an empty place."""
+
+
+def shared_beginning(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+class Remembering:
+    """An OpenAI whose cache works as documented, were a token four characters: whole prompts, the reply's form first,
+    from 1,024 tokens on, in steps of 128, and only among calls that carry the same key."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self._seen: dict[str, list[str]] = {}
+        self.cached = 0
+        server.answer = self._answer
+
+    def _answer(self, nth: int, body: dict[str, Any]) -> web.Response:
+        prompt = "".join(message["role"] + message["content"] for message in body["messages"])
+        form = json.dumps(body["response_format"])
+        before = self._seen.setdefault(body["prompt_cache_key"] + form, [])
+        shared = max((shared_beginning(prompt, one) for one in before), default=0) // 4
+        before.append(prompt)
+        cached = shared - shared % 128 if shared >= 1024 else 0
+        self.cached += cached
+        said = self._server.fitting(body).replace("remark", "remark " * LENGTHY)
+        choice = {"message": {"content": said}, "finish_reason": "stop"}
+        usage = {"prompt_tokens": len(prompt) // 4, "prompt_tokens_details": {"cached_tokens": cached}}
+        return web.json_response({"choices": [choice], "usage": {**usage, "completion_tokens": 100}})
+
+
+def openai(server: Any) -> str:
+    return str(server.model("retries=0&cache_key=true", provider="openai", name="gpt-4o-mini"))
+
+
+@pytest.mark.parametrize("personas", ["system", "last"])
+def test_the_dry_run_foretells_what_a_cache_gives_back(
+    parley: Parley, server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, personas: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    vendor = Remembering(server)
+    judged = (
+        "--suite",
+        "full",
+        "--scenarios",
+        "law-fire-exit",
+        "--identities",
+        "gender",
+        "--no-controls",
+        "--phases",
+        "2",
+    )
+    command = ("run", "malibu", *judged, "--personas", personas, "--model", openai(server), "--out", "a.sqlite")
+    plan = parley(*command, "--dry-run", "--json").json
+    assert plan["cost_if_cached"] == pytest.approx(plan["cost"] - plan["cached_tokens"] * (0.15 - 0.075) / 1e6)
+    assert parley(*command, "--quiet").status == 0
+    recorded, cost = run_file("a.sqlite").rows("SELECT sum(cached_tokens), sum(cost) FROM calls")[0]
+    assert recorded == vendor.cached
+    assert recorded == pytest.approx(plan["cached_tokens"], rel=0.2)
+    assert 0 < cost < plan["cost"]
+    report = parley("report", "a.sqlite", "--no-files", "--draws", "20")
+    assert "of prompt tokens were in the server's cache" in " ".join(report.out.split())
+    assert "in the server's cache" in " ".join(parley("show", "a.sqlite", "p2/").out.split())
+
+
+def test_personas_last_have_more_to_share_and_some_vendors_keep_less(parley: Parley) -> None:
+    def cached(model: str, *more: str) -> int:
+        return int(parley(*PAIRS, "--model", model, *more).json["cached_tokens"])
+
+    system, last = (cached("openai/gpt-4o-mini", "--personas", one) for one in ("system", "last"))
+    assert 0 < system < last
+    assert cached("deepseek/deepseek-chat") > system, "64 tokens are enough there"
+    assert cached("google/gemini-3.8-flash") == 0, "4,096 are wanted there"
+    assert cached("sim/judge") == cached("server/m?base_url=http://localhost:1/v1") == 0
+
+
+def test_a_run_from_before_can_be_read_and_goes_on(parley: Parley, run_file: Any) -> None:
+    """Format 1 knew nothing of prompt caches."""
+    assert parley(*RUN, "--model", "sim/judge", "--budget-calls", "20", "--concurrency", "1").status == 1
+    with closing(sqlite3.connect("a.sqlite")) as db:
+        for column in ("cached_tokens", "written_tokens"):
+            db.execute(f"ALTER TABLE calls DROP COLUMN {column}")
+        db.execute("PRAGMA user_version = 1")
+    before = Path("a.sqlite").read_bytes()
+    shown = parley("show", "a.sqlite", "--json")
+    assert (shown.status, shown.json["turns"][1]["calls"][0]["cached_tokens"]) == (0, None)
+    assert parley("report", "a.sqlite", "--no-files", "--draws", "20").status == 0
+    assert Path("a.sqlite").read_bytes() == before, "who only reads changes nothing"
+    assert parley(*RUN, "--model", "sim/judge").status == 0
+    file = run_file("a.sqlite")
+    file.check()
+    assert file.one("PRAGMA user_version") == 2
+    assert file.one("SELECT count(*) FROM calls WHERE cached_tokens IS NULL AND written_tokens = 0") == 72

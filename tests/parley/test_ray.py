@@ -1,0 +1,129 @@
+"""A run held by Ray, on a cluster and on this machine: the same file, whatever happens, and no key is left lying.
+
+Skipped where Ray is not installed (`pip install 'parley[ray]'`).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.executors.ray_fleet import need_ray
+
+pytest.importorskip("ray")
+RUN = ("--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
+UNITS = 18
+RAY = ("--executor", "ray", "--workers", "2")
+PATIENCE = 240.0
+"""Seconds: Ray takes five to start on an idle machine, and many times that on a busy one."""
+KEY = "sk-planted-0123456789abcdef"
+DEADLY = '''
+import os
+import signal
+from pathlib import Path
+from judging.malibu import Malibu
+
+
+class Deadly(Malibu):
+    """MALIBU; the tenth unit kills whoever holds it, once."""
+
+    name = "deadly"
+
+    async def run(self, unit, models):
+        outcome = await super().run(unit, models)
+        if [u.id for u in self.plan()].index(unit.id) == 9 and Path("armed").exists() and not Path("killed").exists():
+            Path("killed").write_text(str(os.getpid()))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return outcome
+'''
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    """Where Ray writes; a short name, since its sockets stand there."""
+    made = Path(tempfile.mkdtemp(prefix="pr"))
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def cluster(folder: Path) -> Iterator[str]:
+    """A cluster of somebody's, whose nodes have no keys."""
+    os.environ.pop("PARLEY_SERVER_KEY", None)
+    os.environ.pop("OPENAI_API_KEY", None)
+    ray = need_ray()
+    context = ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=str(folder / "c"))
+    yield context.address_info["address"]
+    ray.shutdown()
+
+
+def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
+    parley: Callable[..., Any], start: Callable[..., Any], cluster: str, place: Path, server: Any, run_file: Any
+) -> None:
+    (place / "deadly.py").write_text(DEADLY)
+    command = ("run", "deadly.py:Deadly", *RUN, "--model", server.model())
+    assert parley(*command, "--out", "peace.sqlite", "--no-cache").status == 0
+    (place / "armed").touch()
+
+    told = start(*command, "--out", "killed.sqlite", *RAY, "--ray-address", cluster).end(PATIENCE)
+
+    assert told.status == 0, told.err
+    assert (place / "killed").exists()
+    file = run_file("killed.sqlite")
+    assert file.story() == run_file("peace.sqlite").story()
+    file.check()
+    assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
+
+
+def test_a_key_that_the_nodes_lack_is_one_clear_line(
+    parley: Callable[..., Any], cluster: str, monkeypatch: pytest.MonkeyPatch, server: Any
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+    told = parley("run", "malibu", *RUN, "--model", server.model(provider="openai"), "--out", "a.sqlite", *RAY)
+
+    assert told.status == 1
+    assert len(told.complaints) == 1
+    assert told.complaints[0].startswith("parley: stopped: a worker on ")
+    assert told.complaints[0].endswith(" cannot work: openai/judge needs a key: set OPENAI_API_KEY in the environment")
+    assert server.asked == []
+
+
+def test_on_this_machine_keys_are_inherited_and_kept_nowhere_and_ctrl_c_ends_it(
+    parley: Callable[..., Any],
+    start: Callable[..., Any],
+    folder: Path,
+    place: Path,
+    server: Any,
+    run_file: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    server.delay = 0.02
+    command = ("run", "malibu", *RUN, "--model", server.model(), "--out", "a.sqlite", "--no-cache")
+    file = run_file("a.sqlite")
+    process = start(*command, *RAY, PARLEY_SERVER_KEY=KEY, RAY_TMPDIR=str(folder / "m"))
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0, PATIENCE)
+
+    process.press_ctrl_c()
+    ended = process.end(PATIENCE)
+
+    assert ended.status == 130, ended.err
+    assert "Traceback" not in ended.err
+    assert 0 < file.count() < UNITS
+    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
+    assert {one["Authorization"] for one in server.headers} == {f"Bearer {KEY}"}
+    written = [path for root in (folder / "m", place) for path in root.rglob("*") if path.is_file()]
+    assert len([path for path in written if "session_" in str(path)]) > 5, "this is not where Ray writes"
+    assert [path for path in written if KEY.encode() in path.read_bytes()] == []
+    assert KEY not in ended.out + ended.err
+
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    assert parley(*command).status == 0
+    assert parley(*command[:-3], "--no-cache", "--out", "peace.sqlite").status == 0
+    assert file.story() == run_file("peace.sqlite").story()
