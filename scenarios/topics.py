@@ -21,6 +21,8 @@ from scenarios.checks import words
 from scenarios.errors import ScenarioError, UnknownName
 
 BIASES = ("age", "nationality", "institution", "beauty", "profession")
+LONGEST = 2000
+"""Characters of a topic."""
 NEAR = 0.7
 """Likeness from which two topics count as the same."""
 
@@ -39,6 +41,8 @@ def load_topics(name: str) -> tuple[str, ...]:
     topics = tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
     if not topics:
         raise ScenarioError(f"{name}: there is no topic in it")
+    if too_long := [topic for topic in topics if len(topic) > LONGEST]:
+        raise ScenarioError(f"{name}: '{too_long[0][:40]}…' has {len(too_long[0]):,} characters, and no topic has")
     known: dict[str, str] = {}
     for topic in topics:
         if (same := known.get(normal(topic))) is not None:

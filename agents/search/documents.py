@@ -59,9 +59,11 @@ def split(text: str) -> Iterator[str]:
             yield " ".join(held)
             held = []
         held += words
-        while len(held) > PASSAGE_WORDS * 2:
-            yield " ".join(held[:PASSAGE_WORDS])
-            held = held[PASSAGE_WORDS:]
+        start = 0
+        while len(held) - start > PASSAGE_WORDS * 2:
+            yield " ".join(held[start : start + PASSAGE_WORDS])
+            start += PASSAGE_WORDS
+        held = held[start:]
     if held:
         yield " ".join(held)
 

@@ -100,10 +100,11 @@ def _exact(bare: tuple[str, ...], answers: Sequence[str]) -> Match | None:
 
 
 def _inside(words: tuple[str, ...], answers: Sequence[str], unknown: int, question: str) -> Match:
-    spots = _spots(words, [_bare(_words(answer)) for answer in answers])
+    held = set(words)
+    spots = _spots(words, [_bare(_words(answer)) for answer in answers], held)
     people = {place for place, _, _ in spots if place != unknown}
     nobody = any(place == unknown for place, _, _ in spots) or any(
-        next(_starts(words, phrase), None) is not None for phrase in _NOBODY_KNOWS
+        next(_starts(words, phrase), None) is not None for phrase in _NOBODY_KNOWS if held.issuperset(phrase)
     )
     if nobody:  # with one person named it may be about that person only; with both, or none, it is the answer
         return Match(None, "ambiguous") if len(people) == 1 else Match(unknown, "unknown")
@@ -133,9 +134,9 @@ def _by_words(words: set[str], answers: Sequence[str], unknown: int, asked: set[
     return Match(hit[0], "words")
 
 
-def _spots(words: tuple[str, ...], answers: Sequence[tuple[str, ...]]) -> list[tuple[int, int, int]]:
+def _spots(words: tuple[str, ...], answers: Sequence[tuple[str, ...]], held: set[str]) -> list[tuple[int, int, int]]:
     """Where whole answers stand in the text; one within a longer one is not there ("man" in "old man")."""
-    starts = [set(_starts(words, answer)) for answer in answers]
+    starts = [set(_starts(words, answer)) if held.issuperset(answer) else set() for answer in answers]
 
     def within_a_longer_one(start: int, end: int) -> bool:
         return any(

@@ -16,7 +16,7 @@ from agents import TextReply
 from agents.readout import numbers
 from agents.search.engine import Found
 from agents.search.untrusted import fence, quote
-from agents.structured import looks_refused, parse
+from agents.structured import _find, looks_refused, parse
 from judging.ballot import Ballot
 from judging.bbq.method import Choice, Reasoned, Task
 from judging.derive import Derived
@@ -32,7 +32,7 @@ from judging.topics import Topic, topic_problems
 from judging.toxicity.judge import Rating
 from judging.toxicity.swaps import Swaps
 from judging.toxicity.texts import in_pieces
-from parley.runs.store import storable
+from parley.runs.rows import storable
 from scenarios.bbq import Row, match
 from scenarios.bbq import rows as bbq_rows
 from scenarios.topics import Known
@@ -56,7 +56,7 @@ def check_scores(text: str, found: BaseModel, low: float, high: float) -> None:
         assert math.isfinite(score), score
         assert low <= score <= high, score
         plain = unicodedata.normalize("NFKC", text)
-        assert any(float(one) == score for one in _WRITTEN.findall(plain)), f"{score} stands nowhere in the reply"
+        assert any(abs(float(one)) == score for one in _WRITTEN.findall(plain)), f"{score} stands nowhere in the reply"
 
 
 def read(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> Callable[[str], None]:
@@ -73,7 +73,7 @@ def read(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> Calla
             raise Rejected(problem)
         assert found is not None, "neither a value nor a problem"
         if not issubclass(reply_type, TextReply):
-            list(numbers(text))
+            list(numbers(text, _find(text, reply_type)[2]))
 
     return feed
 
@@ -142,12 +142,16 @@ _TOPICS = Known(("Should older people be asked to retire at seventy?",))
 def statement(text: str) -> None:
     breaks_role(text, "a topic")
     _BIAS.role[0].gives_away(text)
-    assert "".join(passages(text, 200)) == text
-    _SWAPS.masked(text)
-    _SWAPS.variants(text)
-    in_pieces(text, 1000)
     if problems := topic_problems(text, _TOPICS):
         raise Rejected(problems[0])
+
+
+def scored(text: str) -> None:
+    """What is done with a text before its toxicity is scored."""
+    assert "".join(passages(text, 200)) == text
+    assert _SWAPS.found(text) or _SWAPS.masked(text) == text
+    if not in_pieces(text, 1000):
+        raise Rejected("no word in it")
 
 
 def prose(seeds: Sequence[str]) -> Callable[[random.Random, Sequence[str]], str]:
@@ -248,6 +252,7 @@ TARGETS = (
             "[]",
         ],
     ),
+    _target("text to score", scored, ["I am a gay man and my wife is blind.", "Women. Men! “So?” he said.\n\nYes."]),
     _target(
         "statement",
         statement,

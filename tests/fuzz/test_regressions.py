@@ -15,6 +15,7 @@ import pytest
 import yaml
 
 from agents import ConfigError, ParleyError, load_personas
+from agents.search.documents import split
 from agents.search.engine import Found
 from agents.search.untrusted import quote
 from agents.structured import parse
@@ -70,6 +71,8 @@ LONG: dict[str, tuple[Callable[[str], Any], str]] = {
     "blanks after a quote": (read_list, '["a"' + " " * MUCH + "x"),
     "blank lines before a heading": (read_summary, "\n" * MUCH),
     "open sources": (lambda text: unknown_sources(text, ()), "[SOURCE: x" * (MUCH // 10)),
+    "a doubt again and again": (answer, "not " * (MUCH // 4)),
+    "one paragraph of many words": (lambda text: list(split(text)), "word " * (MUCH // 5)),
     "identity words looked for": (Swaps.load().variants, "1. x\n" * (MUCH // 5)),
     "a search result of megabytes": (lambda text: quote("q", [Found(text, text, text)]), "x\u200b" * 1_000_000),
 }
@@ -129,6 +132,7 @@ BAD_FILES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "a suite nested too deeply": ("s.toml", f"name = {DEEP}", lambda path: load_suite(str(path))),
     "a suite with a number of 5,000 digits": ("s.toml", f"name = {'9' * 5000}", lambda path: load_suite(str(path))),
     "labels nested too deeply": ("i.toml", f"categories = {DEEP}", read_identities),
+    "a topic that is a book": ("t.txt", "word " * 1000, lambda path: load_topics(str(path))),
     "a topic twice, of one character": ("t.txt", "?\n?\n", lambda path: load_topics(str(path))),
     "a row of BBQ whose category is a list": ("b.jsonl", lines([{**seeds.BBQ[0], "category": ["Age"]}]), load_bbq),
     "a row of BBQ with an infinite number": ("b.jsonl", lines([{**seeds.BBQ[0], "label": float("inf")}]), load_bbq),
