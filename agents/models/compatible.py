@@ -24,7 +24,8 @@ from pydantic import BaseModel, Field
 from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
 from agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from agents.models.base import SHARED, Client, Options, Request
-from agents.models.reply import Reply, hide
+from agents.models.body import MOST_BYTES, TooLong, read_body
+from agents.models.reply import Hiding, Reply, hide
 from agents.models.session import SESSION
 from agents.models.wire import (
     FINISH,
@@ -64,6 +65,8 @@ class CompatibleClient(Client):
     """Whether the server holds texts to the length a schema gives."""
     batches: ClassVar[bool] = False
     """Whether it may have OpenAI's batch interface (`agents.models.batches`)."""
+    most_bytes: ClassVar[int] = MOST_BYTES
+    """Of one answer."""
     logprobs = True
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
@@ -143,7 +146,7 @@ class CompatibleClient(Client):
         payload = _ENCODE(self.body(request)).encode("utf-8", "replace")
         try:
             async with self._open_session().post(self._url, data=payload, allow_redirects=False) as response:
-                raw = await response.read()
+                raw = await read_body(response, self.most_bytes)
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, raw)
         except TimeoutError:
@@ -203,20 +206,25 @@ class CompatibleClient(Client):
             await budget.take_call()
         parts: list[str] = []
         last: dict[str, Any] = {}
+        hiding = Hiding(self._key)
         started = time.perf_counter()
         await self.throttle.enter()
         try:
             async for event in self._events(request):
                 if cancellation_token is not None and cancellation_token.is_cancelled():
                     raise asyncio.CancelledError
-                last["usage"] = event.get("usage") or last.get("usage")
-                for choice in (event.get("choices") or [])[:1]:
-                    last["finish"] = choice.get("finish_reason") or last.get("finish")
-                    if text := (choice.get("delta") or {}).get("content"):
-                        parts.append(text)
-                        yield text
+                if text := hiding.feed(self._piece(event, last)):
+                    parts.append(text)
+                    yield text
+        except ModelError:
+            if budget is not None:
+                budget.give_call_back()
+            raise
         finally:
             self.throttle.leave()
+        if text := hiding.rest():
+            parts.append(text)
+            yield text
         usage = last.get("usage") or {}
         reply = Reply(
             finish_reason=FINISH.get(last.get("finish"), "unknown"),
@@ -229,21 +237,40 @@ class CompatibleClient(Client):
         self._record(self._call(request.pieces(), reply, latency, cached=False, attempts=1), budget)
         yield reply
 
+    def _piece(self, event: Mapping[str, Any], last: dict[str, Any]) -> str:
+        """The text of one event; what it says about usage and ending goes into `last`."""
+        try:
+            if event.get("usage"):
+                last["usage"] = dict(event["usage"])
+            choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})
+            if isinstance(finish := choice.get("finish_reason"), str):
+                last["finish"] = finish
+            text = (choice.get("delta") or {}).get("content") or ""
+        except (TypeError, ValueError, AttributeError):
+            text = None
+        if not isinstance(text, str):
+            raise ServerFault(f"{self.name}: {self.base_url} streamed what is no reply")
+        return text
+
     async def _events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
         """The server-sent events of one streamed reply; an error among them is raised."""
         body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
         try:
             async with self._open_session().post(self._url, json=body, allow_redirects=False) as response:
                 if response.status != 200:
-                    raise self.error_for(response.status, response.headers, await response.read())
+                    raise self.error_for(response.status, response.headers, await read_body(response, self.most_bytes))
+                size = 0
                 async for line in response.content:
+                    size += len(line)
+                    if size > self.most_bytes:
+                        raise TooLong(self.most_bytes)
                     if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                         continue
                     event = json.loads(line[5:])
                     if not isinstance(event, dict) or "error" in event:
                         raise ServerFault(f"{self.name}: {self.base_url}{server_words(line[5:], self._key)}")
                     yield event
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
             raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
 
     async def close(self) -> None:

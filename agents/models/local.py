@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
+import secrets
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -124,6 +125,10 @@ class LocalClient(Client):
         # llama.cpp would keep 8 GiB of conversations that are over. What waits for a slot is worth keeping: with twice
         # as many conversations as slots, three times as many tokens are read without it (docs/serving.md).
         params.cache_ram_mib = self.options.reuse_mb
+        # llama.cpp's library opens its HTTP port on loopback, whether wanted or not, and answers pages of any origin:
+        # nobody has the key to it, and we ask without it.
+        params.api_keys = [secrets.token_urlsafe(32)]
+        params.ui = params.endpoint_slots = False
         params.warmup = False
         params.verbosity = -1
         try:

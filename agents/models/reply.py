@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, RequestUsage
 from pydantic import field_validator
 
@@ -41,10 +42,47 @@ def hide(text: str, key: str) -> str:
     return text.replace(key, "***") if len(key) >= SHORTEST_KEY else text
 
 
+def hide_bytes(raw: bytes, key: str) -> bytes:
+    """The same for what has not been read yet."""
+    return raw.replace(key.encode(), b"***") if len(key) >= SHORTEST_KEY else raw
+
+
 def hide_key(reply: Reply, key: str) -> Reply:
-    if len(key) >= SHORTEST_KEY and isinstance(reply.content, str) and key in reply.content:
+    """The reply without the key: in its text, in what it thought, in the tools it calls."""
+    if len(key) < SHORTEST_KEY:
+        return reply
+    if isinstance(reply.content, str):
         reply.content = hide(reply.content, key)
+    else:
+        reply.content = [
+            FunctionCall(id=hide(call.id, key), name=hide(call.name, key), arguments=hide(call.arguments, key))
+            for call in reply.content
+        ]
+    if reply.thought:
+        reply.thought = hide(reply.thought, key)
     return reply
+
+
+class Hiding:
+    """A text that comes in pieces, without the key: what may be its beginning waits for the next piece."""
+
+    def __init__(self, key: str) -> None:
+        self._key, self._held = key, ""
+
+    def feed(self, piece: str) -> str:
+        """What can be shown by now."""
+        if len(self._key) < SHORTEST_KEY:
+            return piece
+        text = hide(self._held + piece, self._key)
+        begun = (size for size in range(len(self._key) - 1, 0, -1) if text.endswith(self._key[:size]))
+        shown = len(text) - next(begun, 0)
+        self._held = text[shown:]
+        return text[:shown]
+
+    def rest(self) -> str:
+        """What waited and was no key after all."""
+        held, self._held = self._held, ""
+        return held
 
 
 def _count(said: Any) -> int:

@@ -8,12 +8,15 @@ once and not after many failed units.
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
 import aiohttp
 
 from agents.errors import ConfigError
+from agents.models.body import read_body
 from agents.models.compatible import CompatibleClient
+from agents.models.reply import hide
 
 LISTING_SECONDS = 10.0
 
@@ -29,22 +32,24 @@ class OwnServerClient(CompatibleClient):
     async def prepare(self) -> None:
         served = await self._served()
         if served and not self.serves_any_name and not {self.model, f"{self.model}:latest"} & set(served):
-            known = ", ".join(served[:8]) + (", …" if len(served) > 8 else "")
+            known = ", ".join(name[:80] for name in served[:8]) + (", …" if len(served) > 8 else "")
             raise ConfigError(f"{self.name}: {self.base_url} does not serve '{self.model}' (it has: {known})")
 
     async def _served(self) -> list[str]:
         """The names of its models; none where it does not say (an older server, one that is still loading)."""
         wait = aiohttp.ClientTimeout(total=min(LISTING_SECONDS, self.options.timeout))
         try:
-            async with self._open_session().get(f"{self.base_url}/models", timeout=wait) as response:
+            asking = self._open_session().get(f"{self.base_url}/models", timeout=wait, allow_redirects=False)
+            async with asking as response:
                 if response.status in (401, 403):
                     raise self.error_for(response.status, response.headers, b"")
                 if response.status != 200:
                     return []
-                return [str(one["id"]) for one in (await response.json())["data"]]
+                listed = json.loads(await read_body(response, self.most_bytes))["data"]
+                return [hide(str(one["id"]), self._key) for one in listed]
         except aiohttp.ClientConnectorError:
             raise ConfigError(f"{self.name}: no server at {self.base_url}; start one: {self.start}") from None
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError):
+        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
             return []
 
 

@@ -179,7 +179,7 @@ def server_words(raw: bytes, secret: str) -> str:
         said = json.loads(raw)
         error = said.get("error", said)  # older vLLMs put it at the top
         text = error["message"] if isinstance(error, dict) else str(error)
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text = raw.decode("utf-8", "replace")
     text = " ".join(str(text).split())
     if secret:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from agents.errors import ConfigError, SearchError
+from agents.models.body import TooLong, read_body
 from agents.search.engine import Found
 
 TIMEOUT = aiohttp.ClientTimeout(total=20)
@@ -37,16 +38,14 @@ async def get_json(url: str, params: Mapping[str, str], headers: Mapping[str, st
             session.get(url, params=params, headers=headers, allow_redirects=False) as response,
         ):
             _refuse_bad(host, response.status)
-            body = bytearray()
-            async for chunk in response.content.iter_chunked(65536):
-                body += chunk
-                if len(body) > MOST_BYTES:
-                    raise SearchError(f"{host} answered with more than {MOST_BYTES:,} bytes")
+            body = await read_body(response, MOST_BYTES)
+    except TooLong:
+        raise SearchError(f"{host} answered with more than {MOST_BYTES:,} bytes") from None
     except TimeoutError:
         raise SearchError(f"{host} did not answer in {TIMEOUT.total:.0f} s", retryable=True) from None
     except aiohttp.ClientError as error:
         raise SearchError(f"{host} cannot be reached ({type(error).__name__})", retryable=True) from None
-    return _read(host, bytes(body))
+    return _read(host, body)
 
 
 def _refuse_bad(host: str, status: int) -> None:

@@ -20,6 +20,7 @@ from agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, 
 from agents.address import from_environment, refuse_in_the_clear
 from agents.conversation import together
 from agents.models.base import LONGEST_WAIT
+from agents.models.body import MOST_BYTES, read_body
 from agents.models.reply import hide
 from agents.models.throttle import Throttle
 from agents.models.wire import retry_seconds, server_words
@@ -104,7 +105,7 @@ class Remote(ABC):
             async with self._session.post(
                 self.base_url + path, data=payload, headers=sent, allow_redirects=False
             ) as response:
-                raw = await response.read()
+                raw = await read_body(response, MOST_BYTES)
                 if response.status != 200:
                     raise self.error(response.status, response.headers, raw)
         except TimeoutError:

@@ -21,14 +21,11 @@ from pydantic import BaseModel, Field
 from agents import (
     AuthError,
     BadRequest,
-    Budget,
     ConfigError,
     RateLimited,
     ServerFault,
-    Session,
     hear_calls,
     model,
-    session,
 )
 
 KEY = "sk-a-secret-that-must-not-show"
@@ -257,53 +254,6 @@ async def test_a_call_can_be_cancelled(server: Any, until: Any) -> None:
     with pytest.raises(asyncio.CancelledError):
         await call
     assert client.throttle.under_way == 0
-
-
-def chunk(text: str | None = None, finish: str | None = None, **delta: Any) -> dict[str, Any]:
-    return {"choices": [{"delta": {"content": text, **delta}, "finish_reason": finish}]}
-
-
-USAGE = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3}}
-
-
-async def test_streaming_gives_text_as_it_comes_and_then_the_usage(server: Any) -> None:
-    server.streams(chunk("Sev"), chunk("en."), chunk(finish="stop"), USAGE)
-    *texts, last = [part async for part in server.client().create_stream(ASK)]
-    assert texts == ["Sev", "en."]
-    assert (last.content, last.finish_reason) == ("Seven.", "stop")
-    assert (last.usage.prompt_tokens, last.usage.completion_tokens) == (12, 3)
-    assert server.asked[0]["stream"] is True
-
-
-async def test_streaming_fails_like_any_call(server: Any) -> None:
-    server.fails(400, "no such model")
-    with pytest.raises(BadRequest, match="no such model"):
-        _ = [part async for part in server.client().create_stream(ASK)]
-
-
-async def test_streamed_calls_are_recorded_and_budgeted_too(server: Any) -> None:
-    server.streams(chunk("Seven.", "stop"), USAGE)
-    budget = Budget(max_calls=1)
-    with session(Session("unit", budget=budget)), hear_calls() as calls:
-        _ = [part async for part in server.client().create_stream(ASK)]
-    assert ([call.reply for call in calls], budget.calls) == (["Seven."], 1)
-
-
-async def test_a_stream_with_tools_comes_in_one_piece(server: Any) -> None:
-    async def count(what: str) -> int:
-        """Count."""
-        return len(what)
-
-    called = {"name": "count", "arguments": '{"what": "cats"}'}
-    server.says(tool_calls=[{"id": "c1", "type": "function", "function": called}])
-    *_, last = [part async for part in server.client().create_stream(ASK, tools=[FunctionTool(count, "Count.")])]
-    assert last.content == [FunctionCall(id="c1", name="count", arguments='{"what": "cats"}')]
-
-
-async def test_an_error_in_the_middle_of_a_stream(server: Any) -> None:
-    server.streams(chunk("Sev"), {"error": {"message": "out of memory"}})
-    with pytest.raises(ServerFault, match="out of memory"):
-        _ = [part async for part in server.client().create_stream(ASK)]
 
 
 async def test_log_probabilities_can_be_declined(server: Any) -> None:

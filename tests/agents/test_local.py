@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
+from urllib.error import HTTPError
 
 import pytest
 from autogen_core.models import UserMessage
@@ -125,3 +128,14 @@ def test_a_large_model_is_not_fetched_unasked(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path))
     with pytest.raises(ConfigError, match=r"parley models fetch qwen2.5-coder-1.5b \(1117 MB\)"):
         model("local/qwen2.5-coder-1.5b")
+
+
+def test_nobody_else_can_talk_to_it(client: Client, answer: Structured[Opinion]) -> None:
+    """llama.cpp listens on loopback, whether we want it to or not: it asks for a key that nobody has."""
+    address = client._server.listening_address  # type: ignore[attr-defined]
+    asked = json.dumps({"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 1}).encode()
+    for path, data in (("/v1/chat/completions", asked), ("/completion", asked), ("/slots", None), ("/props", None)):
+        request = urllib.request.Request(address + path, data, {"Content-Type": "application/json"})
+        with pytest.raises(HTTPError) as refused:
+            urllib.request.urlopen(request, timeout=10)
+        assert refused.value.code == 401

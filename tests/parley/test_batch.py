@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+KEY = "sk-planted-0123456789abcdef"
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
 RUN = ("run", "malibu", "--suite", "quick", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--quiet")
 UNITS = 6
@@ -158,6 +160,33 @@ def test_a_refused_batch_says_why_and_can_be_sent_again(
     batch_server.refuses = False
     assert parley(*command).status == 0
     assert run_file("a.sqlite").count() == UNITS
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"response": 5},
+        {"response": {"status_code": "many", "body": {}}},
+        {"response": {"status_code": 200, "body": {"choices": [{}]}}},
+        {"response": None, "error": ["no"]},
+        {"response": None, "error": {"message": "KEY is not allowed"}},
+        {"response": {"status_code": 400, "body": {"error": {"message": "KEY is not allowed"}}}},
+    ],
+    ids=str,
+)
+def test_lines_that_are_none_fail_their_units_and_say_no_key(
+    parley: Callable[..., Any], batch_server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, line: dict[str, Any]
+) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    batch_server.error = lambda nth, asked: json.loads(json.dumps(line).replace("KEY", KEY))
+
+    told = parley(*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
+
+    assert told.status == 1
+    assert len(told.complaints) == 1
+    assert run_file("a.sqlite").one("SELECT count(*) FROM units WHERE status = 'failed'") == UNITS
+    assert KEY not in told.out + told.err
+    assert KEY.encode() not in Path("a.sqlite").read_bytes()
 
 
 def test_conversations_go_wave_by_wave(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
