@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from packaging.utils import canonicalize_name
 
 from tests.dependencies import audit, bare, licences
 
@@ -31,6 +32,11 @@ def test_the_page_of_licences_is_what_the_packages_say() -> None:
     assert len(known) > 100
     wrong = [one.name for one in listed if known.get(one.name, (one.licence,))[0] != one.licence]
     assert wrong == [], "python -m tests.dependencies licences --write"
+
+
+def test_what_any_extra_asks_for_is_on_the_page_wherever_it_is_installed() -> None:
+    asked = {canonicalize_name(one.name) for group in licences.groups().values() for one in group}
+    assert sorted(asked - set(licences.read_page())) == []
 
 
 @pytest.mark.parametrize(
@@ -108,7 +114,6 @@ def test_an_extra_that_is_missing_is_named(told: dict[str, dict[str, Any]], extr
 
 
 def test_every_extra_with_a_command_behind_it_was_tried() -> None:
-    """`openai` is for AutoGen's own client, `notebooks`, `docs` and `dev` are for working on Parley; `otel` and
-    `inspect` are tried where they are used (tests/parley)."""
-    others = {"openai", "notebooks", "docs", "dev", "core", "otel", "inspect"}
+    """`openai` is for AutoGen's own client, `notebooks`, `docs` and `dev` are for working on Parley."""
+    others = {"openai", "notebooks", "docs", "dev", "core"}
     assert {extra for extra, _ in bare.COMMANDS} | others == set(licences.groups())

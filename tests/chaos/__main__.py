@@ -35,6 +35,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=16, help="signals, shared out among the studies")
     parser.add_argument("--seed", type=int, default=1, help="of faults, signals and their moments")
     parser.add_argument("--share", type=float, default=0.15, help="of the requests that meet a fault")
+    parser.add_argument("--executor", default="asyncio", choices=("asyncio", "processes", "ray"))
     parser.add_argument("--only", default="", help="only the studies whose name holds this")
     asked = parser.parse_args()
     began = time.monotonic()
@@ -47,7 +48,7 @@ def main() -> int:
         for nth, trial in enumerate(chosen):
             start = time.monotonic()
             kills = asked.kills * (nth + 1) // len(chosen) - asked.kills * nth // len(chosen)
-            ordeal = Ordeal(trial, server, Path(place) / str(nth), asked.seed)
+            ordeal = Ordeal(trial, server, Path(place) / str(nth), asked.seed, executor=asked.executor)
             ordeal.peace()
             ordeal.suffer(kills, tell=lambda line: print(f"\r{line:<70}", end="", file=sys.stderr, flush=True))
             ordeal.compare()

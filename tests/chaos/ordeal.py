@@ -49,8 +49,18 @@ class Tally:
 
 
 class Ordeal:
-    def __init__(self, trial: Trial, server: FaultServer, folder: Path, seed: int, concurrency: int = 32) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        server: FaultServer,
+        folder: Path,
+        seed: int,
+        concurrency: int = 32,
+        executor: str = "asyncio",
+    ) -> None:
         self.trial, self.server, self.folder, self.concurrency = trial, server, folder, concurrency
+        self.executor = executor
+        """Of the run under trouble; the undisturbed one is always held by its own process."""
         self.draw = random.Random(f"{seed} {trial.name}")
         self.tally = Tally()
         self.need: Counter[str] = Counter()
@@ -135,6 +145,8 @@ class Ordeal:
 
     def _start(self, name: str, clock: int | None = None) -> Life:
         command = (*self.trial.command(self.server.model()), "--concurrency", self.concurrency)
+        if name == "chaos" and self.executor != "asyncio":
+            command = (*command, "--executor", self.executor, "--workers", 2)
         return Life((*command, "--out", f"{name}.sqlite"), self.folder, name, clock)
 
     def _come_to_a_moment(self, life: Life, stretch: float) -> bool:

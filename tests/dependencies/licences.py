@@ -23,6 +23,8 @@ ACCEPTED = frozenset(
     )
 )  # fmt: skip
 """All let an MIT-licensed program use and ship with them; MPL-2.0 asks that changes to its own files stay open."""
+OWN_TERMS = ("nvidia-", "cuda-")
+"""CUDA's libraries, which torch brings on x86-64: under NVIDIA's own terms. We ship none of them."""
 SPELLINGS = {
     "apache 2.0": "Apache-2.0", "apache license, version 2.0": "Apache-2.0", "apache software license": "Apache-2.0",
     "apache-2.0 license": "Apache-2.0", "apache": "Apache-2.0", "apache license": "Apache-2.0",
@@ -45,6 +47,8 @@ class Package(NamedTuple):
     @property
     def accepted(self) -> bool:
         """Of licences joined by AND all must be acceptable, by OR one."""
+        if self.name.startswith(OWN_TERMS):
+            return True
         parts = [re.split(r"\s+AND\s+", choice) for choice in re.split(r"\s+OR\s+", self.licence)]
         return any(all(one.strip("() ") in ACCEPTED for one in part) for part in parts)
 
@@ -119,7 +123,8 @@ def page(listed: Iterable[Package]) -> str:
             "Read from the packages themselves by `python -m tests.dependencies licences --write`; a test holds every",
             "installed package against the list of licences we accept (`tests/dependencies/licences.py`). Versions are",
             "in constraints.txt. Parley itself is MIT. Weights and datasets have licences of their own: `parley",
-            "models`, docs/bbq.md, docs/squad.md, docs/stardtox.md.",
+            "models`, docs/bbq.md, docs/squad.md, docs/stardtox.md. Where torch comes with CUDA (x86-64), it brings",
+            "NVIDIA's libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and no part of Parley.",
             "",
             "| package | licence | wanted by |",
             "|---|---|---|",
