@@ -22,7 +22,6 @@ def train_ppo(course: Course, model: Any, begins: str, callbacks: list[Any]) -> 
     from transformers import AutoModelForSequenceClassification
     from trl.experimental.ppo import PPOConfig, PPOTrainer
 
-
     config, part, chat = course.config, course.config.rl, course.chat
     asked = course.prompts()
     given = device.arguments(config, part, course.stage("rl").steps)
