@@ -174,8 +174,9 @@ def in_words(kinds: pd.DataFrame, fence: pd.DataFrame, read: pd.DataFrame) -> It
         )
     single = kinds[kinds["kind"] != ALL]
     sure = single[single["p_adjusted"] < LEVEL]
-    for row in sure.itertuples():
-        yield f"{row.model}, {row.shown}, {row.kind}: {row.effect:+.2f} (p = {row.p_adjusted:.2g} after Holm)."
+    for (model, shown), part in sure.groupby(["model", "shown"], sort=False):
+        named = "; ".join(f"{row.kind} {row.effect:+.2f} (p = {row.p_adjusted:.2g})" for row in part.itertuples())
+        yield f"{model}, {shown}: kinds whose effect stands after Holm: {named}."
     if sure.empty:
         yield (
             f"None of the {int(single['p'].notna().sum())} tests of single kinds stands after Holm. That is no "

@@ -87,7 +87,12 @@ def _line(row: Any, number: int, where: str, field: str, given: str | None) -> L
     if not isinstance(text, str):
         inner = f" ('{field}' has: {_names(text)})" if isinstance(text, dict) else ""
         raise ConfigError(f"{where}, line {number}: the field '{field}' holds no text{inner}")
-    return Line(number, text, _score(_get(row, given), f"{where}, line {number}: '{given}'") if given else None)
+    if given is None:
+        return Line(number, text)
+    try:
+        return Line(number, text, _score(_get(row, given)))
+    except ValueError:
+        raise ConfigError(f"{where}, line {number}: '{given}' is not a number") from None
 
 
 def _get(row: Any, field: str) -> Any:
@@ -111,11 +116,11 @@ def _names(row: dict[Any, Any]) -> str:
     return textwrap.shorten(", ".join(map(str, row)), 100, placeholder=" …") or "nothing"
 
 
-def _score(value: Any, where: str) -> float | None:
+def _score(value: Any) -> float | None:
     if value is _MISSING or value is None or value == "":
         return None
     try:
         found = float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise ConfigError(f"{where} is not a number") from None
+    except (TypeError, OverflowError):
+        raise ValueError("it is not a number") from None
     return found if math.isfinite(found) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -152,7 +153,8 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
     rest = f", {progress.spared} are not needed any more" if progress.spared else ""
     print(f"{progress.done} of {progress.total} units are done{rest}: {job.path}")
     if result.complete:
-        print(f"read it:  parley report {job.path}    parley show {job.path}")
+        named = shlex.quote(str(job.path))
+        print(f"read it:  parley report {named}    parley show {named}")
         return 0
     if progress.failed:
         why = visible(result.first_error or "")

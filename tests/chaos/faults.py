@@ -155,6 +155,8 @@ class FaultServer:
         """Questions that got their whole reply, in each life."""
         self.met: Counter[str] = Counter()
         self.asked = 0
+        self.visits = 0
+        """Requests of any kind, questions or not."""
         self.keys: set[str | None] = set()
         self.instead: Callable[[Mapping[str, Any]], web.Response | None] = lambda body: None
         """What a test answers in place of everything else."""
@@ -184,7 +186,7 @@ class FaultServer:
 
     async def _serve(self) -> None:
         app = web.Application(client_max_size=1 << 26)
-        app.router.add_post("/{path:.*}", self._respond)
+        app.router.add_route("*", "/{path:.*}", self._receive)
         runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -192,6 +194,10 @@ class FaultServer:
         self._ready.set()
         await self._stop.wait()
         await runner.cleanup()
+
+    async def _receive(self, request: web.Request) -> web.StreamResponse:
+        self.visits += 1
+        return await self._respond(request) if request.method == "POST" else _error(404, "there is nothing to see")
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()

@@ -36,6 +36,15 @@ def test_a_study_under_faults_and_signals_ends_as_if_nothing_had_been(
     assert ordeal.tally.units == ordeal.undisturbed.count()
 
 
+def test_worker_processes_under_faults_and_signals(server: FaultServer, tmp_path: Path) -> None:
+    """Whoever holds the units: the run ends as the one that its own process held undisturbed."""
+    own = next(trial for trial in TRIALS if trial.name == "a user's own")
+    ordeal = Ordeal(own, server, tmp_path / "ordeal", seed=6, concurrency=8, executor="processes")
+    ordeal.peace()
+    ordeal.suffer(kills=1)
+    ordeal.compare()
+
+
 def test_every_fault_is_outlived(faulty: FaultServer, tmp_path: Path) -> None:
     """The first requests meet one fault each, all at once; nobody who reads the run can tell."""
     own = next(trial for trial in TRIALS if trial.name == "a user's own")

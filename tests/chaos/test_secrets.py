@@ -60,12 +60,16 @@ class Parrot(FaultServer):
 
     how = "reply"
 
+    async def _receive(self, request: web.Request) -> web.StreamResponse:
+        if self.how == "redirect":
+            self.visits += 1
+            return web.Response(status=307, headers={"Location": self.elsewhere})
+        return await super()._receive(request)
+
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         self.asked += 1
         heard = " ".join(f"{name}: {value}" for name, value in request.headers.items())
-        if self.how == "redirect":
-            return web.Response(status=307, headers={"Location": self.elsewhere})
         if self.how == "no reply":
             return web.Response(text=f"{request.headers.get('Authorization')} {heard}")
         if self.how != "reply":
@@ -122,18 +126,21 @@ def test_a_server_that_says_the_key_aloud_is_not_quoted(
         assert "***" in " ".join(text for (text,) in File("a.sqlite").rows("SELECT text FROM transcript"))
 
 
-@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("provider", "how"), [*((provider, ()) for provider in PROVIDERS), ("openai", ("--executor", "batch"))]
+)
 def test_a_key_does_not_follow_a_redirect(
-    parrot: Parrot, faulty: FaultServer, place: Path, parley: Callable[..., Any], provider: str
+    parrot: Parrot, faulty: FaultServer, place: Path, parley: Callable[..., Any], provider: str, how: tuple[str, ...]
 ) -> None:
+    """Not of a question, nor of the list of models (vllm), nor of a batch's file."""
     own_study(place)
     parrot.how, parrot.elsewhere = "redirect", f"http://localhost:{faulty.port}/v1/elsewhere"
 
-    told = parley("run", "own.py:Own", "--size", "1", "--model", at(parrot, provider), "--out", "a.sqlite")
+    told = parley("run", "own.py:Own", "--size", "1", "--model", at(parrot, provider), "--out", "a.sqlite", *how)
 
     assert told.status == 1
-    assert parrot.asked > 0
-    assert faulty.asked == 0
+    assert parrot.visits > 0
+    assert faulty.visits == 0
     assert leaks(place, told.out, told.err) == []
 
 

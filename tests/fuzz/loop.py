@@ -86,14 +86,20 @@ class Campaign:
             # Tracing is dear, so a part of the inputs goes without; the seeds never do.
             if first or number % 3 == 0:
                 with self._coverage.watching():
-                    self._try(given, watched=True)
+                    took = self._try(given)
+                if took > HANG:
+                    took = self._again(given)
             else:
-                self._try(given, watched=False)
+                took = self._try(given)
+            self.tally.slowest = max(self.tally.slowest, took)
+            if took > HANG:
+                self.tally.hangs.append((given, took))
             if self._coverage.reached > before and not first and len(self._kept) < KEPT:
                 self._kept.append(given)
         self.tally.lines = self._coverage.reached
 
-    def _try(self, given: Any, *, watched: bool) -> None:
+    def _try(self, given: Any) -> float:
+        """What becomes of it; the seconds it took."""
         tally = self.tally
         tally.inputs += 1
         started = time.process_time()
@@ -110,12 +116,7 @@ class Campaign:
             pass  # its time tells
         except Exception:
             tally.crashes.append((given, traceback.format_exc(limit=-4)))
-        took = time.process_time() - started
-        if took > HANG and watched:
-            took = self._again(given)
-        tally.slowest = max(tally.slowest, took)
-        if took > HANG:
-            tally.hangs.append((given, took))
+        return time.process_time() - started
 
     def _again(self, given: Any) -> float:
         """How long it takes without anyone watching."""

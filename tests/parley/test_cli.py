@@ -120,6 +120,11 @@ def test_the_result_in_words_says_what_to_do_next(parley: Callable[..., Any]) ->
     assert told.err == ""
 
 
+def test_what_to_type_next_can_be_typed(parley: Callable[..., Any]) -> None:
+    told = parley(*SIM[:-1], "my run; ls.sqlite")
+    assert "read it:  parley report 'my run; ls.sqlite'    parley show 'my run; ls.sqlite'" in told.out
+
+
 def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[..., Any]) -> None:
     told = parley(*(word for word in SIM if word != "--quiet"))
 

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,24 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
     assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
 
 
+def known_to_ray() -> Iterator[bytes]:
+    """What Ray's head keeps of a run, and its dashboard shows: jobs, actors, nodes, and every value of its store, in
+    which classes, their arguments and environments lie."""
+    from ray._private.state import state
+    from ray.experimental import internal_kv
+
+    yield repr((state.job_table(), state.actor_table(None, None, None), state.node_table())).encode()
+    for namespace in (None, b"fun", b"serve", b"session", b"cluster", b"tracing", b"job", b"usage_stats"):
+        for name in internal_kv._internal_kv_list(b"", namespace=namespace):
+            yield name + (internal_kv._internal_kv_get(name, namespace=namespace) or b"")
+
+
+def process_list() -> Iterator[bytes]:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended meanwhile
+            yield path.read_bytes()
+
+
 def test_a_key_that_the_nodes_lack_is_one_clear_line(
     parley: Callable[..., Any], cluster: str, monkeypatch: pytest.MonkeyPatch, server: Any
 ) -> None:
@@ -93,6 +112,9 @@ def test_a_key_that_the_nodes_lack_is_one_clear_line(
     assert told.complaints[0].startswith("parley: stopped: a worker on ")
     assert told.complaints[0].endswith(" cannot work: openai/judge needs a key: set OPENAI_API_KEY in the environment")
     assert server.asked == []
+    kept = list(known_to_ray())
+    assert any(b"parley.executors.worker" in one for one in kept), "this is not where Ray keeps what it was given"
+    assert [one for one in kept if KEY.encode() in one] == []
 
 
 def test_on_this_machine_keys_are_inherited_and_kept_nowhere_and_ctrl_c_ends_it(
@@ -109,6 +131,10 @@ def test_on_this_machine_keys_are_inherited_and_kept_nowhere_and_ctrl_c_ends_it(
     file = run_file("a.sqlite")
     process = start(*command, *RAY, PARLEY_SERVER_KEY=KEY, RAY_TMPDIR=str(folder / "m"))
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0, PATIENCE)
+
+    listed = list(process_list())
+    assert any(b"raylet" in line for line in listed)
+    assert [line for line in listed if KEY.encode() in line] == []
 
     process.press_ctrl_c()
     ended = process.end(PATIENCE)
