@@ -134,6 +134,14 @@ def topics(size: int) -> Callable[[Path], None]:
     return write
 
 
+def texts_to_score(size: int) -> Callable[[Path], None]:
+    def write(folder: Path) -> None:
+        rows = ({"text": f"Text {n} about work.", "topic": "Work", "method": "ab"[n % 2]} for n in range(size))
+        (folder / "texts.jsonl").write_text("\n".join(json.dumps(row) for row in rows))
+
+    return write
+
+
 def own_study(folder: Path) -> None:
     (folder / "own.py").write_text(OWN)
 
@@ -154,5 +162,8 @@ def trials(units: int) -> list[Trial]:
         Trial("stardtox", ("stardtox", *toxic, "--prompts", str(few)), toxic_prompts(few)),
         Trial("squad", ("squad", "--data", "dev.json", "--repeats", "4"), squad_questions(many)),
         Trial("answers", ("answers", "--topics-from", "topics.txt", "--method", "default,cot"), topics(2 * many)),
+        Trial("injection", ("injection", "--kinds", "order-judge", "--asks", "10", "--responses", str(some))),
+        Trial("framing", ("framing", "--topics-from", "topics.txt", "--topics", str(some)), topics(some)),
+        Trial("rubric", ("rubric", "--file", "texts.jsonl", "--by", "method", "--rubrics", "bs"), texts_to_score(some)),
         Trial("a user's own", ("own.py:Own", "--size", str(3 * many)), own_study),
     ]
