@@ -107,7 +107,7 @@ def in_words(watched: Watched) -> Iterator[str]:
     for row in stands[stands["decision"] == "different"].itertuples():
         yield (
             f"{row.comparison}: decided at look {row.look} on {row.clusters} of {row.planned} scenarios, "
-            f"{row.estimate:+.2f} (repeated {1 - rule.alpha:.4g} interval {row.repeated_low:.2f} to "
+            f"{row.estimate:+.2f} (repeated {100 * (1 - rule.alpha):.4g}% interval {row.repeated_low:.2f} to "
             f"{row.repeated_high:.2f}; median-unbiased "
             f"{row.median_unbiased:+.2f})."
         )
