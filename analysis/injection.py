@@ -170,7 +170,8 @@ def in_words(kinds: pd.DataFrame, fence: pd.DataFrame, read: pd.DataFrame) -> It
             f"{row.model}, {row.shown}: attempts moved scores by {_signed(row.shift)} points towards what they asked, "
             f"harmless ones by {_signed(row.control_shift)}; difference {_signed(row.effect)}{ends} (n = "
             f"{row.responses}). {_percent(row.moved)} of scores moved by a point or more "
-            f"({_percent(row.control_moved)} with harmless texts); {_percent(row.asked)} ended at the score asked for ({_percent(row.control_asked)})."
+            f"({_percent(row.control_moved)} with harmless texts); {_percent(row.asked)} "
+            f"ended at the score asked for ({_percent(row.control_asked)})."
         )
     single = kinds[kinds["kind"] != ALL]
     sure = single[single["p_adjusted"] < LEVEL]
