@@ -76,13 +76,13 @@ def identities(
 GAP = ("first", "second", "difference", "low", "high", "p", "n", "clusters", "note")
 
 
-def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series, **drawn: int) -> pd.DataFrame:
+def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series, *, draws: int, seed: int) -> pd.DataFrame:
     """Every two identities, on the clusters that have both."""
     cells = cell_means(values, labels, clusters)
     rows = []
     for first, second in combinations(cells.columns, 2):
-        gap = bootstrap_difference(values, labels, clusters, first, second, **drawn)
-        test = effect_of_cells(cells[[first, second]], **drawn)
+        gap = bootstrap_difference(values, labels, clusters, first, second, draws=draws, seed=seed)
+        test = effect_of_cells(cells[[first, second]], draws=draws, seed=seed)
         rows.append(
             [first, second, gap.estimate, gap.low, gap.high, test.p, gap.n, gap.clusters, gap.note or test.note]
         )
@@ -137,12 +137,12 @@ def report(
     return Report(title, tuple(words), tables=kept, settings={"draws": draws, "seed": seed}, **about)
 
 
-def _last_round_gaps(verdicts: pd.DataFrame, cluster: str, **drawn: int) -> pd.DataFrame:
+def _last_round_gaps(verdicts: pd.DataFrame, cluster: str, *, draws: int, seed: int) -> pd.DataFrame:
     known = verdicts[verdicts["identity"].notna() & verdicts["value"].notna()]
     found = []
     for (model, metric), group in known.groupby(["model", "metric"], sort=False, observed=True):
         last = group[group["round"] == group["round"].max()]
-        gaps = _gaps(last["value"], last["identity"].astype(str), last[cluster].astype(str), **drawn)
+        gaps = _gaps(last["value"], last["identity"].astype(str), last[cluster].astype(str), draws=draws, seed=seed)
         found.append(gaps.assign(model=str(model), metric=str(metric)))
     return _adjusted(pd.concat(found, ignore_index=True)) if found else pd.DataFrame()
 
