@@ -110,10 +110,18 @@ def calibration_error(bins: pd.DataFrame) -> float:
     return float(((used["accuracy"] - used["confidence"]).abs() * used["n"]).sum() / used["n"].sum())
 
 
+def _ends(row: Any) -> str:
+    """An accuracy with its interval, as far as there is one."""
+    if np.isnan(row.accuracy):
+        return f"– (n = {row.n})"
+    interval = "" if np.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}, "
+    return f"{row.accuracy:.2f} ({interval}n = {row.n})"
+
+
 def words(table: pd.DataFrame) -> list[str]:
     """What the table says, in sentences; a model that has only learnt length is said to have."""
     found = {row.control: row for row in table.itertuples()}
-    ends = {name: f"{row.accuracy:.2f} ({row.low:.2f} to {row.high:.2f}, n = {row.n})" for name, row in found.items()}
+    ends = {name: _ends(row) for name, row in found.items()}
     lines = [f"Right in {ends[ALL]} of held-out pairs; length alone is right in {ends[LENGTH]}."]
     same, misled = found[SAME], found[MISLED]
     if misled.high < 0.5 and not same.low > 0.5:

@@ -70,8 +70,8 @@ def crossing(bounds: Sequence[float], information: Sequence[float], drift: float
 def median_unbiased(bounds: Sequence[float], information: Sequence[float], z: float) -> float:
     """The drift under which a result that stopped at the last of these looks, at z > 0, is as likely passed as not.
 
-    Looks are ordered by stage: to have crossed earlier is to have gone farther (as in Jennison and Turnbull's and
-    rpact's stage-wise ordering). `bounds` are those of the looks before, one fewer than looks.
+    Looks are ordered by stage: to have crossed earlier is to have gone farther. `bounds` are those of the looks
+    before, one fewer than looks.
     """
 
     def passed(drift: float) -> float:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.runs import RunFile
+from parley.runs.store import RunFile
 
 NUMBERS = ("round", "value", "sampled", "seq")
 

@@ -34,6 +34,8 @@ CODES: dict[str, Callable[[str], str]] = {
 
 
 class Attempt(BaseModel):
+    """A text that tries to move a judge, with a harmless one of about its length."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -63,6 +65,8 @@ class Attempt(BaseModel):
 
 
 class Attempts(BaseModel):
+    """A set of attempts, as a file holds it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     schema_version: Literal[1] = Field(alias="schema")

@@ -46,6 +46,10 @@ class Course:
             chat.prompt(prompt)
         return cls(config, pairs, base, chat, topics)
 
+    def prompts(self) -> list[str]:
+        """The training topics as prompts, each once."""
+        return list(dict.fromkeys(self.topics.train.values()))
+
     def stage(self, name: str) -> Stage:
         """RL is trained on topics as well as on what the pairs have taught."""
         learnt = f"{self.pairs.digest} {self.topics.train}"

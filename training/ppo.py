@@ -22,10 +22,8 @@ def train_ppo(course: Course, model: Any, begins: str, callbacks: list[Any]) -> 
     from transformers import AutoModelForSequenceClassification
     from trl.experimental.ppo import PPOConfig, PPOTrainer
 
-    from training.rl import prompts
-
     config, part, chat = course.config, course.config.rl, course.chat
-    asked = prompts(course)
+    asked = course.prompts()
     given = device.arguments(config, part, course.stage("rl").steps)
     del given["max_steps"]
     shape = device.batches(part.batch, config, "rl.batch")

@@ -112,7 +112,7 @@ def train_rl(course: Course) -> None:
         seconds = train(trainer, resume)
     facts = {
         "algorithm": part.algorithm,
-        "prompts": len(prompts(course)),
+        "prompts": len(course.prompts()),
         "steps": trainer.state.global_step,
         "seconds": round(seconds, 1),
         "stopped_at_kl": stop.reached or None,
@@ -120,11 +120,6 @@ def train_rl(course: Course) -> None:
         "held_out_before": {"probe_reward": sum(look.first) / len(look.first)},
     }
     put_away(course, stage, trainer, facts, policy=getattr(trainer.model, "policy", None))
-
-
-def prompts(course: Course) -> list[str]:
-    """The training topics as prompts, each once."""
-    return list(dict.fromkeys(course.topics.train.values()))
 
 
 def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: list[Any]) -> Any:
@@ -148,7 +143,7 @@ def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: 
         model=model,
         reward_funcs=[reward],
         args=args,
-        train_dataset=table([{"prompt": course.chat.messages(one)} for one in prompts(course)]),
+        train_dataset=table([{"prompt": course.chat.messages(one)} for one in course.prompts()]),
         processing_class=_padded_left(course.chat.tokenizer),
         peft_config=device.adapters(config),
         callbacks=callbacks,

@@ -47,12 +47,10 @@ class TextCache:
         return None if row is None else str(row[0])
 
     def put_text(self, address: bytes, model: str, text: str) -> None:
-        """Held back until the next commit, at most half a second of replies, so that the file is rarely locked."""
-        now = time.monotonic()
-        if not self._fresh:
-            self._due = now + COMMIT_SECONDS
+        """Written at once, unless the last time was just now: a slow model's replies are all safe, and a fast one's
+        rarely lock the file."""
         self._fresh.append((address, model, text, time.time()))
-        if now >= self._due:
+        if time.monotonic() >= self._due:
             self.commit()
 
     def commit(self) -> None:
@@ -67,6 +65,7 @@ class TextCache:
                 self._db.execute("ROLLBACK")
             raise ParleyError(f"the {self.holds} {self.path} cannot be written: {error}") from None
         self._fresh.clear()
+        self._due = time.monotonic() + COMMIT_SECONDS
 
     def close(self) -> None:
         self.commit()

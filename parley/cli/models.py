@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from agents import ConfigError
@@ -46,7 +47,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     table.add_column("about")
     table.add_column("ready", overflow="fold")
     for row in rows:
-        table.add_row(row["name"], row["about"], row["ready"])
+        table.add_row(*(escape(row[key]) for key in ("name", "about", "ready")))
     Console().print(table)
     return 0
 

@@ -42,6 +42,8 @@ FINISHING = "finishing the units under way; Ctrl-C again abandons them"
 
 
 class Executor(Protocol):
+    """Holds units, wherever: in this process, in others, on other machines, as a vendor's batch."""
+
     on_interrupt: str
     """What a person who presses Ctrl-C is told."""
 

@@ -85,6 +85,7 @@ class Rows(NamedTuple):
 
 
 def rows_of(record: Record) -> Rows:
+    """The rows a finished unit becomes, each text once."""
     texts: dict[str, int] = {}
 
     def keep(text: str) -> int:

@@ -19,6 +19,8 @@ How = Literal["place", "exact", "inside", "unknown", "words", "ambiguous", "none
 LETTERS = "ABC"
 SHORT = 400
 """Characters of a text whose words are kept: answers and questions, not replies."""
+LONG = 20_000
+"""Characters beyond which a text is not an answer with an opening before it, and is looked at once."""
 _PLACE = re.compile(
     r"^\W*+(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*+([0-2]|[a-c])\W*+$", re.IGNORECASE
 )
@@ -79,6 +81,7 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *
     words = _words(text)
     if exact := _exact(_bare(words), answers):
         return exact
+    depth = depth if len(text) <= LONG else 0
     if depth and (opened := _OPENING.match(text)):
         rest = match(text[opened.end() :], answers, unknown, question, depth=depth - 1)
         if rest.place is not None:
@@ -178,7 +181,7 @@ def _short_words(text: str) -> tuple[str, ...]:
 
 def _split(text: str) -> tuple[str, ...]:
     plain = unicodedata.normalize("NFKC", text).replace("’", "'").replace("‘", "'").casefold()
-    return tuple(word.strip("'") for word in _WORD.findall(plain) if word.strip("'"))
+    return tuple([bare for word in _WORD.findall(plain) if (bare := word.strip("'"))])
 
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:

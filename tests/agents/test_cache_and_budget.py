@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from autogen_core.models import UserMessage
+from autogen_core.models import RequestUsage, UserMessage
 from autogen_core.tools import FunctionTool
 from pydantic import BaseModel
 
 from agents import Budget, BudgetSpent, ParleyError, ReplyCache, ServerFault, Session, hear_calls, model, session
+from agents.models import Reply
 
 ASK = [UserMessage(content="How many?", source="user")]
 
@@ -182,3 +185,12 @@ async def test_budgets_in_tokens_and_money_stop_the_next_call(server: Any, budge
             await client.create(ASK)
     assert str(caught.value) == message
     assert len(server.asked) == 2
+
+
+def test_a_slow_models_reply_is_on_disk_as_soon_as_it_is_there(tmp_path: Path) -> None:
+    """Whoever is killed while waiting for the next one has paid for this one."""
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    reply = Reply(finish_reason="stop", content="slow", usage=RequestUsage(1, 1), cached=False)
+    cache.put(b"1", "a/slow", reply)
+    with closing(sqlite3.connect(tmp_path / "replies.sqlite")) as db:
+        assert db.execute("SELECT count(*) FROM replies").fetchone() == (1,)

@@ -239,6 +239,8 @@ def test_models_says_what_is_ready(parley: Callable[..., Any], monkeypatch: pyte
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
     assert ready()["openai/gpt-4o-mini"] == "yes"
     assert "sk-not-to-be-shown" not in parley("models").out + parley("models", "--json").out
+    if ready()["hf/smollm2"] != "yes":
+        assert "pip install 'parley[hf]'" in parley("models").out, "brackets are no markup"
 
 
 # Reading

@@ -289,3 +289,31 @@ def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path)
     for text in ("As a 40-year-old, 1234 isn't\n\n much — “naïve” ▁ 東京 🙂", "  two  spaces ", "a<|im_end|>\nb"):
         assert after(text)["input_ids"] == before(text)["input_ids"]
         assert after.decode(after(text)["input_ids"]) == text
+
+
+def test_two_processes_train_together_without_a_change(prepared: Path) -> None:
+    few = {"sft-steps": 2, "reward-steps": 2, "rl-steps": 2, "rl-batch": 4, "rl-samples": 2, "rl-probe-prompts": 4}
+    short = [part for key, value in few.items() for part in (f"--{key}", str(value))]
+    told = subprocess.run(
+        [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1",
+         "--mixed_precision", "no", "-m", "parley", "train", "all", "--config", "rldf.toml", *short],
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+    assert told.returncode == 0, told.stderr[-2000:]
+    assert told.stdout.count("rl: rloo, 2 updates") == 1, "one of the two speaks"
+    for stage in ("sft", "reward", "rl"):
+        assert len({one["step"] for one in log(prepared / "out" / stage) if one["step"]}) == 2
+
+
+def test_memory_that_runs_out_is_one_line_and_no_checkpoint_is_lost() -> None:
+    from agents import ParleyError
+    from training.device import enough_memory
+
+    for error in (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"), MemoryError()):
+        with (
+            pytest.raises(ParleyError, match="smaller micro_batch, recompute = true, or lora = true") as told,
+            enough_memory(),
+        ):
+            raise error
+        assert "\n" not in str(told.value)
+        assert "goes on from the last one" in str(told.value)
