@@ -144,7 +144,8 @@ def _last_round_gaps(verdicts: pd.DataFrame, cluster: str, *, draws: int, seed: 
         last = group[group["round"] == group["round"].max()]
         gaps = _gaps(last["value"], last["identity"].astype(str), last[cluster].astype(str), draws=draws, seed=seed)
         found.append(gaps.assign(model=str(model), metric=str(metric)))
-    return _adjusted(pd.concat(found, ignore_index=True)) if found else pd.DataFrame()
+    met = pd.concat([one[one["clusters"] > 0] for one in found], ignore_index=True) if found else pd.DataFrame()
+    return _adjusted(met) if len(met) else met
 
 
 def _in_words(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
