@@ -72,8 +72,12 @@ def test_calibration_by_hand() -> None:
 
 def test_what_is_not_defined_is_not_called_a_number() -> None:
     nothing = float("nan")
-    rows = [("all pairs", 0.5, 0.2, 0.8, 6), ("length alone", 0.5, 0.2, 0.8, 6), ("lengths matched", nothing, nothing, nothing, 0),
-            ("length misleads", 1.0, nothing, nothing, 1)]  # fmt: skip
+    rows = [
+        ("all pairs", 0.5, 0.2, 0.8, 6),
+        ("length alone", 0.5, 0.2, 0.8, 6),
+        ("lengths matched", nothing, nothing, nothing, 0),
+        ("length misleads", 1.0, nothing, nothing, 1),
+    ]
     said = " ".join(words(pd.DataFrame(rows, columns=["control", "accuracy", "low", "high", "n"])))
     assert "nan" not in said
     assert "– (n = 0) where lengths are matched, 1.00 (n = 1) where length misleads" in said
