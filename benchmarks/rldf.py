@@ -2,10 +2,12 @@
 
     python -m benchmarks.rldf                       # the whole plan
     python -m benchmarks.rldf --topics 200          # a tenth of it
+    python -m benchmarks.rldf --executor processes  # by two worker processes
 
 Run from the repository's root. The server is OpenAI-compatible and runs on loopback in a process of its own; the run is
 `parley run rldf` in another, everything recorded, reply cache on. In the middle it is killed (kill -9) and goes on.
-Shown: time beside the ideal (calls x latency / concurrency) and beside plain aiohttp, peak memory, seconds of exports.
+Shown: time beside the ideal (calls x latency / concurrency) and beside plain aiohttp, peak memory of the run's own
+process, seconds of exports.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import json
 import os
 import random
 import re
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -25,7 +28,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiohttp
 from aiohttp import web
@@ -40,6 +43,21 @@ TARGET = 0.9
 GROWTH_MB = 10.0
 """How much more memory the second half of a run may take."""
 _NAME = re.compile(r'"(\w+)": <0 to 10>')
+
+
+class Plan(NamedTuple):
+    """What is held, and by whom."""
+
+    topics: int
+    concurrency: int
+    url: str
+    executor: str
+    workers: int
+
+    def hold(self, file: str) -> list[str]:
+        """The command that holds it, in a process of its own."""
+        flags = [text for key, value in self._asdict().items() for text in (f"--{key}", str(value))]
+        return [sys.executable, "-m", "benchmarks.rldf", "--hold", file, *flags]
 
 
 def serve(latency: float) -> None:
@@ -101,26 +119,32 @@ async def bare(url: str, calls: int, concurrency: int) -> float:
         return time.perf_counter() - began
 
 
-def hold(file: str, topics: int, url: str, concurrency: int) -> None:
+def hold(file: str, plan: Plan) -> None:
     """The run itself, in a process of its own: prints its seconds and its memory, halfway and at the end."""
     from parley.execute import Job, Options
 
-    model = f"server/bench?base_url={url}&max_connections={concurrency}"
-    config = {"topics": topics, "topics_from": f"{file}.txt", "model": model, "roles": ROLES, "rounds": ROUNDS}
-    job = Job.make("rldf", config, Options(out=file, concurrency=concurrency))
+    model = f"server/bench?base_url={plan.url}&max_connections={plan.concurrency}"
+    config = {"topics": plan.topics, "topics_from": f"{file}.txt", "model": model, "roles": ROLES, "rounds": ROUNDS}
+    workers = None if plan.executor == "asyncio" else plan.workers
+    options = {"out": file, "concurrency": plan.concurrency, "executor": plan.executor, "workers": workers}
+    job = Job.make("rldf", config, Options.model_validate(options))
     half = 0.0
 
     def watch(progress: Any) -> None:
         nonlocal half
-        if not half and progress.done >= topics // 2:
+        if not half and progress.done >= plan.topics // 2:
             half = peak_mb()
 
-    began, cpu = time.perf_counter(), time.process_time()
+    began, cpu, since = time.perf_counter(), time.process_time(), time.time()
     result = asyncio.run(job.go(on_progress=watch))
+    with closing(sqlite3.connect(file)) as db:
+        first = db.execute("SELECT min(started_at) FROM units").fetchone()[0]
+    workers_used = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert result.complete, result
     found = {
         "seconds": time.perf_counter() - began,
-        "cpu": time.process_time() - cpu,
+        "start": first - since,
+        "cpu": time.process_time() - cpu + workers_used.ru_utime + workers_used.ru_stime,
         "calls": result.progress.calls - result.progress.cached,
         "cached": result.progress.cached,
         "half_mb": half,
@@ -129,14 +153,12 @@ def hold(file: str, topics: int, url: str, concurrency: int) -> None:
     print(json.dumps(found))
 
 
-def start(folder: Path, name: str, topics: int, url: str, concurrency: int) -> subprocess.Popen[str]:
+def start(folder: Path, name: str, plan: Plan) -> subprocess.Popen[str]:
     """A fresh run with a home of its own; its topics are numbered questions."""
     file = folder / name
-    Path(f"{file}.txt").write_text("".join(f"Is plan number {n} good for the town?\n" for n in range(topics)))
-    command = [sys.executable, "-m", "benchmarks.rldf", "--hold", str(file), "--topics", str(topics)]
-    command += ["--url", url, "--concurrency", str(concurrency)]
+    Path(f"{file}.txt").write_text("".join(f"Is plan number {n} good for the town?\n" for n in range(plan.topics)))
     environment = {**os.environ, "PARLEY_HOME": str(folder / f"home-{name}")}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(plan.hold(str(file)), stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, float]:
@@ -153,22 +175,22 @@ def done(file: Path) -> int:
         return int(db.execute("SELECT count(*) FROM units WHERE status = 'done'").fetchone()[0])
 
 
-def killed_and_gone_on(folder: Path, topics: int, url: str, concurrency: int, latency: float) -> dict[str, float]:
+def killed_and_gone_on(folder: Path, plan: Plan, latency: float) -> dict[str, float]:
     """The same plan, killed halfway; what is lost is what was under way, and its replies come from the cache."""
     file = folder / "killed.sqlite"
-    process = start(folder, file.name, topics, url, concurrency)
-    while done(file) < topics // 2:
+    process = start(folder, file.name, plan)
+    while done(file) < plan.topics // 2:
         assert process.poll() is None, "it ended before it could be killed"
         time.sleep(0.05)
     time.sleep(CALLS * latency / 2)  # debates go in step: now they are all half held
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = done(file)
-    second = finish(start(folder, file.name, topics, url, concurrency))
+    second = finish(start(folder, file.name, plan))
     with closing(sqlite3.connect(file)) as db:
         spoken = db.execute("SELECT count(*) FROM messages WHERE role != 'narrator'").fetchone()[0]
         whole = db.execute("PRAGMA integrity_check").fetchone()[0]
-    assert (spoken, whole) == (topics * CALLS, "ok"), (spoken, whole)
+    assert (spoken, whole) == (plan.topics * CALLS, "ok"), (spoken, whole)
     return {"kept": kept, "calls_after": second["calls"], "cached_after": second["cached"]}
 
 
@@ -188,6 +210,8 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=2000)
     parser.add_argument("--concurrency", type=int, default=64, help="debates held at once")
     parser.add_argument("--latency", type=float, default=0.1, help="seconds until the server answers")
+    parser.add_argument("--executor", choices=("asyncio", "processes", "ray"), default="asyncio")
+    parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve", type=float, metavar="LATENCY", help=argparse.SUPPRESS)
     parser.add_argument("--hold", metavar="FILE", help=argparse.SUPPRESS)
@@ -197,7 +221,7 @@ def main() -> None:
         serve(wanted.serve)
         return
     if wanted.hold is not None:
-        hold(wanted.hold, wanted.topics, wanted.url, wanted.concurrency)
+        hold(wanted.hold, Plan(wanted.topics, wanted.concurrency, wanted.url, wanted.executor, wanted.workers))
         return
     topics, concurrency = wanted.topics, wanted.concurrency
     # The last wave is not full: no schedule of whole debates can be faster than this.
@@ -207,8 +231,9 @@ def main() -> None:
         raw = (
             topics * CALLS / 4 * wanted.latency / concurrency / asyncio.run(bare(url, topics * CALLS // 4, concurrency))
         )
-        straight = finish(start(folder, "straight.sqlite", topics, url, concurrency))
-        broken = killed_and_gone_on(folder, topics, url, concurrency, wanted.latency)
+        plan = Plan(topics, concurrency, url, wanted.executor, wanted.workers)
+        straight = finish(start(folder, "straight.sqlite", plan))
+        broken = killed_and_gone_on(folder, plan, wanted.latency)
         taken = exports(folder, folder / "straight.sqlite")
         size = (folder / "straight.sqlite").stat().st_size / 2**20
     share = ideal / straight["seconds"]
@@ -221,10 +246,12 @@ def main() -> None:
             "killed": broken,
             "exports": taken,
         }
-        print(json.dumps({"topics": topics, "concurrency": concurrency, "file_mb": size, **figures}, indent=2))
+        print(json.dumps({**plan._asdict(), "file_mb": size, **figures}, indent=2))
         return
     calls = topics * CALLS
     print(f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} debates at once")
+    by = wanted.executor if wanted.executor == "asyncio" else f"{wanted.executor}, {wanted.workers} workers"
+    print(f"held by {by}; the first debate began after {straight['start']:.1f} s")
     print(f"ideal {ideal:.1f} s, taken {straight['seconds']:.1f} s, CPU {1e3 * straight['cpu'] / calls:.2f} ms a call")
     print(verdict("share of the ideal", share, TARGET, at_least=True))
     print(f"share of the ideal by plain aiohttp, nothing kept: {raw:.3f}")

@@ -6,6 +6,7 @@ It needs nothing but Python, so that every peer's environment can import it; it 
 from __future__ import annotations
 
 import itertools
+import random
 import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
@@ -27,12 +28,16 @@ _TEXT = (
     "my mind is a city of our size where riding went up, driving went down, and the timetable held. Nobody here has "
     "named one yet."
 )
+_WORDS = _TEXT.split()
+_TEXTS = [" ".join(random.Random(n).sample(_WORDS, len(_WORDS))) for n in range(1024)]
+"""In another order each time, so that a log that is compressed as a whole gains what it would gain on real texts."""
 _COUNT = itertools.count(100_000)
 
 
 def reply() -> str:
-    """What the model answers: about 600 characters, numbered, so that no two texts are alike and none is kept free."""
-    return f"[{next(_COUNT)}] {_TEXT}"
+    """What the model answers: about 600 characters, no two alike, so that none is kept free."""
+    number = next(_COUNT)
+    return f"[{number}] {_TEXTS[number % len(_TEXTS)]}"
 
 
 Message = Mapping[str, str]

@@ -35,7 +35,7 @@ from parley.runs import (
     measure,
     refuse_if_changed,
 )
-from parley.telemetry import traced
+from parley.telemetry import parent, traced
 
 
 class Options(BaseModel):
@@ -171,7 +171,7 @@ class Job:
             from parley.executors.batch import BatchExecutor
 
             return BatchExecutor(file)
-        recipe = Recipe.of(self.study, self.target, self.accepted)
+        recipe = Recipe.of(self.study, self.target, self.accepted, trace=parent() if self.options.trace else None)
         if self.options.executor == "processes":
             from parley.executors.processes import ProcessFleet
 

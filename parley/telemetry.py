@@ -29,18 +29,47 @@ def traced(study: Study, wanted: bool) -> Iterator[Study]:
     if not wanted:
         yield study
         return
+    about = {"parley.study": study.name, "parley.models": [name.partition("?")[0] for name in study.models()]}
+    with _spans() as spans, spans.tracer.start_as_current_span(f"run {study.name}", attributes=about):
+        yield spans.of(study)
+
+
+def parent() -> str:
+    """The run's span, by the name that a worker process knows it by (W3C's `traceparent`)."""
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier["traceparent"]
+
+
+@contextmanager
+def traced_in_worker(study: Study, run: str | None) -> Iterator[Study]:
+    """The same in a worker process: spans of its units, beneath the run's, sent by the worker itself."""
+    if run is None:
+        yield study
+        return
+    from opentelemetry import context
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    with _spans() as spans:
+        context.attach(TraceContextTextMapPropagator().extract({"traceparent": run}))  # for the rest of its life
+        yield spans.of(study)
+
+
+@contextmanager
+def _spans() -> Iterator[Spans]:
+    """Every call that ends meanwhile is a span, too; what was made is sent at the end."""
     from opentelemetry import trace
 
     provider: Any = trace.get_tracer_provider()
     own = not hasattr(provider, "add_span_processor")
     if own:
         provider = _provider()
-    tracer = provider.get_tracer("parley")
-    spans = Spans(tracer, with_content=os.environ.get(CONTENT, "").lower() == "true")
-    about = {"parley.study": study.name, "parley.models": [name.partition("?")[0] for name in study.models()]}
+    spans = Spans(provider.get_tracer("parley"), with_content=os.environ.get(CONTENT, "").lower() == "true")
     try:
-        with watch_calls(spans.call), tracer.start_as_current_span(f"run {study.name}", attributes=about):
-            yield spans.of(study)
+        with watch_calls(spans.call):
+            yield spans
     finally:
         if own:
             provider.shutdown()

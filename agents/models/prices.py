@@ -28,11 +28,10 @@ class Price:
         plain = prompt_tokens - cached_tokens + written_tokens * (self.written_factor - 1)
         return (plain * self.prompt + cached_tokens * cached + completion_tokens * self.completion) / 1e6
 
-    def times(self, factor: float) -> Price:
-        prompt, completion, cached = (
-            None if one is None else one * factor for one in (self.prompt, self.completion, self.cached)
-        )
-        return Price(prompt, completion, cached, self.written_factor)
+    def in_batches(self, factor: float) -> Price:
+        """So much of it; cached tokens count as all others, since not every model's are cheaper in a batch."""
+        prompt, completion = (None if one is None else one * factor for one in (self.prompt, self.completion))
+        return Price(prompt, completion)
 
 
 @lru_cache(maxsize=1)

@@ -106,7 +106,7 @@ def _show(work: Work, found: Forecast, cost: float | None) -> None:
     print(f"  refused      {found.refused:.3f} a call; {found.failed:.2%} of the units give up")
     print(f"  cost         {price}")
     print(f"  disk         {found.run_gb:,.1f} GB run file, {found.cache_gb:,.1f} GB reply cache")
-    print(f"  memory       {found.memory_mb:,.0f} MB\n  CPU          {found.cpu_hours:,.1f} hours of one core")
+    print(f"  memory       {found.memory_mb:,.0f} MB\n  CPU          {_duration(3600 * found.cpu_hours)} of one core")
 
 
 def _duration(seconds: float) -> str:

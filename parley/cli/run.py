@@ -188,10 +188,12 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     jobs = [job.first, job] if job.first else [job]
     names = list(dict.fromkeys(name for one in jobs for name in one.study.models()))
     costs = [_estimated_cost(one) for one in jobs]
-    share = PRICE if job.options.executor == "batch" else 1.0
+    batch = job.options.executor == "batch"
+    share = PRICE if batch else 1.0
     cost = None if None in costs else share * sum(one or 0.0 for one in costs)
-    cached = sum(_cached_tokens(one) for one in jobs)
-    least = [_estimated_cost(one, cached=True) for one in jobs]
+    cached = 0.0 if batch else sum(_cached_tokens(one) for one in jobs)  # a batch promises no cache
+    least = costs if batch else [_estimated_cost(one, cached=True) for one in jobs]
+    cost_if_cached = None if None in least else share * sum(one or 0.0 for one in least)
     plan = {
         "study": job.study.name,
         "models": names,
@@ -201,7 +203,7 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         "completion_tokens": sum(one.size.completion_tokens for one in jobs),
         "cached_tokens": round(cached),
         "cost": cost,
-        "cost_if_cached": None if None in least else share * sum(one or 0.0 for one in least),
+        "cost_if_cached": cost_if_cached,
         "run": str(job.path),
     }
     looks = Looks.of(job.study)
@@ -210,7 +212,7 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(plan))
         return 0
-    price = "unknown (set ?price_in= and ?price_out=)" if cost is None else f"${cost:.2f}"
+    price = "unknown (set ?price_in= and ?price_out=)" if cost is None else _dollars(cost)
     print(f"{job.study.name} on {', '.join(names)}: nothing was sent")
     if job.first:
         print(f"  first        {job.first.study.name}: {job.first.size.units:,} units, at least one call each")
@@ -219,14 +221,19 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     if cached:
         print(f"  of these     {plan['cached_tokens']:>12,}   (at most, from the vendor's prompt cache)")
     print(f"  tokens out   {plan['completion_tokens']:>12,}   (estimated)")
-    print(f"  cost         {price:>12}   (estimated)")
-    if cached and plan["cost_if_cached"] is not None and plan["cost_if_cached"] != cost:
-        print(f"  with cache   {'$' + format(plan['cost_if_cached'], '.2f'):>12}   (estimated, if all of these are)")
+    print(f"  cost         {price:>12}   (estimated{', at the price of batches' * batch})")
+    if cached and cost_if_cached is not None and cost_if_cached != cost:
+        print(f"  with cache   {_dollars(cost_if_cached):>12}   (estimated, if all of these are)")
     print(f"  run file     {job.path}")
     if looks is not None:
         steps = ", ".join(map(str, looks.schedule()))
         print(f"  at most      {len(looks.planned)} comparisons are looked at after {steps} scenarios")
     return 0
+
+
+def _dollars(cost: float) -> str:
+    """To the cent, and a small sum to a hundredth of one."""
+    return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
 def _cached_tokens(job: Job) -> float:

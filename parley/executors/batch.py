@@ -37,7 +37,7 @@ def price_as_batches(clients: Sequence[Client]) -> None:
     for client in clients:
         if not (isinstance(client, CompatibleClient) and client.batches):
             raise ConfigError(f"--executor batch needs OpenAI's batch interface, and {client.name} has none")
-        client.price = client.price_for(client.name, client.options.model_dump(exclude_unset=True)).times(PRICE)
+        client.price = client.price_for(client.name, client.options.model_dump(exclude_unset=True)).in_batches(PRICE)
 
 
 class Letter(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,8 @@ from parley.runs import Desk
 
 OBJECT_STORE_BYTES = 200 * 2**20
 """Finished units pass through it and are gone at once; Ray's own default is a third of the memory."""
+
+KNOCK_SECONDS = 10.0
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to Ray's makers, unless the user wants it
@@ -37,6 +40,13 @@ def need_ray() -> Any:
     except ModuleNotFoundError:
         raise ConfigError("--executor ray needs the package 'ray': pip install 'parley[ray]'") from None
     return ray
+
+
+def _knock(address: str) -> None:
+    """Ray tries an address at which nobody listens for many minutes, without a word."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
 
 
 class RayHandle:
@@ -84,6 +94,7 @@ class RayFleet(Fleet):
         quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         try:
             if self._address is not None:
+                _knock(self._address)
                 self._ray.init(self._address, **quiet)
             else:
                 self._ray.init(
@@ -94,7 +105,7 @@ class RayFleet(Fleet):
                     _node_ip_address="127.0.0.1",  # nothing listens to other machines
                     **quiet,
                 )
-        except (ConnectionError, RuntimeError, ValueError, OSError) as error:
+        except (RuntimeError, ValueError, OverflowError, OSError) as error:
             where = f"Ray at {self._address}" if self._address else "Ray"
             raise ConfigError(f"{where} cannot be reached: {' '.join(str(error).split())[:200]}") from None
         finally:

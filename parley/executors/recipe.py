@@ -46,9 +46,13 @@ class Recipe:
     folder: str
     path: tuple[str, ...]
     fingerprint: str
+    trace: str | None
+    """The run's span, where spans are wanted."""
 
     @classmethod
-    def of(cls, study: Study, target: str, accepted: Sequence[Accepted] | None = None) -> Recipe:
+    def of(
+        cls, study: Study, target: str, accepted: Sequence[Accepted] | None = None, *, trace: str | None = None
+    ) -> Recipe:
         file = Path(target.rpartition(":")[0])
         return cls(
             target,
@@ -58,6 +62,7 @@ class Recipe:
             os.getcwd(),
             tuple(sys.path),
             fingerprint(study),
+            trace,
         )
 
     def make(self) -> Study:

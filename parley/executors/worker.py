@@ -10,7 +10,7 @@ import asyncio
 import gc
 import socket
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -22,6 +22,7 @@ from parley.executors.ledger import Loan
 from parley.executors.recipe import Recipe
 from parley.runs import Rows, Tally
 from parley.runs.hold import GC_THRESHOLDS, RunEnds, hold
+from parley.telemetry import traced_in_worker
 
 TICK_SECONDS = 0.5
 """News comes at least this often, so that progress moves and nobody is taken for dead."""
@@ -73,6 +74,7 @@ class Worker:
         self._recipe, self._place = recipe, place
         self._models = Models()
         self._cache: ReplyCache | None = None
+        self._until_closed = ExitStack()
         self._units: asyncio.Queue[Unit] = asyncio.Queue()
         self._holding = 0
         self._finished: list[Rows] = []
@@ -86,7 +88,8 @@ class Worker:
         try:
             self._bell = asyncio.Event()
             self._loan = Loan(limited=self._place.limited, ask=self._bell)
-            self._study: Study = self._recipe.make()
+            made = self._recipe.make()
+            self._study: Study = self._until_closed.enter_context(traced_in_worker(made, self._recipe.trace))
             if self._place.cache:
                 self._cache = ReplyCache(home() / "replies.sqlite")
             for name in self._study.models():
@@ -129,6 +132,7 @@ class Worker:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._models.close()
+        self._until_closed.close()
         if self._cache is not None:
             with suppress(ParleyError):
                 self._cache.close()

@@ -63,6 +63,8 @@ ONLY_PARSED = {
     ("run", "--generator"): "the same: tests/parley/test_generator.py",
     ("export", "hub"): "needs a network: tests/parley/test_export_hub.py",
     ("law-full.toml",): "made by the two above",
+    ("run", "--ray-address"): "needs a cluster: tests/parley/test_ray.py",
+    ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
 """Commands with these words are read by the real parser, and go no further."""
 OUTSIDE = {"pip", "cmake", "llama-server", "accelerate", "ruff", "mypy", "git", "ollama", "vllm", "ray", "cd"}

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from agents.models.prices import Price
+
 KEY = "sk-planted-0123456789abcdef"
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
 RUN = ("run", "malibu", "--suite", "quick", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--quiet")
@@ -49,6 +51,17 @@ def test_a_dry_run_knows_the_price(parley: Callable[..., Any], batch_server: Any
     at_once, batch = parley(*command).json, parley(*command, "--executor", "batch").json
     assert batch["cost"] == pytest.approx(at_once["cost"] / 2)
     assert batch_server.batches == {}
+
+
+def test_a_batch_counts_on_no_prompt_cache(parley: Callable[..., Any], batch_server: Any) -> None:
+    """Its calls are hours apart, and not every model's cached tokens are cheaper in a batch: never too low a cost."""
+    command = ("run", "malibu", "--suite", "quick", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
+    at_once, batch = parley(*command).json, parley(*command, "--executor", "batch").json
+    assert at_once["cost_if_cached"] < at_once["cost"]
+    assert batch["cached_tokens"] == 0
+    assert batch["cost_if_cached"] == batch["cost"] == pytest.approx(at_once["cost"] / 2)
+    told = Price(0.15, 0.6, cached=0.075).in_batches(0.5)
+    assert told.cost(1000, 100, cached_tokens=900) == pytest.approx((1000 * 0.15 + 100 * 0.6) / 2e6)
 
 
 def test_killed_while_it_waits_it_fetches_the_same_batch(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -98,6 +99,19 @@ def process_list() -> Iterator[bytes]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):  # it has ended meanwhile
             yield path.read_bytes()
+
+
+def test_an_address_where_nobody_listens_is_one_clear_line(
+    parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ray itself was still trying after ten minutes, deaf to Ctrl-C."""
+    monkeypatch.setattr(need_ray(), "is_initialized", lambda: False)  # whatever other tests have started
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+    told = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", address)
+    assert told.status == 1
+    assert told.complaints[0].startswith(f"parley: stopped: Ray at {address} cannot be reached: ")
+    assert "Connection refused" in told.complaints[0]
 
 
 def test_a_key_that_the_nodes_lack_is_one_clear_line(

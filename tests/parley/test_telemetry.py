@@ -87,7 +87,8 @@ def test_an_unknown_exporter_is_named(parley: Callable[..., Any], monkeypatch: p
 
 @pytest.fixture
 def collector() -> Iterator[tuple[str, list[bytes]]]:
-    """An OTLP collector on loopback."""
+    """An OTLP collector on loopback, where there is an exporter that speaks to it."""
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     bodies: list[bytes] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -107,19 +108,43 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
     server.server_close()
 
 
+def received(collector: Any) -> list[Any]:
+    """The spans that a collector was sent, all under the service's name."""
+    wire = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
+    spans = []
+    for body in collector[1]:
+        for resource in wire.ExportTraceServiceRequest.FromString(body).resource_spans:
+            assert "parley" in {a.value.string_value for a in resource.resource.attributes if a.key == "service.name"}
+            spans += [span for scope in resource.scope_spans for span in scope.spans]
+    return spans
+
+
 def test_the_environment_says_where_spans_go(
     parley: Callable[..., Any], collector: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wire = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    address, bodies = collector
+    address, _ = collector
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
     told = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite")
     assert told.status == 0, told.err
-    names = []
-    for body in bodies:
-        for resource in wire.ExportTraceServiceRequest.FromString(body).resource_spans:
-            assert "parley" in {a.value.string_value for a in resource.resource.attributes if a.key == "service.name"}
-            names += [span.name for scope in resource.scope_spans for span in scope.spans]
+    names = [span.name for span in received(collector)]
     assert sorted(names) == sorted(["run injection", *["unit"] * 8, *["chat judge"] * 8])
+
+
+def test_worker_processes_send_theirs_beneath_the_runs(
+    parley: Callable[..., Any], collector: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address, _ = collector
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
+    workers = ("--executor", "processes", "--workers", "2")
+    told = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite", *workers)
+    assert told.status == 0, told.err
+    sent = received(collector)
+    (run,) = (span for span in sent if span.name == "run injection")
+    units = [span for span in sent if span.name == "unit"]
+    calls = [span for span in sent if span.name == "chat judge"]
+    assert {span.parent_span_id for span in units} == {run.span_id}
+    assert sorted(span.parent_span_id for span in calls) == sorted(span.span_id for span in units)
+    assert len(units) == 8
+    assert len({span.trace_id for span in sent}) == 1
