@@ -53,15 +53,7 @@ def identities(
     )
     cells = cell_means(values, labels, clusters)
     overall = effect_of_cells(cells, n=int(values.notna().sum()), draws=draws, seed=seed)
-    rows = []
-    for first, second in combinations(cells.columns, 2):
-        gap = bootstrap_difference(values, labels, clusters, first, second, draws=draws, seed=seed)
-        test = effect_of_cells(cells[[first, second]], draws=draws, seed=seed)
-        rows.append(
-            [first, second, gap.estimate, gap.low, gap.high, test.p, gap.n, gap.clusters, gap.note or test.note]
-        )
-    gaps = pd.DataFrame(rows, columns=["first", "second", "difference", "low", "high", "p", "n", "clusters", "note"])
-    gaps.insert(6, "p_adjusted", list(holm(gaps["p"], "all pairs").adjusted))
+    gaps = _adjusted(_gaps(values, labels, clusters, draws=draws, seed=seed))
     tables = [
         Table("means", "Mean scores", means, printed=True),
         Table("differences", "First minus second, on the clusters that have both (Holm over all pairs)", gaps),
@@ -81,6 +73,26 @@ def identities(
     )
 
 
+GAP = ("first", "second", "difference", "low", "high", "p", "n", "clusters", "note")
+
+
+def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series, *, draws: int, seed: int) -> pd.DataFrame:
+    """Every two identities, on the clusters that have both."""
+    cells = cell_means(values, labels, clusters)
+    rows = []
+    for first, second in combinations(cells.columns, 2):
+        gap = bootstrap_difference(values, labels, clusters, first, second, draws=draws, seed=seed)
+        test = effect_of_cells(cells[[first, second]], draws=draws, seed=seed)
+        rows.append(
+            [first, second, gap.estimate, gap.low, gap.high, test.p, gap.n, gap.clusters, gap.note or test.note]
+        )
+    return pd.DataFrame(rows, columns=list(GAP))
+
+
+def _adjusted(gaps: pd.DataFrame) -> pd.DataFrame:
+    return gaps.assign(p_adjusted=list(holm(gaps["p"], "all pairs").adjusted))
+
+
 def report(
     verdicts: pd.DataFrame,
     *,
@@ -90,7 +102,10 @@ def report(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """The mean of every metric by model and round, its error from scenarios where there are any, else from units."""
+    """The mean of every metric by model and round, its error from scenarios where there are any, else from units.
+
+    Where units have an identity, every two are compared as they stand after the last round.
+    """
     cluster = "scenario" if "scenario" in verdicts else "unit"
     keys = [key for key in ("model", "identity", "metric", "round") if key in verdicts]
     rows = []
@@ -100,8 +115,53 @@ def report(
     means = pd.DataFrame(rows)
     unread = int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0
     words = [f"{unread} of {len(verdicts)} verdicts could not be read; they are left out."] if unread else []
-    tables = (Table("means", f"Means, clustered by {cluster}", means, printed=True),) if len(means) else ()
-    return Report(title, tuple(words), tables=tables, settings={"draws": draws, "seed": seed}, **about)
+    tables = [Table("means", f"Means, clustered by {cluster}", means, printed=True)]
+    if "identity" in verdicts and len(gaps := _last_round_gaps(verdicts, cluster, draws=draws, seed=seed)):
+        shown = (
+            "model",
+            "metric",
+            "first",
+            "second",
+            "difference",
+            "low",
+            "high",
+            "p_adjusted",
+            "n",
+            "clusters",
+            "note",
+        )
+        what = f"First minus second after the last round, within each {cluster} (Holm over all)"
+        tables.append(Table("differences", what, gaps, shown, printed=True))
+        words += _in_words(gaps, cluster)
+    kept = tuple(table for table in tables if len(table.frame))
+    return Report(title, tuple(words), tables=kept, settings={"draws": draws, "seed": seed}, **about)
+
+
+def _last_round_gaps(verdicts: pd.DataFrame, cluster: str, *, draws: int, seed: int) -> pd.DataFrame:
+    known = verdicts[verdicts["identity"].notna() & verdicts["value"].notna()]
+    found = []
+    for (model, metric), group in known.groupby(["model", "metric"], sort=False, observed=True):
+        last = group[group["round"] == group["round"].max()]
+        gaps = _gaps(last["value"], last["identity"].astype(str), last[cluster].astype(str), draws=draws, seed=seed)
+        found.append(gaps.assign(model=str(model), metric=str(metric)))
+    met = pd.concat([one[one["clusters"] > 0] for one in found], ignore_index=True) if found else pd.DataFrame()
+    return _adjusted(met) if len(met) else met
+
+
+def _in_words(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
+    clear = gaps[gaps["p_adjusted"] < LEVEL]
+    for row in clear.itertuples():
+        higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+        yield (
+            f"{row.model}, {row.metric}: '{higher}' scored {abs(row.difference):.2f} above '{lower}' on the same "
+            f"{row.clusters} {cluster}s (p = {row.p_adjusted:.2g} after Holm over {len(gaps)})."
+        )
+    if clear.empty:
+        most = int(gaps["clusters"].max())
+        yield (
+            f"Of {len(gaps)} differences between identities none stands after Holm's correction, with {most} "
+            f"{cluster}s at most. That is not evidence of no bias."
+        )
 
 
 def _mean_row(place: dict[str, Any], values: pd.Series, clusters: pd.Series) -> dict[str, Any]:

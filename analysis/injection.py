@@ -165,17 +165,18 @@ def _share(marks: pd.Series) -> float:
 
 def in_words(kinds: pd.DataFrame, fence: pd.DataFrame, read: pd.DataFrame) -> Iterator[str]:
     for row in kinds[kinds["kind"] == ALL].itertuples():
-        ends = "" if row.low != row.low else f", {row.low:+.2f} to {row.high:+.2f}"
+        ends = "" if row.low != row.low else f", {_signed(row.low)} to {_signed(row.high)}"
         yield (
-            f"{row.model}, {row.shown}: attempts moved scores by {row.shift:+.2f} points towards what they asked, "
-            f"harmless ones by {row.control_shift:+.2f}; difference {row.effect:+.2f}{ends} (n = {row.responses}). "
-            f"{_percent(row.moved)} of scores moved by a point or more ({_percent(row.control_moved)} with harmless "
-            f"texts); {_percent(row.asked)} ended at the score asked for ({_percent(row.control_asked)})."
+            f"{row.model}, {row.shown}: attempts moved scores by {_signed(row.shift)} points towards what they asked, "
+            f"harmless ones by {_signed(row.control_shift)}; difference {_signed(row.effect)}{ends} (n = "
+            f"{row.responses}). {_percent(row.moved)} of scores moved by a point or more "
+            f"({_percent(row.control_moved)} with harmless texts); {_percent(row.asked)} "
+            f"ended at the score asked for ({_percent(row.control_asked)})."
         )
     single = kinds[kinds["kind"] != ALL]
     sure = single[single["p_adjusted"] < LEVEL]
     for (model, shown), part in sure.groupby(["model", "shown"], sort=False):
-        named = "; ".join(f"{row.kind} {row.effect:+.2f} (p = {row.p_adjusted:.2g})" for row in part.itertuples())
+        named = "; ".join(f"{row.kind} {_signed(row.effect)} (p = {row.p_adjusted:.2g})" for row in part.itertuples())
         yield f"{model}, {shown}: kinds whose effect stands after Holm: {named}."
     if sure.empty:
         yield (
@@ -190,12 +191,17 @@ def in_words(kinds: pd.DataFrame, fence: pd.DataFrame, read: pd.DataFrame) -> It
         )
     for row in fence[fence["kind"] == ALL].itertuples() if len(fence) else ():
         clear = f" (p = {row.p_adjusted:.2g})" if row.p_adjusted == row.p_adjusted else ""
-        ends = "" if row.low != row.low else f", {row.low:+.2f} to {row.high:+.2f}"
-        yield f"{row.model}: fencing took {row.difference:+.2f} points off the effect of attempts{ends}{clear}."
+        ends = "" if row.low != row.low else f", {_signed(row.low)} to {_signed(row.high)}"
+        yield f"{row.model}: fencing took {_signed(row.difference)} points off the effect of attempts{ends}{clear}."
     lost = read[["unparsed", "refused", "unscored"]].to_numpy().sum()
     if lost:
         worst = read.assign(lost=read[["unparsed", "refused", "unscored"]].sum(axis=1)).groupby("variant")["lost"].sum()
         yield f"Replies left out, by variant: {', '.join(f'{name} {n}' for name, n in worst.items())}."
+
+
+def _signed(points: float) -> str:
+    """Two digits with a sign; what is rounded to nothing is +0.00, and never -0.00."""
+    return f"{round(points, 2) + 0.0:+.2f}"
 
 
 def _percent(share: float) -> str:

@@ -17,7 +17,7 @@ def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
     if n == 0:
         return Interval(math.nan, math.nan, math.nan, level, 0, None, "Wilson", assumes)
     low, high = proportion_confint(successes, n, alpha=1 - level, method="wilson")
-    return Interval(successes / n, float(low), float(high), level, int(n), None, "Wilson", assumes)
+    return Interval(successes / n, *_ends(successes / n, low, high), level, int(n), None, "Wilson", assumes)
 
 
 def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95) -> Estimate:
@@ -47,4 +47,9 @@ def cluster_proportion(successes: Column, clusters: Column, level: float = 0.95)
     t = float(stats.t.ppf((1 + level) / 2, count - 1))
     centre = (p + t**2 / (2 * effective)) / (1 + t**2 / effective)
     half = t / (1 + t**2 / effective) * math.sqrt(p * (1 - p) / effective + t**2 / (4 * effective**2))
-    return Estimate(p, max(0.0, centre - half), min(1.0, centre + half), level, n, count, method, assumes)
+    return Estimate(p, *_ends(p, centre - half, centre + half), level, n, count, method, assumes)
+
+
+def _ends(p: float, low: float, high: float) -> tuple[float, float]:
+    """Wilson's interval of 0 begins at 0 and that of 1 ends at 1, whatever the last bit of the sum says."""
+    return 0.0 if p == 0 else max(0.0, float(low)), 1.0 if p == 1 else min(1.0, float(high))

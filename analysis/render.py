@@ -8,7 +8,7 @@ nothing (its own policy forbids it).
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sized
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -89,11 +89,17 @@ def html(report: Report, pictures: Mapping[str, bytes]) -> str:
     return page.substitute(
         title=escape(report.title),
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
-        words="".join(f"<li>{escape(line)}</li>" for line in report.words),
-        figures="".join(_figures(report, pictures)),
+        words=_part(
+            "In words", f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in report.words)}</ul>", report.words
+        ),
+        figures=_part("Figures", "".join(_figures(report, pictures)), report.figures),
         tables="".join(_table(table) for table in report.tables if len(table.frame)),
         made="".join(_made(report)),
     )
+
+
+def _part(title: str, body: str, needed: Sized) -> str:
+    return f"<h2>{title}</h2>\n{body}" if needed else ""
 
 
 def _figures(report: Report, pictures: Mapping[str, bytes]) -> Iterator[str]:

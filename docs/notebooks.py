@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ def notebook_as_markdown(path: Path) -> str:
         if cell["cell_type"] == "markdown":
             parts.append(source)
             continue
-        parts.append(f"```python\n{source}\n```")
+        parts.append(_fenced("python", source))
         parts += [_output(one) for one in cell["outputs"]]
     return "\n\n".join(parts)
 
@@ -24,4 +25,11 @@ def _output(output: dict[str, Any]) -> str:
     if "image/png" in data:
         return f"![Output](data:image/png;base64,{''.join(data['image/png']).strip()})"
     text = "".join(output.get("text", data.get("text/plain", "")))
-    return f"```text\n{text.rstrip()}\n```"
+    return _fenced("text", text.rstrip())
+
+
+def _fenced(kind: str, text: str) -> str:
+    """A fence longer than any within: what a cell says may be Markdown itself."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{kind}\n{text}\n{fence}"

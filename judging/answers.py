@@ -41,6 +41,8 @@ class AnswersConfig(BaseModel):
 
 
 class Answers:
+    """Answers to topics by one or more models and ways of asking, to be scored by a rubric."""
+
     name: ClassVar[str] = "answers"
     Config: ClassVar[type[BaseModel]] = AnswersConfig
 

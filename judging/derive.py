@@ -47,6 +47,8 @@ class Derived(BaseModel):
 
 
 class Derive:
+    """New scenarios for MALIBU, derived from a base by varying profession, role and setting."""
+
     name: ClassVar[str] = "malibu-derive"
     Config: ClassVar[type[BaseModel]] = DeriveConfig
 

@@ -49,6 +49,8 @@ class Admitted(BaseModel):
 
 
 class Framing:
+    """Does a model admit its biases? The same question and answer under three framings."""
+
     name: ClassVar[str] = "framing"
     Config: ClassVar[type[BaseModel]] = FramingConfig
     report: ClassVar[str] = "analysis.rldf_report:framings"

@@ -85,6 +85,8 @@ class MalibuConfig(BaseModel):
 
 
 class Malibu:
+    """Do judges mind who is speaking? A panel scores the same answers under different identities."""
+
     name: ClassVar[str] = "malibu"
     gaps: ClassVar[str] = "analysis.malibu.looks:gaps"
     Config: ClassVar[type[BaseModel]] = MalibuConfig

@@ -57,6 +57,8 @@ class Pair(BaseModel):
 
 
 class Respond:
+    """Response pairs for scenarios: the same procedure in other words, no identity given away."""
+
     name: ClassVar[str] = "malibu-respond"
     Config: ClassVar[type[BaseModel]] = RespondConfig
 

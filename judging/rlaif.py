@@ -44,6 +44,8 @@ class Label(BaseModel):
 
 
 class Rlaif:
+    """Pairs without a debate: a model answers twice, another says which answer shows less bias."""
+
     name: ClassVar[str] = "rlaif"
     Config: ClassVar[type[BaseModel]] = RlaifConfig
 

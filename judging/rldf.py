@@ -78,6 +78,8 @@ class RldfConfig(BaseModel):
 
 
 class Rldf:
+    """Debates between people of different backgrounds; a referee scores the bias of every statement."""
+
     name: ClassVar[str] = "rldf"
     Config: ClassVar[type[BaseModel]] = RldfConfig
     report: ClassVar[str] = "analysis.rldf_report:debates"

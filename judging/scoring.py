@@ -64,6 +64,8 @@ class Text:
 
 
 class RubricScores:
+    """Any texts, scored by a rubric: RLDF's BS, CE and LS by default."""
+
     name: ClassVar[str] = "rubric"
     Config: ClassVar[type[BaseModel]] = ScoringConfig
     report: ClassVar[str] = "analysis.rldf_report:rubric_scores"

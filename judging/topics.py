@@ -61,6 +61,8 @@ class Gathered:
 
 
 class WriteTopics:
+    """Topics for debates, spread evenly over areas of life, none twice."""
+
     name: ClassVar[str] = "topics"
     Config: ClassVar[type[BaseModel]] = TopicsConfig
 

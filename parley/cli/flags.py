@@ -6,12 +6,13 @@ import argparse
 import difflib
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from agents import ConfigError
 
@@ -30,16 +31,45 @@ def add_flags(
             continue
         flag = "--" + (prefix + name).replace("_", "-")
         kinds = {info.annotation, *get_args(info.annotation)}
-        about = (info.description or "").replace("%", "%%")
-        if info.default not in (None, ...):
-            default = ",".join(map(str, info.default)) if isinstance(info.default, list) else info.default
-            about += f" (default: {default})"
+        about = _about(info).replace("%", "%%")
         if bool in kinds:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=about)
-        elif any(getattr(kind, "__origin__", None) is list for kind in kinds):
+        elif any(get_origin(kind) is list for kind in kinds):
             group.add_argument(flag, metavar="A,B", type=items, help=about)
         else:
             group.add_argument(flag, metavar=name.rpartition("_")[2].upper(), help=about)
+
+
+def _about(info: FieldInfo) -> str:
+    """What a field is for, the words it may be where they are not said yet, and what it is unless told."""
+    about = info.description or ""
+    choices = _choices(info.annotation)
+    if not all(re.search(rf"\b{re.escape(choice)}\b", about) for choice in choices):
+        about += f": {', '.join(choices)}"
+    if info.is_required():
+        return about if "must be given" in about else f"{about} (must be given)"
+    default = info.get_default(call_default_factory=True, validated_data={})
+    if default in (None, []) or "default:" in about:
+        return about
+    if isinstance(default, bool):
+        default = "yes" if default else "no"
+    return f"{about} (default: {','.join(map(str, default)) if isinstance(default, list) else default})"
+
+
+def _choices(annotation: Any) -> list[str]:
+    """The words of a Literal, also of one that may be None or stands in a list."""
+    if get_origin(annotation) is Literal:
+        return [str(choice) for choice in get_args(annotation)]
+    return [choice for part in get_args(annotation) for choice in _choices(part)]
+
+
+def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None:
+    """One line for a flag that was mistyped, with the nearest there is."""
+    if not rest:
+        return
+    near = difflib.get_close_matches(rest[0].partition("=")[0], parser.format_help().split(), n=1)
+    hint = f"did you mean {near[0]}? " if rest[0].startswith("-") and near else ""
+    raise ConfigError(f"unknown: {' '.join(rest)} ({hint}`{parser.prog} --help` lists all flags)")
 
 
 def items(text: str) -> list[str]:

@@ -41,5 +41,6 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         print(json.dumps({"run": str(target), "study": found.study, "units": units, "failed": failed}))
         return 0
     print(visible(f"{units} conversations of {found.study} ({failed} had failed there): {target}"))
-    print(visible(f"read it:  parley show {target}    parley report {target}    parley view {target}"))
+    report = f"    parley report {target}" if parsed.kind == "inspect" else ""  # AutoGen's have no verdicts
+    print(visible(f"read it:  parley show {target}{report}    parley view {target}"))
     return 0

@@ -100,7 +100,7 @@ def _print(report: Report) -> None:
 
 def _table(title: str, frame: pd.DataFrame) -> Table:
     """A frame for the terminal: metrics side by side; the rest is in the files."""
-    if {"identity", "metric", "mean"} <= set(frame):
+    if {"identity", "metric", "mean"} <= set(frame) and (frame["metric"] == "all").any():
         frame = _side_by_side(frame)
     return plain_table(title, frame)
 

@@ -8,6 +8,7 @@ import json
 import shlex
 import signal
 import sys
+import textwrap
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from agents.models.batches import PRICE
 from agents.models.prices import Price
 from agents.models.registry import client_class, split_name
 from judging import find_study, known_studies
-from parley.cli.flags import add_flags, given, read_config, split_config
+from parley.cli.flags import add_flags, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
@@ -41,7 +42,8 @@ def add_to(commands: Any) -> None:
 
 
 def _parser(study: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=f"parley run {study}", description=find_study(study).__doc__)
+    prog = f"parley run {study}"
+    parser = argparse.ArgumentParser(prog=prog, usage=f"{prog} [flags]", description=find_study(study).__doc__)
     parser.add_argument("--config", metavar="FILE", help="TOML or YAML with the same keys as the flags below")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and send nothing")
     parser.add_argument("--report", action="store_true", help="print the report when the run is done")
@@ -54,9 +56,11 @@ def _parser(study: str) -> argparse.ArgumentParser:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if not parsed.study:
-        print(f"usage: parley run STUDY [flags]\nstudies: {', '.join(known_studies())}, or file.py:Class")
+        _list_studies()
         return 0 if rest else 2
-    flags = _parser(parsed.study).parse_args(rest)
+    parser = _parser(parsed.study)
+    flags, unknown = parser.parse_known_args(rest)
+    refuse_unknown(unknown, parser)
     study = find_study(parsed.study)
     config: dict[str, Any] = {}
     options: dict[str, Any] = {}
@@ -84,6 +88,21 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
 
         print_report([job.path], parsed.study)
     return status
+
+
+def _list_studies() -> None:
+    print("usage: parley run STUDY [flags]        `parley run STUDY --help` shows its flags\n")
+    for name in known_studies():
+        try:
+            about = (find_study(name).__doc__ or "").partition("\n\n")[0]
+        except ConfigError as error:  # of a package that somebody installed: the others are still there
+            about = str(error)
+        print(
+            textwrap.fill(
+                visible(" ".join(about.split())), 80, initial_indent=f"  {name:<15} ", subsequent_indent=" " * 18
+            )
+        )
+    print("  file.py:Class   your own (`parley new study NAME` begins one)")
 
 
 def carry_out(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int:

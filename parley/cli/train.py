@@ -32,6 +32,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "train",
         help="RLDF's training: SFT, reward model, RL, evaluation",
+        usage="parley train STAGE [flags]",
         description="On one device, or on many: accelerate launch -m parley train STAGE --config FILE. What is done "
         "is left alone, what was cut short goes on.",
         epilog="; ".join(f"{name}: {what}" for name, what in WHAT.items()),

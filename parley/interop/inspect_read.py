@@ -76,8 +76,8 @@ def _archived(path: Path) -> Iterator[Json]:
 
 def _record(sample: Json, task: str, model: str) -> Record:
     name, epoch = str(sample["id"]), int(sample.get("epoch", 1))
-    own: dict[str, Facet] = {"task": task, "scenario": name, "epoch": epoch, "model": model}
-    unit = Unit(f"{name}/e{epoch}", {**facets_of(sample.get("metadata")), **own})
+    own: dict[str, Facet] = {"task": task, "epoch": epoch, "model": model}
+    unit = Unit(f"{name}/e{epoch}", {"scenario": name, **facets_of(sample.get("metadata")), **own})
     began, ended = seconds(sample.get("started_at")), seconds(sample.get("completed_at"))
     if error := sample.get("error"):
         return Record(unit, began, ended, error=str(error.get("message", "failed"))[:300])

@@ -70,7 +70,8 @@ class RunFile:
     @classmethod
     def open(cls, path: Path, *, write: bool = False, claim: IO[bytes] | None = None) -> RunFile:
         if not os.path.isfile(path):
-            raise RunFileError(f"there is no run file {path}")
+            folder = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
+            raise RunFileError(f"there is no run file {path}{folder}")
         try:
             db = _connect(path)
             application = db.execute("PRAGMA application_id").fetchone()[0]

@@ -17,11 +17,14 @@ DRAWS = 400
 
 
 def headline(file: RunFile) -> dict[str, Any]:
-    """Cautions and sentences; for MALIBU mean scores, differences within a category and win rates too."""
+    """Cautions and sentences; mean scores and differences between identities over all metrics; win rates."""
     found: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
     if file.counts()["done"] == 0:
         return {**found, "why_none": "no unit is finished yet"}
-    if file.rows("SELECT count(*) FROM verdicts")[1][0][0] > LARGE:
+    verdicts = file.rows("SELECT count(*) FROM verdicts")[1][0][0]
+    if verdicts == 0:
+        return {**found, "why_none": "nothing was scored in it"}
+    if verdicts > LARGE:
         return {**found, "why_none": "the run is large: parley report gives its figures"}
     try:
         report = make_report([file.path], draws=DRAWS)
@@ -30,9 +33,10 @@ def headline(file: RunFile) -> dict[str, Any]:
     found["in_words"] = list(report.words)
     tables = {table.name for table in report.tables}
     if "means" in tables and "differences" in tables:
-        found["scores"] = _renamed(report, "means", {"mean": "estimate"})
-        gaps = _renamed(report, "differences", {"difference": "estimate", "p_adjusted": "p_holm"})
-        found["differences"] = [row for row in gaps if row.get("within", True) and row.get("metric", "all") == "all"]
+        scores = _overall(_renamed(report, "means", {"mean": "estimate"}))
+        gaps = _overall(_renamed(report, "differences", {"difference": "estimate", "p_adjusted": "p_holm"}))
+        if scores:
+            found |= {"scores": scores, "differences": [row for row in gaps if row.get("within", True)]}
     if "win_rates" in tables:
         wins = _renamed(report, "win_rates", {"rate": "estimate"})
         found["win_rates"] = [{**row, "low": row["cluster_low"], "high": row["cluster_high"]} for row in wins]
@@ -45,6 +49,16 @@ def _renamed(report: Report, table: str, names: dict[str, str]) -> list[dict[str
 
     rows: list[dict[str, Any]] = plain(report.table(table).rename(columns=names))
     return rows
+
+
+def _overall(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows over all metrics, or those of the last round's only metric; none where metrics stand side by side."""
+    if any(row.get("metric", "all") == "all" for row in rows):
+        return [row for row in rows if row.get("metric", "all") == "all"]
+    if len({row["metric"] for row in rows}) != 1:
+        return []
+    last = max(row.get("round", 0) for row in rows)
+    return [{**row, "metric": "all"} for row in rows if row.get("round", 0) == last]
 
 
 def _in_short(found: dict[str, Any]) -> dict[str, Any] | None:

@@ -165,6 +165,36 @@ def test_rounds_models_and_identities_stand_apart() -> None:
     assert set(table.loc[table["round"] == 2, "mean"]) == {0.0}
 
 
+def test_identities_are_compared_within_scenarios_after_the_last_round() -> None:
+    """Eight scenarios: b is a point above a at the end, so 2 of the 2 ** 8 arrangements of signs are as far off."""
+    rows = [
+        {
+            "unit": f"{s}/{who}",
+            "scenario": s,
+            "model": "m",
+            "identity": who,
+            "metric": "M",
+            "round": round,
+            "status": "ok",
+        }
+        | {"value": (s if round == 2 else 100.0) + (round == 2 and who == "b")}
+        for s in range(8)
+        for who in "ab"
+        for round in (1, 2)
+    ]
+    report = generic.report(pd.DataFrame(rows))
+    (row,) = report.table("differences").to_dict("records")
+    assert (row["first"], row["second"], row["difference"], row["clusters"]) == ("a", "b", -1.0, 8)
+    assert row["p"] == row["p_adjusted"] == pytest.approx(2 / 2**8)
+    assert report.words == ("m, M: 'b' scored 1.00 above 'a' on the same 8 scenarios (p = 0.0078 after Holm over 1).",)
+
+
+def test_two_scenarios_show_nothing_and_the_report_says_so() -> None:
+    frame = pd.concat([verdicts(identity="a"), verdicts(identity="b", value=[2.0, 7.0, 5.0, NAN, 9.0])])
+    words = generic.report(frame).words
+    assert words[-1].startswith("Of 2 differences between identities none stands after Holm's correction, with 2 scen")
+
+
 def test_nothing_readable_has_no_mean() -> None:
     report = generic.report(verdicts(value=NAN, status="unparsed"))
     assert report.table("means")["mean"].isna().all()

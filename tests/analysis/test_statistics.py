@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from analysis.clustered import cluster_mean
-from analysis.proportions import wilson
+from analysis.proportions import cluster_proportion, wilson
 
 # Proportions
 
@@ -39,6 +39,15 @@ def test_wilson_ends_are_where_the_score_test_just_rejects(successes: float, n: 
     share = successes / n
     for end in (wilson(successes, n).low, wilson(successes, n).high):
         assert abs(share - end) == pytest.approx(z * math.sqrt(end * (1 - end) / n), abs=1e-7)
+
+
+@pytest.mark.parametrize("n", range(1, 40))
+def test_no_success_begins_at_0_and_nothing_but_successes_ends_at_1(n: int) -> None:
+    """Exactly, or a table shows 5.6e-17."""
+    assert (wilson(0, n).low, wilson(n, n).high) == (0, 1)
+    clusters = list(range(n + 1))
+    assert cluster_proportion([0.0] * (n + 1), clusters).low == 0
+    assert cluster_proportion([1.0] * (n + 1), clusters).high == 1
 
 
 def test_wilson_at_another_level_agrees_with_scipy() -> None:

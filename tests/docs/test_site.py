@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from docs import build
+from docs.notebooks import notebook_as_markdown
 from docs.reference import undocumented
 
 
@@ -74,6 +75,16 @@ def test_a_link_to_a_file_that_is_no_page_is_named_and_not_linked(tmp_path: Path
     build.render(page, {})
     assert build.broken({"a": page}) == []
     assert '<span>the code</span>, <a href="#a">itself</a>' in page.body
+
+
+def test_a_notebook_that_prints_markdown_stays_in_its_frame(tmp_path: Path) -> None:
+    printed = {"text": ["# A card\n", "```python\n", "load()\n", "```\n"]}
+    cells = [{"cell_type": "code", "source": ["print(card)"], "outputs": [printed]}]
+    (tmp_path / "a.ipynb").write_text(json.dumps({"cells": [*cells, {"cell_type": "markdown", "source": ["## Next"]}]}))
+    page = build.Page("a", "# A\n\n" + notebook_as_markdown(tmp_path / "a.ipynb"), tmp_path)
+    build.render(page, {})
+    assert list(page.headings) == ["a", "next"]
+    assert page.body.count("<pre>") == 2
 
 
 def test_links_of_the_readme_lead_to_files(root: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 from aiohttp import web
 
 from judging.malibu import Malibu, MalibuConfig
+from judging.registry import STUDIES
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
@@ -197,6 +198,37 @@ def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
     assert told.status == 0
     for name in (*MalibuConfig.model_fields, "out", "budget_calls", "config", "dry_run"):
         assert "--" + name.replace("_", "-") in told.out
+
+
+@pytest.mark.parametrize(
+    "command", [*(("run", name) for name in STUDIES), ("train",), ("export",), ("score", "rubric")]
+)
+def test_help_says_what_a_setting_is_unless_told(parley: Callable[..., Any], command: tuple[str, ...]) -> None:
+    told = " ".join(parley(*command, "--help").out.split())
+    assert "Undefined" not in told
+    assert "(default: )" not in told
+
+
+def test_help_names_the_words_that_a_setting_may_be(parley: Callable[..., Any]) -> None:
+    told = " ".join(parley("run", "malibu", "--help").out.split())
+    assert "batches: asyncio, processes, ray, batch (default: asyncio)" in told
+    assert "(needs log- probabilities): sampled, expected (default: sampled)" in told
+
+
+def test_studies_are_listed_with_what_they_ask(parley: Callable[..., Any]) -> None:
+    told = parley("run", "--help")
+    assert told.status == 0
+    assert all(len(line) <= 80 for line in told.out.splitlines())
+    listed = {line.split()[0] for line in told.out.splitlines() if line.startswith("  ") and line[2] != " "}
+    assert listed == {*STUDIES, "file.py:Class"}
+
+
+def test_what_a_newcomer_mistypes_is_answered_in_one_line(parley: Callable[..., Any], tmp_path: Path) -> None:
+    assert "--modle x (did you mean --model?" in parley("run", "malibu", "--modle", "x").err
+    assert parley("run", "rubric").err.startswith("parley: file must be given: texts")
+    assert "is a folder, name a file in it" in parley("report", str(tmp_path)).err
+    for command in (("run", "malibu", "--modle", "x"), ("run", "rubric"), ("report", str(tmp_path))):
+        assert len(parley(*command).err.splitlines()) == 1
 
 
 # Models

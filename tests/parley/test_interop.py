@@ -8,6 +8,7 @@ import math
 import re
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,8 @@ from autogen_agentchat.teams import RoundRobinGroupChat
 
 import agents
 from parley import frames
+from parley.runs import RunFile
+from parley.viewer.headline import headline
 
 LOG = Path(__file__).parent / "data" / "inspect-0.3.285.json"
 """Written by Inspect AI 0.3.285 on its mock model: two questions, three scorers; cut to what is read,
@@ -113,6 +116,7 @@ def test_a_run_goes_to_inspect_and_comes_back(parley: Callable[..., Any], place:
     known = before[before["value"].notna()]
     assert len(known) < len(before)
     assert sorted(known["value"]) == sorted(after["value"])
+    assert set(known["scenario"]) == set(after["scenario"]), "what is independent stays so"
     assert set(frames.turns("a.sqlite")["text"]) == set(frames.turns("b.sqlite")["text"])
     without = [name for sample in log["samples"] for name in sample["metadata"]["without_score"]]
     assert len(without) == len(before) - len(known)
@@ -153,6 +157,9 @@ def dumped(place: Path) -> dict[str, Any]:
 def test_an_autogen_team_is_read_however_it_was_saved(parley: Callable[..., Any], dumped: Any, kind: str) -> None:
     told = parley("import", "autogen", f"{kind}.json", "--model", "openai/gpt-4o-mini")
     assert told.status == 0, told.err
+    assert "parley report" not in told.out, "there are no verdicts"
+    with closing(RunFile.open(Path(f"runs/autogen-{kind}.sqlite"))) as file:
+        assert headline(file)["why_none"] == "nothing was scored in it"
     turns = frames.turns(f"runs/autogen-{kind}.sqlite")
     assert list(turns["text"]) == [message["content"] for message in dumped["messages"]]
     assert list(turns["speaker"]) == ["user", "ada", "ben", "ada", "ben"]

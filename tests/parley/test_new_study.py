@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from parley.runs import RunFile
+from parley.viewer.headline import headline
 
 ROOT = Path(__file__).parents[2]
 NAMES = ",".join(f"Name{n}" for n in range(20))
@@ -35,6 +39,10 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
     assert run.json["done"] == 4
     report = parley("report", run.json["run"], "--json")
     assert {(row["identity"], row["n"]) for row in report.json["means"]} == {("Ada", 2), ("Ben", 2)}
+    with closing(RunFile.open(Path(run.json["run"]))) as file:
+        seen = headline(file)
+    assert [row["identity"] for row in seen["scores"]] == ["Ada", "Ben"]
+    assert (seen["in_short"]["what"], seen["in_short"]["p_holm"]) == ("Ada − Ben", 1.0), "two letters show nothing"
 
 
 def test_it_is_installed_killed_resumed_reported_and_viewed_by_its_name(

@@ -291,6 +291,13 @@ def test_a_study_of_ones_own_gets_the_generic_report_and_keeps_it(parley: Parley
     assert strict(parley("report", "panel.sqlite", "--json", *FEW).out) == data, "its run can be read without it"
 
 
+def test_the_terminal_shows_each_mean_with_its_interval(parley: Parley, place: Path) -> None:
+    (place / "panel.py").write_text(STUDY.replace('{"topic": topic}', '{"topic": topic, "identity": "Ada"}'))
+    assert parley(*PANEL).status == 0
+    told = parley("report", "panel.sqlite", *FEW).out
+    assert "-9.71 to 15.71" in told, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
+
+
 def test_a_study_may_bring_a_report_of_its_own(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(STUDY.replace("# report", "report = staticmethod(lambda *a, **k: mine(*a, **k))"))
     assert parley(*PANEL).status == 0
