@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=16, help="signals, shared out among the studies")
     parser.add_argument("--seed", type=int, default=1, help="of faults, signals and their moments")
     parser.add_argument("--share", type=float, default=0.15, help="of the requests that meet a fault")
-    parser.add_argument("--executor", default="asyncio", choices=("asyncio", "processes", "ray"))
+    parser.add_argument("--executor", default="asyncio", choices=("asyncio", "processes"))
     parser.add_argument("--only", default="", help="only the studies whose name holds this, or one of these: A,B")
     asked = parser.parse_args()
     began = time.monotonic()
