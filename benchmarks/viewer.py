@@ -111,9 +111,8 @@ def _fill(unit: str, dice: random.Random, words: list[str], rows: dict[str, list
             continue
         judge = JUDGES[seq % 5 - 1]
         rows["messages"].append((unit, seq, round_, judge, "debater", None, key, "ok", None, None))
-        rows["calls"].append(
-            (unit, seq, 0, "sim/any", f'[["user","user",{key}]]', key, 900, dice.randrange(50, 90), 0.5, 0.0, 0, 1)
-        )
+        prompt, tokens = f'[["user","user",{key}]]', dice.randrange(50, 90)
+        rows["calls"].append((unit, seq, 0, "sim/any", prompt, key, 900, tokens, 0.5, 0.0, 0, 1, None, 0))
         for side in ("A", "B"):
             value = float(dice.randrange(3, 10))
             rows["verdicts"].append((unit, nth, judge, "debater", round_, side, "Accuracy", value, value, None, "ok"))
@@ -233,6 +232,7 @@ def main() -> None:
         )  # its memory is not the viewer's
         maker.start()
         maker.join()
+        assert maker.exitcode == 0, "the run could not be made"
         made = time.perf_counter() - start
         found = measure(path, parsed.times)
     if parsed.json:

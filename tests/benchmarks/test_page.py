@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from benchmarks import page
 from benchmarks.measure import QUICK, Bench, Sizes
 from benchmarks.peers.systems import SYSTEMS
 from benchmarks.server import server
+from benchmarks.viewer import make
+from parley.runs import RunFile
 
 
 def cpu(system: str, seconds: float, **more: Any) -> dict[str, Any]:
@@ -133,3 +136,12 @@ def test_parley_goes_on_after_its_model_was_gone(tmp_path: Path) -> None:
     found = Bench(tmp_path, QUICK).cell(parley, "--conversations", 40, "--at-once", 4, "--rounds", 1, "--resume")
 
     assert 0 < found["first_call_after"] < found["wall"]
+
+
+def test_the_viewers_run_is_made_as_a_run_is_written(tmp_path: Path) -> None:
+    """A column more in the run file's tables, and the benchmark measured an empty run without a word."""
+    make(tmp_path / "a.sqlite", 500)
+    with closing(RunFile.open(tmp_path / "a.sqlite")) as file:
+        assert file.counts() == {"planned": 0, "done": 49, "failed": 1}
+        assert file.rows("SELECT count(*) FROM messages")[1] == [(500,)]
+        assert file.spent()[0] == 400
