@@ -26,6 +26,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
+from docs.commands import commands_page
 from docs.notebooks import notebook_as_markdown
 from docs.reference import reference_page
 from docs.search_index import search_script
@@ -152,12 +153,13 @@ def collect() -> tuple[dict[str, Page], list[Section]]:
         files[f"notebook-{path.stem}"] = path
     for room, modules in plan["reference"].items():
         pages[f"reference-{room}"] = Page(f"reference-{room}", reference_page(room, modules), HERE)
+    pages["commands"] = Page("commands", commands_page(), HERE)
     names = {path.resolve(): name for name, path in files.items()}
     for page in pages.values():
         render(page, names)
     sections = [Section(one["title"], one["pages"]) for one in plan["section"]]
     sections.append(Section("Notebooks", [name for name in pages if name.startswith("notebook-")]))
-    sections.append(Section("Reference", [name for name in pages if name.startswith("reference-")]))
+    sections.append(Section("Reference", ["commands", *(name for name in pages if name.startswith("reference-"))]))
     listed = {name for section in sections for name in section.pages}
     if lost := sorted(listed - pages.keys()):
         raise SystemExit(f"docs: nav.toml lists pages that do not exist: {', '.join(lost)}")

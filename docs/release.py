@@ -7,6 +7,7 @@ Fetches packages; takes a few minutes.
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -98,6 +99,7 @@ def installed(wheel: Path, folder: Path, version: str) -> None:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     try:
         version = version_and_changelog()
         print(f"version {version}: pyproject and changelog agree", flush=True)

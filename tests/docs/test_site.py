@@ -28,6 +28,14 @@ def test_every_page_is_there_and_in_the_menu(site: Path, root: Path) -> None:
         assert f'href="{page.stem}.html"' in home
 
 
+def test_every_command_has_its_help_on_the_site(site: Path) -> None:
+    page = (site / "commands.html").read_text("utf-8")
+    for name in ("run", "run-malibu", "run-rubric", "report", "score-bbq", "scenarios-derive", "power", "import"):
+        assert f'id="parley-{name}"' in page
+    assert "--executor EXECUTOR" in page
+    assert "<code></code>" not in page.replace("\n", ""), "no help is empty"
+
+
 def test_nothing_is_loaded_from_outside(site: Path) -> None:
     for page in [*site.glob("*.html"), site / "site.css"]:
         text = page.read_text("utf-8")
