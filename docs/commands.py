@@ -14,8 +14,8 @@ from parley.cli.run import _parser
 
 WIDTH = "88"
 WHAT = (
-    "What `--help` says of each, as it says it. Every flag of a study is also a key of its config file, and an argument "
-    "in Python."
+    "What `--help` says of each, as it says it. Every flag of a study is also a key of its config file, and an "
+    "argument in Python."
 )
 FENCE = "```"
 

@@ -77,6 +77,21 @@ def test_the_responses_are_written_first_and_then_judged(
     assert not any("I stretch." in text for text in shown), "what was refused is not judged"
 
 
+def test_workers_write_and_judge_what_one_process_does(
+    parley: Callable[..., Any], command: tuple[str, ...], place: Path, run_file: Any
+) -> None:
+    assert parley(*command, "--no-cache").status == 0
+    peace, before = run_file("judged.sqlite").story(), run_file(written(place)).story()
+    shutil.rmtree(place / "runs")
+    (place / "judged.sqlite").unlink()
+
+    told = parley(*command, "--no-cache", "--executor", "processes", "--workers", "2")
+
+    assert told.status == 0, told.err
+    assert run_file(written(place)).story() == before
+    assert run_file("judged.sqlite").story() == peace
+
+
 def test_the_same_from_python(command: tuple[str, ...], author: Any, server: Any, place: Path, run_file: Any) -> None:
     result = library.run(
         "malibu", suite="bare.toml", model=server.model(), generator=author.model, out="judged.sqlite", **SETTINGS
