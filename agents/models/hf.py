@@ -17,7 +17,7 @@ import torch
 import transformers
 from pydantic import BaseModel, Field
 
-from agents.errors import BadRequest, ConfigError, ParleyError
+from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from agents.models.base import Client, Options, Request
 from agents.models.catalogue import catalogue
 from agents.models.held import Grammars, Held
@@ -149,7 +149,11 @@ class HfClient(Client):
         )
         if self._answering is None or self._answering.done():
             self._answering = asyncio.create_task(self._answer_all())
-        return from_completion(await done)
+        try:
+            async with asyncio.timeout(self.options.timeout):
+                return from_completion(await done)
+        except TimeoutError:
+            raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
 
     async def _answer_all(self) -> None:
         loop = asyncio.get_running_loop()

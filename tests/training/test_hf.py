@@ -131,6 +131,8 @@ def test_what_cannot_work_is_said_in_one_line(tiny: Path, tmp_path: Path) -> Non
     (tmp_path / "empty" / "config.json").write_text("{}")
     with pytest.raises(ParleyError, match="cannot be loaded"):
         talk(tmp_path / "empty", [(asked("Hello?"), {})])
+    with pytest.raises(ModelError, match=r"no answer within 0\.001 s"):
+        talk(tiny, [(asked("Hello?"), {"max_tokens": 200})], timeout=0.001, retries=0)
     with pytest.raises(ModelError, match="pass 64"):
         talk(tiny, [(asked("Hello? " * 40), {"max_tokens": 20})], context=64)
 
