@@ -151,7 +151,7 @@ def read_texts(config: ScoringConfig) -> Iterator[Text]:
     """The texts of the file; a line that has none is named, and an id that stands twice."""
     path = Path(config.file)
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     if path.suffix not in (".jsonl", ".txt"):

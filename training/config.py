@@ -76,7 +76,7 @@ class RlConfig(Part):
         20.0, gt=0, description="stop when an answer's divergence from the SFT model passes this, in nats"
     )
     ahead: int = Field(1, ge=1, description="updates whose answers are generated at once (rloo, grpo)")
-    static_cache: bool = Field(False, description="a compiled decoder with a cache of fixed size (CUDA only)")
+    replay: bool = Field(True, description="on CUDA: record one step of an answer and replay it, which is faster")
     probe_every: int = Field(20, ge=1, description="updates between two looks at answers to held-out prompts")
     probe_prompts: int = Field(32, ge=2, description="how many held-out prompts are looked at")
 

@@ -92,7 +92,7 @@ def read_pairs(config: TrainConfig) -> Pairs:
 
 def _read(path: Path) -> list[Pair]:
     try:
-        lines = path.read_text("utf-8").splitlines()
+        lines = path.read_text("utf-8").split("\n")  # texts may hold other marks that splitlines() takes for ends
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     return [_pair(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
@@ -189,7 +189,7 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
     """Prompts and completions of `parley export --format sft`."""
     file = path / "train.jsonl" if path.is_dir() else path
     try:
-        rows = [from_json(line) for line in file.read_text("utf-8").splitlines() if line.strip()]
+        rows = [from_json(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
         found = [(_user(row["prompt"]), _last(row["completion"])) for row in rows]
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None

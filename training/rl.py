@@ -137,7 +137,6 @@ def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: 
         max_completion_length=part.max_tokens,
         temperature=part.temperature,
         beta=part.beta,
-        **({"cache_implementation": "static", "pad_to_multiple_of": 64} if part.static_cache else {}),
     )
     trainer = getattr(trl, f"{name}Trainer")(
         model=model,
@@ -148,9 +147,26 @@ def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: 
         peft_config=device.adapters(config),
         callbacks=callbacks,
     )
-    if part.static_cache:
-        trainer.generation_config.disable_compile = False
+    if part.replay:
+        write_by_replay(trainer)
     return trainer
+
+
+def write_by_replay(trainer: Any) -> None:
+    """Answers are written with one recorded step, where the model and the device can."""
+    from agents.models.replay import replayed
+
+    policy = trainer.accelerator.unwrap_model(trainer.model)
+    policy = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
+    plain = policy.generate
+
+    def generate(*given: Any, **named: Any) -> Any:
+        if named.get("generation_config") is trainer.generation_config:
+            named |= replayed(policy, named["input_ids"].shape[1] + trainer.max_completion_length)
+        return plain(*given, **named)
+
+    policy.generate = generate
+    trainer.generation_config.disable_compile = False
 
 
 def _dpo(course: Course, steps: Path, model: Any, reward: Reward, callbacks: list[Any]) -> Any:

@@ -65,6 +65,8 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
     """Answers sampled from a language model, as tokens up to and with the end token; the same for the same seed."""
     import torch
 
+    from agents.models.replay import replayed
+
     found: list[list[int]] = []
     device, end, pad = next(model.parameters()).device, chat.tokenizer.eos_token_id, chat.tokenizer.pad_token_id
     was_training, cpu_state = model.training, torch.random.get_rng_state()
@@ -82,6 +84,7 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
                 **({"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}),
                 pad_token_id=pad,
                 eos_token_id=end,
+                **replayed(model, ids.shape[1] + max_tokens),
             )
         for row in made[:, ids.shape[1] :].tolist():
             found.append(row[: row.index(end) + 1] if end in row else row)

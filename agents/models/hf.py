@@ -21,6 +21,7 @@ from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from agents.models.base import Client, Options, Request
 from agents.models.catalogue import catalogue
 from agents.models.held import Grammars, Held
+from agents.models.replay import replayed
 from agents.models.reply import Reply
 from agents.models.unpack import unpacked
 from agents.models.wire import from_completion, to_chat
@@ -38,6 +39,7 @@ class HfOptions(Options):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="of the weights; auto: as kept, on a CPU float32"
     )
+    replay: bool = Field(True, description="on CUDA: record one step of writing and replay it, which is faster")
     batch_tokens: int = Field(400_000, ge=256, description="tokens of prompts and replies held together, at most")
     context: int | None = Field(None, ge=64, description="tokens a conversation may have (default: the model's)")
 
@@ -213,6 +215,7 @@ class HfClient(Client):
                 eos_token_id=sorted(self._ends),
                 pad_token_id=pad,
                 logits_processor=transformers.LogitsProcessorList([draw]),
+                **(replayed(self._model, longest + batch[0].max_tokens) if self.options.replay else {}),
             )
         alternatives = draw.alternatives()
         return [
@@ -266,6 +269,7 @@ class Draw(transformers.LogitsProcessor):  # type: ignore[misc]
         self.begun, self.keep, self.held = begun, batch[0].logprobs, held
         self.seeds = torch.tensor([one.seed % 2**63 for one in batch], device=where)
         self.temperatures = torch.tensor([one.temperature for one in batch], device=where)
+        self.warm = any(one.temperature > 0 for one in batch)
         top_p = batch[0].top_p
         self.nucleus = transformers.TopPLogitsWarper(top_p) if top_p < 1 else None
         self.kept: list[tuple[Any, Any, Any]] = []
@@ -275,7 +279,7 @@ class Draw(transformers.LogitsProcessor):  # type: ignore[misc]
         step = input_ids.shape[1] - self.begun
         if self.held is not None:
             scores = self.held.mask(scores, input_ids[:, -1].tolist() if step else None)
-        if bool((self.temperatures > 0).any()):
+        if self.warm:
             warm = scores / heat.clamp(min=1e-6)
             if self.nucleus is not None:
                 warm = self.nucleus(input_ids, warm)

@@ -39,7 +39,7 @@ def read_autogen(path: Path, model: str = UNKNOWN) -> Imported:
 def _dumps(path: Path) -> list[Any]:
     text = read_text(path)
     if path.suffix == ".jsonl":
-        return [read_json(path, line) for line in text.splitlines() if line.strip()]
+        return [read_json(path, line) for line in text.split("\n") if line.strip()]
     return [read_json(path, text)]
 
 

@@ -65,6 +65,16 @@ def test_greedy_replies_are_those_of_transformers(tiny: Path) -> None:
     assert len(reply.logprobs[0].top_logprobs) == 20
 
 
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="steps are recorded on CUDA devices only")
+def test_replayed_steps_say_what_plain_ones_say(tiny: Path) -> None:
+    calls = [
+        (asked("Are trains good? " * (1 + n)), {"seed": n, "temperature": float(n % 2), "max_tokens": 24})
+        for n in range(6)
+    ]
+    replayed = [reply.content for reply in talk(tiny, calls)]
+    assert replayed == [reply.content for reply in talk(tiny, calls, replay=False)]
+
+
 def test_tokens_are_drawn_with_their_probabilities() -> None:
     from agents.models.hf import gumbel
 
