@@ -22,7 +22,7 @@ from analysis.results import Interval
 
 THRESHOLD = 3.0
 FIRST, AGAIN = "Referee", "Referee_again"
-FLAGS = ("role_break", "leak", "refused", "cut")
+FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 FEW_TOPICS = 10
 
 
@@ -139,13 +139,15 @@ def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Share of statements that broke role, gave it away, refused, or were cut, by role."""
+    """Share of statements that broke role, gave it away, refused, repeat what was said, or were cut, by role."""
     rows: list[dict[str, Any]] = []
     noted = uncategorised(verdicts[verdicts["metric"].isin(FLAGS)])
     groups = [("all", noted), *noted.groupby("subject", sort=False)] if len(noted) else []
     for role, part in groups:
         for metric in FLAGS:
             here = part[part["metric"] == metric]
+            if not len(here):
+                continue  # nobody looked for it: older runs have fewer flags
             found = _mean(here["value"], here["topic"])
             rows.append({"role": role, "flag": metric, "count": int(here["value"].sum()), **asdict(found)})
     return pd.DataFrame(rows)

@@ -20,7 +20,7 @@ TITLES = {
     "change": "Last round minus first, within debates",
     "rankings": "Do the referee's rankings follow from its scores?",
     "refereed_again": "A second, blind refereeing beside the first",
-    "flags": "Statements that broke role, gave it away, refused, or were cut",
+    "flags": "Statements that broke role, gave it away, refused, repeat instructions or themselves, or were cut",
 }
 AGAINST = "against_first: on the topics that both have, this run's last round minus that of the first row."
 ABLATED = (

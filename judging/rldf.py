@@ -205,6 +205,7 @@ class Rldf:
 
     def _verdicts(self, unit: Unit, transcript: Transcript) -> Iterator[Verdict]:
         roles = {role.name: role for role in self.roles}
+        asked = [turn.text for turn in transcript.turns if turn.role == "narrator"]
         for turn in transcript.spoken():
             if turn.role == "referee":
                 yield from report_verdicts(
@@ -212,7 +213,8 @@ class Rldf:
                 )
             else:
                 topic = str(unit.facets["topic"])
-                yield from statement_verdicts(turn, roles[turn.speaker], topic, self.config.max_tokens)
+                told = [turn.persona, *asked]
+                yield from statement_verdicts(turn, roles[turn.speaker], topic, self.config.max_tokens, told)
 
     async def _referee_again(self, unit: Unit, statements: list[Turn], models: Models) -> Transcript:
         """A referee who was not there scores one round: it knows neither which one, nor the first scores or order."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.export.pairs import Pair
-from parley.export.statements import Statement
+from parley.export.statements import FLAGS, Statement
 from scenarios import normal
 
 Figures = dict[str, Any]
@@ -95,6 +95,6 @@ def _correlation(both: Sequence[tuple[float, float]]) -> float:
 
 
 def flags(statements: Sequence[Statement]) -> Figures:
-    """How many statements broke role, gave it away, refused, or were cut short."""
+    """How many statements broke role, gave it away, refused, repeat their instructions or themselves, were cut."""
     seen = Counter(flag for one in statements for flag in one.flags)
-    return {flag: seen[flag] for flag in ("role_break", "leak", "refused", "cut")}
+    return {flag: seen[flag] for flag in FLAGS}

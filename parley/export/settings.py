@@ -25,8 +25,10 @@ class Settings(BaseModel):
     per_bad: int = Field(1, ge=1, description="pairs a high-bias statement may be in (not with 'all')")
     margin: float = Field(0.0, ge=0, le=10, description="least difference of the two scores")
     longest: float | None = Field(None, ge=1, description="most times the longer text may have the shorter's words")
-    drop: list[Literal["refused", "role_break", "leak", "cut"]] = Field(
-        ["refused", "role_break"], description="leave out statements that refused, broke role, gave it away, were cut"
+    drop: list[Literal["refused", "role_break", "echo", "loop", "leak", "cut"]] = Field(
+        ["refused", "role_break", "echo", "loop"],
+        description="leave out statements that refused, broke role, repeat their instructions (echo) or themselves "
+        "(loop), gave the role away (leak), were cut",
     )
     splits: list[float] = Field([0.8, 0.1, 0.1], description="shares of topics for train, validation and test")
     seed: int = Field(0, description="of the draw of topics into splits")

@@ -15,7 +15,7 @@ from agents import ConfigError
 from parley.runs import RunFile, examined
 
 REFEREE, AGAIN = "Referee", "Referee_again"
-FLAGS = ("role_break", "leak", "refused", "cut")
+FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 
 
 @dataclass(frozen=True, slots=True)

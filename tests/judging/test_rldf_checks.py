@@ -9,7 +9,7 @@ import pytest
 from agents import Call, Turn, parse
 from judging.referee import discordant, report_format, report_type
 from judging.roles import load_bias
-from judging.statements import breaks_role, statement_verdicts
+from judging.statements import breaks_role, echoes, loops, statement_verdicts
 
 NAMES = ("A", "B", "C")
 
@@ -86,3 +86,26 @@ def test_refusals_empty_and_cut_statements_are_noted() -> None:
     assert noted("I'm sorry, but I can't take part in this.", 20) == {"refused"}
     assert noted("  ", 1) == {"refused"}
     assert noted("Buses are", 100) == {"cut"}
+
+
+def test_statements_that_repeat_their_instructions_or_themselves_are_noted() -> None:
+    """Those it finds are SmolLM2's own, from debates it held."""
+    topic = "Should restaurants offer paper menus?"
+    told = [
+        "You are a 60-year-old. At this table you are called Sixty. Speak based on who you are, from your own life.",
+        f"A discussion about this topic: {topic}\n\nA turn is one paragraph of at most 60 words, without lists.",
+    ]
+    again = "At the table, you are called Sixty. Speak based on who you are, from your own life and position."
+    assert echoes(again, told, topic) == "table you are called sixty speak based on"
+    assert loops("I'm proud of you for your courage. You're a You're a You're a You're a You're a. I'm proud.") == (
+        "you're a you're a"
+    )
+    assert loops("A guest from China, a guest from Japan, and a guest from China.") == ""
+    assert echoes(f'I read "{topic}" and say yes, since I see badly.', told, topic) == "", "the topic may be quoted"
+    assert echoes("You are called Sixty, speak!", told, topic) == "", "a few words are said by chance"
+    assert echoes("", told, topic) == loops("") == ""
+    call = Call("m", (), again, 10, 20, 0.1, None, False, 1)
+    turn = Turn("Sixty", "debater", 1, again, calls=(call,))
+    found = {one.metric: one.text for one in statement_verdicts(turn, load_bias("age").role[0], topic, 100, told)}
+    assert found["echo"] == "table you are called sixty speak based on"
+    assert found["loop"] is None
