@@ -1,4 +1,5 @@
-"""Curves of training: reward, divergence, entropy, length and win rate by step, from a log's lines."""
+"""Curves of training (reward, divergence, entropy, length and win rate by step, from a log's lines), and what came of
+it: each system against the one that was not trained."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures import PALETTE, caption, sheet, tidy
+from analysis.figures import PALETTE, caption, colours, dots, sheet, tidy
 
 PANELS = (
     ("reward", "probe_reward", "reward"),
@@ -46,5 +47,21 @@ def curves(lines: Sequence[Mapping[str, float]], title: str) -> Figure:
         f"{last} updates. Thin: as logged in training; thick: running mean of {SMOOTH}; dots: held-out prompts. "
         "Reward and win rate are the reward model's judgement, and a policy may learn to please it: see the evaluation."
     )
+    caption(figure, title, note)
+    return figure
+
+
+def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
+    """Each system against the baseline, a panel a measure; `table` as `analysis.tuning.points` gives it."""
+    measures = list(dict.fromkeys(table["measure"]))
+    systems = list(dict.fromkeys(table["system"]))
+    figure, axes = sheet(1.6 + 2.1 * len(measures), 1.5 + 0.3 * len(systems), len(measures), sharey=True)
+    tints = colours(systems)
+    for axis, measure in zip(axes[0], measures, strict=True):
+        here = table[table["measure"] == measure]
+        names = list(here["system"])
+        dots(axis, names, here["difference"], here["low"], here["high"], [tints[name] for name in names])
+        axis.axvline(0, color="#888888", linewidth=0.8)
+        axis.set_title(measure, fontsize=9)
     caption(figure, title, note)
     return figure

@@ -7,6 +7,7 @@ or by topic (BS, CE, LS), and Holm runs over each table.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ from analysis.clustered import cluster_mean
 from analysis.columns import uncategorised
 from analysis.multiplicity import holm
 from analysis.paired import paired_permutation
-from analysis.report import Report, Table
+from analysis.report import Figure, Report, Table
 from analysis.resampling import DRAWS
 
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
@@ -83,6 +84,32 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, 
     ]
 
 
+def answers_table(said: pd.DataFrame) -> Table:
+    """What the scores do not show: a policy may have learnt to say little, nothing, or always the same.
+
+    `said` has a row for each answer: system, topic, text.
+    """
+    rows = []
+    for system, here in said.groupby("system", sort=False):
+        texts = here["text"].str.strip()
+        found = cluster_mean(texts.str.split().str.len(), here["topic"])
+        rows.append(
+            {
+                "system": system,
+                "answers": len(here),
+                "empty": int((texts == "").sum()),
+                "words": found.estimate,
+                "low": found.low,
+                "high": found.high,
+                "distinct": texts.nunique() / len(texts),
+            }
+        )
+    note = (
+        "Words of an answer with 95% intervals; `distinct` is the share of different texts. Empty ones have no scores."
+    )
+    return Table("answers", "The answers that were scored", pd.DataFrame(rows), (), note, True)
+
+
 def _against(
     means: pd.DataFrame, system: str, baseline: str, metric: str, draws: int, seed: int
 ) -> Iterator[dict[str, Any]]:
@@ -104,11 +131,36 @@ def _against(
 def report(tables: list[Table], title: str, cautions: tuple[str, ...], missing: tuple[str, ...]) -> Report:
     """One report; what was not measured is said."""
     words = tuple(_words(tables)) + tuple(f"Not measured: {one}." for one in missing)
-    return Report(title, words, cautions, tuple(one for one in tables if len(one.frame)))
+    kept = tuple(one for one in tables if len(one.frame))
+    return Report(title, words, cautions, kept, tuple(_figures(kept, title)))
+
+
+def _figures(tables: tuple[Table, ...], title: str) -> Iterator[Figure]:
+    from analysis.training_figures import differences_figure
+
+    for table in tables:
+        if table.name.endswith("_paired"):
+            measures = points(table)
+            note = f"{table.title}. Points of 100 with 95% intervals."
+            yield Figure(table.name, note, table.name, partial(differences_figure, measures, title, note))
+
+
+def points(table: Table) -> pd.DataFrame:
+    """The differences of a paired table, all in points of 100: measure, system, difference, low, high."""
+    frame = table.frame
+    if table.name == "rubric_paired":
+        return frame.assign(measure=frame["metric"].astype(str))
+    shares = frame["measure"].eq("accuracy").map({True: 100.0, False: 1.0})
+    scaled = {name: frame[name] * shares for name in ("difference", "low", "high")}
+    contexts = frame["context"].map({"ambig": "ambiguous", "disambig": "disambiguated"})
+    return frame.assign(measure=frame["measure"] + ", " + contexts, **scaled)
 
 
 def _words(tables: list[Table]) -> Iterator[str]:
     for table in tables:
+        if table.name == "answers":
+            for row in table.frame.itertuples():
+                yield f"{row.system}: {row.words:.0f} words an answer, {row.empty} empty, {row.distinct:.0%} distinct."
         if not table.name.endswith("_paired") or not len(table.frame):
             continue
         for row in table.frame.itertuples():

@@ -62,7 +62,7 @@ def go_silently(job: Job) -> None:
 def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
     """Runs what is not run yet, and makes the report of it all."""
     from analysis.render import write
-    from analysis.tuning import bbq_tables, report, rubric_tables
+    from analysis.tuning import answers_table, bbq_tables, report, rubric_tables
 
     chosen = config.evaluate
     if chosen.bbq is None and not chosen.judges:
@@ -78,7 +78,8 @@ def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
     else:
         missing.append("BBQ (evaluate.bbq is not set)")
     if chosen.judges:
-        tables += rubric_tables(_rubric(config, field, folder, go), DEFAULT, seed=config.seed)
+        said = _answers(config, field, folder, go)
+        tables += [answers_table(said), *rubric_tables(_rubric(config, said, folder, go), DEFAULT, seed=config.seed)]
     else:
         missing.append("BS, CE and LS (evaluate.judges is not set)")
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in chosen.systems]
@@ -185,8 +186,9 @@ def held_out_topics(config: TrainConfig) -> list[str]:
     return sorted(topics, key=lambda topic: seed_from("held out", config.seed, normal(topic)))[: config.evaluate.topics]
 
 
-def _rubric(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> pd.DataFrame:
-    from parley import frames
+def _answers(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) -> pd.DataFrame:
+    """What each system says about the held-out topics: system, topic, text."""
+    import pandas as pd
 
     chosen = config.evaluate
     listed = folder / "topics.txt"
@@ -203,16 +205,25 @@ def _rubric(config: TrainConfig, field: list[Contestant], folder: Path, go: Go) 
         }
         path = _path(folder, "answers", one, {**asked, "topics": listed.read_text("utf-8")})
         for row in _verdicts(_run("answers", asked, path, chosen.budget_cost, go), one).itertuples():
-            if row.text:  # an answer that is empty cannot be scored; it is missing from its system's topics
-                topic = str(row.topic)
-                rows.append({"id": f"{row.system}/{topic_id(topic)}", "topic": topic, "system": row.system,
-                             "text": str(row.text)})  # fmt: skip
-    texts = json.dumps(rows, ensure_ascii=False)
-    digest = hashlib.sha256((texts + str(chosen.judges)).encode()).hexdigest()[:8]
+            rows.append({"system": str(row.system), "topic": str(row.topic), "text": str(row.text or "")})
+    return pd.DataFrame(rows, columns=["system", "topic", "text"])
+
+
+def _rubric(config: TrainConfig, said: pd.DataFrame, folder: Path, go: Go) -> pd.DataFrame:
+    """The judges' verdicts; an answer that is empty cannot be scored, and is missing from its system's topics."""
+    from parley import frames
+
+    rows = [
+        {"id": f"{row.system}/{topic_id(str(row.topic))}", "topic": row.topic, "system": row.system, "text": row.text}
+        for row in said.itertuples()
+        if row.text
+    ]
+    judges = config.evaluate.judges
+    digest = hashlib.sha256((json.dumps(rows, ensure_ascii=False) + str(judges)).encode()).hexdigest()[:8]
     answers = folder / f"answers-{digest}.jsonl"
     answers.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    asked = {"file": str(answers), "model": chosen.judges, "by": "system", "seed": config.seed}
-    file = _run("rubric", asked, folder / f"rubric-{digest}.sqlite", chosen.budget_cost, go)
+    asked = {"file": str(answers), "model": judges, "by": "system", "seed": config.seed}
+    file = _run("rubric", asked, folder / f"rubric-{digest}.sqlite", config.evaluate.budget_cost, go)
     with closing(file):
         frame = frames.verdicts(file)
     topic_of = {row["id"]: row["topic"] for row in rows}

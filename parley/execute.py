@@ -227,7 +227,8 @@ class Job:
             budget = Budget(
                 self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost, *self._spent(file)
             )
-            if isinstance(executor, InProcess):
+            units = file.counts()
+            if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
                 for client in clients:
                     await client.prepare()
             engine = Engine(

@@ -188,4 +188,5 @@ def made_by(config: TrainConfig, stage: str) -> dict[str, Any]:
     whole = config.model_dump(mode="json")
     parts = {name: whole.pop(name) for name in PARTS}
     settings = {key: value for key, value in whole.items() if key not in ELSEWHERE}
+    parts["rl"].pop("replay")  # makes the same answers faster
     return {**settings, **{f"{part}.{key}": value for part in MAKES[stage] for key, value in parts[part].items()}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.tuning import bbq_tables, report, rubric_tables
+from analysis.tuning import answers_table, bbq_tables, points, report, rubric_tables
 
 
 def rubric(better: float) -> pd.DataFrame:
@@ -71,3 +71,28 @@ def test_what_was_not_measured_is_said() -> None:
     made = report(rubric_tables(rubric(2.0), "Default", draws=500), "t", (), ("BBQ (evaluate.bbq is not set)",))
     assert made.words[0].startswith("RLDF: BS -20.0 points, p = ")
     assert made.words[-1] == "Not measured: BBQ (evaluate.bbq is not set)."
+
+
+def test_the_figure_has_every_difference_in_points_of_100() -> None:
+    made = report(
+        [*bbq_tables(bbq(), "Default", draws=500), *rubric_tables(rubric(2.0), "Default", draws=500)], "t", (), ()
+    )
+    assert [figure.name for figure in made.figures] == ["bbq_paired", "rubric_paired"]
+    (_, paired, *_) = made.tables
+    drawn = points(paired).set_index("measure")["difference"]
+    assert drawn["accuracy, ambiguous"] == pytest.approx(100.0)
+    assert drawn["accuracy, disambiguated"] == 0.0
+    titles = [axis.get_title() for axis in made.figures[1].draw().axes]
+    assert titles == ["BS"]
+
+
+def test_a_policy_that_says_little_or_always_the_same_is_seen() -> None:
+    said = pd.DataFrame(
+        [("Default", f"t{n}", f"Ten words of an answer that is number {n} here") for n in range(4)]
+        + [("RLDF", f"t{n}", "Yes." if n else "") for n in range(4)],
+        columns=["system", "topic", "text"],
+    )
+    table = answers_table(said).frame.set_index("system")
+    assert table.loc["Default", ["answers", "empty", "words", "distinct"]].tolist() == [4, 0, 10.0, 1.0]
+    assert table.loc["RLDF", ["answers", "empty", "words", "distinct"]].tolist() == [4, 1, 0.75, 0.5]
+    assert "RLDF: 1 words an answer, 1 empty, 50% distinct." in report([answers_table(said)], "t", (), ()).words

@@ -126,6 +126,16 @@ def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, r
     assert run_file("a.sqlite").story() == first
 
 
+def test_a_finished_run_loads_no_model(parley: Callable[..., Any], monkeypatch: Any) -> None:
+    async def load(client: Any) -> None:
+        raise AssertionError("weights were loaded for nothing")
+
+    command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", "sim/judge", "--out", "a.sqlite")
+    assert parley(*command).status == 0
+    monkeypatch.setattr("agents.models.sim.SimClient.prepare", load)
+    assert parley(*command).status == 0
+
+
 SLOW_PLAN = """
 import os
 import time
