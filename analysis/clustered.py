@@ -25,8 +25,10 @@ NO_SPREAD = "all clusters give the same value: the data show no spread to judge 
 Weight = Literal["cluster", "row"]
 
 
-def cluster_mean(values: pd.Series, clusters: pd.Series, level: float = 0.95) -> Interval:
-    """The mean of cluster means, with Student's t interval over the clusters."""
+def cluster_mean(
+    values: pd.Series, clusters: pd.Series, level: float = 0.95, scale: tuple[float, float] = (-math.inf, math.inf)
+) -> Interval:
+    """The mean of cluster means, with Student's t interval over the clusters, which ends where the scale does."""
     kept = values.notna()
     means = values[kept].groupby(clusters[kept]).mean()
     count, n = len(means), int(kept.sum())
@@ -37,6 +39,7 @@ def cluster_mean(values: pd.Series, clusters: pd.Series, level: float = 0.95) ->
     if count < 2:
         return Interval(centre, math.nan, math.nan, level, n, count, method, ASSUMES)
     low, high, _ = t_interval(means.to_numpy(dtype=float), level)
+    low, high = (float(np.clip(end, *scale)) for end in (low, high))
     return Interval(centre, low, high, level, n, count, method, ASSUMES)
 
 

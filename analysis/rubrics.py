@@ -28,7 +28,7 @@ def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     groups = [("", verdicts)] if verdicts["group"].nunique() == 1 else list(verdicts.groupby("group", sort=False))
     for group, part in groups:
         for metric, here in part.groupby("metric", sort=False):
-            found = cluster_mean(here["value"] * 10, here["item"])
+            found = cluster_mean(here["value"] * 10, here["item"], scale=(0, 100))
             unreadable = int(here["value"].isna().sum())
             rows.append({"group": group, "metric": metric, **asdict(found), "unreadable": unreadable})
     return pd.DataFrame(rows)

@@ -6,6 +6,7 @@ or by topic (BS, CE, LS), and Holm runs over each table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -58,7 +59,7 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, 
     means = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
     rows, tests = [], []
     for (system, metric), here in means.groupby(["system", "metric"], sort=False):
-        found = cluster_mean(here["value"], here["topic"])
+        found = cluster_mean(here["value"], here["topic"], scale=(0, 100))
         unread = frame[(frame["system"] == system) & (frame["metric"] == metric)]["value"].isna().sum()
         rows.append(
             {
@@ -92,7 +93,7 @@ def answers_table(said: pd.DataFrame) -> Table:
     rows = []
     for system, here in said.groupby("system", sort=False):
         texts = here["text"].str.strip()
-        found = cluster_mean(texts.str.split().str.len(), here["topic"])
+        found = cluster_mean(texts.str.split().str.len(), here["topic"], scale=(0, math.inf))
         rows.append(
             {
                 "system": system,

@@ -35,7 +35,7 @@ def mean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
         ["model", "category", "identity"], sort=False, observed=True
     ):
         for metric, part in by_metric(group):
-            found = cluster_mean(part["value"], part["scenario"])
+            found = cluster_mean(part["value"], part["scenario"], scale=(0, 10))
             rows.append(
                 {
                     "model": str(model),

@@ -19,7 +19,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from agents import ParleyError
+from agents import ConfigError, ParleyError
 from judging import Accepted, Unit
 from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
 
@@ -71,7 +71,7 @@ class RunFile:
     def open(cls, path: Path, *, write: bool = False, claim: IO[bytes] | None = None) -> RunFile:
         if not os.path.isfile(path):
             folder = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
-            raise RunFileError(f"there is no run file {path}{folder}")
+            raise ConfigError(f"there is no run file {path}{folder}")
         try:
             db = _connect(path)
             application = db.execute("PRAGMA application_id").fetchone()[0]

@@ -67,6 +67,14 @@ def test_wilson_of_nothing_is_no_number() -> None:
 # Means over clusters
 
 
+def test_an_interval_ends_where_the_scale_does() -> None:
+    """Means 9, 10, 10 of three clusters: 9.667 ± 4.303 · 0.3333 (t with two degrees of freedom), so 8.232 to 11.101."""
+    values, clusters = pd.Series([9.0, 10.0, 10.0]), pd.Series(["a", "b", "c"])
+    assert cluster_mean(values, clusters).high == pytest.approx(11.101, abs=5e-4)
+    found = cluster_mean(values, clusters, scale=(0, 10))
+    assert (found.low, found.high) == (pytest.approx(8.232, abs=5e-4), 10.0)
+
+
 def test_a_cluster_mean_by_hand() -> None:
     values = pd.Series([6.0, 8.0, 5.0, 9.0, 9.0, 9.0])
     clusters = pd.Series(["a", "a", "b", "c", "c", "c"])

@@ -238,7 +238,7 @@ def test_a_run_of_a_newer_format(parley: Callable[..., Any], whole: Path, comman
 
 @pytest.mark.parametrize("command", READS, ids=" ".join)
 def test_a_run_that_is_not_there(parley: Callable[..., Any], place: Path, command: tuple[str, ...]) -> None:
-    one_line(parley(command[0], "nothere.sqlite", *command[1:]), 1, "there is no run file nothere.sqlite")
+    one_line(parley(command[0], "nothere.sqlite", *command[1:]), 2, "there is no run file nothere.sqlite")
     assert not (place / "nothere.sqlite").exists()
 
 

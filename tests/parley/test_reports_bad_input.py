@@ -90,7 +90,7 @@ def test_a_run_without_a_finished_unit_is_no_report_yet(parley: Parley, runs: di
 def test_what_is_not_a_run_is_named(parley: Parley, runs: dict[str, Path], place: Path, command: str) -> None:
     (place / "text.sqlite").write_text("Dear diary")
     one_line(parley(command, runs["plain"], "text.sqlite"), 1, "text.sqlite is not a run of Parley's")
-    one_line(parley(command, "gone.sqlite"), 1, "there is no run file gone.sqlite")
+    one_line(parley(command, "gone.sqlite"), 2, "there is no run file gone.sqlite")
 
 
 def test_one_report_is_about_one_study(parley: Parley, runs: dict[str, Path], place: Path) -> None:
