@@ -58,9 +58,8 @@ def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
     figure, axes = sheet(1.6 + 2.1 * len(measures), 1.5 + 0.3 * len(systems), len(measures), sharey=True)
     tints = colours(systems)
     for axis, measure in zip(axes[0], measures, strict=True):
-        here = table[table["measure"] == measure]
-        names = list(here["system"])
-        dots(axis, names, here["difference"], here["low"], here["high"], [tints[name] for name in names])
+        here = table[table["measure"] == measure].set_index("system").reindex(systems)
+        dots(axis, systems, here["difference"], here["low"], here["high"], [tints[name] for name in systems])
         axis.axvline(0, color="#888888", linewidth=0.8)
         axis.set_title(measure, fontsize=9)
     caption(figure, title, note)

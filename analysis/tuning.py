@@ -108,7 +108,7 @@ def answers_table(said: pd.DataFrame) -> Table:
     note = (
         "Words of an answer with 95% intervals; `distinct` is the share of different texts. Empty ones have no scores."
     )
-    return Table("answers", "The answers that were scored", pd.DataFrame(rows), (), note, True)
+    return Table("answers", "What was answered", pd.DataFrame(rows), (), note, True)
 
 
 def _against(
@@ -142,7 +142,7 @@ def _figures(tables: tuple[Table, ...], title: str) -> Iterator[Figure]:
     for table in tables:
         if table.name.endswith("_paired"):
             measures = points(table)
-            note = f"{table.title}. Points of 100 with 95% intervals."
+            note = f"{table.title}. Points of 100 with 95% intervals, not adjusted for their number."
             yield Figure(table.name, note, table.name, partial(differences_figure, measures, title, note))
 
 
@@ -161,7 +161,7 @@ def _words(tables: list[Table]) -> Iterator[str]:
     for table in tables:
         if table.name == "answers":
             for row in table.frame.itertuples():
-                yield f"{row.system}: {row.words:.0f} words an answer, {row.empty} empty, {row.distinct:.0%} distinct."
+                yield f"{row.system}: {row.words:.1f} words an answer, {row.empty} empty, {row.distinct:.0%} distinct."
         if not table.name.endswith("_paired") or not len(table.frame):
             continue
         for row in table.frame.itertuples():

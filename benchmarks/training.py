@@ -228,6 +228,33 @@ class Bench:
                       lambda b=batch, a=ahead, g=args, r=replay: self._rloo(b, a, g, replay=r),
                       batch, warm)  # fmt: skip
 
+    def decoding(self) -> None:
+        """The same greedy answers, steps as they are and replayed: how long, and whether the texts are the same."""
+        import torch
+
+        from agents.models.replay import replayed
+
+        tokenizer, many, tokens = self.chat.tokenizer, self.given.decoded, 100
+        tokenizer.padding_side = "left"
+        prompts = [prompt * (1 + at % 5) for at, (prompt, _) in enumerate(texts(many))]
+        where, dtype = device.device(), device.dtype(self.config)
+        model = self.model().to(device=where, dtype=dtype).eval()
+        asked = tokenizer(prompts, return_tensors="pt", padding=True).to(where)
+        said = {}
+        for who, replay in (("plain", False), ("parley", True), ("plain", False), ("parley", True)):
+            begun = time.perf_counter()
+            length = asked["input_ids"].shape[1] + tokens
+            with torch.inference_mode(), measured() as peak, replayed(model, length, wanted=replay) as fast:
+                said[who] = model.generate(
+                    **asked, **fast, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
+                ).tolist()
+                took = time.perf_counter() - begun
+                settings = f"{many} answers of {tokens} tokens" + (", steps replayed" if replay else "")
+                self.rows.append(Row("decoding", who, settings, "steps/s", tokens / took, peak()))
+            print(self.rows[-1], file=sys.stderr, flush=True)
+        same = sum(a == b for a, b in zip(said["plain"], said["parley"], strict=True))
+        print(f"decoding: {same} of {many} texts are the same", file=sys.stderr)
+
     def _rloo(self, batch: int, ahead: int, args: dict[str, Any], *, replay: bool) -> Any:
         from trl import RLOOConfig, RLOOTrainer
 
@@ -268,19 +295,22 @@ def show(rows: list[Row], about: str) -> str:
     plain = next((r.per_second for r in rows if r.stage == "rl" and r.who == "trl"), float("nan"))
     best = max((r.per_second for r in rows if r.stage == "rl" and r.who == "parley" and r.per_second == r.per_second),
                default=float("nan"))  # fmt: skip
-    return "\n".join([*lines, f"RL: best of ours is {best / plain:.2f} times TRL's defaults"])
+    if best == best and plain == plain:
+        lines.append(f"RL: best of ours is {best / plain:.2f} times TRL's defaults")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--base", default="local/smollm2")
-    parser.add_argument("--stages", default="sft,reward,rl")
+    parser.add_argument("--stages", default="sft,reward,rl,decoding")
     parser.add_argument("--steps", type=int, default=30, help="updates of SFT and the reward model")
     parser.add_argument("--rl-steps", type=int, default=8, help="updates of RL that are timed, about")
     parser.add_argument("--rl-warm", type=int, default=2, help="updates of RL left out, at least")
     parser.add_argument("--warm", type=int, default=5, help="updates of SFT and the reward model left out")
     parser.add_argument("--answers", type=int, default=64, help="answers of an RL update")
     parser.add_argument("--tokens", type=int, default=64, help="tokens of an answer")
+    parser.add_argument("--decoded", type=int, default=200, help="answers of the stage decoding")
     parser.add_argument("--length", type=int, default=512)
     parser.add_argument("--out", help="a JSON file to write")
     parser.add_argument("--json", action="store_true")

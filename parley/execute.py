@@ -35,6 +35,7 @@ from parley.runs import (
     measure,
     refuse_if_changed,
 )
+from parley.runs.looks import counts
 from parley.telemetry import parent, traced
 
 
@@ -227,7 +228,7 @@ class Job:
             budget = Budget(
                 self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost, *self._spent(file)
             )
-            units = file.counts()
+            units = counts(file)
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
                 for client in clients:
                     await client.prepare()

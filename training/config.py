@@ -76,7 +76,9 @@ class RlConfig(Part):
         20.0, gt=0, description="stop when an answer's divergence from the SFT model passes this, in nats"
     )
     ahead: int = Field(1, ge=1, description="updates whose answers are generated at once (rloo, grpo)")
-    replay: bool = Field(True, description="on CUDA: record one step of an answer and replay it, which is faster")
+    replay: bool = Field(
+        True, description="on CUDA: record one step of writing and replay it (faster for small models)"
+    )
     probe_every: int = Field(20, ge=1, description="updates between two looks at answers to held-out prompts")
     probe_prompts: int = Field(32, ge=2, description="how many held-out prompts are looked at")
 
@@ -188,5 +190,5 @@ def made_by(config: TrainConfig, stage: str) -> dict[str, Any]:
     whole = config.model_dump(mode="json")
     parts = {name: whole.pop(name) for name in PARTS}
     settings = {key: value for key, value in whole.items() if key not in ELSEWHERE}
-    parts["rl"].pop("replay")  # makes the same answers faster
+    parts["rl"].pop("replay")  # the same answers, rounding aside
     return {**settings, **{f"{part}.{key}": value for part in MAKES[stage] for key, value in parts[part].items()}}

@@ -73,13 +73,17 @@ class Look:
             max_tokens=config.rl.max_tokens,
             temperature=config.rl.temperature,
             seed=config.seed,
+            replay=config.rl.replay,
         )
         scores = self.reward.of(self.prompts, said)
+        unfinished = sum(self.course.chat.tokenizer.eos_token_id not in one for one in said) / len(said)
         self.first = self.first or scores
         wins = [1.0 if new > old else 0.5 if new == old else 0.0 for new, old in zip(scores, self.first, strict=True)]
         return {
             "win_rate": sum(wins) / len(wins),
             "probe_reward": sum(scores) / len(scores),
+            "probe_score": sum(scores) / len(scores) + self.reward.missing_end * unfinished,
+            "probe_unfinished": unfinished,
             "probe_length": sum(map(len, said)) / len(said),
         }
 
@@ -157,13 +161,13 @@ def write_by_replay(trainer: Any) -> None:
     from agents.models.replay import replayed
 
     policy = trainer.accelerator.unwrap_model(trainer.model)
-    policy = policy.get_base_model() if hasattr(policy, "get_base_model") else policy
     plain = policy.generate
 
     def generate(*given: Any, **named: Any) -> Any:
-        if named.get("generation_config") is trainer.generation_config:
-            named |= replayed(policy, named["input_ids"].shape[1] + trainer.max_completion_length)
-        return plain(*given, **named)
+        if named.get("generation_config") is not trainer.generation_config:
+            return plain(*given, **named)
+        with replayed(policy, named["input_ids"].shape[1] + trainer.max_completion_length) as fast:
+            return plain(*given, **named, **fast)
 
     policy.generate = generate
     trainer.generation_config.disable_compile = False

@@ -61,7 +61,7 @@ def padded(sequences: Sequence[Sequence[int]], pad: int, *, side: str) -> tuple[
 
 
 def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, temperature: float, seed: int,
-            batch: int = 32) -> list[list[int]]:  # fmt: skip
+            replay: bool = True, batch: int = 32) -> list[list[int]]:  # fmt: skip
     """Answers sampled from a language model, as tokens up to and with the end token; the same for the same seed."""
     import torch
 
@@ -75,7 +75,8 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
     model.eval()
     for start in range(0, len(prompts), batch):
         ids, mask = padded([chat.prompt(one) for one in prompts[start : start + batch]], pad, side="left")
-        with torch.no_grad():
+        length = ids.shape[1] + max_tokens
+        with torch.no_grad(), replayed(model, length, wanted=replay) as fast:
             made = model.generate(
                 input_ids=ids.to(device),
                 attention_mask=mask.to(device),
@@ -84,7 +85,7 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
                 **({"temperature": temperature, "top_k": 0, "top_p": 1.0} if temperature > 0 else {}),
                 pad_token_id=pad,
                 eos_token_id=end,
-                **replayed(model, ids.shape[1] + max_tokens),
+                **fast,
             )
         for row in made[:, ids.shape[1] :].tolist():
             found.append(row[: row.index(end) + 1] if end in row else row)

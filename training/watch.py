@@ -2,6 +2,7 @@
 
 The log is JSON lines with one object a logged update, in one vocabulary whatever the algorithm: `step`, `reward`, `kl`
 (nats an answer), `entropy` (nats a token), `length` (tokens an answer), and at a probe `win_rate`, `probe_reward`,
+`probe_score` (the same without what is taken off answers that do not end), `probe_unfinished` (their share),
 `probe_length`; for SFT and the reward model `loss`, `accuracy`, `margin`.
 """
 

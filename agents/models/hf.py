@@ -39,7 +39,9 @@ class HfOptions(Options):
     dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
         "auto", description="of the weights; auto: as kept, on a CPU float32"
     )
-    replay: bool = Field(True, description="on CUDA: record one step of writing and replay it, which is faster")
+    replay: bool = Field(
+        True, description="on CUDA: record one step of writing and replay it (faster for small models)"
+    )
     batch_tokens: int = Field(400_000, ge=256, description="tokens of prompts and replies held together, at most")
     context: int | None = Field(None, ge=64, description="tokens a conversation may have (default: the model's)")
 
@@ -169,6 +171,8 @@ class HfClient(Client):
                     _fail(batch, ParleyError(f"{self.name}: the memory does not hold a single conversation"))
                 self._fits = max(1, len(batch) // 2)
                 self._waiting = [one for one in batch if not one.done.done()] + self._waiting
+            except ParleyError as error:
+                _fail(batch, ParleyError(f"{self.name}: {error}"))
             except Exception as error:
                 _fail(batch, ParleyError(f"{self.name}: {' '.join(str(error).split())[:200]}"))
             else:
@@ -206,7 +210,8 @@ class HfClient(Client):
         schemas = [one.schema for one in batch]
         held = Held(self._grammars, schemas) if any(schemas) else None
         draw = Draw(batch, longest, where, held)
-        with torch.inference_mode():
+        length = longest + batch[0].max_tokens
+        with torch.inference_mode(), replayed(self._model, length, wanted=self.options.replay) as fast:
             made = self._model.generate(
                 input_ids=torch.tensor(rows, device=where),
                 attention_mask=torch.tensor(mask, device=where),
@@ -215,7 +220,7 @@ class HfClient(Client):
                 eos_token_id=sorted(self._ends),
                 pad_token_id=pad,
                 logits_processor=transformers.LogitsProcessorList([draw]),
-                **(replayed(self._model, longest + batch[0].max_tokens) if self.options.replay else {}),
+                **fast,
             )
         alternatives = draw.alternatives()
         return [

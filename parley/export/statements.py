@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import ConfigError
+from judging.statements import echoes, loops
 from parley.runs import RunFile, examined
 
 REFEREE, AGAIN = "Referee", "Referee_again"
@@ -98,6 +99,7 @@ def _statements(file: RunFile, run: str, run_id: str) -> Iterable[Statement]:
         "WHERE u.status = 'done' AND t.role = 'debater' AND t.speaker != ? ORDER BY u.position, t.seq",
         (AGAIN,),
     )
+    noticed = _repeats(file, facets) if not file.rows("SELECT 1 FROM verdicts WHERE metric = 'echo' LIMIT 1")[1] else {}
     present: dict[str, dict[str, None]] = {}
     for unit, _, speaker, _, _ in messages:
         present.setdefault(unit, {})[speaker] = None
@@ -121,6 +123,21 @@ def _statements(file: RunFile, run: str, run_id: str) -> Iterable[Statement]:
             rank=noted.get("rank"),
             status=noted.get("status", "unparsed"),
             score_again=noted.get("bias_again"),
-            flags=tuple(noted["flags"]),
+            flags=(*noted["flags"], *noticed.get((unit, round, speaker), ())),
             others=tuple(name for name in present[unit] if name != speaker),
         )
+
+
+def _repeats(file: RunFile, facets: dict[str, Any]) -> dict[tuple[str, int, str], list[str]]:
+    """The flags `echo` and `loop` of a run from before they were noted."""
+    told: dict[str, list[str]] = {}
+    found: dict[tuple[str, int, str], list[str]] = {}
+    for unit, round, speaker, role, persona, text in file.rows(
+        "SELECT unit, round, speaker, role, persona, text FROM transcript ORDER BY unit, seq"
+    )[1]:
+        if role == "narrator":
+            told.setdefault(unit, []).append(text)
+        elif role == "debater":
+            echo = echoes(text, [persona or "", *told.get(unit, [])], facets[unit]["topic"])
+            found[unit, round, speaker] = [name for name, seen in (("echo", echo), ("loop", loops(text))) if seen]
+    return found

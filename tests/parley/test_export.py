@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,34 @@ def test_a_run_becomes_trl_preference_pairs(parley: Callable[..., Any], run: str
         assert row["meta"]["run"] == "a"
         assert row["meta"]["model_chosen"] == "server/judge"
     assert len({row["id"] for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("noted", [True, False], ids=["noted by the run", "a run from before"])
+def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server: Any, noted: bool) -> None:
+    plain = says(server)
+
+    def answer(nth: int, body: dict[str, Any]) -> Any:
+        told = "\n".join(message["content"] for message in body["messages"])
+        if "response_format" in body or "Round 2" in told:
+            return plain(nth, body)
+        if "You are a 60-year-old" in told:
+            return server.reply("At this table you are called Sixty. Speak based on who you are, they say.")
+        return server.reply(f"Number {nth}: " + "it is a good idea and " * 5) if nth % 2 else plain(nth, body)
+
+    server.answer = answer
+    assert parley(*RUN, "--model", server.model()).status == 0
+    if not noted:
+        with sqlite3.connect("a.sqlite") as db:
+            db.execute("DELETE FROM verdicts WHERE metric IN ('echo', 'loop')")
+        db.close()
+    told = json.loads(parley("export", "a.sqlite", "--format", "jsonl", "--to", "out", "--json").out)
+    flags = told["quality"]["flags"]
+    assert flags["echo"] == TOPICS, "Sixty's first statement of each debate"
+    assert 0 < flags["loop"] < 2 * TOPICS
+    rows = [row for file in Path("out/pairs").glob("*.jsonl") for row in lines(str(file))]
+    texts = [row[side][-1]["content"] for row in rows for side in ("chosen", "rejected")]
+    assert texts
+    assert not any("you are called Sixty" in text or "good idea" in text for text in texts)
 
 
 def test_the_prompt_names_no_role(parley: Callable[..., Any], run: str) -> None:
