@@ -190,7 +190,7 @@ def test_a_value_of_megabytes_does_not_fill_the_screen(place: Path, capsys: pyte
 
 
 def test_a_file_name_that_no_disk_takes_is_said_in_a_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["show", "x" * 5000]) == 1
+    assert main(["show", "x" * 5000]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 

@@ -44,7 +44,7 @@ def test_a_place_where_nothing_can_be_made(parley: Callable[..., Any]) -> None:
 
 def test_a_folder_in_place_of_a_file(parley: Callable[..., Any], place: Path) -> None:
     (place / "runs").mkdir()
-    one_line(parley(*SIM, "--out", "runs"), 1, "runs")
+    one_line(parley(*SIM, "--out", "runs"), 2, "runs")
 
 
 def test_a_read_only_place(parley: Callable[..., Any], mounted: Callable[[str], Path]) -> None:
