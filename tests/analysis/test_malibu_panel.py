@@ -168,7 +168,7 @@ def scored() -> pd.DataFrame:
 
 def test_mean_scores_by_hand() -> None:
     table = mean_scores(scored()).set_index(["identity", "metric"])
-    # female: s1 (8 + 6) / 2 = 7, s2 only 6; mean 6.5, s = sqrt(0.5), half width t(0.975, 1) * 0.5 = 6.3531; the scale ends at 10
+    # female: s1 (8 + 6) / 2 = 7, s2 only 6; mean 6.5, half width t(0.975, 1) * 0.5 = 6.3531; the scale ends at 10
     female = table.loc[("female", "all")]
     assert female["mean"] == 6.5
     assert (female["low"], female["high"]) == pytest.approx((6.5 - 6.3531, 10.0), abs=1e-4)
