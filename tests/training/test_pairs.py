@@ -46,6 +46,18 @@ def test_rows_with_the_prompt_inside_are_the_same_pairs(planted: Planted) -> Non
     assert read_pairs(config(folder)) == before
 
 
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
+def test_a_row_ends_at_a_line_feed_and_at_nothing_else(planted: Planted, mark: str) -> None:
+    """Models write line separators, and JSON keeps them as they are."""
+    folder = planted(100)
+    before = len(read_pairs(config(folder)).train)
+    rows = [json.loads(line) for line in (folder / "train.jsonl").read_text().split("\n") if line]
+    rows[3]["chosen"][-1]["content"] = f"One{mark}two."
+    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows)
+    (folder / "train.jsonl").write_text(text, "utf-8")
+    assert len(read_pairs(config(folder)).train) == before
+
+
 def made(planting: SimpleNamespace, count: int, topics: int) -> list[dict[str, object]]:
     rng = random.Random(0)
     listed, say = planting.topics(topics), planting.statement
