@@ -5,8 +5,9 @@
 Both rows of a stage use the same model, data, length and number of updates in the same process, one after the other:
 `trl` is TRL's trainer with its defaults (its batch, its precision, recomputation on), `parley` is what `parley train`
 hands to the same trainer. RL's row is repeated with larger batches, updates generated ahead and replayed steps, so
-that what helps can be read off. The first updates of each row are left out (warm-up). The data is made up:
-statements of about 80 words, since only lengths matter here.
+that what helps can be read off; `decoding` times the steps alone, and says whether the texts are the same. The first
+updates of each row are left out (warm-up). The data is made up: statements of about 80 words, since only lengths matter
+here.
 """
 
 from __future__ import annotations
