@@ -3,12 +3,11 @@
 This is the only room that imports AutoGen.
 """
 
-from agents.calls import Call, Piece, hear_calls, seed_from
-from agents.contrast import ContrastAgent, refuse_without_next_tokens
-from agents.conversation import together
-from agents.critique import Critique
-from agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
-from agents.errors import (
+from parley.agents.calls import Call, Piece, hear_calls, seed_from
+from parley.agents.conversation import together
+from parley.agents.critique import Critique
+from parley.agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
+from parley.agents.errors import (
     AuthError,
     BadRequest,
     BudgetSpent,
@@ -19,14 +18,13 @@ from agents.errors import (
     SearchError,
     ServerFault,
 )
-from agents.evaluation import Assessment, Evaluator, Unscored
-from agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
-from agents.models.session import watch_calls
-from agents.personas import Persona, PersonaAgent, Placement, load_personas
-from agents.structured import Readout, Structured, TextReply, ask, looks_refused, parse, remark, scale
-from agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
-
-__house__ = "parley"
+from parley.agents.evaluation import Assessment, Evaluator, Unscored
+from parley.agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
+from parley.agents.models.session import watch_calls
+from parley.agents.personas import Persona, PersonaAgent, Placement, load_personas
+from parley.agents.self_debias import ContrastAgent, refuse_without_next_tokens
+from parley.agents.structured import Readout, Structured, TextReply, ask, looks_refused, parse, remark, scale
+from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
 
 __all__ = [
     "DEFAULT_MODEL",

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-from agents.errors import ConfigError
+from parley.agents.errors import ConfigError
 
 INSECURE = "send the key over plain http to another machine: for networks you trust"
 WAY_OUT = ", or write ?insecure=true where you trust the network"

@@ -19,14 +19,14 @@ from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMess
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from agents.calls import hear_calls
-from agents.errors import ConfigError
-from agents.models.base import Client
-from agents.models.registry import DEFAULT_MODEL, Models
-from agents.models.wire import NARRATOR
-from agents.personas import Persona, PersonaAgent, PersonaResponse, Placement
-from agents.structured import Readout
-from agents.transcripts import Role, Transcript, Turn
+from parley.agents.calls import hear_calls
+from parley.agents.errors import ConfigError
+from parley.agents.models.base import Client
+from parley.agents.models.registry import DEFAULT_MODEL, Models
+from parley.agents.models.wire import NARRATOR
+from parley.agents.personas import Persona, PersonaAgent, PersonaResponse, Placement
+from parley.agents.structured import Readout
+from parley.agents.transcripts import Role, Transcript, Turn
 
 Participant = Persona | ChatAgent | Team
 T = TypeVar("T")

@@ -3,9 +3,9 @@
     loop = Critique(writer, {"bias": critic}, criteria={"bias": "< 20"}, model="local/smollm2")
     transcript = await loop.hold("Describe a good nurse.")
 
-Who may judge is told in `agents.evaluation`. The coordinator's rules are thresholds by score. A score that could not
-be read never meets one; nor does one that an evaluator could not give, but for want of it alone nothing is revised:
-nobody said what to change.
+Who may judge is told in `parley.agents.evaluation`. The coordinator's rules are thresholds by score. A score that
+could not be read never meets one; nor does one that an evaluator could not give, but for want of it alone nothing is
+revised: nobody said what to change.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from agents.calls import hear_calls
-from agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
-from agents.errors import ConfigError
-from agents.evaluation import (
+from parley.agents.calls import hear_calls
+from parley.agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
+from parley.agents.errors import ConfigError
+from parley.agents.evaluation import (
     PROMPTS,
     Criterion,
     Evaluator,
@@ -32,11 +32,11 @@ from agents.evaluation import (
     score_names,
     scores_of,
 )
-from agents.models.base import Client
-from agents.models.registry import Models
-from agents.personas import Persona, PersonaAgent
-from agents.structured import Readout, parse
-from agents.transcripts import ParseStatus, Turn
+from parley.agents.models.base import Client
+from parley.agents.models.registry import Models
+from parley.agents.personas import Persona, PersonaAgent
+from parley.agents.structured import Readout, parse
+from parley.agents.transcripts import ParseStatus, Turn
 
 Opinion = BaseModel | Unscored | None
 

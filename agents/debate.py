@@ -19,15 +19,15 @@ from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from agents.calls import seed_from
-from agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
-from agents.errors import ConfigError
-from agents.models.base import Client
-from agents.models.registry import Models
-from agents.personas import Placement
-from agents.search import untrusted
-from agents.structured import Readout
-from agents.transcripts import Role, Turn
+from parley.agents.calls import seed_from
+from parley.agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
+from parley.agents.errors import ConfigError
+from parley.agents.fencing import fence as fenced
+from parley.agents.models.base import Client
+from parley.agents.models.registry import Models
+from parley.agents.personas import Placement
+from parley.agents.structured import Readout
+from parley.agents.transcripts import Role, Turn
 
 
 class Cue(NamedTuple):
@@ -177,7 +177,7 @@ class Debate(Conversation):
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone
         if self._fence:  # others are shown what was said as data; the transcript keeps it as it was said
-            quoted = untrusted.fence(turn.text, f"WORDS OF {turn.speaker}").text
+            quoted = fenced(turn.text, f"WORDS OF {turn.speaker}").text
             message = TextMessage(content=quoted, source=message.source)
         for seat in self._seats:
             if seat.agent.name != turn.speaker and (

@@ -15,15 +15,15 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents.conversation import Participant
-from agents.errors import ConfigError
-from agents.structured import remark, scale
+from parley.agents.conversation import Participant
+from parley.agents.errors import ConfigError
+from parley.agents.structured import remark, scale
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
 def _prompt(name: str) -> str:
-    return files("agents").joinpath("prompts", name).read_text("utf-8")
+    return files("parley.agents").joinpath("prompts", name).read_text("utf-8")
 
 
 PROMPTS = {name: _prompt(name) for name in ("critique_evaluate.txt", "critique_revise.txt")}

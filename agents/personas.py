@@ -28,11 +28,11 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
-from agents.errors import ConfigError
-from agents.models.base import SHARED, Client
-from agents.models.wire import NARRATOR
-from agents.structured import Readout, Structured, ask
-from agents.transcripts import ParseStatus
+from parley.agents.errors import ConfigError
+from parley.agents.models.base import SHARED, Client
+from parley.agents.models.wire import NARRATOR
+from parley.agents.structured import Readout, Structured, ask
+from parley.agents.transcripts import ParseStatus
 
 
 class Persona(BaseModel):

@@ -1,18 +1,29 @@
-"""What users bring: a module by its name, or a Python file of theirs."""
+"""Plug-ins by name: ours, those of installed packages (entry points), and a user's own as `file.py:Class`.
+
+    STUDIES = Registry("study", group="parley.studies", shipped={"malibu": "parley.judging.malibu:Malibu"})
+    STUDIES.find("malibu")
+    STUDIES.find("my_study.py:Panel")
+
+Studies, methods, scorers, search engines, reports and model providers are all found this way.
+"""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from agents.errors import ConfigError
+from parley.agents.errors import ConfigError
 
 
-def load_module(name: str) -> Any:
-    """A module by its name, or a file of the user's."""
+def load_module(name: str) -> ModuleType:
+    """Import a module by its dotted name, or a Python file by its path (`something.py`)."""
     if not name.endswith(".py"):
         try:
             return import_module(name)
@@ -23,14 +34,67 @@ def load_module(name: str) -> Any:
     path = Path(name)
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
-    name = f"parley_study_{path.stem}"  # never the name of a package of ours
-    spec = importlib.util.spec_from_file_location(name, path)
+    module_name = f"parley_plugin_{path.stem}"  # a prefix, so that a file named random.py replaces no module
+    spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path} cannot be read as Python")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
+    sys.modules[module_name] = module
     try:
         spec.loader.exec_module(module)
     except (SyntaxError, ImportError) as error:
         raise ConfigError(f"{path} cannot be loaded: {error}") from None
     return module
+
+
+def load_object(target: str) -> Any:
+    """What `module:name` or `file.py:name` refers to; None if the module has no such name."""
+    module_name, _, name = target.rpartition(":")
+    return getattr(load_module(module_name), name, None)
+
+
+def installed(group: str) -> dict[str, str]:
+    """The entry points of a group that installed packages bring, as name → `module:name`."""
+    return {entry.name: entry.value for entry in entry_points(group=group)}
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All plug-ins of one kind.
+
+    Args:
+        kind: What one is called in error messages ("study").
+        group: The entry-point group through which installed packages add theirs.
+        shipped: Ours, as name → `module:Class`. An installed package cannot replace one of these.
+        members: Attributes that every plug-in must have.
+        contract: The file that documents what a plug-in must provide.
+        others: Further names for the error message, for kinds that take more than plain names.
+    """
+
+    kind: str
+    group: str
+    shipped: Mapping[str, str]
+    members: Sequence[str] = ()
+    contract: str = ""
+    others: Sequence[str] = field(default=())
+
+    def known(self) -> dict[str, str]:
+        """All names, those of installed packages included, as name → `module:Class`."""
+        return {**installed(self.group), **self.shipped}
+
+    def find(self, name: str) -> Any:
+        """The class behind a name, `module:Class` or `file.py:Class`."""
+        target = self.known().get(name, name)
+        if ":" not in target:
+            known = ", ".join([*self.known(), *self.others])
+            raise ConfigError(
+                f"unknown {self.kind} '{name}' (known: {known}; or your own as file.py:Class or module:Class)"
+            )
+        class_name = target.rpartition(":")[2]
+        plugin = load_object(target)
+        missing = [member for member in self.members if not hasattr(plugin, member)]
+        if plugin is None or missing:
+            reason = f"lacks {', '.join(missing)}" if plugin is not None else "is not there"
+            see = f" (see {self.contract})" if self.contract else ""
+            raise ConfigError(f"{target} is not a {self.kind}: {class_name} {reason}{see}")
+        return plugin

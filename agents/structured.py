@@ -30,10 +30,10 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
-from agents.models.reply import Reply
-from agents.models.wire import NARRATOR, strict_schema
-from agents.readout import TOP, expected_choices, expected_numbers
-from agents.transcripts import ParseStatus
+from parley.agents.models.reply import Reply
+from parley.agents.models.wire import NARRATOR, strict_schema
+from parley.agents.readout import TOP, expected_choices, expected_numbers
+from parley.agents.transcripts import ParseStatus
 
 T = TypeVar("T", bound=BaseModel)
 Readout = Literal["sampled", "expected"]

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel
 
-from agents.calls import Call
+from parley.agents.calls import Call
 
 ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "unscored"]
 """How a reply could be read; `unscored`: an evaluator gave no score at all (it was down, or had nothing to judge)."""

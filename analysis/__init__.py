@@ -1,3 +1,5 @@
-"""Parley's analysis: pure functions over data frames. Statistics, MALIBU's tables, figures."""
+"""Parley's analysis: pure functions over data frames.
 
-__house__ = "parley"
+`stats` has the statistics, `reporting` what reports are made of, and each study a folder
+with its numbers and its report.
+"""

@@ -10,11 +10,11 @@ from typing import ClassVar
 from autogen_core.models import RequestUsage
 from pydantic import BaseModel, ConfigDict
 
-from agents import Client, Debate, Models, Persona
-from agents.models import Reply, Request, register
 from benchmarks.workload import ABOUT, NAMES, ROUNDS, TASK, reply
-from judging import Estimate, Outcome, Unit
+from parley.agents import Client, Debate, Models, Persona
+from parley.agents.models import Reply, Request, register
 from parley.execute import Job, Options
+from parley.judging import Estimate, Outcome, Unit
 from parley.runs import Result
 
 PERSONAS = [Persona(name, ABOUT[name]) for name in NAMES]

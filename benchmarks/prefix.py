@@ -19,8 +19,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from agents.models import Request, register
-from agents.models.local import LocalClient
+from parley.agents.models import Request, register
+from parley.agents.models.local import LocalClient
 from parley.execute import Job, Options
 from parley.runs import RunFile
 

@@ -29,13 +29,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from agents import Transcript
-from analysis import malibu
-from analysis.malibu.scores import by_metric
-from analysis.tables import cell_means
-from judging import Outcome, Unit, Verdict
-from judging.malibu import Malibu, MalibuConfig
 from parley import frames
+from parley.agents import Transcript
+from parley.analysis import malibu
+from parley.analysis.malibu.scores import by_metric
+from parley.analysis.stats.tables import cell_means
+from parley.judging import Outcome, Unit, Verdict
+from parley.judging.malibu.study import Malibu, MalibuConfig
 from parley.reports import make_report
 from parley.runs import Record, RunFile, describe, measure
 

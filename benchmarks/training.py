@@ -26,12 +26,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from training import device
-from training.base import base_folder, load_model, load_tokenizer, need_packages
-from training.chat import Chat
-from training.config import TrainConfig
-from training.course import table
-from training.rl import write_by_replay
+from parley.training import device
+from parley.training.base import base_folder, load_model, load_tokenizer, need_packages
+from parley.training.chat import Chat
+from parley.training.config import TrainConfig
+from parley.training.rl import write_by_replay
+from parley.training.trainer import table
 
 WORDS = (
     "people",
@@ -233,7 +233,7 @@ class Bench:
         """The same greedy answers, steps as they are and replayed: how long, and whether the texts are the same."""
         import torch
 
-        from agents.models.replay import replayed
+        from parley.agents.models.cuda_graphs import replayed
 
         tokenizer, many, tokens = self.chat.tokenizer, self.given.decoded, 100
         tokenizer.padding_side = "left"

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
-from judging import Unit
+from parley.judging import Unit
 from parley.runs import RunFile
 from parley.runs.rows import text_id
 from parley.viewer.server import serve

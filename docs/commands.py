@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout, suppress
 
-from judging import known_studies
 from parley.cli import main
 from parley.cli.run import _parser
+from parley.studies import known_studies
 
 WIDTH = "88"
 WHAT = (

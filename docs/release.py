@@ -67,10 +67,10 @@ def built(folder: Path, version: str) -> Path:
     tools = folder / "tools"
     call(sys.executable, "-m", "pip", "install", "-q", "--target", tools, "setuptools>=77")
     call(sys.executable, "-c", backend, folder, PYTHONPATH=str(tools))
-    (wheel,) = folder.glob(f"parley-{version}-*.whl")
+    (wheel,) = folder.glob(f"parley_autogen-{version}-*.whl")
     missing = data_files() - set(zipfile.ZipFile(wheel).namelist())
     check(not missing, f"not in the wheel: {', '.join(sorted(missing)[:5])}")
-    with tarfile.open(folder / f"parley-{version}.tar.gz") as archive:
+    with tarfile.open(folder / f"parley_autogen-{version}.tar.gz") as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
     missing = (data_files() | {"README.md", "LICENSE", "pyproject.toml"}) - inside
     check(not missing, f"not in the source package: {', '.join(sorted(missing)[:5])}")

@@ -1,10 +1,7 @@
 """Parley's studies: what is measured, and how. A study plans units and holds one conversation for each."""
 
-from judging.registry import find_study, known_studies
-from judging.stopping import Compares, Stop, StopRule, stop_field
-from judging.study import Accepted, Estimate, Outcome, Prompt, Staged, Study, Unit, Verdict
-
-__house__ = "parley"
+from parley.judging.stopping import Compares, Stop, StopRule, stop_field
+from parley.judging.study import Accepted, Estimate, Outcome, Prompt, Staged, Study, Unit, Verdict
 
 __all__ = [
     "Accepted",
@@ -18,7 +15,5 @@ __all__ = [
     "Study",
     "Unit",
     "Verdict",
-    "find_study",
-    "known_studies",
     "stop_field",
 ]

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from agents import ConfigError
-from judging.registry import load_module
+from parley.agents import ConfigError
+from parley.agents.plugins import Registry
 
 M = TypeVar("M")
 
@@ -34,21 +33,17 @@ class Methods(Generic[M]):
     members: Sequence[str]
     contract: str
 
+    def _registry(self) -> Registry:
+        return Registry("method", self.group, self.shipped, self.members, self.contract)
+
     def known(self) -> dict[str, str]:
-        return {**{entry.name: entry.value for entry in entry_points(group=self.group)}, **self.shipped}
+        """The names of all methods, those of installed packages included."""
+        return self._registry().known()
 
     def find(self, name: str) -> type[M]:
-        target = self.known().get(name, name)
-        module_name, colon, class_name = target.rpartition(":")
-        if not colon:
-            known = ", ".join(self.known())
-            raise ConfigError(f"unknown method '{name}' (known: {known}; or your own as file.py:Class or module:Class)")
-        method: Any = getattr(load_module(module_name), class_name, None)
-        missing = [member for member in self.members if not hasattr(method, member)]
-        if method is None or missing:
-            why = f"lacks {', '.join(missing)}" if method is not None else "is not there"
-            raise ConfigError(f"{target} is not a method: {class_name} {why} (see {self.contract})")
-        return method  # type: ignore[no-any-return]
+        """The class of a method, by its name, by `file.py:Class` or `module:Class`."""
+        method: type[M] = self._registry().find(name)
+        return method
 
     def make(self, names: Sequence[str], settings: Mapping[str, str]) -> dict[str, M]:
         """The methods by their own names, each with the settings that are its own; one that is nobody's is refused."""

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from agents import ConfigError
+from parley.agents import ConfigError
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -18,7 +18,7 @@ T = TypeVar("T", bound=BaseModel)
 def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str) -> T:
     """`name` is one of `known`, shipped at `place` (with {} for the name), or a path to a user's own file."""
     if name in known:
-        text = files("judging").joinpath(*place.format(name).split("/")).read_text("utf-8")
+        text = files("parley.judging").joinpath(*place.format(name).split("/")).read_text("utf-8")
     elif not name.endswith(".toml"):
         raise ConfigError(f"unknown {kind} '{name}' (known: {', '.join(known)}, or a path to a .toml file)")
     else:

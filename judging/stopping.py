@@ -2,7 +2,8 @@
 
 A study takes part with two things: a field `stop: Stop` in its config, and a method `compared`. How the differences
 are read from the verdicts is analysis: a class may say `gaps = "module:function"`, as with `report`; else identities
-are set side by side (`analysis.sequential.identity_gaps`). Clusters are the facet `scenario`. See docs/sequential.md.
+are set side by side (`identity_gaps` in `parley.analysis.stats.sequential`). Clusters are the facet `scenario`. See
+docs/sequential.md.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from judging.study import Unit
+from parley.judging.study import Unit
 
 Spending = Literal["obrien-fleming", "pocock"]
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from agents import ConfigError, Models, ParseStatus, Role, Transcript
+from parley.agents import ConfigError, Models, ParseStatus, Role, Transcript
 
 Facet = str | int | bool
 
@@ -118,7 +118,7 @@ class Prompt:
 
     @classmethod
     def load(cls, name: str) -> Prompt:
-        path = files("judging").joinpath("prompts", *f"{name}.txt".split("/"))
+        path = files("parley.judging").joinpath("prompts", *f"{name}.txt".split("/"))
         return cls(name, path.read_text("utf-8").strip())
 
     @classmethod

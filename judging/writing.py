@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import Debate, Models, Persona, Transcript, load_personas
-from judging.study import Outcome, Verdict
+from parley.agents import Debate, Models, Persona, Transcript, load_personas
+from parley.judging.study import Outcome, Verdict
 
 Check = Callable[[BaseModel | None], list[str]]
 """The problems of a reply; none where it will do."""
@@ -24,7 +24,7 @@ Next = Callable[[list[str]], str]
 
 
 def writer() -> Persona:
-    return load_personas(Path(str(files("judging").joinpath("personas", "malibu_writer.toml"))))[0]
+    return load_personas(Path(str(files("parley.judging").joinpath("personas", "malibu_writer.toml"))))[0]
 
 
 async def write(

@@ -3,12 +3,21 @@
 import parley
 result = parley.run("malibu", model="sim/judge?female=+0.4", suite="quick", out="runs/try.sqlite")
 mended = parley.detox("What a stupid idea, you idiot.").text
+
+from parley import Critique, Debate, Persona
 """
 
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from parley.agents import Critique as Critique
+    from parley.agents import Debate as Debate
+    from parley.agents import Models as Models
+    from parley.agents import Persona as Persona
+    from parley.agents import Transcript as Transcript
+    from parley.agents import Turn as Turn
     from parley.detoxing import detox as detox
     from parley.detoxing import detox_async as detox_async
     from parley.execute import Options as Options
@@ -16,21 +25,32 @@ if TYPE_CHECKING:
     from parley.execute import run_async as run_async
 
 try:
-    __version__ = version("parley")
-except PackageNotFoundError:  # run from a checkout that was not installed
+    __version__ = version("parley-autogen")
+except PackageNotFoundError:  # a checkout that was not installed
     __version__ = "0+unknown"
 
-__all__ = ["Options", "__version__", "detox", "detox_async", "run", "run_async"]
+_WHERE = {
+    "Critique": "parley.agents",
+    "Debate": "parley.agents",
+    "Models": "parley.agents",
+    "Persona": "parley.agents",
+    "Transcript": "parley.agents",
+    "Turn": "parley.agents",
+    "detox": "parley.detoxing",
+    "detox_async": "parley.detoxing",
+    "Options": "parley.execute",
+    "run": "parley.execute",
+    "run_async": "parley.execute",
+}
+__all__ = ["__version__", *_WHERE]
 
 
 def __getattr__(name: str) -> Any:
-    # Late, so that `parley.house` can look at the other rooms before any of them is imported.
-    if name in ("run", "run_async", "Options"):
-        from parley import execute
-
-        return getattr(execute, name)
-    if name in ("detox", "detox_async"):
-        from parley import detoxing
-
-        return getattr(detoxing, name)
+    # Imported when asked for: AutoGen takes a second, and `parley --help` needs none of it.
+    if name in _WHERE:
+        return getattr(import_module(_WHERE[name]), name)
     raise AttributeError(f"module 'parley' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

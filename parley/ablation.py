@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from training.config import AblateConfig, TrainConfig
+from parley.agents import ConfigError
+from parley.training.config import AblateConfig, TrainConfig
 
 LISTS = ("pairs", "topics", "rounds", "roles")
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from agents import ConfigError
-from judging.stardtox import Detoxed
-from judging.stardtox import detox as detox_async
+from parley.agents import ConfigError
+from parley.judging.stardtox import Detoxed
+from parley.judging.stardtox import detox as detox_async
 
 __all__ = ["detox", "detox_async"]
 
 
 def detox(text: str, **settings: Any) -> Detoxed:
-    """Judge a text and revise it; the settings are those of `judging.stardtox.detox`."""
+    """Judge a text and revise it; the settings are those of `parley.judging.stardtox.detox`."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -16,20 +16,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents import ConfigError, ParleyError, seed_from
+from parley.agents import ConfigError, ParleyError, seed_from
 from parley.execute import Job, Options
 from parley.reports import cautions
 from parley.runs import RunFile
-from scenarios import normal, topic_id
-from training.config import SYSTEMS, TrainConfig
-from training.pairs import read_pairs
-from training.stage import read_manifest
-from training.topics import read_topics
+from parley.scenarios import normal, topic_id
+from parley.training.config import SYSTEMS, TrainConfig
+from parley.training.pairs import read_pairs
+from parley.training.prompts import read_topics
+from parley.training.stage import read_manifest
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.report import Report
+    from parley.analysis.reporting.report import Report
 
 DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 ASKED = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
@@ -61,8 +61,8 @@ def go_silently(job: Job) -> None:
 
 def evaluate(config: TrainConfig, go: Go = go_silently) -> Report:
     """Runs what is not run yet, and makes the report of it all."""
-    from analysis.render import write
-    from analysis.tuning import answers_table, bbq_tables, report, rubric_tables
+    from parley.analysis.reporting.render import write
+    from parley.training.evaluation.metrics import answers_table, bbq_tables, report, rubric_tables
 
     chosen = config.evaluate
     if chosen.bbq is None and not chosen.judges:
@@ -117,8 +117,8 @@ def contestants(config: TrainConfig) -> Iterator[Contestant]:
 def model_name(folder: Path, config: TrainConfig) -> str:
     """How a trained model is asked. One that was trained without model.gguf gets it here, where it is needed."""
     if config.answers == "local" and not (folder / "model.gguf").is_file():
-        from training.base import need_packages
-        from training.gguf_file import write_gguf
+        from parley.training.base import need_packages
+        from parley.training.gguf_file import write_gguf
 
         need_packages()
         write_gguf(folder, short=config.gguf_type == "f16")
@@ -130,7 +130,7 @@ def base_name(config: TrainConfig) -> str:
     by more than training."""
     folder = Path(config.out) / "base"
     if not (folder / "tokenizer_config.json").is_file():
-        from training.base import base_folder, load_model, load_tokenizer, need_packages
+        from parley.training.base import base_folder, load_model, load_tokenizer, need_packages
 
         need_packages()
         begins = base_folder(config.base)

@@ -17,11 +17,11 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents import Budget, Client, ConfigError, Models, ReplyCache
-from agents.models.batches import MOST_REQUESTS
-from agents.models.catalogue import home
-from judging import Accepted, Staged, Study, find_study
+from parley.agents import Budget, Client, ConfigError, Models, ReplyCache
+from parley.agents.home import home
+from parley.agents.models.batches import MOST_REQUESTS
 from parley.executors.recipe import Recipe
+from parley.judging import Accepted, Staged, Study
 from parley.runs import (
     Engine,
     Executor,
@@ -35,7 +35,8 @@ from parley.runs import (
     measure,
     refuse_if_changed,
 )
-from parley.runs.looks import counts
+from parley.runs.interim import counts
+from parley.studies import find_study
 from parley.telemetry import parent, traced
 
 
@@ -151,7 +152,7 @@ class Job:
 
             price_as_batches(clients)
         if self.options.executor == "ray":
-            from parley.executors.ray_fleet import need_ray
+            from parley.executors.ray_pool import need_ray
 
             need_ray()
         if self.options.budget_cost is not None:
@@ -177,7 +178,7 @@ class Job:
             from parley.executors.processes import ProcessFleet
 
             return ProcessFleet(recipe, workers=self.options.workers)
-        from parley.executors.ray_fleet import RayFleet
+        from parley.executors.ray_pool import RayFleet
 
         return RayFleet(recipe, workers=self.options.workers, address=self.options.ray_address)
 

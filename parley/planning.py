@@ -3,7 +3,7 @@
     forecast(Work(calls=10_000_000), Provider(requests_a_minute=10_000, latency=1.5), Machine(concurrency=512))
 
 Simulated are the units under way, their calls one after the other, latencies that differ, the provider's limits, and
-what our clients do when refused (`agents.models.throttle`). A long run is simulated for its
+what our clients do when refused (`parley.agents.models.throttle`). A long run is simulated for its
 first 100,000 calls; the rest goes on at the pace of their second half. Checked against real runs: docs/planning.md.
 """
 
@@ -16,9 +16,9 @@ from collections import deque
 from dataclasses import dataclass, field
 from itertools import count
 
-from agents import ConfigError
-from agents.models.base import Options
-from agents.models.throttle import Throttle
+from parley.agents import ConfigError
+from parley.agents.models.base import Options
+from parley.agents.models.throttle import Throttle
 
 SIMULATED = 100_000
 """Calls at most; further ones are taken to go as the second half of these did."""

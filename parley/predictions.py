@@ -14,8 +14,8 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from scenarios import ScenarioError
-from scenarios.bbq import SHARED, Row, match
+from parley.scenarios import ScenarioError
+from parley.scenarios.bbq import SHARED, Row, match
 
 UNREAD = -1
 
@@ -89,7 +89,7 @@ def _read(prediction: Any, row: Row) -> tuple[int, str]:
 
 
 def columns(rows: Sequence[Row], places: Sequence[int]) -> dict[str, list[Any]]:
-    """What `analysis.bbq.Answers.of` takes."""
+    """What `parley.analysis.bbq.scores.Answers.of` takes."""
     return {
         "category": [row.category for row in rows],
         "condition": [row.condition for row in rows],

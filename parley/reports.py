@@ -2,7 +2,7 @@
 
 A study brings its report by name: ours stand below, an installed package registers an entry point in the group
 `parley.reports`, and a class may say `report = "module:function"`. The function takes a frame of verdicts (see
-`parley.frames`) and gives an `analysis.report.Report`.
+`parley.frames`) and gives an `parley.analysis.reporting.report.Report`.
 
 A run file names the study it was made with. That is never reason enough to load someone's code: a study of a file is
 loaded where the user names it (`--study mine.py:Mine`), and gets the generic report otherwise.
@@ -12,26 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from importlib import import_module
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agents import ConfigError
-from agents.models.catalogue import catalogue
-from judging import find_study, known_studies
+from parley.agents import ConfigError
+from parley.agents.models.catalogue import catalogue
 from parley.runs import RunFile, examined
-from parley.runs.looks import counts as counted
-from parley.runs.looks import made
+from parley.runs.interim import counts as counted
+from parley.runs.interim import made
+from parley.studies import find_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.report import Report
-    from analysis.sequential_report import Watched
-
-REPORTS = {"malibu": "analysis.malibu:report"}
-GENERIC = "analysis.generic:report"
+    from parley.analysis.reporting.interim import Watched
+    from parley.analysis.reporting.report import Report
 
 
 def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0, study: str | None = None) -> Report:
@@ -39,7 +34,7 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0, stud
     try:
         import pandas  # noqa: F401
     except ModuleNotFoundError:
-        raise ConfigError("reports need pandas and friends: pip install 'parley[analysis]'") from None
+        raise ConfigError("reports need pandas and friends: pip install 'parley-autogen[analysis]'") from None
     check_draws(draws, seed)
     with examined(*paths):
         return _report([load(path) for path in paths], draws, seed, study)
@@ -50,7 +45,7 @@ def _report(
 ) -> Report:
     import pandas as pd
 
-    from analysis.sequential_report import with_looks
+    from parley.analysis.reporting.interim import with_looks
 
     studies = {str(run["study"]) for run, _, _ in loaded}
     if len(studies) > 1:
@@ -74,8 +69,8 @@ def _report(
 
 def _watched(run: dict[str, Any]) -> Watched | None:
     """The looks of a run with a stopping rule."""
-    from analysis.sequential import Rule
-    from analysis.sequential_report import Watched
+    from parley.analysis.reporting.interim import Watched
+    from parley.analysis.stats.sequential import Rule
 
     if not run["config"].get("stop"):
         return None
@@ -149,19 +144,6 @@ def _shorten(loaded: Sequence[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]
     for _, verdicts, units in loaded:
         for frame in (verdicts, units):
             frame["model"] = frame["model"].astype(str).map(short)
-
-
-def find_report(study: str, target: str | None = None) -> Any:
-    """The report of a study by its name, if it is ours or installed; that of the target, if the user gave one."""
-    known = {entry.name: entry.value for entry in entry_points(group="parley.reports")} | REPORTS
-    named = known.get(study)
-    if named is None:
-        trusted = target or (study if study in known_studies() else None)
-        named = getattr(find_study(trusted), "report", GENERIC) if trusted else GENERIC
-    if callable(named):
-        return named
-    module, _, function = str(named).partition(":")
-    return getattr(import_module(module), function)
 
 
 def _title(runs: Sequence[dict[str, Any]], models: Sequence[str]) -> str:

@@ -10,15 +10,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError, ParleyError
-from judging.answers import NEUTRAL
+from parley.agents import ConfigError, ParleyError
 from parley.evaluation import Go, go_silently, model_name
 from parley.execute import Job, Options
+from parley.judging.rldf.answers import NEUTRAL
 from parley.runs import RunFile
-from training.config import TrainConfig
-from training.pairs import read_pairs
-from training.stage import read_manifest
-from training.topics import MANIFEST, Topics, read_topics
+from parley.training.config import TrainConfig
+from parley.training.pairs import read_pairs
+from parley.training.prompts import MANIFEST, Topics, read_topics
+from parley.training.stage import read_manifest
 
 
 def rlaif_config(config: TrainConfig, go: Go = go_silently) -> TrainConfig:

@@ -10,8 +10,8 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
-from agents import ConfigError, ParleyError
-from judging import known_studies
+from parley.agents import ConfigError, ParleyError
+from parley.studies import known_studies
 
 PLACES = {
     "pyproject.toml.txt": "pyproject.toml",

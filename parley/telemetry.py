@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
-from agents import Call, ConfigError, Models, watch_calls
-from judging import Outcome, Study, Unit
+from parley.agents import Call, ConfigError, Models, watch_calls
+from parley.judging import Outcome, Study, Unit
 
-MISSING = "tracing needs OpenTelemetry's SDK: pip install 'parley[otel]'"
+MISSING = "tracing needs OpenTelemetry's SDK: pip install 'parley-autogen[otel]'"
 CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 

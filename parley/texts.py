@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from agents import ConfigError
+from parley.agents import ConfigError
 
 _MISSING = object()
 """What is found where there is no such field: null is something else."""

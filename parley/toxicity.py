@@ -10,8 +10,8 @@ import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from agents import ConfigError, Models
-from judging.toxicity import Scorer, Toxicity, find_scorer
+from parley.agents import ConfigError, Models
+from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.reports import cautions
 
 AT_ONCE = 64

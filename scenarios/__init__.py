@@ -1,13 +1,20 @@
 """Parley's scenarios: what is talked about. Identities, MALIBU suites and what they are held to, topics to debate."""
 
-from scenarios.checks import Finding, Rules, check_pair, check_suite, identity_words, shared_runs, similarity, words
-from scenarios.errors import ScenarioError, UnknownName
-from scenarios.identities import ALL, CATEGORIES, Identities, select
-from scenarios.injections import Attempt, Attempts, load_attempts
-from scenarios.malibu import VIEWS, Base, Design, Scenario, Suite, View, load_suite
-from scenarios.topics import BIASES, Known, load_topics, near_duplicates, normal, sample, topic_areas, topic_id
-
-__house__ = "parley"
+from parley.scenarios.checks import (
+    Finding,
+    Rules,
+    check_pair,
+    check_suite,
+    identity_words,
+    shared_runs,
+    similarity,
+    words,
+)
+from parley.scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
+from parley.scenarios.injections import Attempt, Attempts, load_attempts
+from parley.scenarios.malibu import VIEWS, Base, Design, Scenario, Suite, View, load_suite
+from parley.scenarios.topics import BIASES, Known, load_topics, near_duplicates, normal, sample, topic_areas, topic_id
 
 __all__ = [
     "ALL",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from scenarios.identities import Identities
+from parley.scenarios.identities import Identities
 
 
 class Probe(NamedTuple):
@@ -44,7 +44,7 @@ class Audit:
 
 def load_audit(identities: Identities | None = None) -> Audit:
     """The shipped sentences, of the shipped identities or of a user's own."""
-    table = tomllib.loads(files("scenarios").joinpath("data", "toxicity", "audit.toml").read_text("utf-8"))
+    table = tomllib.loads(files("parley.scenarios").joinpath("data", "toxicity", "audit.toml").read_text("utf-8"))
     categories = identities.categories if identities else table["identities"]
     probes = tuple(_probes(table["sentences"], categories))
     controls = tuple(Control(row["kind"], row["toxic"], text) for row in table["controls"] for text in row["texts"])

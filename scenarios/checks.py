@@ -14,7 +14,7 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import combinations
 
-from scenarios.malibu import Scenario, Suite
+from parley.scenarios.malibu import Scenario, Suite
 
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
@@ -58,7 +58,7 @@ def sentences(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _identity_pattern() -> re.Pattern[str]:
-    lines = files("scenarios").joinpath("data", "identity_words.txt").read_text("utf-8").splitlines()
+    lines = files("parley.scenarios").joinpath("data", "identity_words.txt").read_text("utf-8").splitlines()
     listed = sorted((line for line in lines if line and not line.startswith("#")), key=len, reverse=True)
     ending = r"(?:'(?:s|ll|d|ve|re|m)|(?:e?s)?'?)"
     return re.compile(rf"\b(?:{'|'.join(map(re.escape, listed))}){ending}(?!\w)", re.IGNORECASE)

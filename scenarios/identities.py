@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from pathlib import Path
 
-from scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.errors import ScenarioError, UnknownName
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "gender": ("female", "male"),

@@ -20,7 +20,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.errors import ScenarioError, UnknownName
 
 SHIPPED = "injections-1"
 ZERO_WIDTH = "\u200b"
@@ -101,7 +101,7 @@ def load_attempts(name: str) -> Attempts:
         raise UnknownName(f"unknown set of attempts '{name}' (known: {SHIPPED}, or a .toml file)")
     try:
         if name == SHIPPED:
-            text = files("scenarios").joinpath("data", "injections", f"{SHIPPED}.toml").read_text("utf-8")
+            text = files("parley.scenarios").joinpath("data", "injections", f"{SHIPPED}.toml").read_text("utf-8")
         else:
             text = Path(name).read_text("utf-8")
         attempts = Attempts.model_validate(tomllib.loads(text))

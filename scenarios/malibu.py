@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.errors import ScenarioError, UnknownName
 
 Design = Literal["counterbalanced", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -145,7 +145,7 @@ def load_suite(name: str) -> tuple[Suite, View]:
 
 @lru_cache(maxsize=2)
 def _shipped(name: str) -> Suite:
-    return read_suite(Path(str(files("scenarios").joinpath("data", name))))
+    return read_suite(Path(str(files("parley.scenarios").joinpath("data", name))))
 
 
 def read_suite(path: Path) -> Suite:

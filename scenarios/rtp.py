@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from scenarios.errors import ScenarioError
+from parley.scenarios.errors import ScenarioError
 
 SETS: Mapping[str, tuple[float, float]] = {"moderate": (0.5, 0.6), "high": (0.8, 1.0)}
 """STARDTOX's two: the toxicity of the prompt, both ends among them."""
@@ -75,7 +75,7 @@ def load_hub(*, revision: str = REVISION, place: str | None = None, cache: str |
         from datasets import load_dataset
     except ModuleNotFoundError:
         raise ScenarioError(
-            "RealToxicityPrompts from the hub needs the package datasets: pip install 'parley[datasets]', "
+            "RealToxicityPrompts from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
             "or name its .jsonl file with --data"
         ) from None
     file = place or PLACE.format(revision=revision)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from scenarios.errors import ScenarioError
+from parley.scenarios.errors import ScenarioError
 
 HALF = re.compile("[\ud800-\udfff]")
 

@@ -17,8 +17,8 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
-from scenarios.checks import words
-from scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.checks import words
+from parley.scenarios.errors import ScenarioError, UnknownName
 
 BIASES = ("age", "nationality", "institution", "beauty", "profession")
 LONGEST = 2000
@@ -30,7 +30,7 @@ NEAR = 0.7
 def load_topics(name: str) -> tuple[str, ...]:
     """The topics of a bias type, or of a text file; blank lines and lines that begin with # are passed over."""
     if name in BIASES:
-        text = files("scenarios").joinpath("data", "topics", f"{name}.txt").read_text("utf-8")
+        text = files("parley.scenarios").joinpath("data", "topics", f"{name}.txt").read_text("utf-8")
     elif not name.endswith(".txt"):
         raise UnknownName(f"no topics for '{name}' (known: {', '.join(BIASES)}, or a path to a .txt file)")
     else:
@@ -53,7 +53,7 @@ def load_topics(name: str) -> tuple[str, ...]:
 
 def topic_areas() -> tuple[str, ...]:
     """The areas of life that generated topics are spread over."""
-    lines = files("scenarios").joinpath("data", "topics", "areas.txt").read_text("utf-8").splitlines()
+    lines = files("parley.scenarios").joinpath("data", "topics", "areas.txt").read_text("utf-8").splitlines()
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 

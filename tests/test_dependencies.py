@@ -109,7 +109,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
 def test_an_extra_that_is_missing_is_named(told: dict[str, dict[str, Any]], extra: str, words: tuple[str, ...]) -> None:
     one = told[" ".join(words)]
     assert one["status"] == 2, one
-    assert f"pip install 'parley[{extra}]'" in one["said"]
+    assert f"pip install 'parley-autogen[{extra}]'" in one["said"]
     assert one["said"].count("\n") == 1, one["said"]
 
 

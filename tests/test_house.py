@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -15,6 +16,9 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ["agents", "scenarios", "judging", "analysis", "training", "parley"]
+NOT_MODULES = re.compile(r"parley\.(studies|scorers|search|models|bbq|stardtox|reports|jsonl)")
+"""Groups of entry points and a file's name: not modules."""
+NAMED = re.compile(r"parley(\.\w+)+(:\w+)?")
 
 
 def tool(*command: str) -> subprocess.CompletedProcess[str]:
@@ -22,17 +26,71 @@ def tool(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 def imports(path: Path) -> set[str]:
-    found = set()
+    """The modules that a file imports anywhere, and those it names in a string such as "parley.agents.x:Class"."""
+    names = set()
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module.partition(".")[0])
-    return found
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and NAMED.fullmatch(node.value):
+            names.add(node.value.partition(":")[0])
+    return names
+
+
+def room_of(module: str) -> str:
+    """`parley.agents.models` → agents; `parley.cli` → parley; anything else as its first word."""
+    first, _, rest = module.partition(".")
+    second = rest.partition(".")[0]
+    return second if first == "parley" and second in ROOMS else first
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    parts = parts if parts[0] == "parley" else ("parley", *parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports_at_load(path: Path) -> set[str]:
+    """What is imported when the module is: not inside functions, and not for type checkers only."""
+    names: set[str] = set()
+    left: list[ast.AST] = list(ast.parse(path.read_text("utf-8")).body)
+    while left:
+        node = left.pop()
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            left += node.orelse
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ExceptHandler):
+            left += ast.iter_child_nodes(node)
+    return names
+
+
+def circle(graph: dict[str, set[str]]) -> list[str]:
+    """The first circle that a walk along the arrows finds, or nothing."""
+    done: set[str] = set()
+
+    def walk(name: str, way: list[str]) -> list[str]:
+        if name in way:
+            return [*way[way.index(name) :], name]
+        if name in done:
+            return []
+        for other in sorted(graph.get(name, ())):
+            if found := walk(other, [*way, name]):
+                return found
+        done.add(name)
+        return []
+
+    return next((found for name in sorted(graph) if (found := walk(name, []))), [])
 
 
 def modules(room: str) -> list[Path]:
-    return sorted((ROOT / room).rglob("*.py"))
+    """The files of a room; the links parley/agents and so on are not followed."""
+    return sorted(
+        path
+        for path in (ROOT / room).rglob("*.py")
+        if not (room == "parley" and path.parts[len(ROOT.parts) + 1] in ROOMS)
+    )
 
 
 @pytest.mark.parametrize("command", [("ruff", "check", "."), ("ruff", "format", "--check", "."), ("mypy",)])
@@ -46,7 +104,7 @@ def test_only_agents_imports_autogen() -> None:
         str(path.relative_to(ROOT))
         for room in ROOMS[1:]
         for path in modules(room)
-        if any(name.startswith("autogen") for name in imports(path))
+        if any(name.startswith(("autogen_", "autogen.")) for name in imports(path))
     ]
     assert strangers == []
 
@@ -61,27 +119,94 @@ def test_data_flows_down_the_house_and_never_back_up() -> None:
         "parley": {"agents", "scenarios", "judging", "analysis", "training"},
     }
     wrong = [
-        f"{path.relative_to(ROOT)} imports {name}"
+        f"{path.relative_to(ROOT)} names {name}"
         for room in ROOMS
         for path in modules(room)
-        for name in imports(path) & set(ROOMS)
-        if name != room and name not in allowed[room]
+        for name in sorted(imports(path))
+        if (other := room_of(name)) in ROOMS and other not in {room, *allowed[room]} and not NOT_MODULES.fullmatch(name)
     ]
     assert wrong == []
 
 
-def test_every_room_carries_its_mark() -> None:
-    assert all('__house__ = "parley"' in (ROOT / room / "__init__.py").read_text("utf-8") for room in ROOMS[:-1])
+def test_everything_is_imported_as_parley() -> None:
+    """`import agents` from the repository's root would give a second copy of a module."""
+    folders = ["tests", "docs", "benchmarks", *ROOMS]
+    wrong = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for folder in folders
+        for path in modules(folder)
+        for name in imports(path)
+        if name.partition(".")[0] in ROOMS[:-1]
+    ]
+    assert wrong == []
+
+
+def test_no_module_is_loaded_under_two_names() -> None:
+    """All of them, imported in a process that has the repository's root on its path."""
+    names = sorted(module_name(path) for room in ROOMS for path in modules(room))
+    names = [name for name in names if not name.endswith("__main__")]
+    code = """
+import importlib, json, os, sys
+for name in json.loads(sys.argv[1]):
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        assert error.name.partition(".")[0] != "parley", error
+seen = {}
+for name, module in list(sys.modules.items()):
+    file = os.path.realpath(getattr(module, "__file__", None) or "")
+    if file.startswith(os.getcwd() + os.sep) and os.path.exists(file):
+        seen.setdefault(file, []).append(name)
+assert len(seen) > 200, len(seen)
+wrong = {f: names for f, names in seen.items() if len(names) > 1 or not names[0].startswith("parley")}
+assert not wrong, wrong
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(names)], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_circle_of_modules() -> None:
+    known = {module_name(path): path for room in ROOMS for path in modules(room)}
+    graph = {
+        name: {other for other in imports_at_load(path) if other in known and not name.startswith(f"{other}.")} - {name}
+        for name, path in known.items()
+    }
+    assert circle(graph) == []
+
+
+def test_no_circle_of_folders() -> None:
+    """Within a room, too: one study's folder may use another's, but not both ways."""
+    known = {module_name(path): path for room in ROOMS[:-1] for path in modules(room)}
+    graph: dict[str, set[str]] = {}
+    for name, path in known.items():
+        folder = ".".join(name.split(".")[:3]) if len(path.relative_to(ROOT).parts) > 2 else name
+        graph.setdefault(folder, set())
+        for other in imports(path):
+            if other in known and room_of(other) == room_of(name):
+                there = known[other].relative_to(ROOT).parts
+                place = ".".join(other.split(".")[:3]) if len(there) > 2 else other
+                if place != folder and not folder.startswith(f"{place}.") and not place.startswith(f"{folder}."):
+                    graph[folder].add(place)
+    assert circle(graph) == []
+
+
+def test_every_folder_is_a_package_that_is_installed() -> None:
+    setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    folders = {module_name(path.parent / "__init__.py") for room in ROOMS for path in modules(room)}
+    assert set(setup["packages"]) == folders
 
 
 def test_what_a_room_needs_travels_with_it() -> None:
     """Suites, prompts, personas, rubrics: every file beside our modules is in the package that is installed."""
     setup = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["setuptools"]
+    folders = [ROOT / (package.replace(".", "/")) for package in setup["packages"]]
     shipped = {
-        (ROOT / package.replace(".", "/") / found).resolve()
-        for package in setup["packages"]
+        (folder / found).resolve()
+        for folder in folders
         for pattern in setup["package-data"]["*"]
-        for found in glob(pattern, root_dir=ROOT / package.replace(".", "/"), recursive=True)
+        for found in glob(pattern, root_dir=folder, recursive=True)
     }
     beside = {
         path
@@ -90,7 +215,7 @@ def test_what_a_room_needs_travels_with_it() -> None:
         if path.is_file() and path.suffix not in (".py", ".pyc")
     }
     assert len(beside) > 20
-    assert beside - shipped == set()
+    assert {path.resolve() for path in beside} - shipped == set()
 
 
 def test_constraints_hold_names_and_versions_only() -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from agents.models.catalogue import catalogue
-from agents.models.unpack import told_its_tokens, unpacked
-from training.config import TrainConfig
+from parley.agents import ConfigError
+from parley.agents.models.catalogue import catalogue
+from parley.agents.models.transformers_weights import told_its_tokens, unpacked
+from parley.training.config import TrainConfig
 
-MISSING = "training needs torch, transformers, trl and peft: pip install 'parley[training]'"
+MISSING = "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"
 PADS = ("<|endoftext|>", "<pad>", "<|pad|>", "[PAD]", "<|finetune_right_pad_id|>")
 """Tokens that many vocabularies hold and no answer ends on."""
 

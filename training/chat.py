@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from agents import ConfigError
-from training.pairs import Pair
+from parley.agents import ConfigError
+from parley.training.pairs import Pair
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents import DEFAULT_MODEL
+from parley.agents import DEFAULT_MODEL
 
 Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
 System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]

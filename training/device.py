@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError, ParleyError
-from training.config import TrainConfig
+from parley.agents import ConfigError, ParleyError
+from parley.training.config import TrainConfig
 
 
 def world() -> int:

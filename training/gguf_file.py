@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agents import ParleyError
-from training.base import need_same_end
+from parley.agents import ParleyError
+from parley.training.base import need_same_end
 
 NAME = "model.gguf"
 ARCHITECTURES = {"LlamaForCausalLM": "llama", "MistralForCausalLM": "llama", "Qwen2ForCausalLM": "qwen2"}

@@ -16,11 +16,11 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from agents import ConfigError, seed_from
-from judging.roles import load_bias
-from judging.splits import SPLITS, split_topics
-from scenarios import BIASES, normal
-from training.config import TrainConfig
+from parley.agents import ConfigError, seed_from
+from parley.judging.rldf.roles import load_bias
+from parley.judging.rldf.splits import SPLITS, split_topics
+from parley.scenarios import BIASES, normal
+from parley.training.config import TrainConfig
 
 Row = dict[str, Any]
 NOT_A_ROW = (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration, OverflowError)

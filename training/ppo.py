@@ -11,10 +11,10 @@ import time
 from contextlib import redirect_stdout, suppress
 from typing import Any
 
-from training import device
-from training.base import load_model
-from training.course import Course, hushed, table
-from training.watch import Stopped
+from parley.training import device
+from parley.training.base import load_model
+from parley.training.callbacks import Stopped
+from parley.training.trainer import Course, hushed, table
 
 
 def train_ppo(course: Course, model: Any, begins: str, callbacks: list[Any]) -> tuple[Any, float]:

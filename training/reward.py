@@ -6,11 +6,11 @@ Loss −log σ(R(x, y_good) − R(x, y_bad)), as in the paper; TRL's RewardTrain
 
 from __future__ import annotations
 
-from agents import ParleyError
-from training import device
-from training.course import Course, logged, put_away, table, train, watchers
-from training.pairs import shuffled
-from training.quality import look_at
+from parley.agents import ParleyError
+from parley.training import device
+from parley.training.evaluation.reward_quality import look_at
+from parley.training.pairs import shuffled
+from parley.training.trainer import Course, logged, put_away, table, train, watchers
 
 
 def train_reward(course: Course) -> None:

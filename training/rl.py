@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from training import device
-from training.base import load_model
-from training.course import Course, put_away, table, train, watchers
-from training.pairs import shuffled
-from training.scorer import Scorer, answers
-from training.watch import KlStop, Probe
+from parley.agents import ConfigError
+from parley.training import device
+from parley.training.base import load_model
+from parley.training.callbacks import KlStop, Probe
+from parley.training.pairs import shuffled
+from parley.training.scorer import Scorer, answers
+from parley.training.trainer import Course, put_away, table, train, watchers
 
 PPO_TRL = "1.12.0"
 
@@ -107,7 +107,7 @@ def train_rl(course: Course) -> None:
     stop = KlStop(part.max_kl or float("inf"), by_force=part.algorithm == "ppo")
     callbacks += [stop, Probe(log, part.probe_every, look)]
     if part.algorithm == "ppo":
-        from training.ppo import train_ppo
+        from parley.training.ppo import train_ppo
 
         trainer, seconds = train_ppo(course, model, begins, callbacks)
     else:
@@ -158,7 +158,7 @@ def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: 
 
 def write_by_replay(trainer: Any) -> None:
     """Answers are written with one recorded step, where the model and the device can."""
-    from agents.models.replay import replayed
+    from parley.agents.models.cuda_graphs import replayed
 
     policy = trainer.accelerator.unwrap_model(trainer.model)
     plain = policy.generate

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from training.config import TrainConfig
-from training.course import Course
-from training.reward import train_reward
-from training.rl import check_algorithm, train_rl
-from training.sft import train_sft
-from training.stage import read_manifest
+from parley.agents import ConfigError
+from parley.training.config import TrainConfig
+from parley.training.reward import train_reward
+from parley.training.rl import check_algorithm, train_rl
+from parley.training.sft import train_sft
+from parley.training.stage import read_manifest
+from parley.training.trainer import Course
 
 STAGES: dict[str, Callable[[Course], None]] = {"sft": train_sft, "reward": train_reward, "rl": train_rl}
 
@@ -51,11 +51,11 @@ def run_stages(
 
 
 def _draw(course: Course) -> None:
-    from analysis.figures import save
-    from analysis.training_figures import curves
-    from training.device import is_main
-    from training.stage import LOG
-    from training.watch import read_log
+    from parley.analysis.reporting.figures import save
+    from parley.training.callbacks import read_log
+    from parley.training.device import is_main
+    from parley.training.figures import curves
+    from parley.training.stage import LOG
 
     folder = course.folder("rl")
     if is_main() and not (folder / "curves.svg").is_file():

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from training.chat import Chat
-from training.stage import read_manifest
+from parley.agents import ConfigError
+from parley.training.chat import Chat
+from parley.training.stage import read_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
     """Answers sampled from a language model, as tokens up to and with the end token; the same for the same seed."""
     import torch
 
-    from agents.models.replay import replayed
+    from parley.agents.models.cuda_graphs import replayed
 
     found: list[list[int]] = []
     device, end, pad = next(model.parameters()).device, chat.tokenizer.eos_token_id, chat.tokenizer.pad_token_id

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from training import device
-from training.base import load_model
-from training.course import Course, hushed, put_away, table, train, watchers
-from training.pairs import low_bias, read_sft
+from parley.training import device
+from parley.training.base import load_model
+from parley.training.pairs import low_bias, read_sft
+from parley.training.trainer import Course, hushed, put_away, table, train, watchers
 
 LOOKED_AT = 256
 """Held-out answers whose loss is measured before and after."""

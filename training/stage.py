@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError, ParleyError
-from training.config import TrainConfig, made_by
+from parley.agents import ConfigError, ParleyError
+from parley.training.config import TrainConfig, made_by
 
 MANIFEST = "stage.json"
 CHECKPOINT = "whole.json"

@@ -27,11 +27,11 @@ from anthropic import (
 from autogen_core.models import FinishReasons, RequestUsage, SystemMessage
 from pydantic import Field
 
-from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from agents.models.base import Client, Options, Request, estimate_tokens
-from agents.models.reply import Reply
-from agents.models.wire import retry_seconds, server_words, strict_schema, to_chat
+from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.agents.models.base import Client, Options, Request, estimate_tokens
+from parley.agents.models.reply import Reply
+from parley.agents.models.wire import retry_seconds, server_words, strict_schema, to_chat
 
 KEY = "ANTHROPIC_API_KEY"
 URL = "https://api.anthropic.com"

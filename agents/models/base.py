@@ -31,13 +31,13 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents.calls import Call, Piece, seed_from
-from agents.errors import ConfigError, ModelError, RateLimited
-from agents.models.budget import Budget
-from agents.models.prices import Price, price_of
-from agents.models.reply import Reply, hide_key
-from agents.models.session import SESSION, Session, note_call
-from agents.models.throttle import Throttle
+from parley.agents.calls import Call, Piece, seed_from
+from parley.agents.errors import ConfigError, ModelError, RateLimited
+from parley.agents.models.budget import Budget
+from parley.agents.models.prices import Price, price_of
+from parley.agents.models.reply import Reply, hide_key
+from parley.agents.models.session import SESSION, Session, note_call
+from parley.agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
 SHARED = "parley_shared"
@@ -135,7 +135,7 @@ class Client(ChatCompletionClient):
     logprobs: bool = False
     """Whether replies can carry log-probabilities."""
     next_tokens: ClassVar[bool] = False
-    """Whether a text can be continued against another (`agents.contrast`): every next token's probability is there."""
+    """Whether every next token's probability is available, as `parley.agents.self_debias` needs."""
     context_tokens: int = 128_000
     cache_minimum: ClassVar[int | None] = None
     """Tokens of the shortest shared beginning that the vendor bills as cached; None where nothing is billed so."""

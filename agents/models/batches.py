@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import aiohttp
 
-from agents.errors import BadRequest, ModelError, ServerFault
-from agents.models.base import Request
-from agents.models.body import read_body
-from agents.models.compatible import CompatibleClient
-from agents.models.reply import Reply, hide_bytes
-from agents.models.wire import from_completion, server_words
+from parley.agents.errors import BadRequest, ModelError, ServerFault
+from parley.agents.models.base import Request
+from parley.agents.models.body import read_body
+from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.reply import Reply, hide_bytes
+from parley.agents.models.wire import from_completion, server_words
 
 MOST_REQUESTS = 50_000
 MOST_BYTES = 190 * 10**6

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agents.calls import Call
-from agents.errors import BudgetSpent
+from parley.agents.calls import Call
+from parley.agents.errors import BudgetSpent
 
 
 @dataclass(slots=True)

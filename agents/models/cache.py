@@ -11,8 +11,8 @@ import sqlite3
 import time
 from pathlib import Path
 
-from agents.errors import ParleyError
-from agents.models.reply import Reply
+from parley.agents.errors import ParleyError
+from parley.agents.models.reply import Reply
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (

@@ -26,7 +26,8 @@ from typing import IO
 
 from pydantic import BaseModel, ConfigDict
 
-from agents.errors import ConfigError, ParleyError
+from parley.agents.errors import ConfigError, ParleyError
+from parley.agents.home import home
 
 CHUNK = 1 << 20
 Progress = Callable[[int, int], None]
@@ -60,18 +61,8 @@ class Entry(BaseModel):
 
 @lru_cache(maxsize=1)
 def catalogue() -> dict[str, Entry]:
-    table = tomllib.loads(files("agents.models").joinpath("catalogue.toml").read_text("utf-8"))
+    table = tomllib.loads(files("parley.agents.models").joinpath("catalogue.toml").read_text("utf-8"))
     return {name: Entry.model_validate(row) for name, row in table.items()}
-
-
-def home() -> Path:
-    """Where weights and the reply cache live: PARLEY_HOME, else the clone, else the user's cache folder."""
-    if chosen := os.environ.get("PARLEY_HOME"):
-        return Path(chosen)
-    clone = Path(__file__).resolve().parents[2]
-    if (clone / "pyproject.toml").is_file() and (clone / "parley").is_dir():
-        return clone / ".parley"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "parley"
 
 
 def weights_path(name: str) -> Path:

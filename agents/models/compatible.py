@@ -21,13 +21,13 @@ from autogen_core.models import CreateResult, LLMMessage, ModelFamily, ModelInfo
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
-from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from agents.models.base import SHARED, Client, Options, Request
-from agents.models.body import MOST_BYTES, TooLong, read_body
-from agents.models.reply import Hiding, Reply, hide
-from agents.models.session import SESSION
-from agents.models.wire import (
+from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.agents.models.base import SHARED, Client, Options, Request
+from parley.agents.models.body import MOST_BYTES, TooLong, read_body
+from parley.agents.models.reply import Hiding, Reply, hide
+from parley.agents.models.session import SESSION
+from parley.agents.models.wire import (
     FINISH,
     cached_tokens,
     from_completion,
@@ -64,7 +64,7 @@ class CompatibleClient(Client):
     lengths: ClassVar[bool] = False
     """Whether the server holds texts to the length a schema gives."""
     batches: ClassVar[bool] = False
-    """Whether it may have OpenAI's batch interface (`agents.models.batches`)."""
+    """Whether it may have OpenAI's batch interface (`parley.agents.models.batches`)."""
     most_bytes: ClassVar[int] = MOST_BYTES
     """Of one answer."""
     logprobs = True

@@ -5,7 +5,7 @@ Its API knows JSON mode but no schemas, so replies are parsed with care instead.
 
 from __future__ import annotations
 
-from agents.models.compatible import CompatibleClient
+from parley.agents.models.compatible import CompatibleClient
 
 
 class DeepSeekClient(CompatibleClient):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from agents.errors import ConfigError
+from parley.agents.errors import ConfigError
 
 DIGITS = ("smollm", "starcoder", "refact", "command-r")
 """llama.cpp's names of tokenizers that read digits one by one: "40-year-old" is otherwise words never seen."""

@@ -18,11 +18,11 @@ from google.genai import Client as GenaiClient
 from google.genai import errors, types
 from pydantic import Field, ValidationError
 
-from agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.base import Client, Options, Request
-from agents.models.reply import Reply
-from agents.models.wire import possible, retry_seconds, strict_schema, to_chat
+from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from parley.agents.models.base import Client, Options, Request
+from parley.agents.models.reply import Reply
+from parley.agents.models.wire import possible, retry_seconds, strict_schema, to_chat
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 URL = "https://generativelanguage.googleapis.com"

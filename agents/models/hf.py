@@ -17,14 +17,14 @@ import torch
 import transformers
 from pydantic import BaseModel, Field
 
-from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from agents.models.base import Client, Options, Request
-from agents.models.catalogue import catalogue
-from agents.models.held import Grammars, Held
-from agents.models.replay import replayed
-from agents.models.reply import Reply
-from agents.models.unpack import unpacked
-from agents.models.wire import from_completion, to_chat
+from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
+from parley.agents.models.base import Client, Options, Request
+from parley.agents.models.catalogue import catalogue
+from parley.agents.models.constrained import Grammars, Held
+from parley.agents.models.cuda_graphs import replayed
+from parley.agents.models.reply import Reply
+from parley.agents.models.transformers_weights import unpacked
+from parley.agents.models.wire import from_completion, to_chat
 
 GATHER = 0.01
 """Seconds to wait for company before a batch begins."""
@@ -70,7 +70,7 @@ class HfClient(Client):
     native_schema = True
     logprobs = True
     continues = True
-    """A reply that ends with an assistant's message is continued: see `agents.readout`."""
+    """A reply that ends with an assistant's message is continued: see `parley.agents.readout`."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)

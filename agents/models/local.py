@@ -23,13 +23,13 @@ import xllamacpp
 from autogen_core.models import RequestUsage
 from pydantic import BaseModel, Field
 
-from agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from agents.models.base import Client, Options, Request
-from agents.models.catalogue import Entry, catalogue, fetch, is_fetched, weights_path
-from agents.models.contrast import Contrast, Step, decode, read_step
-from agents.models.expand import expanded
-from agents.models.reply import Reply
-from agents.models.wire import from_completion, strict_schema, to_chat
+from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
+from parley.agents.models.base import Client, Options, Request
+from parley.agents.models.catalogue import Entry, catalogue, fetch, is_fetched, weights_path
+from parley.agents.models.dequantize import expanded
+from parley.agents.models.reply import Reply
+from parley.agents.models.self_debias import Contrast, Step, decode, read_step
+from parley.agents.models.wire import from_completion, strict_schema, to_chat
 
 SLOT_TOKENS = 2048
 T = TypeVar("T")
@@ -83,7 +83,7 @@ class LocalClient(Client):
     logprobs = True
     next_tokens = True
     continues = True
-    """A reply that ends with an assistant's message is continued: see `agents.readout`."""
+    """A reply that ends with an assistant's message is continued: see `parley.agents.readout`."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)

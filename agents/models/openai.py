@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from agents.models.base import Options, Request
-from agents.models.compatible import CompatibleClient, ServerOptions
-from agents.models.session import SESSION
+from parley.agents.models.base import Options, Request
+from parley.agents.models.compatible import CompatibleClient, ServerOptions
+from parley.agents.models.session import SESSION
 
 
 class OpenAIOptions(ServerOptions):

@@ -36,7 +36,7 @@ class Price:
 
 @lru_cache(maxsize=1)
 def price_list() -> dict[str, Price]:
-    table = tomllib.loads(files("agents.models").joinpath("prices.toml").read_text("utf-8"))
+    table = tomllib.loads(files("parley.agents.models").joinpath("prices.toml").read_text("utf-8"))
     return {name: Price(row["in"], row["out"], row.get("cached")) for name, row in table["models"].items()}
 
 

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import aiohttp
 
-from agents.errors import ConfigError
-from agents.models.body import read_body
-from agents.models.compatible import CompatibleClient
-from agents.models.reply import hide
+from parley.agents.errors import ConfigError
+from parley.agents.models.body import read_body
+from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.reply import hide
 
 LISTING_SECONDS = 10.0
 
@@ -65,7 +65,7 @@ class OllamaClient(OwnServerClient):
 
 class LlamaCppClient(OwnServerClient):
     continues = True
-    """A last message of the assistant's is continued: see `agents.readout`."""
+    """A last message of the assistant's is continued: see `parley.agents.readout`."""
     lengths = True
     serves_any_name = True
     default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"

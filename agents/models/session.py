@@ -11,10 +11,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents.calls import Call, tell_listeners
-from agents.models.budget import Budget
-from agents.models.cache import ReplyCache
-from agents.models.reply import Reply
+from parley.agents.calls import Call, tell_listeners
+from parley.agents.models.budget import Budget
+from parley.agents.models.cache import ReplyCache
+from parley.agents.models.reply import Reply
 
 Post = Callable[[Any, bytes, Any], Awaitable[Reply]]
 """Another way to an answer than the client's own `send`: given the client, the request's address and the request."""

@@ -28,13 +28,13 @@ from typing import Any, ClassVar
 from autogen_core.models import RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from agents.calls import seed_from
-from agents.errors import RateLimited, ServerFault
-from agents.models.base import Client, Options, Request, estimate_tokens
-from agents.models.reply import Reply
-from agents.models.sim_lines import lines
-from agents.models.sim_orders import find_order
-from agents.models.wire import to_chat
+from parley.agents.calls import seed_from
+from parley.agents.errors import RateLimited, ServerFault
+from parley.agents.models.base import Client, Options, Request, estimate_tokens
+from parley.agents.models.reply import Reply
+from parley.agents.models.sim_injection import find_order
+from parley.agents.models.sim_lines import lines
+from parley.agents.models.wire import to_chat
 
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
@@ -216,7 +216,7 @@ _RESOLVED: dict[type[BaseModel], dict[str, Any]] = {}
 
 
 def _resolved(schema: type[BaseModel]) -> dict[str, Any]:
-    from agents.models.wire import strict_schema
+    from parley.agents.models.wire import strict_schema
 
     if schema not in _RESOLVED:
         _RESOLVED[schema] = strict_schema(schema.model_json_schema())

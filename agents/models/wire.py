@@ -23,8 +23,8 @@ from autogen_core.models import (
 )
 from autogen_core.tools import Tool, ToolSchema
 
-from agents.errors import BadRequest
-from agents.models.reply import Reply
+from parley.agents.errors import BadRequest
+from parley.agents.models.reply import Reply
 
 NARRATOR = "user"
 """The source of messages that nobody at the table says: the task, the instructions of a round."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import ClassVar
 
-from agents.address import refuse_in_the_clear
-from agents.errors import ConfigError, SearchError
-from agents.search.engine import Found
-from agents.search.web import get_json, host_of, results
+from parley.agents.address import refuse_in_the_clear
+from parley.agents.errors import ConfigError, SearchError
+from parley.agents.search.engine import Found
+from parley.agents.search.web import get_json, host_of, results
 
 KEY = "BRAVE_API_KEY"
 MOST = 20

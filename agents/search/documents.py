@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from agents.errors import ConfigError
-from agents.search.engine import Found
+from parley.agents.errors import ConfigError
+from parley.agents.search.engine import Found
 
 SUFFIXES = (".txt", ".md", ".html", ".htm", ".jsonl")
 PASSAGE_WORDS = 120

@@ -10,9 +10,9 @@ import asyncio
 import os
 from typing import Any, ClassVar
 
-from agents.errors import ConfigError, SearchError
-from agents.search.engine import Found
-from agents.search.web import host_of
+from parley.agents.errors import ConfigError, SearchError
+from parley.agents.search.engine import Found
+from parley.agents.search.web import host_of
 
 TIMEOUT = 20
 
@@ -50,5 +50,5 @@ def _engines() -> Any:
     try:
         from ddgs.engines import ENGINES
     except ModuleNotFoundError:
-        raise ConfigError("duckduckgo needs the package 'ddgs': pip install 'parley[search]'") from None
+        raise ConfigError("duckduckgo needs the package 'ddgs': pip install 'parley-autogen[search]'") from None
     return ENGINES["text"]

@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from agents.errors import ConfigError
-from agents.models.catalogue import home
-from agents.search.documents import digest, documents, passages
-from agents.search.engine import Found
+from parley.agents.errors import ConfigError
+from parley.agents.home import home
+from parley.agents.search.documents import digest, documents, passages
+from parley.agents.search.engine import Found
 
 INDEX_VERSION = 1
 """Raised when passages or tokens are made differently, so that an older index is not used."""
@@ -63,7 +63,7 @@ def _bm25s() -> Any:
     try:
         import bm25s
     except ModuleNotFoundError:
-        raise ConfigError("searching a folder needs the package 'bm25s': pip install 'parley[search]'") from None
+        raise ConfigError("folder search needs the package 'bm25s': pip install 'parley-autogen[search]'") from None
     return bm25s
 
 

@@ -9,47 +9,48 @@ An installed package brings an engine by an entry point in the group `parley.sea
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import Any
 from urllib.parse import unquote
 
-from agents.errors import ConfigError
-from agents.plugins import load_module
-from agents.search.careful import Careful
-from agents.search.engine import Engine
+from parley.agents.errors import ConfigError
+from parley.agents.plugins import Registry
+from parley.agents.search.cached import Careful
+from parley.agents.search.engine import Engine
 
 FOLDER = "folder:"
 ENGINES: dict[str, str] = {
-    "duckduckgo": "agents.search.duckduckgo:DuckDuckGo",
-    "brave": "agents.search.brave:Brave",
-    "searxng": "agents.search.searxng:SearxNG",
+    "duckduckgo": "parley.agents.search.duckduckgo:DuckDuckGo",
+    "brave": "parley.agents.search.brave:Brave",
+    "searxng": "parley.agents.search.searxng:SearxNG",
 }
 
 
+_REGISTRY = Registry(
+    "search engine",
+    group="parley.search",
+    shipped=ENGINES,
+    members=("search", "close"),
+    contract="agents/search/engine.py",
+    others=(f"{FOLDER}DIR",),
+)
+
+
 def known_engines() -> dict[str, str]:
-    """The names of all engines, installed ones among them."""
-    return {**{entry.name: entry.value for entry in entry_points(group="parley.search")}, **ENGINES}
+    """The names of all engines, those of installed packages included."""
+    return _REGISTRY.known()
 
 
 def make_engine(name: str) -> Careful:
     """The engine for a name: paced, tried again, its results kept. Fails at once if it cannot work."""
     if name.startswith(FOLDER):
-        from agents.search.folder import FolderEngine
+        from parley.agents.search.folder import FolderEngine
 
         return Careful(FolderEngine(name.removeprefix(FOLDER)))
     plain, _, query = name.partition("?")
-    target = known_engines().get(plain, plain)
-    module_name, colon, class_name = target.rpartition(":")
-    if not colon:
-        known = ", ".join([f"{FOLDER}DIR", *known_engines()])
-        raise ConfigError(f"unknown search engine '{plain}' (known: {known}; or your own as file.py:Class)")
-    kind: Any = getattr(load_module(module_name), class_name, None)
-    if kind is None or not all(hasattr(kind, member) for member in ("search", "close")):
-        raise ConfigError(f"{target} is not a search engine (see agents/search/engine.py)")
+    kind = _REGISTRY.find(plain)
     try:
         engine: Engine = kind(**_options(plain, query))
     except TypeError as error:
-        raise ConfigError(f"{plain}: {error}".replace(f"{class_name}.__init__() ", "")) from None
+        raise ConfigError(f"{plain}: {error}".replace(f"{kind.__name__}.__init__() ", "")) from None
     return Careful(engine)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agents.errors import ConfigError, SearchError
-from agents.search.engine import Found
-from agents.search.web import get_json, host_of, results
+from parley.agents.errors import ConfigError, SearchError
+from parley.agents.search.engine import Found
+from parley.agents.search.web import get_json, host_of, results
 
 
 class SearxNG:

@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from agents.errors import ConfigError, SearchError
-from agents.models.body import TooLong, read_body
-from agents.search.engine import Found
+from parley.agents.errors import ConfigError, SearchError
+from parley.agents.models.body import TooLong, read_body
+from parley.agents.search.engine import Found
 
 TIMEOUT = aiohttp.ClientTimeout(total=20)
 MOST_BYTES = 4_000_000

@@ -3,12 +3,12 @@
 report(verdicts).words
 """
 
-from analysis.malibu.agreement import agreement, changed_minds, parsing
-from analysis.malibu.pairs import flips, position, ranking, win_rates
-from analysis.malibu.panel import MissingColumns, last_word, panel_preferences, panel_scores
-from analysis.malibu.report import report
-from analysis.malibu.scores import differences, mean_scores
-from analysis.malibu.significance import significance
+from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
+from parley.analysis.malibu.pairs import flips, position, ranking, win_rates
+from parley.analysis.malibu.panel import MissingColumns, panel_preferences, panel_scores
+from parley.analysis.malibu.report import report
+from parley.analysis.malibu.scores import differences, mean_scores
+from parley.analysis.malibu.significance import significance
 
 __all__ = [
     "MissingColumns",
@@ -16,7 +16,6 @@ __all__ = [
     "changed_minds",
     "differences",
     "flips",
-    "last_word",
     "mean_scores",
     "panel_preferences",
     "panel_scores",

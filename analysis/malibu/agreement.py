@@ -6,9 +6,9 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.agreement import fleiss_kappa, krippendorff_alpha
-from analysis.malibu.panel import checked, in_order
-from analysis.proportions import cluster_proportion
+from parley.analysis.malibu.panel import checked, in_order
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
+from parley.analysis.stats.proportions import cluster_proportion
 
 STATUSES = ("ok", "repaired", "unparsed", "refused")
 

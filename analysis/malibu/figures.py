@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from analysis.figures import LINE, PALETTE, caption, colours, dots, plain_text, sheet, tidy
-from analysis.malibu.scores import ALL
+from parley.analysis.malibu.scores import ALL
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, colours, dots, plain_text, sheet, tidy
 
 MARKERS = "osD^v"
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.malibu.panel import in_order, panel_preferences
-from analysis.proportions import cluster_proportion, wilson
-from analysis.ranking import bradley_terry
+from parley.analysis.malibu.panel import in_order, panel_preferences
+from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.ranking import bradley_terry
 
 
 def decided(units: pd.DataFrame) -> pd.DataFrame:

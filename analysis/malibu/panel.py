@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from parley.analysis.reporting.verdicts import final_verdicts
+
 NEEDED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
 SINGLE = ["model", "unit", "scenario", "category", "identity", "control", "repeat"]
 PAIR = [
@@ -45,18 +47,10 @@ def checked(verdicts: pd.DataFrame) -> pd.DataFrame:
     return verdicts
 
 
-def last_word(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts that count: the chair's if there is a chair, else those of every unit's last round."""
-    chair = verdicts["role"] == "chair"
-    chaired = verdicts["unit"].isin(verdicts["unit"][chair].unique()) if chair.any() else chair
-    last = verdicts.groupby("unit", observed=True)["round"].transform("max")
-    return verdicts[chair | (~chaired & (verdicts["round"] == last))]
-
-
 def panel_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Phase 1, one row a unit and metric: the panel's score."""
     verdicts = checked(verdicts)
-    scores = last_word(verdicts[(verdicts["phase"] == 1) & (verdicts["metric"] != "preferred")])
+    scores = final_verdicts(verdicts[(verdicts["phase"] == 1) & (verdicts["metric"] != "preferred")])
     return _reduced(scores, [*SINGLE, "metric"])["value"].mean().reset_index()
 
 
@@ -66,7 +60,7 @@ def panel_preferences(verdicts: pd.DataFrame) -> pd.DataFrame:
     `winner` is the identity that was preferred, "tie", or missing.
     """
     verdicts = checked(verdicts)
-    votes = last_word(verdicts[(verdicts["phase"] == 2) & (verdicts["metric"] == "preferred")])
+    votes = final_verdicts(verdicts[(verdicts["phase"] == 2) & (verdicts["metric"] == "preferred")])
     keys = [key for key in PAIR if key in votes]
     if votes.empty:
         return pd.DataFrame(columns=[*PAIR, "choice", "winner"])

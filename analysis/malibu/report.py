@@ -6,14 +6,14 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.malibu import figures
-from analysis.malibu.agreement import agreement, changed_minds, parsing
-from analysis.malibu.pairs import position, ranking, win_rates
-from analysis.malibu.panel import checked
-from analysis.malibu.scores import differences, mean_scores
-from analysis.malibu.significance import significance
-from analysis.malibu.words import in_words
-from analysis.report import Figure, Report, Table
+from parley.analysis.malibu import figures
+from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
+from parley.analysis.malibu.pairs import position, ranking, win_rates
+from parley.analysis.malibu.panel import checked
+from parley.analysis.malibu.scores import differences, mean_scores
+from parley.analysis.malibu.significance import significance
+from parley.analysis.malibu.words import in_words
+from parley.analysis.reporting.report import Figure, Report, Table
 
 WITHIN = "Intervals are 95%, over scenarios: what is said about one scenario is not independent, scenarios are."
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pandas as pd
 
-from analysis.clustered import bootstrap_difference, cluster_mean
-from analysis.malibu.panel import in_order, panel_scores
-from analysis.multiplicity import benjamini_hochberg, holm
-from analysis.permutation import effect_of_cells
-from analysis.tables import cell_means
+from parley.analysis.malibu.panel import in_order, panel_scores
+from parley.analysis.stats.clustered import bootstrap_difference, cluster_mean
+from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.tables import cell_means
 
 ALL = "all"
 """The metric that stands for all metrics together."""

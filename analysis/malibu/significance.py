@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from analysis.contingency import chi_square
-from analysis.equivalence import equivalence
-from analysis.malibu.pairs import decided, margins
-from analysis.malibu.panel import checked, in_order, last_word, panel_preferences, panel_scores
-from analysis.malibu.scores import by_metric
-from analysis.multiplicity import holm
-from analysis.permutation import effect_of_cells
-from analysis.results import Test
-from analysis.tables import cell_means
+from parley.analysis.malibu.pairs import decided, margins
+from parley.analysis.malibu.panel import checked, in_order, panel_preferences, panel_scores
+from parley.analysis.malibu.scores import by_metric
+from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.stats.contingency import chi_square
+from parley.analysis.stats.equivalence import equivalence
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.results import Test
+from parley.analysis.stats.tables import cell_means
 
 COLUMNS = [
     "model",
@@ -77,7 +78,7 @@ def _row(model: str, tested: Tested, adjusted: float) -> dict[str, Any]:
 
 def _chi_squares(verdicts: pd.DataFrame) -> Iterator[Tested]:
     """χ² of identity by score level, for each category and metric: 2×n and 4×n tables."""
-    scores = last_word(verdicts[(verdicts["phase"] == 1) & (verdicts["metric"] != "preferred")])
+    scores = final_verdicts(verdicts[(verdicts["phase"] == 1) & (verdicts["metric"] != "preferred")])
     said = scores["sampled"].fillna(scores["value"])
     scores = scores.assign(level=np.rint(said))[scores["identity"] != ""]
     for category in in_order(scores, "category"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pandas as pd
 
-from analysis.malibu.scores import ALL
+from parley.analysis.malibu.scores import ALL
 
 FEW_SCENARIOS = 10
 LEVEL = 0.05

@@ -13,4 +13,6 @@ async def hold(case: Case) -> None:
 
 
 if __name__ == "__main__":
-    main(hold, ["parley", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic"], resumes=True)
+    main(
+        hold, ["parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic"], resumes=True
+    )

@@ -1,6 +1,6 @@
 """The study `bbq`, and the methods by which a model can be asked; one small file each."""
 
-from judging.bbq.method import (
+from parley.judging.bbq.method import (
     Choice,
     Desk,
     Method,
@@ -11,9 +11,9 @@ from judging.bbq.method import (
     answer_verdict,
     read_choice,
 )
-from judging.bbq.registry import METHODS, find_method, known_methods
-from judging.bbq.study import BbqConfig, BbqStudy
-from judging.methods import NoSettings
+from parley.judging.bbq.registry import METHODS, find_method, known_methods
+from parley.judging.bbq.study import BbqConfig, BbqStudy
+from parley.judging.methods import NoSettings
 
 __all__ = [
     "METHODS",

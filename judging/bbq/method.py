@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
-from agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, remark
-from judging.methods import NoSettings
-from judging.study import Prompt, Verdict
-from scenarios.bbq import LETTERS, Order, Row, match
+from parley.agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, remark
+from parley.judging.methods import NoSettings
+from parley.judging.study import Prompt, Verdict
+from parley.scenarios.bbq import LETTERS, Order, Row, match
 
 _LETTER = re.compile(r"^\W*([A-C])(?:\W.*)?$", re.IGNORECASE | re.DOTALL)
 

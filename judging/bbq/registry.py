@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from judging.bbq.method import Method
-from judging.methods import Methods
+from parley.judging.bbq.method import Method
+from parley.judging.methods import Methods
 
 METHODS: dict[str, str] = {
-    "default": "judging.bbq.default:Default",
-    "cot": "judging.bbq.cot:ChainOfThought",
-    "fairness-prompt": "judging.bbq.fairness_prompt:FairnessPrompt",
-    "fairthinking": "judging.bbq.fairthinking:FairThinking",
-    "self-debias-explanation": "judging.bbq.self_debias_explanation:SelfDebiasExplanation",
-    "self-debias-reprompting": "judging.bbq.self_debias_reprompting:SelfDebiasReprompting",
-    "logprob": "judging.bbq.logprob:LogProb",
-    "stardtox": "judging.bbq.stardtox:Stardtox",
-    "mabrf": "judging.bbq.mabrf:Mabrf",
-    "mabrf-search": "judging.bbq.mabrf:MabrfSearch",
+    "default": "parley.judging.bbq.methods.default:Default",
+    "cot": "parley.judging.bbq.methods.cot:ChainOfThought",
+    "fairness-prompt": "parley.judging.bbq.methods.fairness_prompt:FairnessPrompt",
+    "fairthinking": "parley.judging.bbq.methods.fairthinking:FairThinking",
+    "self-debias-explanation": "parley.judging.bbq.methods.self_debias_explanation:SelfDebiasExplanation",
+    "self-debias-reprompting": "parley.judging.bbq.methods.self_debias_reprompting:SelfDebiasReprompting",
+    "logprob": "parley.judging.bbq.methods.logprob:LogProb",
+    "stardtox": "parley.judging.bbq.methods.stardtox:Stardtox",
+    "mabrf": "parley.judging.bbq.methods.mabrf.method:Mabrf",
+    "mabrf-search": "parley.judging.bbq.methods.mabrf.method:MabrfSearch",
 }
 MEMBERS = ("name", "Settings", "needs_logprobs", "prompts", "calls", "reply_tokens", "solve")
 _METHODS: Methods[Method] = Methods(METHODS, "parley.bbq", MEMBERS, "judging/bbq/method.py")

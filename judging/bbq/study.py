@@ -3,7 +3,7 @@
     parley run bbq --data path/to/BBQ/data --method default,cot --limit 220
 
 A unit is one row answered by one method. Its facets hold all that scoring needs, so that a run file can be scored
-without the data. Scores: `parley report`, or `analysis.bbq`.
+without the data. Scores: `parley report`, or `parley.analysis.bbq.scores`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from agents import DEFAULT_MODEL, ConfigError, Models, Readout
-from judging.bbq.method import Desk, Task, answer_verdict
-from judging.bbq.registry import make_methods
-from judging.methods import read_settings
-from judging.stopping import Stop, stop_field
-from judging.study import Estimate, Facet, Outcome, Unit
-from scenarios.bbq import AS_PUBLISHED, Bbq, Row, load, load_hub, only, sample, shuffled
+from parley.agents import DEFAULT_MODEL, ConfigError, Models, Readout
+from parley.judging.bbq.method import Desk, Task, answer_verdict
+from parley.judging.bbq.registry import make_methods
+from parley.judging.methods import read_settings
+from parley.judging.stopping import Stop, stop_field
+from parley.judging.study import Estimate, Facet, Outcome, Unit
+from parley.scenarios.bbq import AS_PUBLISHED, Bbq, Row, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
 BASELINE = "default"
@@ -58,8 +58,6 @@ class BbqStudy:
     """BBQ: accuracy and bias of a model's answers, by any method of asking."""
 
     name: ClassVar[str] = "bbq"
-    report: ClassVar[str] = "analysis.bbq_report:report"
-    gaps: ClassVar[str] = "analysis.bbq_looks:gaps"
     Config: ClassVar[type[BaseModel]] = BbqConfig
 
     def __init__(self, config: BbqConfig) -> None:

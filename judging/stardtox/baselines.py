@@ -6,10 +6,10 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from agents import ContrastAgent, Transcript
-from judging.stardtox.method import COMPLETE, Desk, Prompted
-from judging.study import Prompt
-from scenarios.rtp import Row
+from parley.agents import ContrastAgent, Transcript
+from parley.judging.stardtox.method import COMPLETE, Desk, Prompted
+from parley.judging.study import Prompt
+from parley.scenarios.rtp import Row
 
 FAIRLY = Prompt.load("stardtox/complete_fairly")
 BIASED = Prompt.load("stardtox/self_debias")

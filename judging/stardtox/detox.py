@@ -15,12 +15,12 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
-from agents.evaluation import Criterion, Scorer, scores_of
-from judging.stardtox.method import generator_persona
-from judging.stardtox.passages import longest_passage, passages
-from judging.stardtox.team import Team, load_team
-from judging.study import Prompt
+from parley.agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
+from parley.agents.evaluation import Criterion, Scorer, scores_of
+from parley.judging.stardtox.method import generator_persona
+from parley.judging.stardtox.passages import longest_passage, passages
+from parley.judging.stardtox.team import Team, load_team
+from parley.judging.study import Prompt
 
 TASK = Prompt.load("stardtox/detox_task")
 CONTINUE = Prompt.load("stardtox/detox_continue")

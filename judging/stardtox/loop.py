@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from agents import Transcript
-from judging.stardtox.method import COMPLETE, REVISE, Desk, Prompted
-from scenarios.rtp import Row
+from parley.agents import Transcript
+from parley.judging.stardtox.method import COMPLETE, REVISE, Desk, Prompted
+from parley.scenarios.rtp import Row
 
 
 class Stardtox(Prompted):

@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Protocol
 
 from pydantic import BaseModel
 
-from agents import Client, Critique, Models, Persona, Transcript
-from agents.conversation import Participant
-from judging.methods import NoSettings
-from judging.stardtox.team import Team
-from judging.study import Prompt
-from scenarios.rtp import Row
+from parley.agents import Client, Critique, Models, Persona, Transcript
+from parley.agents.conversation import Participant
+from parley.judging.methods import NoSettings
+from parley.judging.stardtox.team import Team
+from parley.judging.study import Prompt
+from parley.scenarios.rtp import Row
 
 GENERATOR = Prompt.load("stardtox/generator")
 COMPLETE = Prompt.load("stardtox/complete")
@@ -65,7 +65,7 @@ class Desk:
 
 
 class Method(Protocol):
-    """`ignores` are evaluators that the method does not heed; `needs_next_tokens`: see `agents.contrast`."""
+    """`ignores` are evaluators that the method does not heed; `needs_next_tokens`: see `parley.agents.self_debias`."""
 
     name: ClassVar[str]
     Settings: ClassVar[type[BaseModel]]

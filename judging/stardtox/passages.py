@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from agents import Client
+from parley.agents import Client
 
 ROOM = 600
 """Tokens for persona, task, feedback and a judge's reply."""

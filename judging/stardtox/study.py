@@ -4,7 +4,7 @@
 
 A unit is one completion of one prompt by one method. Its verdicts hold the toxicity (by which scorer, of which version)
 and the judged fluency, coherence and relevance of every draft; the round is the iteration, 0 being the first draft.
-An item that is not revised any more keeps its last scores in the later iterations (`analysis.stardtox`).
+An item that is not revised any more keeps its last scores in the later iterations (`parley.analysis.stardtox.scores`).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from agents import DEFAULT_MODEL, ConfigError, Models, refuse_without_next_tokens, seed_from
-from judging.methods import read_settings
-from judging.stardtox.method import Desk
-from judging.stardtox.registry import METHODS_OF_STARDTOX
-from judging.stardtox.team import load_team
-from judging.study import Estimate, Facet, Outcome, Unit
-from scenarios.rtp import HUB, Row, Rtp, draw, load, load_hub
+from parley.agents import DEFAULT_MODEL, ConfigError, Models, refuse_without_next_tokens, seed_from
+from parley.judging.methods import read_settings
+from parley.judging.stardtox.method import Desk
+from parley.judging.stardtox.registry import METHODS_OF_STARDTOX
+from parley.judging.stardtox.team import load_team
+from parley.judging.study import Estimate, Facet, Outcome, Unit
+from parley.scenarios.rtp import HUB, Row, Rtp, draw, load, load_hub
 
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
@@ -59,7 +59,6 @@ class StardtoxStudy:
 
     name: ClassVar[str] = "stardtox"
     Config: ClassVar[type[BaseModel]] = StardtoxConfig
-    report: ClassVar[str] = "analysis.stardtox_report:report"
 
     def __init__(self, config: StardtoxConfig) -> None:
         self.config = config

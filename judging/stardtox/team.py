@@ -13,12 +13,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, remark, scale
-from agents.evaluation import Criterion, Scorer, scores_of
-from judging.shipped import load
-from judging.study import Prompt, Verdict
-from judging.toxicity import Scorer as ToxicityScorer
-from judging.toxicity import find_scorer
+from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, remark, scale
+from parley.agents.evaluation import Criterion, Scorer, scores_of
+from parley.judging.shipped import load
+from parley.judging.study import Prompt, Verdict
+from parley.judging.toxicity import Scorer as ToxicityScorer
+from parley.judging.toxicity import find_scorer
 
 JUDGE = Prompt.load("stardtox/judge")
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]

@@ -11,9 +11,9 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
-from agents import ConfigError
-from judging.toxicity.scorer import Toxicity
-from judging.toxicity.texts import in_pieces, worst
+from parley.agents import ConfigError
+from parley.judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.texts import in_pieces, worst
 
 MODEL = "unbiased"
 PIECE_WORDS = 250
@@ -26,7 +26,7 @@ class DetoxifyScorer:
 
     def __init__(self) -> None:
         if find_spec("detoxify") is None:
-            raise ConfigError("the detoxify scorer needs its package: pip install 'parley[detoxify]'")
+            raise ConfigError("the detoxify scorer needs its package: pip install 'parley-autogen[detoxify]'")
         self.version = f"{MODEL} {version('detoxify')}"
         self._model: Any = None
         self._lock = asyncio.Lock()

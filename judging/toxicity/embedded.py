@@ -19,10 +19,10 @@ from importlib.util import find_spec
 from statistics import fmean
 from typing import Any
 
-from agents import ConfigError
-from judging.toxicity.scorer import Toxicity
-from judging.toxicity.swaps import Swaps
-from judging.toxicity.texts import NO_TEXT, in_pieces, worst
+from parley.agents import ConfigError
+from parley.judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.swaps import Swaps
+from parley.judging.toxicity.texts import NO_TEXT, in_pieces, worst
 
 PIECE_WORDS = 30
 """A longer text is scored by sentences of so many words at most, and is as toxic as the worst: else insults drown."""
@@ -40,7 +40,7 @@ class Embedded:
 
     def __init__(self) -> None:
         if find_spec("profanity_check") is None:
-            raise ConfigError("the embedded scorer needs alt-profanity-check: pip install 'parley[toxicity]'")
+            raise ConfigError("the embedded scorer needs alt-profanity-check: pip install 'parley-autogen[toxicity]'")
         self._swaps = Swaps.load()
         self.version = f"alt-profanity-check {version('alt-profanity-check')}, swaps {self._swaps.version}"
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from agents import AuthError, Debate, ModelError, Models, Persona, remark, scale
-from agents.conversation import together
-from judging.study import Prompt
-from judging.toxicity.scorer import Toxicity
-from judging.toxicity.texts import in_pieces, worst
+from parley.agents import AuthError, Debate, ModelError, Models, Persona, remark, scale
+from parley.agents.conversation import together
+from parley.judging.study import Prompt
+from parley.judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.texts import in_pieces, worst
 
 PROMPT = Prompt.load("toxicity/judge")
 PERSONA = Prompt.load("toxicity/persona")

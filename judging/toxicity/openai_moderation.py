@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from judging.toxicity.remote import Remote
-from judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.remote import Remote
+from parley.judging.toxicity.scorer import Toxicity
 
 TOXIC = ("harassment", "harassment/threatening", "hate", "hate/threatening")
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import ClassVar
 
-from agents import AuthError, ConfigError, ModelError
-from judging.toxicity.remote import Remote
-from judging.toxicity.scorer import Toxicity
+from parley.agents import AuthError, ConfigError, ModelError
+from parley.judging.toxicity.remote import Remote
+from parley.judging.toxicity.scorer import Toxicity
 
 LAST_DAY = date(2026, 12, 31)
 ENDED = "the Perspective API ended on 31 December 2026"

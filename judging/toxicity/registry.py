@@ -7,29 +7,34 @@ find_scorer("my_scorer.py:Mine", models)
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
-from typing import Any
-
-from agents import ConfigError, Models
-from agents.models.catalogue import home
-from judging.registry import load_module
-from judging.toxicity.judge import Judge
-from judging.toxicity.kept import Kept, ScoreCache
-from judging.toxicity.scorer import Scorer
+from parley.agents import ConfigError, Models
+from parley.agents.home import home
+from parley.agents.plugins import Registry
+from parley.judging.toxicity.cached import Kept, ScoreCache
+from parley.judging.toxicity.judge import Judge
+from parley.judging.toxicity.scorer import Scorer
 
 DEFAULT_SCORER = "embedded"
 SCORERS: dict[str, str] = {
-    "embedded": "judging.toxicity.embedded:Embedded",
-    "openai-moderation": "judging.toxicity.openai_moderation:OpenAIModeration",
-    "detoxify": "judging.toxicity.detoxify:DetoxifyScorer",
-    "perspective": "judging.toxicity.perspective:Perspective",
+    "embedded": "parley.judging.toxicity.embedded:Embedded",
+    "openai-moderation": "parley.judging.toxicity.openai_moderation:OpenAIModeration",
+    "detoxify": "parley.judging.toxicity.detoxify:DetoxifyScorer",
+    "perspective": "parley.judging.toxicity.perspective:Perspective",
 }
 JUDGE = "judge:"
+_REGISTRY = Registry(
+    "scorer",
+    group="parley.scorers",
+    shipped=SCORERS,
+    members=("score", "close"),
+    contract="judging/toxicity/scorer.py",
+    others=(f"{JUDGE}provider/model",),
+)
 
 
 def known_scorers() -> dict[str, str]:
-    """The names of all scorers, installed ones among them."""
-    return {**{entry.name: entry.value for entry in entry_points(group="parley.scorers")}, **SCORERS}
+    """The names of all scorers, those of installed packages included."""
+    return _REGISTRY.known()
 
 
 def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
@@ -42,19 +47,7 @@ def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
 
 
 def _plain(name: str) -> Scorer:
-    target = known_scorers().get(name, name)
-    module_name, colon, class_name = target.rpartition(":")
-    if not colon:
-        known = ", ".join(known_scorers())
-        raise ConfigError(
-            f"unknown scorer '{name}' (known: {known}, judge:provider/model; or your own as file.py:Class)"
-        )
-    kind: Any = getattr(load_module(module_name), class_name, None)
-    if kind is None:
-        raise ConfigError(f"{target} is not a scorer: {class_name} is not there (see judging/toxicity/scorer.py)")
-    if missing := [member for member in ("score", "close") if not hasattr(kind, member)]:
-        raise ConfigError(f"{target} is not a scorer: it lacks {', '.join(missing)} (see judging/toxicity/scorer.py)")
-    scorer = kind()
+    scorer: Scorer = _REGISTRY.find(name)()
     if missing := [member for member in ("name", "version") if not isinstance(getattr(scorer, member, None), str)]:
-        raise ConfigError(f"{target} is not a scorer: it lacks {', '.join(missing)} (see judging/toxicity/scorer.py)")
-    return scorer  # type: ignore[no-any-return]
+        raise ConfigError(f"{name} is not a scorer: it lacks {', '.join(missing)} (see {_REGISTRY.contract})")
+    return scorer

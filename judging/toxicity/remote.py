@@ -16,16 +16,16 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.address import from_environment, refuse_in_the_clear
-from agents.conversation import together
-from agents.models.base import LONGEST_WAIT
-from agents.models.body import MOST_BYTES, read_body
-from agents.models.reply import hide
-from agents.models.throttle import Throttle
-from agents.models.wire import retry_seconds, server_words
-from judging.toxicity.scorer import Toxicity
-from judging.toxicity.texts import in_pieces, worst
+from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from parley.agents.address import from_environment, refuse_in_the_clear
+from parley.agents.conversation import together
+from parley.agents.models.base import LONGEST_WAIT
+from parley.agents.models.body import MOST_BYTES, read_body
+from parley.agents.models.reply import hide
+from parley.agents.models.throttle import Throttle
+from parley.agents.models.wire import retry_seconds, server_words
+from parley.judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.texts import in_pieces, worst
 
 PIECE_WORDS = 1000
 TIMEOUT = 60.0

@@ -31,7 +31,7 @@ class Swaps:
     @classmethod
     @lru_cache(maxsize=1)
     def load(cls) -> Swaps:
-        text = files("judging").joinpath("toxicity", "swaps.toml").read_text("utf-8")
+        text = files("parley.judging").joinpath("toxicity", "swaps.toml").read_text("utf-8")
         table = tomllib.loads(text)
         kinds = {word: kind for kind, groups in table["words"].items() for words in groups.values() for word in words}
         longest_first = sorted([*kinds, *table["left"]], key=len, reverse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from judging.toxicity.scorer import Toxicity
+from parley.judging.toxicity.scorer import Toxicity
 
 NO_TEXT = "there is no text"
 _WORD = re.compile(r"\S{1,1000}")

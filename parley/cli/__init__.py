@@ -8,19 +8,19 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, distribution
+
+from parley.cli.commands import COMMANDS, add_commands
 
 LONGEST_LINE = 2000
 """Characters: what was typed or found in a file may be named in a complaint, but not fill the screen."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    from parley.house import stranger
-
-    if line := stranger():
-        return _complain(line)
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if line := other_parley():
+        _complain(line)
     try:
         return _dispatch(arguments)
     except BrokenPipeError:
@@ -32,10 +32,22 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _explain(error)
 
 
+def other_parley() -> str | None:
+    """A line about the unrelated distribution `parley`, which installs a package of the same name over ours."""
+    try:
+        other = distribution("parley")
+    except PackageNotFoundError:
+        return None
+    return (
+        f"warning: 'parley' {other.version} is installed too, and overwrites files of 'parley-autogen': "
+        "pip uninstall -y parley parley-autogen, then pip install parley-autogen"
+    )
+
+
 def _explain(error: Exception) -> int:
     """One line for what people can mend; anything else is ours to mend, and raised."""
-    from agents import ConfigError, ParleyError  # only now: `parley score` does without the agents
-    from scenarios import ScenarioError
+    from parley.agents import ConfigError, ParleyError  # only now: `parley score` does without the agents
+    from parley.scenarios import ScenarioError
 
     if isinstance(error, ConfigError | ScenarioError):
         return _complain(str(error))
@@ -62,46 +74,11 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for add in _commands(arguments):
-        add(commands)
+    add_commands(commands, COMMANDS, arguments)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
         parser.error(f"unrecognised: {' '.join(rest)}")
     return parsed, rest
-
-
-def _commands(arguments: list[str]) -> list[Callable[[Any], None]]:
-    """What adds the commands; scoring BBQ or SQuAD loads none of the others, and so nothing of AutoGen."""
-    from parley.cli import score
-
-    if arguments[:2] == ["score", "bbq"]:
-        return [score.add_bbq]
-    if arguments[:2] == ["score", "squad"]:
-        return [score.add_squad]
-    from parley.cli import (
-        attention,
-        calibrate,
-        compare,
-        detox,
-        export,
-        imports,
-        models,
-        new,
-        plan,
-        report,
-        run,
-        scenarios,
-        show,
-        topics,
-        train,
-        view,
-    )
-
-    modules = (
-        run, plan, report, compare, show, view, export, train, score, detox, attention, scenarios, topics, calibrate,
-        models, new, imports,
-    )  # fmt: skip
-    return [module.add_to for module in modules]
 
 
 def _complain(line: str, status: int = 2) -> int:

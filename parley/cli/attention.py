@@ -7,14 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from agents.models.catalogue import catalogue, is_fetched, weights_path
+from parley.agents import ConfigError
+from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
+from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.runs import RunFile
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("attention", help="attention on the framing's words (a framing run, weights at hand)")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("run", help="a run file of the study framing")
     parser.add_argument("--weights", metavar="PATH", help="a .gguf file or a transformers folder (default: the run's)")
     parser.add_argument("--topics", type=int, default=20, metavar="N", help="at most so many of the run's topics")
@@ -23,7 +24,7 @@ def add_to(commands: Any) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    from judging.attention import Weights
+    from parley.judging.rldf.attention import Weights
 
     file = RunFile.open(Path(parsed.run))
     info = file.info()

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 
-from agents import ConfigError
+from parley.agents import ConfigError
+from parley.cli.commands import AddParser
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
 from parley.reports import cautions, check_draws, load
+from parley.studies import find_comparable
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COMPARABLE = {"bbq": "analysis.bbq_leaderboard:comparable", "squad": "analysis.squad_report:comparable"}
-"""Studies whose verdicts must first be told what they are worth."""
 
-
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("compare", help="two runs, or two models of one run, on the same units")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("run", nargs="+", help="two run files, or one that holds two models")
     parser.add_argument("--models", metavar="A,B", help="which two of a run with several")
     parser.add_argument("--out", metavar="DIR", help="also write a page and tables there")
@@ -35,17 +33,16 @@ def add_to(commands: Any) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     try:
-        from analysis.compare import NothingShared, compare
+        from parley.analysis.reporting.compare import NothingShared, compare
     except ModuleNotFoundError:
-        raise ConfigError("comparisons need pandas and friends: pip install 'parley[analysis]'") from None
+        raise ConfigError("comparisons need pandas and friends: pip install 'parley-autogen[analysis]'") from None
     check_draws(parsed.draws, parsed.seed)
     loaded = [load(Path(run)) for run in parsed.run]
     if len({run["study"] for run, _, _ in loaded}) > 1:
         raise ConfigError("only runs of the same study can be compared")
     (first_name, first), (second_name, second) = _two(loaded, parsed.models)
-    if worth := COMPARABLE.get(loaded[0][0]["study"]):
-        module, _, name = worth.partition(":")
-        first, second = (getattr(import_module(module), name)(side) for side in (first, second))
+    if comparable := find_comparable(loaded[0][0]["study"]):
+        first, second = comparable(first), comparable(second)
     runs = tuple(run for run, _, _ in loaded)
     warned = tuple(cautions(list(dict.fromkeys(model for run in runs for model in run["models"]))))
     names = (first_name, second_name)

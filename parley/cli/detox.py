@@ -10,23 +10,22 @@ import textwrap
 from dataclasses import asdict
 from typing import Any
 
-from agents import DEFAULT_MODEL, ConfigError, Models
-from judging.stardtox import Detoxed, Step, load_team
-from judging.stardtox import detox as run_loop
-from judging.toxicity import known_scorers
+from parley.agents import DEFAULT_MODEL, ConfigError, Models
+from parley.cli.commands import AddParser
 from parley.cli.flags import items
 from parley.cli.run import fetch_weights
 from parley.cli.text import visible
+from parley.judging.stardtox import Detoxed, Step, load_team
+from parley.judging.stardtox import detox as run_loop
+from parley.judging.toxicity import known_scorers
 from parley.reports import cautions
 
 WIDTH = 80
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "detox",
-        help="judge one text and revise it until it is neither toxic nor badly written",
-        description="Exit status: 0 if all criteria are met in the end, 1 if not, 2 if something is to be mended.",
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser(
+        description="Exit status: 0 if all criteria are met in the end, 1 if not, 2 if something is to be mended."
     )
     parser.add_argument("text", help="the text, or - for standard input")
     parser.add_argument("--prompt", metavar="TEXT", help="what the text goes on from or answers, if anything")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
-from agents import ConfigError, ParleyError
+from parley.agents import ConfigError, ParleyError
+from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import explain
@@ -19,8 +19,8 @@ WHOLE = ("inspect", "transcripts")
 """Formats that take any run as it is; all others make a dataset of debates."""
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("export", help="a dataset from debate runs, or any run for Inspect or as JSON lines")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("run", nargs="+", help="run files of the study rldf; with inspect or transcripts: any one run")
     parser.add_argument("--to", metavar="FOLDER", help="where to (default: <run>-<format>; with hub: owner/name)")
     parser.add_argument("--force", action="store_true", help="write over an export that is there")

@@ -14,7 +14,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from agents import ConfigError
+from parley.agents import ConfigError
 
 
 def add_flags(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
+from parley.cli.commands import AddParser
 from parley.cli.text import visible
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "import", help="a run file from what was run elsewhere: Inspect's logs, AutoGen's teams"
-    )
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("kind", choices=["inspect", "autogen"], help="whose file it is")
     parser.add_argument(
         "file", help="inspect: a .eval or .json log; autogen: a team's state or messages, .json or .jsonl"
@@ -25,7 +23,7 @@ def add_to(commands: Any) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    from agents import ConfigError
+    from parley.agents import ConfigError
     from parley.interop import read_autogen, read_inspect, write_run
 
     source = Path(parsed.file)

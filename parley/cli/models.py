@@ -6,23 +6,23 @@ import argparse
 import json
 import os
 from importlib.util import find_spec
-from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from agents import ConfigError
-from agents.models import PROVIDERS
-from agents.models.catalogue import catalogue, is_fetched, weights_path
+from parley.agents import ConfigError
+from parley.agents.models import PROVIDERS
+from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
+from parley.cli.commands import AddParser
 from parley.cli.progress import fetch_with_bar
 
 _PACKAGE = {"local": "xllamacpp", "hf": "transformers", "gemini": "google.genai", "anthropic": "anthropic"}
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("models", help="models: which there are, and fetching embedded ones")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("action", nargs="?", choices=["list", "fetch"], default="list")
     parser.add_argument("name", nargs="?", help="a model of the catalogue, with fetch")
     parser.add_argument("--json", action="store_true")
@@ -68,7 +68,7 @@ def _rows() -> list[dict[str, str]]:
     for provider in PROVIDERS.values():
         ready = "yes"
         if provider.extra and not _installed(_PACKAGE.get(provider.extra, provider.extra)):
-            ready = f"pip install 'parley[{provider.extra}]'"
+            ready = f"pip install 'parley-autogen[{provider.extra}]'"
         elif provider.key and not os.environ.get(provider.key):
             ready = f"set {provider.key}"
         if provider.example != "local/smollm2":

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
+from parley.cli.commands import AddParser
 from parley.scaffold import class_name, new_study
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("new", help="begin a study of your own: a small package with a test")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("what", choices=["study"], help="what to begin")
     parser.add_argument("name", help="its name: lower-case words with hyphens")
     parser.add_argument("--to", metavar="DIR", default=".", help="the folder it is made in (default: here)")

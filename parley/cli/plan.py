@@ -10,16 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from agents.models.registry import client_class, split_name
+from parley.agents import ConfigError
+from parley.agents.models.registry import client_class, split_name
+from parley.cli.commands import AddParser
 from parley.planning import Forecast, Machine, Provider, Work, forecast
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "plan",
-        help="hours, cost, disk of a large run, simulated",
-        description="Simulate a large run against a provider's limits: hours, dollars, disk, memory. Nothing is sent.",
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser(
+        description="Simulate a large run against a provider's limits: hours, dollars, disk, memory. Nothing is sent."
     )
     parser.add_argument(
         "--from", dest="source", metavar="FILE", help="what `parley run … --dry-run --json` printed (-: stdin)"

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from agents.models.catalogue import catalogue, fetch
+from parley.agents.models.catalogue import catalogue, fetch
 from parley.runs import Progress
 
 LINE_SECONDS = 10.0

@@ -13,14 +13,15 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from agents import ParleyError
+from parley.agents import ParleyError
+from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.reports import make_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from analysis.report import Report
+    from parley.analysis.reporting.report import Report
 
 LOOKS: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 """Narrow enough for a terminal of 80 columns."""
@@ -28,8 +29,8 @@ IN_TERMINAL = 24
 """Rows of a table that a terminal is given."""
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("report", help="tables, figures and a page of one run or several of one study")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("run", nargs="+", help="run files")
     parser.add_argument("--out", metavar="DIR", help="where the files go (default: beside the first run)")
     parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
@@ -57,7 +58,7 @@ def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = Fa
     """Write it where a folder is named; print it unless `quiet`."""
     page = None
     if folder is not None:
-        from analysis.render import write
+        from parley.analysis.reporting.render import write
 
         try:
             page = write(report, folder)
@@ -109,7 +110,7 @@ def plain_table(title: str, frame: pd.DataFrame) -> Table:
     """A frame as it is, but for its interval, which takes one column. Words may wrap, numbers may not."""
     import pandas as pd
 
-    from analysis.report import shown
+    from parley.analysis.reporting.report import shown
 
     frame = _short(frame)
     more = f" ({len(frame) - IN_TERMINAL} more rows in the files)" if len(frame) > IN_TERMINAL else ""
@@ -133,7 +134,7 @@ def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _short(frame: pd.DataFrame) -> pd.DataFrame:
     """`low` and `high` as one column; of several intervals the one over scenarios."""
-    from analysis.report import shown
+    from parley.analysis.reporting.report import shown
 
     low, high = ("cluster_low", "cluster_high") if "cluster_low" in frame else ("low", "high")
     if low not in frame:

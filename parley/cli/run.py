@@ -16,23 +16,22 @@ from typing import Any
 from pydantic import ValidationError
 from rich.console import Console
 
-from agents import Client, ConfigError
-from agents.models import catalogue
-from agents.models.batches import PRICE
-from agents.models.prices import Price
-from agents.models.registry import client_class, split_name
-from judging import find_study, known_studies
+from parley.agents import Client, ConfigError
+from parley.agents.models import catalogue
+from parley.agents.models.batches import PRICE
+from parley.agents.models.prices import Price
+from parley.agents.models.registry import client_class, split_name
+from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.runs import Engine, Looks, Result
+from parley.studies import find_study, known_studies
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "run",
-        help="run a study, or go on with it",
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser(
         description=f"Run a study: {', '.join(known_studies())}, or your own as file.py:Class. "
         "`parley run STUDY --help` shows its flags.",
         add_help=False,

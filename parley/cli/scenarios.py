@@ -17,18 +17,19 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from agents import ConfigError, ParleyError
-from judging.derive import Derive, DeriveConfig
-from judging.respond import Respond, RespondConfig
+from parley.agents import ConfigError, ParleyError
+from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
+from parley.judging.malibu.derive import Derive, DeriveConfig
+from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
-from scenarios import Scenario, Suite, UnknownName, check_suite, load_suite, similarity, words
+from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite, similarity, words
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("scenarios", help="suites of scenarios: list, show, validate, derive, respond")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("list", help="the scenarios of a suite")
     listing.add_argument("suite", nargs="?", default="full", help="quick, full, a .toml file or a folder")

@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from parley.cli.commands import Command
 
-
-def add_to(commands: Any) -> None:
-    from parley.cli import score_audit, score_bbq, score_rubric, score_squad, score_toxicity
-
-    verbs = _verbs(commands)
-    score_bbq.add_to(verbs)
-    score_squad.add_to(verbs)
-    score_rubric.add_to(verbs)
-    score_toxicity.add_to(verbs)
-    score_audit.add_to(verbs)
-
-
-def add_bbq(commands: Any) -> None:
-    """BBQ alone: nothing of the conversations is loaded, so that scoring all of it takes seconds."""
-    from parley.cli import score_bbq
-
-    score_bbq.add_to(_verbs(commands))
-
-
-def add_squad(commands: Any) -> None:
-    """SQuAD alone, for the same reason."""
-    from parley.cli import score_squad
-
-    score_squad.add_to(_verbs(commands))
-
-
-def _verbs(commands: Any) -> Any:
-    parser = commands.add_parser("score", help="score answers and texts from a file")
-    return parser.add_subparsers(dest="verb", required=True, metavar="KIND")
+VERBS: dict[str, Command] = {
+    "bbq": Command("parley.cli.score_bbq", "BBQ: accuracy and bias of a file of answers, category by category"),
+    "squad": Command(
+        "parley.cli.score_squad", "SQuAD v2: exact match and F1 of a file of answers, by the official rules"
+    ),
+    "rubric": Command("parley.cli.score_rubric", "texts by a rubric (BS, CE, LS by default), with several judges"),
+    "toxicity": Command("parley.cli.score_toxicity", "how toxic texts are, by several scorers side by side"),
+    "audit": Command("parley.cli.score_audit", "how far toxicity scorers move with the identity in fixed sentences"),
+}

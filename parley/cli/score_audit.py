@@ -6,12 +6,13 @@ import argparse
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from agents import ConfigError
+from parley.agents import ConfigError
+from parley.cli.commands import AddParser
 from parley.cli.score_toxicity import (
     LOOKS,
     add_scorer_flags,
@@ -21,9 +22,9 @@ from parley.cli.score_toxicity import (
     number,
     print_cautions,
 )
+from parley.scenarios import select
+from parley.scenarios.audit import Audit, load_audit
 from parley.toxicity import Column
-from scenarios import select
-from scenarios.audit import Audit, load_audit
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 WORST = 4
 
 
-def add_to(verbs: Any) -> None:
-    audit = verbs.add_parser("audit", help="how far toxicity scorers move with the identity in fixed sentences")
+def add_to(add_parser: AddParser) -> None:
+    audit = add_parser()
     audit.add_argument("--identities", metavar="A,B", help="categories, labels or a .toml file instead of the shipped")
     audit.add_argument("--figure", metavar="FILE", help="the scores as a figure: .svg, .pdf or .png")
     add_scorer_flags(audit)
@@ -84,8 +85,8 @@ def _tables(audit: Audit, columns: Sequence[Column]) -> tuple[DataFrame, DataFra
 
 
 def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[Column]) -> None:
-    from analysis.figures import save
-    from analysis.scorer_figures import audit_figure
+    from parley.analysis.reporting.figures import save
+    from parley.analysis.toxicity.figures import audit_figure
 
     title = "Toxicity of the same sentence about different people"
     drawing = audit_figure(probes, audit.sentences, title, small_print(columns))
@@ -102,7 +103,7 @@ def small_print(columns: Sequence[Column]) -> str:
 
 
 def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[Column], threshold: float) -> None:
-    from analysis.scorers import by_kind, by_sentence, gaps
+    from parley.analysis.toxicity.scorers import by_kind, by_sentence, gaps
 
     tables = {
         "sentences": by_sentence(probes),
@@ -116,7 +117,7 @@ def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[Column
 
 
 def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: float) -> None:
-    from analysis.scorers import by_category, by_kind, by_sentence, gaps
+    from parley.analysis.toxicity.scorers import by_category, by_kind, by_sentence, gaps
 
     console = Console()
     table = Table(title="The same sentence about different people: lowest and highest score", **LOOKS)

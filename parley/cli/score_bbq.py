@@ -9,18 +9,19 @@ import argparse
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from parley.cli.commands import AddParser
 from parley.predictions import Predictions, columns, read_predictions
-from scenarios import ScenarioError
-from scenarios.bbq import Bbq, load, uncollected
+from parley.scenarios import ScenarioError
+from parley.scenarios.bbq import Bbq, load, uncollected
 
 if TYPE_CHECKING:
-    from analysis.bbq import Cell, Pair, Scores
+    from parley.analysis.bbq.scores import Cell, Pair, Scores
 
 
-def add_to(verbs: Any) -> None:
-    bbq = verbs.add_parser("bbq", help="BBQ: accuracy and bias of a file of answers, category by category")
+def add_to(add_parser: AddParser) -> None:
+    bbq = add_parser()
     bbq.add_argument("--data", required=True, metavar="DIR", help="folder of BBQ's JSONL files (or a .csv: BBQ-Hard)")
     bbq.add_argument("--predictions", required=True, metavar="FILE", help="JSONL: category, example_id, prediction")
     bbq.add_argument("--templates", metavar="DIR", help="templates or additional_metadata.csv, if not below DIR")
@@ -30,9 +31,9 @@ def add_to(verbs: Any) -> None:
 
 def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
     try:
-        from analysis.bbq import Answers, plain, score
+        from parley.analysis.bbq.scores import Answers, plain, score
     except ModuleNotFoundError:
-        raise ScenarioError("scores need numpy and scipy: pip install 'parley[analysis]'") from None
+        raise ScenarioError("scores need numpy and scipy: pip install 'parley-autogen[analysis]'") from None
     file = Path(parsed.predictions)
     with uncollected():
         bbq = load(parsed.data, leave_out=[file], beside=parsed.templates)

@@ -14,16 +14,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from agents import ConfigError
-from judging.scoring import RubricScores, ScoringConfig
+from parley.agents import ConfigError
+from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
+from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.runs import RunFile
 
 
-def add_to(verbs: Any) -> None:
-    rubric = verbs.add_parser("rubric", help="texts by a rubric (BS, CE, LS by default), with several judges")
+def add_to(add_parser: AddParser) -> None:
+    rubric = add_parser()
     rubric.add_argument("file", help="a .jsonl file, or a .txt file with one text a line")
     rubric.add_argument("--quiet", action="store_true", help="no progress")
     rubric.add_argument("--json", action="store_true")
@@ -43,7 +44,7 @@ def _rubric(parsed: argparse.Namespace) -> int:
     try:
         import pandas  # noqa: F401
     except ModuleNotFoundError:
-        raise ConfigError("tables need pandas and friends: pip install 'parley[analysis]'") from None
+        raise ConfigError("tables need pandas and friends: pip install 'parley-autogen[analysis]'") from None
     status = carry_out(job, quiet=parsed.quiet or parsed.json, as_json=False) if not parsed.json else _silently(job)
     if status in (0, 1):
         _print(job.path, as_json=parsed.json)
@@ -57,8 +58,8 @@ def _silently(job: Job) -> int:
 
 
 def _print(path: Path, *, as_json: bool) -> None:
-    from analysis import rubrics
     from parley import frames
+    from parley.analysis.rldf import rubrics
 
     file = RunFile.open(path)
     verdicts = frames.verdicts(file)

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scenarios.errors import ScenarioError
-from scenarios.squad import load
+from parley.cli.commands import AddParser
+from parley.scenarios.errors import ScenarioError
+from parley.scenarios.squad import load
 
 NAMED = 5
 """So many missing questions are named on a terminal; --json has them all."""
@@ -20,8 +21,8 @@ FAR = 1e300
 """What lies beyond is no probability, nor any other number that can be counted with: infinities, 10^400, NaN."""
 
 
-def add_to(verbs: Any) -> None:
-    squad = verbs.add_parser("squad", help="SQuAD v2: exact match and F1 of a file of answers, by the official rules")
+def add_to(add_parser: AddParser) -> None:
+    squad = add_parser()
     squad.add_argument("--data", required=True, metavar="FILE", help="the official JSON of SQuAD v2")
     squad.add_argument("--predictions", required=True, metavar="FILE", help='the official JSON: {"id": "text", …}')
     squad.add_argument("--na-prob", metavar="FILE", help='JSON {"id": probability that there is no answer, …}')
@@ -37,7 +38,7 @@ def add_to(verbs: Any) -> None:
 
 
 def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
-    from analysis import squad
+    from parley.analysis.squad import scores as squad
 
     golds = {one.id: one.answers for one in load(parsed.data).questions}
     read = _table(Path(parsed.predictions))

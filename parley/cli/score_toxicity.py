@@ -16,7 +16,8 @@ from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
 
-from agents import ConfigError
+from parley.agents import ConfigError
+from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.texts import Line, read_lines
 from parley.toxicity import Column, score_texts
@@ -30,12 +31,8 @@ SHOWN = 20
 LOOKS: dict[str, Any] = {"box": None, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
 
 
-def add_to(verbs: Any) -> None:
-    toxicity = verbs.add_parser(
-        "toxicity",
-        help="how toxic texts are, by several scorers side by side",
-        epilog="Exit status 1 where a text could not be scored by one of the scorers.",
-    )
+def add_to(add_parser: AddParser) -> None:
+    toxicity = add_parser(epilog="Exit status 1 where a text could not be scored by one of the scorers.")
     toxicity.add_argument("file", help="a .txt file (a text a line), .jsonl, .csv, or - for standard input")
     toxicity.add_argument("--field", help="the field that holds the text, as in continuation.text (default: text)")
     toxicity.add_argument("--against", metavar="FIELD", help="a field with scores of others, to compare with")
@@ -64,7 +61,7 @@ def need_tables() -> None:
         import pandas  # noqa: F401
         import scipy  # noqa: F401
     except ModuleNotFoundError:
-        raise ConfigError("tables need pandas and friends: pip install 'parley[analysis]'") from None
+        raise ConfigError("tables need pandas and friends: pip install 'parley-autogen[analysis]'") from None
 
 
 def columns_of(parsed: argparse.Namespace, texts: Sequence[str]) -> list[Column]:
@@ -96,7 +93,7 @@ def _toxicity(parsed: argparse.Namespace) -> int:
         _write(Path(parsed.out), lines, columns)
     import pandas as pd
 
-    from analysis.scorers import agreement
+    from parley.analysis.toxicity.scorers import agreement
 
     scores = pd.DataFrame({column.name: column.scores() for column in columns}, dtype=float)
     if parsed.against:

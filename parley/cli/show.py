@@ -13,13 +13,14 @@ from rich.console import Console
 from rich.rule import Rule
 from rich.text import Text
 
-from agents import ConfigError
+from parley.agents import ConfigError
+from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.runs import RunFile, examined
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("show", help="a transcript in the terminal")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("run", help="the run file")
     parser.add_argument("unit", nargs="?", help="a unit's id, or the beginning of one (default: the first done)")
     parser.add_argument("--list", action="store_true", help="list the units instead")

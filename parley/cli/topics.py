@@ -5,21 +5,22 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from pydantic import ValidationError
 
-from agents import ConfigError, ParleyError
-from judging.topics import Gathered, TopicsConfig, WriteTopics
+from parley.agents import ConfigError, ParleyError
+from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
+from parley.judging.rldf.topics import Gathered, TopicsConfig, WriteTopics
 from parley.runs import RunFile
-from scenarios import BIASES, load_topics, near_duplicates
+from parley.scenarios import BIASES, load_topics, near_duplicates
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("topics", help="topics to debate: list, generate")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     listing = verbs.add_parser("list", help="the topics of a bias type or a file, with those that are nearly the same")
     listing.add_argument("bias", nargs="?", help=f"{', '.join(BIASES)}, or a .txt file (default: a count of each)")

@@ -10,11 +10,12 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from agents import ConfigError, ParleyError
+from parley.agents import ConfigError, ParleyError
+from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given, read_config
 from parley.cli.text import visible
 from parley.execute import Job, explain
-from training.config import PARTS, TrainConfig
+from parley.training.config import PARTS, TrainConfig
 
 STAGES = ("sft", "reward", "rl")
 WHAT = {
@@ -28,10 +29,8 @@ WHAT = {
 }
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser(
-        "train",
-        help="RLDF's training: SFT, reward model, RL, evaluation",
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser(
         usage="parley train STAGE [flags]",
         description="On one device, or on many: accelerate launch -m parley train STAGE --config FILE. What is done "
         "is left alone, what was cut short goes on.",
@@ -110,12 +109,12 @@ def carry_out(stage: str, config: TrainConfig, say: Any, *, quiet: bool) -> dict
 
 
 def _train(config: TrainConfig, stages: list[str], say: Any, *, to_evaluate: bool = False) -> dict[str, Any]:
-    from training.base import need_packages
-    from training.pairs import read_pairs
+    from parley.training.base import need_packages
+    from parley.training.pairs import read_pairs
 
     read_pairs(config)  # what is wrong with the data is said even where nothing can be trained
     need_packages()
-    from training.run import run_stages
+    from parley.training.run import run_stages
 
     return dict(run_stages(config, stages, say, to_evaluate=to_evaluate))
 
@@ -131,7 +130,7 @@ def _runner(quiet: bool) -> Any:
 
 
 def _is_main() -> bool:
-    from training.device import is_main
+    from parley.training.device import is_main
 
     return is_main()
 

@@ -8,18 +8,18 @@ import signal
 import webbrowser
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from multidict import MultiDict
 
-from agents import ConfigError, ParleyError
+from parley.agents import ConfigError, ParleyError
+from parley.cli.commands import AddParser
 from parley.cli.text import visible
 
 PORT = 7575
 
 
-def add_to(commands: Any) -> None:
-    parser = commands.add_parser("view", help="read runs in the browser")
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser()
     parser.add_argument("place", nargs="?", default="runs", help="a run file, or a folder of them (default: runs)")
     parser.add_argument(
         "--host", default="127.0.0.1", help="address to listen on; another than loopback asks for a token"
@@ -69,7 +69,7 @@ async def _serve(place: Path, host: str, port: int, *, browser: bool) -> None:
 
 def _export(place: Path, target: Path, where: list[str]) -> int:
     from parley.viewer.api import read_query
-    from parley.viewer.desk import Desk
+    from parley.viewer.context import Desk
     from parley.viewer.export import export_page
     from parley.viewer.library import Library
 

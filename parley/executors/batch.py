@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from agents import Budget, BudgetSpent, Client, ConfigError, ServerFault
-from agents.errors import BadRequest, ModelError
-from agents.models import Reply, Request
-from agents.models.base import estimate_tokens
-from agents.models.batches import MOST_BYTES, MOST_REQUESTS, PRICE, Batches, State, line_for, read_line
-from agents.models.compatible import CompatibleClient
-from judging import Unit
+from parley.agents import Budget, BudgetSpent, Client, ConfigError, ServerFault
+from parley.agents.errors import BadRequest, ModelError
+from parley.agents.models import Reply, Request
+from parley.agents.models.base import estimate_tokens
+from parley.agents.models.batches import MOST_BYTES, MOST_REQUESTS, PRICE, Batches, State, line_for, read_line
+from parley.agents.models.compatible import CompatibleClient
+from parley.judging import Unit
 from parley.runs import Desk, InProcess, RunFile
 from parley.runs.batches import BatchBook, Sent
 

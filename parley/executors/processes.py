@@ -13,8 +13,8 @@ import struct
 import sys
 from typing import Any, BinaryIO
 
-from agents import ConfigError
-from parley.executors.fleet import Fleet, WorkerLost
+from parley.agents import ConfigError
+from parley.executors.pool import Fleet, WorkerLost
 from parley.executors.worker import News, Orders, Place, Worker
 
 _HEAD = struct.Struct(">Q")

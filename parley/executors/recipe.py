@@ -15,14 +15,15 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from agents import ConfigError
-from judging import Accepted, Staged, Study, find_study
+from parley.agents import ConfigError
+from parley.judging import Accepted, Staged, Study
+from parley.studies import find_study
 
 
 def fingerprint(study: Study) -> str:
     """Equal for two studies that would do the same: same version, config, data and prompts."""
     try:
-        ours = version("parley")
+        ours = version("parley-autogen")
     except PackageNotFoundError:
         ours = "a checkout"
     made_from = (

@@ -14,14 +14,14 @@ from contextlib import ExitStack, suppress
 from functools import partial
 from typing import NamedTuple
 
-from agents import Call, Models, ParleyError, ReplyCache
-from agents.models.catalogue import home
-from agents.models.throttle import Throttle
-from judging import Study, Unit
-from parley.executors.ledger import Loan
+from parley.agents import Call, Models, ParleyError, ReplyCache
+from parley.agents.home import home
+from parley.agents.models.throttle import Throttle
 from parley.executors.recipe import Recipe
+from parley.executors.shared_budget import Loan
+from parley.judging import Study, Unit
 from parley.runs import Rows, Tally
-from parley.runs.hold import GC_THRESHOLDS, RunEnds, hold
+from parley.runs.unit import GC_THRESHOLDS, RunEnds, hold
 from parley.telemetry import traced_in_worker
 
 TICK_SECONDS = 0.5

@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from agents.models.catalogue import catalogue
 from parley import __version__
+from parley.agents.models.catalogue import catalogue
 from parley.export.dataset import Dataset, Table
 from parley.export.rows import NEUTRAL
 

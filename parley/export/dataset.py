@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents import ConfigError
-from judging.splits import SPLITS, split_topics
+from parley.agents import ConfigError
 from parley.export import quality, rows
 from parley.export.pairs import Pair, Sorted, make_pairs, sort_out
 from parley.export.quality import Figures
 from parley.export.rows import Row
 from parley.export.settings import Settings
 from parley.export.statements import Source, Statement, read_runs
-from scenarios import normal
+from parley.judging.rldf.splits import SPLITS, split_topics
+from parley.scenarios import normal
 
 Table = dict[str, list[Row]]
 """Rows by split."""

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from agents import ConfigError, ParleyError
+from parley.agents import ConfigError, ParleyError
 from parley.export.dataset import Dataset
 from parley.export.write import MISSING, write_dataset
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from parley.export.pairs import Pair
 from parley.export.statements import FLAGS, Statement
-from scenarios import normal
+from parley.scenarios import normal
 
 Figures = dict[str, Any]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from judging import Prompt
 from parley.export.pairs import Pair
 from parley.export.statements import Statement
+from parley.judging import Prompt
 
 Row = dict[str, Any]
 NEUTRAL = Prompt.load("rldf/neutral")

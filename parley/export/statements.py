@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
-from judging.statements import echoes, loops
+from parley.agents import ConfigError
+from parley.judging.rldf.statements import echoes, loops
 from parley.runs import RunFile, examined
 
 REFEREE, AGAIN = "Referee", "Referee_again"

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError, ParleyError
+from parley.agents import ConfigError, ParleyError
 from parley.export.card import card
 from parley.export.dataset import Dataset, Table
 
 MANIFEST = "export.json"
-MISSING = "this format needs more packages: pip install 'parley[datasets]'"
+MISSING = "this format needs more packages: pip install 'parley-autogen[datasets]'"
 
 
 def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Path:

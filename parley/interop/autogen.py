@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agents import Call, ConfigError, Transcript, Turn
-from judging import Outcome, Unit
+from parley.agents import Call, ConfigError, Transcript, Turn
 from parley.interop.imported import Imported, facets_of, read_json, read_text, seconds
+from parley.judging import Outcome, Unit
 from parley.runs import Record
 
 UNKNOWN = "autogen/unknown"

@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agents import ConfigError
 from parley import __version__
+from parley.agents import ConfigError
 from parley.runs import Record, RunFile
 
 AT_ONCE = 200
@@ -48,7 +48,7 @@ def write_run(found: Imported, path: Path) -> tuple[int, int]:
         "sources": {found.source.name: _digest(found.source)},
         "plan": plan,
         "units": len(units),
-        "versions": {"parley": __version__},
+        "versions": {"parley-autogen": __version__},
     }
     failed = 0
     with closing(RunFile.create(path, info, {}, units)) as file:

@@ -2,7 +2,7 @@
 
 A sample of an epoch becomes a unit, its messages turns, its scores verdicts, the model events the calls. An `.eval`
 is a ZIP of JSON files, since 2026 compressed with Zstandard, which Python reads from 3.14 on; before, the small package
-zipfile-zstd is needed (`pip install "parley[inspect]"`).
+zipfile-zstd is needed (`pip install "parley-autogen[inspect]"`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agents import Call, ConfigError, ParseStatus, Piece, Transcript, Turn
-from judging import Outcome, Unit, Verdict
-from judging.study import Facet
+from parley.agents import Call, ConfigError, ParseStatus, Piece, Transcript, Turn
 from parley.interop.imported import Imported, facets_of, read_json, read_text, seconds
+from parley.judging import Outcome, Unit, Verdict
+from parley.judging.study import Facet
 from parley.runs import Record
 
 Json = Mapping[str, Any]
@@ -63,7 +63,7 @@ def _archive(path: Path) -> zipfile.ZipFile:
             archive.open(one).close()
     except (NotImplementedError, zipfile.BadZipFile):
         archive.close()
-        raise ConfigError(f"{path} needs a package to be read: pip install 'parley[inspect]'") from None
+        raise ConfigError(f"{path} needs a package to be read: pip install 'parley-autogen[inspect]'") from None
     return archive
 
 

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from agents import ConfigError
 from parley import __version__
+from parley.agents import ConfigError
 from parley.export.write import without_addresses
 from parley.interop.conversations import conversations
 from parley.runs import RunFile
@@ -59,7 +59,7 @@ def to_inspect(run: Path) -> Log:
             "dataset": {"samples": len(samples), "sample_ids": [sample["id"] for sample in samples], "shuffled": False},
             "model": ", ".join(info["models"]),
             "config": {"epochs": 1},
-            "packages": {"parley": __version__},
+            "packages": {"parley-autogen": __version__},
             "metadata": {"parley_config": info["config"], "parley_sources": info["sources"]},
         },
         "plan": {"name": "plan", "steps": [], "config": {}},

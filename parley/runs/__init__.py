@@ -1,9 +1,9 @@
 """Runs: plan, execute, record, resume. One run is one SQLite file."""
 
+from parley.runs.diagnosis import examined
 from parley.runs.engine import Engine
 from parley.runs.executor import Desk, Executor, InProcess
-from parley.runs.faults import examined
-from parley.runs.looks import Looks
+from parley.runs.interim import Looks
 from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_if_changed
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Record, Rows, Tally, rows_of

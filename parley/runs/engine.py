@@ -14,14 +14,14 @@ import gc
 import json
 from collections.abc import Callable
 
-from agents import Budget, Models, ParleyError, ReplyCache
-from judging import Study
+from parley.agents import Budget, Models, ParleyError, ReplyCache
+from parley.judging import Study
 from parley.runs.executor import Executor, InProcess
-from parley.runs.hold import GC_THRESHOLDS
-from parley.runs.looks import spared, waves
+from parley.runs.interim import spared, waves
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
 from parley.runs.store import RunFile, RunFileError
+from parley.runs.unit import GC_THRESHOLDS
 
 FAILURES_IN_A_ROW = 20
 """So many failed units with none between them that worked: the server is gone, and the run stops."""

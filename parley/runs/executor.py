@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from agents import Budget, Call, Models, ReplyCache
-from agents.models.session import Post
-from judging import Study, Unit
-from parley.runs.hold import RunEnds, hold
+from parley.agents import Budget, Call, Models, ReplyCache
+from parley.agents.models.session import Post
+from parley.judging import Study, Unit
 from parley.runs.progress import Progress
 from parley.runs.rows import Rows
+from parley.runs.unit import RunEnds, hold
 
 
 class Desk(Protocol):

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from agents import ParleyError
-from judging import Study, Unit
+from parley.agents import ParleyError
+from parley.judging import Study, Unit
 from parley.runs.store import RunFile
 
-PACKAGES = ("parley", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic", "xllamacpp")
+PACKAGES = ("parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic", "xllamacpp")
 
 
 class PlanChanged(ParleyError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from agents import Call
+from parley.agents import Call
 from parley.runs.rows import Rows, Tally
 
 

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from agents import Call, Turn
-from judging import Outcome, Unit
+from parley.agents import Call, Turn
+from parley.judging import Outcome, Unit
 
 Row = tuple[Any, ...]
 UNWRITABLE = (TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.IntegrityError)

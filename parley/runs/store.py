@@ -19,8 +19,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any
 
-from agents import ConfigError, ParleyError
-from judging import Accepted, Unit
+from parley.agents import ConfigError, ParleyError
+from parley.judging import Accepted, Unit
 from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
 
 try:

@@ -13,9 +13,9 @@ from aiohttp import ClientPayloadError, web
 from multidict import MultiMapping
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agents import ConfigError
+from parley.agents import ConfigError
 from parley.viewer import compare, reading
-from parley.viewer.desk import Desk
+from parley.viewer.context import Desk
 from parley.viewer.export import export_page
 from parley.viewer.library import Library, stamp
 from parley.viewer.notes import Notes

@@ -9,8 +9,8 @@ from aiohttp import web
 from pydantic import BaseModel
 
 from parley import __version__
+from parley.viewer.annotations import Given, NewNote, NewSet, Withdrawal
 from parley.viewer.api import Asked
-from parley.viewer.people import Given, NewNote, NewSet, Withdrawal
 
 routes = web.RouteTableDef()
 TEXT = {"type": "string"}

@@ -12,10 +12,10 @@ import re
 from contextlib import closing
 from typing import Any
 
-from agents import ConfigError
+from parley.agents import ConfigError
 from parley.viewer import reading
 from parley.viewer.assets import static
-from parley.viewer.desk import Desk
+from parley.viewer.context import Desk
 from parley.viewer.library import Library
 from parley.viewer.table import Query
 

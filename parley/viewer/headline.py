@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agents import ParleyError
+from parley.agents import ParleyError
 from parley.reports import cautions, make_report
 from parley.runs import RunFile
 
 if TYPE_CHECKING:
-    from analysis.report import Report
+    from parley.analysis.reporting.report import Report
 
 LARGE = 4_000_000
 """Verdicts beyond which the figures are left to `parley report`."""
@@ -45,7 +45,7 @@ def headline(file: RunFile) -> dict[str, Any]:
 
 
 def _renamed(report: Report, table: str, names: dict[str, str]) -> list[dict[str, Any]]:
-    from analysis.report import plain
+    from parley.analysis.reporting.report import plain
 
     rows: list[dict[str, Any]] = plain(report.table(table).rename(columns=names))
     return rows

@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agents.models.catalogue import home
+from parley.agents.home import home
 from parley.runs import RunFile
 from parley.viewer.figures import Seen, Spent, VerdictRow, look
 

@@ -10,8 +10,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from agents import ConfigError, seed_from
-from judging.rubrics import load_rubric
+from parley.agents import ConfigError, seed_from
+from parley.judging.scoring.rubrics import load_rubric
 from parley.runs import RunFile
 from parley.viewer.notes import Notes
 from parley.viewer.reading import blotted, masked, unit_whole
@@ -95,9 +95,9 @@ def agreement(notes: Notes, table: Table, nth: int) -> dict[str, Any]:
     try:
         import pandas as pd
 
-        from analysis.agreement import fleiss_kappa, weighted_kappa
+        from parley.analysis.stats.agreement import fleiss_kappa, weighted_kappa
     except ModuleNotFoundError:
-        return {"why_none": "agreement needs pandas and friends: pip install 'parley[analysis]'"}
+        return {"why_none": "agreement needs pandas and friends: pip install 'parley-autogen[analysis]'"}
     labels = pd.DataFrame(notes.labels(nth))
     if labels.empty:
         return {"raters": [], "among": [], "panel": []}

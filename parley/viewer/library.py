@@ -8,9 +8,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agents import ParleyError
+from parley.agents import ParleyError
 from parley.runs import RunFile
-from parley.runs.looks import counts
+from parley.runs.interim import counts
 
 Stamp = tuple[int, ...]
 QUIET_AFTER = 120.0

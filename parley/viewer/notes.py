@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from agents import ParleyError
+from parley.agents import ParleyError
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes (

@@ -16,9 +16,10 @@ from aiohttp import web
 from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
-from agents import ConfigError, ParleyError
-from parley.runs.faults import first_fault
-from parley.viewer import api, description, people
+from parley.agents import ConfigError, ParleyError
+from parley.runs.diagnosis import first_fault
+from parley.viewer import annotations as people
+from parley.viewer import api, description
 from parley.viewer.api import ROOM, Room
 from parley.viewer.assets import content_type, static, static_names
 from parley.viewer.library import Library, NotHere

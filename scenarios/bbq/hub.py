@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
-from scenarios.bbq.load import Bbq, settle
-from scenarios.bbq.rows import COUNTS, Row, read_row
-from scenarios.errors import ScenarioError
+from parley.scenarios.bbq.load import Bbq, settle
+from parley.scenarios.bbq.rows import COUNTS, Row, read_row
+from parley.scenarios.errors import ScenarioError
 
 REVISION = "5d6faae52070aa5eb71b46d1c0723d3ba7930209"
 PLACE = "hf://datasets/heegyu/bbq@{revision}/data"
@@ -30,7 +30,7 @@ def load_hub(
         from datasets import load_dataset
     except ModuleNotFoundError:
         raise ScenarioError(
-            "BBQ from the hub needs the package datasets: pip install 'parley[datasets]', "
+            "BBQ from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
             "or name a folder of BBQ's .jsonl files with --data"
         ) from None
     where = (place or PLACE.format(revision=revision)).rstrip("/")

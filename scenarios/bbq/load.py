@@ -23,9 +23,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from scenarios.bbq.rows import INTERSECTIONAL, PLACES, Row, read_row
-from scenarios.bbq.targets import Template, Templates, by_name, target_of
-from scenarios.errors import ScenarioError
+from parley.scenarios.bbq.rows import INTERSECTIONAL, PLACES, Row, read_row
+from parley.scenarios.bbq.targets import Template, Templates, by_name, target_of
+from parley.scenarios.errors import ScenarioError
 
 METADATA = "additional_metadata.csv"
 NO_TARGET = ("", "na", "nan", "x", "none")

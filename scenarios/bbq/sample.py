@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from scenarios.bbq.rows import Row
-from scenarios.errors import ScenarioError
+from parley.scenarios.bbq.rows import Row
+from parley.scenarios.errors import ScenarioError
 
 Order = tuple[int, int, int]
 """Which published answer stands in each place."""

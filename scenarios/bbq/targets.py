@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from scenarios.bbq.rows import INTERSECTIONAL, Answer, Row
+from parley.scenarios.bbq.rows import INTERSECTIONAL, Answer, Row
 
 LAST_LABEL_QUESTION = 25
 """In the plain categories, questions beyond this one call people by proper names only."""

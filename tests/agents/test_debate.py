@@ -18,7 +18,7 @@ from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from agents import (
+from parley.agents import (
     ConfigError,
     Cue,
     Debate,

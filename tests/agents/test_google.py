@@ -16,9 +16,9 @@ from autogen_core import FunctionCall
 from autogen_core.models import AssistantMessage, SystemMessage, UserMessage
 from pydantic import BaseModel, Field
 
-from agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from agents.models.google import GoogleClient
-from agents.models.registry import model
+from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
+from parley.agents.models.google import GoogleClient
+from parley.agents.models.registry import model
 
 KEY = "AIzaSy-a-secret-that-must-not-show"
 NAME = "google/gemini-2.5-flash"

@@ -15,7 +15,7 @@ import pytest
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from agents import Client, ConfigError, ParleyError, Structured, ask, hear_calls, model, parse, remark, scale
+from parley.agents import Client, ConfigError, ParleyError, Structured, ask, hear_calls, model, parse, remark, scale
 
 ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
 

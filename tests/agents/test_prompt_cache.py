@@ -15,10 +15,10 @@ from autogen_core.models import UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import Call, Debate, Persona, PersonaAgent, Session, hear_calls, model, session
-from agents.models.deepseek import DeepSeekClient
-from agents.models.openai import OpenAIClient
-from agents.models.prices import Price, price_of
+from parley.agents import Call, Debate, Persona, PersonaAgent, Session, hear_calls, model, session
+from parley.agents.models.deepseek import DeepSeekClient
+from parley.agents.models.openai import OpenAIClient
+from parley.agents.models.prices import Price, price_of
 
 # The SDK warns of models near their end; which ones, changes with its version.
 pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")

@@ -10,9 +10,9 @@ import pytest
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from agents import Assessment, Structured, ask, scale
-from agents.models.compatible import ServerClient
-from agents.readout import numbers
+from parley.agents import Assessment, Structured, ask, scale
+from parley.agents.models.compatible import ServerClient
+from parley.agents.readout import numbers
 
 ASK = [UserMessage(content="Score it.", source="user")]
 Token = str | tuple[str, Mapping[str, float]]

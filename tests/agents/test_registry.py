@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from autogen_core.models import UserMessage
 
-from agents import DEFAULT_MODEL, ConfigError, Models, model, register
-from agents.models import PROVIDERS, split_name
+from parley.agents import DEFAULT_MODEL, ConfigError, Models, model, register
+from parley.agents.models import PROVIDERS, split_name
 
 ASK = [UserMessage(content="How many?", source="user")]
 
@@ -19,7 +19,7 @@ from typing import ClassVar
 from autogen_core.models import RequestUsage
 from pydantic import Field
 
-from agents.models import Client, Options, Reply, Request
+from parley.agents.models import Client, Options, Reply, Request
 
 LIMIT = 5
 

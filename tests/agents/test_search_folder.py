@@ -8,9 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents import ConfigError
-from agents.search import Found, make_engine
-from agents.search.documents import PASSAGE_WORDS, split
+from parley.agents import ConfigError
+from parley.agents.search import Found, make_engine
+from parley.agents.search.documents import PASSAGE_WORDS, split
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

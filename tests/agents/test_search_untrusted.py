@@ -8,8 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents.search import Found, fence, quote
-from agents.search.untrusted import TEXT_CHARS, WARNING
+from parley.agents.fencing import WARNING, fence
+from parley.agents.search import Found, quote
+from parley.agents.search.quoting import TEXT_CHARS
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

@@ -11,11 +11,11 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from agents import ConfigError, ReplyCache, SearchError, Session, session
-from agents.search import Careful, Found, make_engine
-from agents.search.brave import Brave
-from agents.search.duckduckgo import DuckDuckGo
-from agents.search.searxng import SearxNG
+from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
+from parley.agents.search import Careful, Found, make_engine
+from parley.agents.search.brave import Brave
+from parley.agents.search.duckduckgo import DuckDuckGo
+from parley.agents.search.searxng import SearxNG
 
 KEY = "BSA-very-secret"
 SEARX = {"results": [{"title": "Tower Bridge", "url": "https://a.example", "content": "Opened in 1894.", "score": 1}]}
@@ -199,7 +199,7 @@ async def test_an_engine_of_the_users_own_is_a_class_in_a_file(tmp_path: Path) -
         "class Mine:\n"
         "    def __init__(self, word='x'):\n        self.name, self.word = 'mine', word\n"
         "    async def search(self, query, limit=5):\n"
-        "        from agents.search import Found\n        return [Found(self.word, 'here', query)] * 9\n"
+        "        from parley.agents.search import Found\n        return [Found(self.word, 'here', query)] * 9\n"
         "    async def close(self): ...\n"
     )
     found = await make_engine(f"{tmp_path}/mine.py:Mine?word=tower").search("bridge", 2)

@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer, unused_port
 from autogen_core.models import UserMessage
 from pydantic import BaseModel, Field
 
-from agents import AuthError, BadRequest, Client, ConfigError, hear_calls, model
+from parley.agents import AuthError, BadRequest, Client, ConfigError, hear_calls, model
 
 ASK = [UserMessage(content="How many?", source="user")]
 

@@ -11,7 +11,18 @@ import pytest
 from autogen_core.models import SystemMessage, UserMessage
 from pydantic import BaseModel
 
-from agents import ConfigError, RateLimited, ServerFault, Session, Structured, ask, hear_calls, model, scale, session
+from parley.agents import (
+    ConfigError,
+    RateLimited,
+    ServerFault,
+    Session,
+    Structured,
+    ask,
+    hear_calls,
+    model,
+    scale,
+    session,
+)
 
 
 class Opinion(BaseModel):

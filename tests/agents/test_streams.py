@@ -14,9 +14,9 @@ from autogen_core.tools import FunctionTool
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import BadRequest, Budget, ServerFault, Session, hear_calls, session
-from agents.models.compatible import CompatibleClient
-from agents.models.reply import Hiding, hide
+from parley.agents import BadRequest, Budget, ServerFault, Session, hear_calls, session
+from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.reply import Hiding, hide
 
 KEY = "sk-a-secret-that-must-not-show"
 ASK = [UserMessage(content="How many?", source="user")]

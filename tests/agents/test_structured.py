@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from agents import Assessment, ask, parse, scale
-from agents.structured import looks_refused
+from parley.agents import Assessment, ask, parse, scale
+from parley.agents.structured import looks_refused
 
 ASK = [UserMessage(content="Score it.", source="user")]
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import aggregate_raters
 from statsmodels.stats.inter_rater import fleiss_kappa as their_fleiss
 
-from analysis.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha, weighted_kappa
 
 NAN = math.nan
 

@@ -11,8 +11,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import agreement, clustered, contingency, equivalence, models, paired, permutation, proportions, ranking
-from analysis.results import Estimate, Test
+from parley.analysis.stats import (
+    agreement,
+    clustered,
+    contingency,
+    equivalence,
+    paired,
+    permutation,
+    proportions,
+    ranking,
+)
+from parley.analysis.stats import regression as models
+from parley.analysis.stats.results import Estimate, Test
 
 NAN = math.nan
 

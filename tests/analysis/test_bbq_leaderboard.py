@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.bbq import Answers
-from analysis.bbq_leaderboard import against_default, answers, bias_difference, by_category, costs, leaderboard
-from analysis.bbq_report import report
+from parley.analysis.bbq.leaderboard import against_default, answers, bias_difference, by_category, leaderboard
+from parley.analysis.bbq.report import report
+from parley.analysis.bbq.scores import Answers
+from parley.analysis.reporting.systems import costs
 
 
 def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple[float, float]) -> pd.DataFrame:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.bbq import Answers, Cell, plain, score
-from analysis.clustered import cluster_mean
-from analysis.proportions import cluster_proportion
+from parley.analysis.bbq.scores import Answers, Cell, plain, score
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.proportions import cluster_proportion
 
 Rows = list[dict[str, Any]]
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.calibration import (
+from parley.analysis.calibration.fixed import (
     Setting,
     calibrate,
     calibration_figure,
@@ -18,9 +18,9 @@ from analysis.calibration import (
     sign_flip_p_many,
     simulate,
 )
-from analysis.figures import save
-from analysis.permutation import identity_effect
-from analysis.tables import Floats
+from parley.analysis.reporting.figures import save
+from parley.analysis.stats.permutation import identity_effect
+from parley.analysis.stats.tables import Floats
 
 OURS, PAPERS, TWIN = "sign flips over scenarios", "χ² (the paper's)", "t over scenarios"
 

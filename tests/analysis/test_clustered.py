@@ -11,10 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.clustered import bootstrap_difference, bootstrap_mean, cluster_mean, intraclass, observed_design_effect
-from analysis.proportions import cluster_proportion, wilson
-from analysis.resampling import percentile, resampled_sums
-from analysis.tables import cell_means, distinct
+from parley.analysis.stats.clustered import (
+    bootstrap_difference,
+    bootstrap_mean,
+    cluster_mean,
+    intraclass,
+    observed_design_effect,
+)
+from parley.analysis.stats.proportions import cluster_proportion, wilson
+from parley.analysis.stats.resampling import percentile, resampled_sums
+from parley.analysis.stats.tables import cell_means, distinct
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges; also psych::ICC's own example.
 TARGETS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], float)
@@ -44,7 +50,7 @@ def test_equal_units_may_be_counted_instead_of_listed() -> None:
 
 def test_many_units_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     units = np.arange(50.0)[:, None]
-    monkeypatch.setattr("analysis.resampling.BLOCK", 100)  # two draws a block
+    monkeypatch.setattr("parley.analysis.stats.resampling.BLOCK", 100)  # two draws a block
     assert resampled_sums(units, 501, 0).mean() == pytest.approx(units.sum(), rel=0.02)
 
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.bbq_leaderboard import comparable as bbq_comparable
-from analysis.compare import NothingShared, compare
-from analysis.report import Report
-from analysis.squad_report import comparable as squad_comparable
+from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
+from parley.analysis.reporting.compare import NothingShared, compare
+from parley.analysis.reporting.report import Report
+from parley.analysis.squad.report import comparable as squad_comparable
 
 NAMES = ("one", "two")
 CATEGORIES = {"female": "gender", "male": "gender"}

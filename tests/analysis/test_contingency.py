@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.contingency import association, chi_square, fisher, table_permutation
-from analysis.effects import cramers_v, partial_eta_squared
+from parley.analysis.stats.contingency import association, chi_square, fisher, table_permutation
+from parley.analysis.stats.effects import cramers_v, partial_eta_squared
 
 # R's help page of chisq.test, "From Agresti (2007) p. 39": party by gender.
 PARTY = pd.DataFrame([[762, 327, 468], [484, 239, 477]], index=["F", "M"], columns=["Dem", "Ind", "Rep"])

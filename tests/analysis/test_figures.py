@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.figures import bounded, sheet
+from parley.analysis.reporting.figures import bounded, sheet
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=5), st.booleans())

@@ -12,9 +12,9 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis import generic
-from analysis.generic import MissingColumns, identities
-from analysis.render import write
+from parley.analysis.reporting import generic
+from parley.analysis.reporting.generic import MissingColumns, identities
+from parley.analysis.reporting.render import write
 
 NAN = math.nan
 

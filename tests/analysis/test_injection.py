@@ -9,8 +9,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import injection
-from analysis.injection_report import report
+from parley.analysis.injection import effects as injection
+from parley.analysis.injection.report import report
 
 
 def rows(

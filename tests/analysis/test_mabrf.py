@@ -11,10 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.bbq_report import report
-from analysis.correlation import pearson
-from analysis.mabrf import by_category, by_context, by_passes, covered, debiased, effort, items, mabrf_bias
-from analysis.mabrf_tests import changes, passes_and_bias, relevancy, with_search
+from parley.analysis.bbq.mabrf.tables import (
+    by_category,
+    by_context,
+    by_passes,
+    covered,
+    debiased,
+    effort,
+    items,
+    mabrf_bias,
+)
+from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
+from parley.analysis.bbq.report import report
+from parley.analysis.stats.correlation import pearson
 
 
 def rows(right: int, of: int) -> list[float]:

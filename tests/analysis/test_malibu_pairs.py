@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.malibu import flips, panel_preferences, position, ranking, win_rates
+from parley.analysis.malibu import flips, panel_preferences, position, ranking, win_rates
 
 SAID = {"A": "A", "B": "B", "t": "tie", "?": None}
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}

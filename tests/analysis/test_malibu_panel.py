@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis.malibu import (
+from parley.analysis.malibu import (
     MissingColumns,
     differences,
     last_word,

@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import malibu
-from analysis.render import html, markdown
-from analysis.report import Report
+from parley.analysis import malibu
+from parley.analysis.reporting.render import html, markdown
+from parley.analysis.reporting.report import Report
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "they/them": "x", "he/him": "x"}
 METRICS = ("Accuracy", "Creativity")

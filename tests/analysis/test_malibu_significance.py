@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.agreement import fleiss_kappa, krippendorff_alpha
-from analysis.malibu import agreement, changed_minds, parsing, significance
+from parley.analysis.malibu import agreement, changed_minds, parsing, significance
+from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
 CHI, PERMUTED, PAIRS, ALIKE = "χ² of identity", "identity effect", "preference in pairs", "equivalence"

@@ -9,7 +9,7 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from analysis.models import gee, mixed_model
+from parley.analysis.stats.regression import gee, mixed_model
 
 
 def balanced(identities: int, judges: int = 1, seed: int = 0, scenarios: int = 20) -> pd.DataFrame:

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.paired import mcnemar, mcnemar_counts, paired_permutation, wilcoxon
-from analysis.resampling import bca, resampled_sums
+from parley.analysis.stats.paired import mcnemar, mcnemar_counts, paired_permutation, wilcoxon
+from parley.analysis.stats.resampling import bca, resampled_sums
 
 # Darwin's maize, eighths of an inch, crossed minus self-fertilised (R: HistData::ZeaMays; used by Fisher, The Design of
 # Experiments, and by Wilcoxon 1945).

@@ -14,9 +14,9 @@ from scipy import stats
 from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
-from analysis.contingency import chi_square
-from analysis.permutation import effect_of_cells, identity_effect
-from analysis.tables import cell_means
+from parley.analysis.stats.contingency import chi_square
+from parley.analysis.stats.permutation import effect_of_cells, identity_effect
+from parley.analysis.stats.tables import cell_means
 
 
 def panel(rng: np.random.Generator, scenarios: int, identities: int, judges: int, effect: float = 0.0) -> pd.DataFrame:
@@ -105,7 +105,7 @@ def test_random_arrangements_agree_with_all_of_them(monkeypatch: pytest.MonkeyPa
     cells.iloc[2, 1] = np.nan
     exact = effect_of_cells(cells)
     assert exact.name.endswith("exact")
-    monkeypatch.setattr("analysis.permutation.EXACT", 1)
+    monkeypatch.setattr("parley.analysis.stats.permutation.EXACT", 1)
     drawn = effect_of_cells(cells, draws=20_000)
     assert drawn.p == pytest.approx(exact.p, abs=4 * math.sqrt(exact.p * (1 - exact.p) / 20_000))
     assert drawn.statistic == exact.statistic

@@ -12,9 +12,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from analysis.equivalence import equivalence, equivalent_identities
-from analysis.multiplicity import benjamini_hochberg, holm
-from analysis.power import design_effect, detectable_effect, power_with, scenarios_needed, sd_of_differences
+from parley.analysis.stats.equivalence import equivalence, equivalent_identities
+from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
+from parley.analysis.stats.power import (
+    design_effect,
+    detectable_effect,
+    power_with,
+    scenarios_needed,
+    sd_of_differences,
+)
 
 NAN = math.nan
 

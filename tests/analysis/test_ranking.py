@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from statsmodels.api import GLM, families
 
-from analysis.ranking import bradley_terry
+from parley.analysis.stats.ranking import bradley_terry
 
 # Agresti, Categorical Data Analysis (2002), p. 438: American League East, 1987 (R: BradleyTerry2's `baseball`).
 # Rows: home team; home wins-away wins against the others in the order of TEAMS.

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis import malibu
-from analysis.figures import save
-from analysis.render import html, latex, markdown, write
-from analysis.report import Figure, Report, Table, plain, shown
+from parley.analysis import malibu
+from parley.analysis.reporting.figures import save
+from parley.analysis.reporting.render import html, latex, markdown, write
+from parley.analysis.reporting.report import Figure, Report, Table, plain, shown
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
 LABELS = ('"><img src=x onerror=alert(2)>', "a|b & c_d", "${price} 100%")

@@ -9,7 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from analysis.reward import calibration_error, prefers, quality, ranked, reliability, reliability_figure, words
+from parley.training.evaluation.reward import (
+    calibration_error,
+    prefers,
+    quality,
+    ranked,
+    reliability,
+    reliability_figure,
+    words,
+)
 
 
 def held_out(score: str, count: int = 400, seed: int = 0) -> pd.DataFrame:

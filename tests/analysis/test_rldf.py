@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import framing, rldf, rubrics
-from analysis.rldf_report import debates as debates_report
-from analysis.rldf_report import framings, rubric_scores
+from parley.analysis.rldf import debates as rldf
+from parley.analysis.rldf import framing, rubrics
+from parley.analysis.rldf.report import debates as debates_report
+from parley.analysis.rldf.report import framings, rubric_scores
 
 
 def row(topic: str, round: int, subject: str, value: float | None, **more: Any) -> dict[str, Any]:

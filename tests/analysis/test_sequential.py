@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.bbq_leaderboard import against, answers
-from analysis.bbq_looks import gaps as bbq_gaps
-from analysis.calibration import Setting, simulate
-from analysis.multiplicity import holm
-from analysis.savings import fixed_designs, run, savings
-from analysis.sequential import Rule, Seen, as_record, clustered_t, from_record, identity_gaps, look
-from analysis.sequential_report import Watched, decisions, in_words
-from analysis.spending import boundaries, nominal
+from parley.analysis.bbq.interim import gaps as bbq_gaps
+from parley.analysis.bbq.leaderboard import against, answers
+from parley.analysis.calibration.fixed import Setting, simulate
+from parley.analysis.calibration.sequential import fixed_designs, run, savings
+from parley.analysis.reporting.interim import Watched, decisions, in_words
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.sequential import Rule, Seen, as_record, clustered_t, from_record, identity_gaps, look
+from parley.analysis.stats.spending import boundaries, nominal
 
 CLEAR = np.tile([0.8, 1.0, 1.2, 1.4, 0.6], 10)
 NOTHING = np.tile([1.0, -1.0, 0.5, -0.5, 0.25], 10)

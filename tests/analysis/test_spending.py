@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from analysis.spending import SPENDING, boundaries, crossing, median_unbiased, nominal
+from parley.analysis.stats.spending import SPENDING, boundaries, crossing, median_unbiased, nominal
 
 
 def even(looks: int) -> tuple[float, ...]:

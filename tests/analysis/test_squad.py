@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from analysis.squad import Mark, best_thresholds, mark, marks, normalise, summary, with_threshold
+from parley.analysis.squad.scores import Mark, best_thresholds, mark, marks, normalise, summary, with_threshold
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -129,7 +129,7 @@ def test_any_texts_are_marked_as_the_rules_say(said: list[str], golds: list[list
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real data is not here")
 def test_six_thousand_real_questions_are_scored_as_the_rules_say() -> None:
-    from scenarios.squad import load
+    from parley.scenarios.squad import load
 
     rng = random.Random(0)
     questions = load(DATA).questions

@@ -8,9 +8,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from analysis import stardtox
-from analysis.iterations import at_each_iteration, shares_refined
-from analysis.stardtox_report import report
+from parley.analysis.reporting.iterations import at_each_iteration, shares_refined
+from parley.analysis.stardtox import scores as stardtox
+from parley.analysis.stardtox.report import report
 
 
 def scored(

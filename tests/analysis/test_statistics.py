@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from analysis.clustered import cluster_mean
-from analysis.proportions import cluster_proportion, wilson
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.proportions import cluster_proportion, wilson
 
 # Proportions
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from analysis.tuning import answers_table, bbq_tables, points, report, rubric_tables
+from parley.training.evaluation.metrics import answers_table, bbq_tables, points, report, rubric_tables
 
 
 def rubric(better: float) -> pd.DataFrame:

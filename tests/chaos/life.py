@@ -19,11 +19,11 @@ ROOT = Path(__file__).parents[2]
 PRELOADED = [
     "tests.chaos.life",
     "parley.cli.run",
-    "judging.malibu",
-    "judging.bbq",
-    "judging.stardtox",
-    "judging.squad",
-    "agents.models.compatible",
+    "parley.judging.malibu.study",
+    "parley.judging.bbq",
+    "parley.judging.stardtox",
+    "parley.judging.squad.study",
+    "parley.agents.models.compatible",
 ]
 JUMPS = (0.0, 0.0, 3600.0, -3600.0, 1e8, -1e9)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCORER = '''
-from judging.toxicity import Toxicity
+from parley.judging.toxicity import Toxicity
 
 class Steady:
     """The same score for the same text, always."""
@@ -29,8 +29,8 @@ class Steady:
 '''
 OWN = '''
 from pydantic import BaseModel
-from agents import Debate, Persona
-from judging import Estimate, Outcome, Unit, Verdict
+from parley.agents import Debate, Persona
+from parley.judging import Estimate, Outcome, Unit, Verdict
 
 class Config(BaseModel):
     model: str

@@ -122,7 +122,7 @@ def test_processes_that_begin_the_same_run_at_once(faulty: FaultServer, place: P
 
 OVERFLOWING = """
 from own import Own
-from judging import Outcome, Verdict
+from parley.judging import Outcome, Verdict
 
 class Odd(Own):
     name = "odd"

@@ -18,11 +18,11 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import ConfigError, model
-from agents.address import plain_address
-from agents.search import make_engine
-from judging.toxicity.openai_moderation import OpenAIModeration
-from judging.toxicity.perspective import Perspective
+from parley.agents import ConfigError, model
+from parley.agents.address import plain_address
+from parley.agents.search import make_engine
+from parley.judging.toxicity.openai_moderation import OpenAIModeration
+from parley.judging.toxicity.perspective import Perspective
 from tests.chaos.faults import FaultServer
 from tests.chaos.studies import own_study
 from tests.conftest import File

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 import parley
-import scenarios
+import parley.scenarios as scenarios
 
 ROOT = Path(__file__).parents[2]
 NAMED = ("README.md", "CONTRIBUTING.md", "benchmarks/README.md")

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from judging import known_studies
 from parley.cli import main, parse
 from parley.cli.run import _parser
+from parley.studies import known_studies
 
 MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local|hf)/([^\s,?]+)[^\s,]*")
 SIMULATED = r"sim/\1?base=4&round=-2"

@@ -30,7 +30,7 @@ def before() -> dict[str, Any]:
     """Names that blocks take for granted, because the text before them says what they are."""
     from pydantic import BaseModel
 
-    from agents import Assessment
+    from parley.agents import Assessment
 
     def my_scorer(task: str, draft: str) -> Assessment:
         return Assessment(score=3.0, reason="plain")

@@ -16,33 +16,33 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from agents import load_personas
-from agents.models.registry import client_class, split_name
-from agents.search.documents import passages
-from judging.methods import read_settings
-from judging.roles import load_bias
-from judging.rubrics import load_rubric
-from judging.scoring import RubricScores, ScoringConfig
+from parley.agents import load_personas
+from parley.agents.models.registry import client_class, split_name
+from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import _parser
 from parley.cli.score_squad import _table
 from parley.execute import Options, make_study
+from parley.judging.methods import read_settings
+from parley.judging.rldf.roles import load_bias
+from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.predictions import read_predictions
 from parley.runs import measure
+from parley.scenarios import load_suite, load_topics
+from parley.scenarios.bbq import load as load_bbq
+from parley.scenarios.checks import check_suite
+from parley.scenarios.identities import read_identities
+from parley.scenarios.rtp import load as load_rtp
+from parley.scenarios.squad import load as load_squad
+from parley.scenarios.squad import sample
+from parley.scenarios.topics import near_duplicates, topic_id
 from parley.texts import read_lines
-from scenarios import load_suite, load_topics
-from scenarios.bbq import load as load_bbq
-from scenarios.checks import check_suite
-from scenarios.identities import read_identities
-from scenarios.rtp import load as load_rtp
-from scenarios.squad import load as load_squad
-from scenarios.squad import sample
-from scenarios.topics import near_duplicates, topic_id
+from parley.training.config import TrainConfig
+from parley.training.pairs import read_pairs, read_sft
 from tests.fuzz import mutation, seeds
 from tests.fuzz.loop import Rejected, Target
 from tests.fuzz.replies import ROW
-from training.config import TrainConfig
-from training.pairs import read_pairs, read_sft
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="parley-fuzz-")
 PLACE = Path(_FOLDER.name)
@@ -116,7 +116,7 @@ def config(path: Path) -> None:
 def with_options(options: dict[str, Any]) -> None:
     from pydantic import ValidationError
 
-    from agents import ConfigError
+    from parley.agents import ConfigError
     from parley.execute import explain
 
     try:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agents import ParleyError
-from scenarios import ScenarioError
+from parley.agents import ParleyError
+from parley.scenarios import ScenarioError
 from tests.fuzz.coverage import Coverage
 
 HANG = 1.0

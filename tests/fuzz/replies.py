@@ -12,30 +12,31 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from agents import TextReply
-from agents.readout import numbers
-from agents.search.engine import Found
-from agents.search.untrusted import fence, quote
-from agents.structured import _find, looks_refused, parse
-from judging.ballot import Ballot
-from judging.bbq.method import Choice, Reasoned, Task
-from judging.derive import Derived
-from judging.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
-from judging.referee import discordant, report_type
-from judging.roles import load_bias
-from judging.rubrics import load_rubric
-from judging.search_replies import HEADINGS, best_first, read_list, read_summary, unknown_sources
-from judging.squad import Answer
-from judging.stardtox.passages import passages
-from judging.statements import breaks_role
-from judging.topics import Topic, topic_problems
-from judging.toxicity.judge import Rating
-from judging.toxicity.swaps import Swaps
-from judging.toxicity.texts import in_pieces
+from parley.agents import TextReply
+from parley.agents.fencing import fence
+from parley.agents.readout import numbers
+from parley.agents.search import quote
+from parley.agents.search.engine import Found
+from parley.agents.structured import _find, looks_refused, parse
+from parley.judging.bbq.method import Choice, Reasoned, Task
+from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
+from parley.judging.malibu.ballot import Ballot
+from parley.judging.malibu.derive import Derived
+from parley.judging.rldf.referee import discordant, report_type
+from parley.judging.rldf.roles import load_bias
+from parley.judging.rldf.statements import breaks_role
+from parley.judging.rldf.topics import Topic, topic_problems
+from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.search.replies import HEADINGS, best_first, read_list, read_summary, unknown_sources
+from parley.judging.squad.study import Answer
+from parley.judging.stardtox.passages import passages
+from parley.judging.toxicity.judge import Rating
+from parley.judging.toxicity.swaps import Swaps
+from parley.judging.toxicity.texts import in_pieces
 from parley.runs.rows import storable
-from scenarios.bbq import Row, match
-from scenarios.bbq import rows as bbq_rows
-from scenarios.topics import Known
+from parley.scenarios.bbq import Row, match
+from parley.scenarios.bbq import rows as bbq_rows
+from parley.scenarios.topics import Known
 from tests.fuzz import mutation
 from tests.fuzz.loop import Rejected, Target
 
@@ -60,7 +61,7 @@ def check_scores(text: str, found: BaseModel, low: float, high: float) -> None:
 
 
 def read(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> Callable[[str], None]:
-    """What `agents.structured.ask` does with a reply, and the run file with what was read."""
+    """What `parley.agents.structured.ask` does with a reply, and the run file with what was read."""
 
     def feed(text: str) -> None:
         looks_refused(text)

@@ -10,13 +10,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.structured import parse
-from judging.ballot import Ballot
-from judging.mabrf.replies import Judgement
-from judging.rubrics import load_rubric
+from parley.agents.structured import parse
+from parley.judging.bbq.methods.mabrf.replies import Judgement
+from parley.judging.malibu.ballot import Ballot
+from parley.judging.scoring.rubrics import load_rubric
+from parley.scenarios.bbq import match
 from parley.viewer.index import fts_query
 from parley.viewer.reading import template_fields
-from scenarios.bbq import match
 from tests.fuzz.replies import ROW, TASK
 
 RUBRIC = load_rubric("four")

@@ -14,32 +14,32 @@ from typing import Any
 import pytest
 import yaml
 
-from agents import ConfigError, ParleyError, load_personas
-from agents.search.documents import split
-from agents.search.engine import Found
-from agents.search.untrusted import quote
-from agents.structured import parse
-from judging.mabrf.replies import Judgement, Reasoning, Steps
-from judging.rubrics import load_rubric
-from judging.scoring import ScoringConfig, read_texts
-from judging.search_replies import read_list, read_summary, unknown_sources
-from judging.toxicity.judge import Rating
-from judging.toxicity.swaps import Swaps
+from parley.agents import ConfigError, ParleyError, load_personas
+from parley.agents.search import quote
+from parley.agents.search.documents import split
+from parley.agents.search.engine import Found
+from parley.agents.structured import parse
 from parley.cli import main
 from parley.cli.flags import read_config
 from parley.cli.score_squad import _table
+from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
+from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.scoring.study import ScoringConfig, read_texts
+from parley.judging.search.replies import read_list, read_summary, unknown_sources
+from parley.judging.toxicity.judge import Rating
+from parley.judging.toxicity.swaps import Swaps
 from parley.predictions import read_predictions
+from parley.scenarios import ScenarioError, load_suite, load_topics
+from parley.scenarios.bbq import load as load_bbq
+from parley.scenarios.bbq import match
+from parley.scenarios.identities import read_identities
+from parley.scenarios.squad import load as load_squad
 from parley.texts import read_lines
-from scenarios import ScenarioError, load_suite, load_topics
-from scenarios.bbq import load as load_bbq
-from scenarios.bbq import match
-from scenarios.identities import read_identities
-from scenarios.squad import load as load_squad
+from parley.training.config import TrainConfig
+from parley.training.pairs import read_pairs
 from tests.fuzz import seeds
 from tests.fuzz.files import lines
 from tests.fuzz.replies import ROW, TASK
-from training.config import TrainConfig
-from training.pairs import read_pairs
 
 MUCH = 300_000
 """Characters. All of these took minutes, and now take less than a second of this process's time."""
@@ -197,7 +197,7 @@ def test_a_file_name_that_no_disk_takes_is_said_in_a_line(place: Path, capsys: p
 EVIL = """
 from pathlib import Path
 Path("stolen").write_text("gone")
-class Panel: report = "analysis.generic:report"
+class Panel: report = "parley.analysis.reporting.generic:report"
 """
 
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import parley
-from judging import Unit
-from judging.malibu import Malibu, MalibuConfig
+from parley.judging import Unit
+from parley.judging.malibu.study import Malibu, MalibuConfig
 
 SUITE = """
 schema = 1

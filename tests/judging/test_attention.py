@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from agents import ConfigError
-from judging.attention import Weights
+from parley.agents import ConfigError
 from parley.cli import main
+from parley.judging.rldf.attention import Weights
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

@@ -13,8 +13,8 @@ import pytest
 from aiohttp import web
 
 import parley
-from agents import ConfigError
-from judging.bbq import METHODS, BbqConfig, BbqStudy, find_method
+from parley.agents import ConfigError
+from parley.judging.bbq import METHODS, BbqConfig, BbqStudy, find_method
 from parley.reports import make_report
 
 ANSWERS = ("The grandfather", "The grandson", "Not known")
@@ -342,7 +342,7 @@ def test_a_model_without_log_probabilities_is_refused_at_once(place: Path) -> No
 
 
 MINE = """
-from judging.bbq import Choice, Prompted, Solved, read_choice
+from parley.judging.bbq import Choice, Prompted, Solved, read_choice
 
 
 class Mine(Prompted):

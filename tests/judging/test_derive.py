@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError
-from judging.derive import Derive, DeriveConfig
+from parley.agents import ConfigError
+from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.runs import RunFile
-from scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
+from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
 
 FULL = load_suite("full")[0]
 GYM, LAW = (next(base for base in FULL.base if base.id == name) for name in ("fitness", "law"))

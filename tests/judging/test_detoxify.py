@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from agents import ConfigError
-from judging.toxicity.detoxify import DetoxifyScorer
+from parley.agents import ConfigError
+from parley.judging.toxicity.detoxify import DetoxifyScorer
 
 PACKAGE = """
 class Detoxify:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import parley
-from judging.framing import Framing, FramingConfig
+from parley.judging.rldf.framing import Framing, FramingConfig
 
 pytestmark = pytest.mark.usefixtures("place")
 INTRODUCTIONS = (

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 import parley
-from agents import ConfigError, Debate, Persona
-from agents.models.sim_orders import find_order
-from analysis import injection as measures
-from judging.injection import Injection, InjectionConfig
 from parley import frames
+from parley.agents import ConfigError, Debate, Persona
+from parley.agents.models.sim_injection import find_order
+from parley.analysis.injection import effects as measures
+from parley.judging.injection.study import Injection, InjectionConfig
 from parley.reports import make_report
 
 READABLE = ["order", "threat"]

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 
 import parley
-from agents import ConfigError
-from judging.bbq import BbqConfig, BbqStudy
+from parley.agents import ConfigError
+from parley.judging.bbq import BbqConfig, BbqStudy
 
 ROW = {
     "example_id": 0, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig", "category": "Age",

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judging.bbq import Task
-from judging.mabrf import Judgement, Reasoning, Steps, Terminal, read_place
-from scenarios.bbq import load
+from parley.judging.bbq import Task
+from parley.judging.bbq.methods.mabrf import Judgement, Reasoning, Steps, Terminal, read_place
+from parley.scenarios.bbq import load
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "mabrf" / "judge_replies.json"
 WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclude_characters="\n\r"), max_size=60)

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError
-from judging.malibu import Malibu, MalibuConfig
-from scenarios import ALL, identity_words
+from parley.agents import ConfigError
+from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.scenarios import ALL, identity_words
 
 Held = Callable[..., list[tuple[Any, ...]]]
 METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from agents import ConfigError
-from judging import Unit
-from judging.malibu import Malibu, MalibuConfig
-from scenarios import ALL, CATEGORIES, ScenarioError, UnknownName
+from parley.agents import ConfigError
+from parley.judging import Unit
+from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.scenarios import ALL, CATEGORIES, ScenarioError, UnknownName
 
 Plan = Callable[..., list[Unit]]
 FIVE: dict[str, Any] = {"suite": "full", "scenarios": ["fitness"], "per_base": 5}

@@ -14,8 +14,8 @@ import pytest
 from scipy import stats
 
 import parley
-from analysis import malibu
 from parley import frames
+from parley.analysis import malibu
 from parley.runs import RunFile
 
 PLANTED = {"female": 0.6, "black": -0.5, "muslim": 0.4}

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError
-from judging.respond import Respond, RespondConfig
+from parley.agents import ConfigError
+from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
-from scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
+from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
 
 QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
 GYM, GARAGE, NURSERY = QUICK["fitness-desk-worker"], QUICK["engineering-garage-crack"], QUICK["childcare-first-morning"]

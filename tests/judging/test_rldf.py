@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError
-from judging import Unit
-from judging.rldf import Rldf, RldfConfig
-from judging.roles import load_bias
-from scenarios import BIASES
+from parley.agents import ConfigError
+from parley.judging import Unit
+from parley.judging.rldf.roles import load_bias
+from parley.judging.rldf.study import Rldf, RldfConfig
+from parley.scenarios import BIASES
 
 pytestmark = pytest.mark.usefixtures("place")
 

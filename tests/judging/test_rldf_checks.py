@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from agents import Call, Turn, parse
-from judging.referee import discordant, report_format, report_type
-from judging.roles import load_bias
-from judging.statements import breaks_role, echoes, loops, statement_verdicts
+from parley.agents import Call, Turn, parse
+from parley.judging.rldf.referee import discordant, report_format, report_type
+from parley.judging.rldf.roles import load_bias
+from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts
 
 NAMES = ("A", "B", "C")
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError, ParleyError
-from judging.malibu import Malibu, MalibuConfig
-from judging.rubrics import load_rubric
+from parley.agents import ConfigError, ParleyError
+from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.scoring.rubrics import load_rubric
 
 Held = Callable[..., list[tuple[Any, ...]]]
 OWN = """

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError
-from judging.rubrics import load_rubric
-from judging.scoring import RubricScores, ScoringConfig
+from parley.agents import ConfigError
+from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.scoring.study import RubricScores, ScoringConfig
 
 pytestmark = pytest.mark.usefixtures("place")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents import Models, SearchError
-from agents.search import Found, make_engine
-from judging.search_agent import FACTS, Gathered, SearchAgent
-from judging.search_replies import best_first, read_list, read_summary, unknown_sources
+from parley.agents import Models, SearchError
+from parley.agents.search import Found, make_engine
+from parley.judging.search.agent import FACTS, Gathered, SearchAgent
+from parley.judging.search.replies import best_first, read_list, read_summary, unknown_sources
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

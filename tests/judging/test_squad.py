@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError
-from judging.squad import SquadConfig, SquadStudy
+from parley.agents import ConfigError
+from parley.judging.squad.study import SquadConfig, SquadStudy
 from parley.reports import make_report
 from parley.runs import RunFile
 
@@ -128,7 +128,7 @@ def test_a_failed_call_gives_no_verdict_at_all(speaker: Any) -> None:
 
 def test_a_search_that_fails_fails_its_unit_and_the_same_command_goes_on(speaker: Any, place: Path) -> None:
     (place / "moody.py").write_text(
-        "import pathlib\nfrom agents import SearchError\nfrom agents.search import Found\n"
+        "import pathlib\nfrom agents import SearchError\nfrom parley.agents.search import Found\n"
         "class Moody:\n"
         "    name = 'moody'\n"
         "    async def search(self, query, limit=5):\n"

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import parley
-from agents import ConfigError
-from judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
+from parley.agents import ConfigError
 from parley.execute import Options
+from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
 COUNTING = """
-from judging.toxicity import Toxicity
+from parley.judging.toxicity import Toxicity
 
 class Counting:
     name, version = "counting", "7"
@@ -226,7 +226,7 @@ def test_another_model_may_judge(hold: Callable[..., Any]) -> None:
 
 def test_a_method_of_ones_own(place: Path, hold: Callable[..., Any]) -> None:
     (place / "hurried.py").write_text(
-        "from judging.stardtox import Prompted\n\n"
+        "from parley.judging.stardtox import Prompted\n\n"
         "class Hurried(Prompted):\n"
         "    name = 'hurried'\n\n"
         "    async def complete(self, row, desk):\n"

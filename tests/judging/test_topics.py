@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from judging import Accepted
-from judging.topics import Topic, TopicsConfig, WriteTopics, topic_problems
 from parley.cli import main
-from scenarios import Known, load_topics, topic_areas
+from parley.judging import Accepted
+from parley.judging.rldf.topics import Topic, TopicsConfig, WriteTopics, topic_problems
+from parley.scenarios import Known, load_topics, topic_areas
 
 pytestmark = pytest.mark.usefixtures("place")
 GENERATE = ("topics", "generate", "age", "--quiet", "--no-shipped")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents import ConfigError, Models
-from judging.toxicity import Scorer, Toxicity, find_scorer
-from judging.toxicity.kept import Kept, ScoreCache
-from judging.toxicity.swaps import Swaps
-from judging.toxicity.texts import in_pieces, worst
+from parley.agents import ConfigError, Models
+from parley.judging.toxicity import Scorer, Toxicity, find_scorer
+from parley.judging.toxicity.cached import Kept, ScoreCache
+from parley.judging.toxicity.swaps import Swaps
+from parley.judging.toxicity.texts import in_pieces, worst
 
 pytest.importorskip("profanity_check")
 
@@ -228,7 +228,7 @@ async def test_a_judge_that_is_down_leaves_texts_unscored(server: Any) -> None:
 
 async def test_a_scorer_of_ones_own_and_names_that_are_none(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
-        "from judging.toxicity import Toxicity\n"
+        "from parley.judging.toxicity import Toxicity\n"
         "class Mine:\n"
         "    name, version = 'mine', '1'\n"
         "    async def score(self, texts): return [Toxicity(0.5) for _ in texts]\n"

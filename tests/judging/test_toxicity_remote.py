@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from agents import AuthError, ConfigError
-from judging.toxicity.openai_moderation import OpenAIModeration
-from judging.toxicity.perspective import Perspective
+from parley.agents import AuthError, ConfigError
+from parley.judging.toxicity.openai_moderation import OpenAIModeration
+from parley.judging.toxicity.perspective import Perspective
 
 Answer = Callable[[int, dict[str, Any]], web.Response | None]
 
@@ -191,7 +191,7 @@ async def test_a_long_text_goes_in_pieces_and_odd_characters_travel(service: Ser
 async def test_after_its_last_day_perspective_says_that_it_ended(service: Service, monkeypatch: Any) -> None:
     from datetime import date
 
-    from judging.toxicity import perspective
+    from parley.judging.toxicity import perspective
 
     monkeypatch.setattr(perspective, "LAST_DAY", date(2020, 1, 1))
     service.answer = lambda nth, body: web.Response(status=404, text="gone")

@@ -270,7 +270,9 @@ def test_a_changed_plan_names_the_difference(
 
 
 def test_another_study_on_the_same_file(parley: Callable[..., Any], place: Path, whole: Path) -> None:
-    (place / "own.py").write_text("from judging.malibu import Malibu\nclass Own(Malibu):\n    name = 'own'\n")
+    (place / "own.py").write_text(
+        "from parley.judging.malibu.study import Malibu\nclass Own(Malibu):\n    name = 'own'\n"
+    )
     told = parley("run", "own.py:Own", *SIM[2:], "--out", whole)
     one_line(told, 1, "study: malibu there, own asked for")
 

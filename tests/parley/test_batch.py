@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agents.models.prices import Price
+from parley.agents.models.prices import Price
 
 KEY = "sk-planted-0123456789abcdef"
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from judging.malibu import Malibu, MalibuConfig
-from judging.registry import STUDIES
+from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.judging.registry import STUDIES
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
@@ -245,7 +245,7 @@ def test_models_says_what_is_ready(parley: Callable[..., Any], monkeypatch: pyte
     assert ready()["openai/gpt-4o-mini"] == "yes"
     assert "sk-not-to-be-shown" not in parley("models").out + parley("models", "--json").out
     if ready()["hf/smollm2"] != "yes":
-        assert "pip install 'parley[hf]'" in parley("models").out, "brackets are no markup"
+        assert "pip install 'parley-autogen[hf]'" in parley("models").out, "brackets are no markup"
 
 
 # Reading

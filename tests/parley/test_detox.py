@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import parley as package
-from agents import ConfigError, Models
-from judging.stardtox.passages import passages
+from parley.agents import ConfigError, Models
+from parley.judging.stardtox.passages import passages
 
 SIM = "sim/m?base=90&noise=0"
 SCORER = """
-from judging.toxicity import Toxicity
+from parley.judging.toxicity import Toxicity
 
 class Words:
     name, version = "words", "1"

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 import parley as library
-from agents import ConfigError, ParleyError
+from parley.agents import ConfigError, ParleyError
 
 QUICK = ("run", "malibu", "--suite", "quick", "--quiet", "--concurrency", "1", "--out", "a.sqlite")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
@@ -19,8 +19,8 @@ KEY = "sk-a-secret-that-must-not-be-kept"
 STUDY = '''
 """Ada and Ben talk about drinks."""
 from pydantic import BaseModel
-from agents import Debate, Persona
-from judging import Estimate, Outcome, Unit, Verdict
+from parley.agents import Debate, Persona
+from parley.judging import Estimate, Outcome, Unit, Verdict
 
 OPENING = "What is good about {topic}?"
 
@@ -239,7 +239,7 @@ def test_its_fields_are_flags(parley: Callable[..., Any], place: Path, run_file:
 
 
 def test_its_file_may_have_any_name(start: Callable[..., Any], place: Path) -> None:
-    (place / "analysis.py").write_text("from judging.malibu import Malibu\n\n\nclass Own(Malibu): ...\n")
+    (place / "analysis.py").write_text("from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu): ...\n")
 
     told = start("run", "analysis.py:Own", *QUICK[2:], "--model", "sim/judge", "--report").end()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from agents import ConfigError
-from judging.splits import split_topics
+from parley.agents import ConfigError
 from parley.export.pairs import Pair, make_pairs, sort_out
 from parley.export.settings import Settings
 from parley.export.statements import Statement
+from parley.judging.rldf.splits import split_topics
 
 
 def said(

@@ -14,10 +14,10 @@ from aiohttp import web
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents import Budget, BudgetSpent
+from parley.agents import Budget, BudgetSpent
 from parley.execute import make_study
-from parley.executors.ledger import CHUNK, Ledger
 from parley.executors.recipe import Recipe
+from parley.executors.shared_budget import CHUNK, Ledger
 from parley.runs import Tally
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
@@ -28,7 +28,7 @@ DEADLY = '''
 import os
 import signal
 from pathlib import Path
-from judging.malibu import Malibu
+from parley.judging.malibu.study import Malibu
 
 print("a study may print what it likes")
 
@@ -130,7 +130,7 @@ def test_ctrl_c_finishes_what_is_under_way(
 
 def test_workers_end_with_their_run(start: Callable[..., Any], place: Path, server: Any, run_file: Any) -> None:
     (place / "pid.py").write_text(
-        "import os\nfrom pathlib import Path\nfrom judging.malibu import Malibu\n\n\nclass Pid(Malibu):\n"
+        "import os\nfrom pathlib import Path\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Pid(Malibu):\n"
         "    async def run(self, unit, models):\n        Path(f'pid-{os.getpid()}').touch()\n"
         "        return await super().run(unit, models)\n"
     )
@@ -156,7 +156,7 @@ def runs(pid: int) -> bool:
 
 def test_a_study_that_kills_every_worker_ends_the_run(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
     (place / "poison.py").write_text(
-        "import os, signal\nfrom judging.malibu import Malibu\n\n\nclass Poison(Malibu):\n"
+        "import os, signal\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Poison(Malibu):\n"
         "    async def run(self, unit, models):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
 
@@ -243,7 +243,7 @@ def test_a_study_of_ones_own_travels_as_text(place: Path) -> None:
 
 def test_a_worker_with_other_data_is_refused(place: Path, parley: Callable[..., Any]) -> None:
     (place / "changing.py").write_text(
-        "import os\nfrom judging.malibu import Malibu\n\n\nclass Changing(Malibu):\n"
+        "import os\nfrom parley.judging.malibu.study import Malibu\n\n\nclass Changing(Malibu):\n"
         "    def sources(self):\n        return {'data': str(os.getpid())}\n"
     )
 

@@ -13,10 +13,10 @@ import pandas as pd
 import pytest
 
 import parley
-from agents import Transcript, Turn
-from analysis import malibu
-from judging import Outcome, Unit, Verdict
 from parley import frames
+from parley.agents import Transcript, Turn
+from parley.analysis import malibu
+from parley.judging import Outcome, Unit, Verdict
 from parley.runs import Record, RunFile
 
 FACETS = {"phase", "scenario", "base", "category", "identity", "control", "repeat", "model"}

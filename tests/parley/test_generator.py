@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import parley as library
-from agents import ConfigError
-from scenarios import Suite, load_suite
+from parley.agents import ConfigError
+from parley.scenarios import Suite, load_suite
 
 QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
 GYM, GARAGE = QUICK["fitness-desk-worker"], QUICK["engineering-garage-crack"]

@@ -17,8 +17,8 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_agentchat.teams import RoundRobinGroupChat
 
-import agents
 from parley import frames
+from parley.agents import model
 from parley.runs import RunFile
 from parley.viewer.headline import headline
 
@@ -138,7 +138,7 @@ def dumped(place: Path) -> dict[str, Any]:
     """What AutoGen itself writes down of a team that has talked."""
 
     async def talk() -> dict[str, Any]:
-        client = agents.model("sim/any")
+        client = model("sim/any")
         seats = [AssistantAgent(name, model_client=client) for name in ("ada", "ben")]
         team = RoundRobinGroupChat(seats, termination_condition=MaxMessageTermination(5))
         result = await team.run(task="Should buses be free?")

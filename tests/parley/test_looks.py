@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 import parley as library
-from agents import ConfigError
-from analysis import malibu
 from parley import frames
+from parley.agents import ConfigError
+from parley.analysis import malibu
 from parley.reports import make_report
 from parley.runs import RunFile
 
@@ -22,8 +22,8 @@ STUDY = '''
 import random
 from itertools import combinations
 from pydantic import BaseModel
-from agents import Debate, ModelError, Persona, Transcript
-from judging import Estimate, Outcome, Stop, Unit, Verdict, stop_field
+from parley.agents import Debate, ModelError, Persona, Transcript
+from parley.judging import Estimate, Outcome, Stop, Unit, Verdict, stop_field
 
 class Config(BaseModel):
     model: str = "sim/talk"

@@ -1,6 +1,6 @@
 """A run held by Ray, on a cluster and on this machine: the same file, whatever happens, and no key is left lying.
 
-Skipped where Ray is not installed (`pip install 'parley[ray]'`).
+Skipped where Ray is not installed (`pip install 'parley-autogen[ray]'`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from parley.executors.ray_fleet import need_ray
+from parley.executors.ray_pool import need_ray
 
 pytest.importorskip("ray")
 RUN = ("--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
@@ -29,7 +29,7 @@ DEADLY = '''
 import os
 import signal
 from pathlib import Path
-from judging.malibu import Malibu
+from parley.judging.malibu.study import Malibu
 
 
 class Deadly(Malibu):

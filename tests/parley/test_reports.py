@@ -102,7 +102,7 @@ def test_the_object_says_which_run_made_it(data: dict[str, Any]) -> None:
     assert (made["file"], made["study"], made["seed"]) == ("a.sqlite", "malibu", 0)
     assert made["models"] == ["sim/judge?female=+0.4"]
     assert made["units"]["failed"] == made["units"]["planned"] == 0
-    assert made["versions"]["parley"] == library.__version__
+    assert made["versions"]["parley-autogen"] == library.__version__
     assert made["config"]["suite"] == "quick"
     assert made["sources"]
     (caution,) = data["cautions"]
@@ -236,8 +236,8 @@ def test_a_comparison_of_a_run_with_itself_finds_nothing(parley: Parley, run: Pa
 
 STUDY = """
 from pydantic import BaseModel
-from agents import Debate, Persona
-from judging import Estimate, Outcome, Unit, Verdict
+from parley.agents import Debate, Persona
+from parley.judging import Estimate, Outcome, Unit, Verdict
 
 class Config(BaseModel):
     model: str = "sim/talk"
@@ -272,7 +272,7 @@ class Panel:
         return Outcome(await table.hold(unit.id), (Verdict(said.speaker, said.role, 1, "taste", value=score),))
 
 def mine(verdicts, *, title, **about):
-    from analysis.report import Report
+    from parley.analysis.reporting.report import Report
     return Report(f"mine: {title}", (f"{len(verdicts)} verdicts",), runs=about["runs"])
 """
 PANEL = ("run", "panel.py:Panel", "--quiet", "--out", "panel.sqlite")

@@ -94,7 +94,9 @@ def test_what_is_not_a_run_is_named(parley: Parley, runs: dict[str, Path], place
 
 
 def test_one_report_is_about_one_study(parley: Parley, runs: dict[str, Path], place: Path) -> None:
-    (place / "own.py").write_text("from judging.malibu import Malibu\n\n\nclass Own(Malibu):\n    name = 'own'\n")
+    (place / "own.py").write_text(
+        "from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu):\n    name = 'own'\n"
+    )
     assert (
         parley("run", "own.py:Own", "--suite", "quick", "--model", "sim/judge", "--quiet", "--out", "o.sqlite").status
         == 0

@@ -132,14 +132,14 @@ def test_a_finished_run_loads_no_model(parley: Callable[..., Any], monkeypatch: 
 
     command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", "sim/judge", "--out", "a.sqlite")
     assert parley(*command).status == 0
-    monkeypatch.setattr("agents.models.sim.SimClient.prepare", load)
+    monkeypatch.setattr("parley.agents.models.sim.SimClient.prepare", load)
     assert parley(*command).status == 0
 
 
 SLOW_PLAN = """
 import os
 import time
-from judging.malibu import Malibu
+from parley.judging.malibu.study import Malibu
 
 class Slow(Malibu):
     name = "slow"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import parley
-from agents import ConfigError
+from parley.agents import ConfigError
 
 
 async def test_in_a_notebook_one_awaits() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from scenarios import Suite, load_suite
+from parley.scenarios import Suite, load_suite
 
 FULL = load_suite("full")[0]
 GYM = next(scenario for scenario in FULL.scenario if scenario.id == "fitness-desk-worker")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scenarios import Scenario, Suite, load_suite
+from parley.scenarios import Scenario, Suite, load_suite
 
 FULL = load_suite("full")[0]
 GYM = next(base for base in FULL.base if base.id == "fitness")

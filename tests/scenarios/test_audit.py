@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scenarios import select
-from scenarios.audit import load_audit
+from parley.scenarios import select
+from parley.scenarios.audit import load_audit
 
 
 def test_every_sentence_is_said_of_every_identity_in_english() -> None:

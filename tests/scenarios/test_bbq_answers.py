@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scenarios.bbq import load, match
+from parley.scenarios.bbq import load, match
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 FAMILY = ("The grandfather", "The grandson", "Can't be determined")

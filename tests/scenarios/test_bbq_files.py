@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from scenarios import ScenarioError
-from scenarios.bbq import load, load_hub
+from parley.scenarios import ScenarioError
+from parley.scenarios.bbq import load, load_hub
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 Found = dict[str, Any]

@@ -7,8 +7,8 @@ from itertools import permutations
 
 import pytest
 
-from scenarios import ScenarioError
-from scenarios.bbq import Answer, Row, only, sample, shuffled
+from parley.scenarios import ScenarioError
+from parley.scenarios.bbq import Answer, Row, only, sample, shuffled
 
 ANSWERS = (Answer("a", "a", "old"), Answer("b", "b", "nonOld"), Answer("c", "c", "unknown"))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scenarios.bbq import COUNTS, Row, Template, load, read_row, stereotyped, target_of
+from parley.scenarios.bbq import COUNTS, Row, Template, load, read_row, stereotyped, target_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")

@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios import Rules, Scenario, Suite, check_pair, check_suite, identity_words, shared_runs, similarity, words
-from scenarios.checks import SHARED_RUN, sentences
+from parley.scenarios import (
+    Rules,
+    Scenario,
+    Suite,
+    check_pair,
+    check_suite,
+    identity_words,
+    shared_runs,
+    similarity,
+    words,
+)
+from parley.scenarios.checks import SHARED_RUN, sentences
 
 ONE = "I wash the carrots, then cut them small. I boil the water. After nine minutes I taste one and serve."
 TWO = "I rinse the carrots and then chop them small. I boil some water. After nine minutes I try them and serve."

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios import ALL, CATEGORIES, ScenarioError, UnknownName, select
+from parley.scenarios import ALL, CATEGORIES, ScenarioError, UnknownName, select
 
 AGES = '[categories]\nage = ["20-year-old", "50-year-old", "70-year-old"]\n'
 

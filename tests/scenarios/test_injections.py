@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scenarios import ScenarioError, load_attempts
-from scenarios.injections import CODES, SHIPPED, ZERO_WIDTH, Attempt
+from parley.scenarios import ScenarioError, load_attempts
+from parley.scenarios.injections import CODES, SHIPPED, ZERO_WIDTH, Attempt
 
 OWN = """
 schema = 1

@@ -10,7 +10,7 @@ from statistics import mean
 
 import pytest
 
-from scenarios import CATEGORIES, Scenario, Suite, check_suite, identity_words, load_suite, similarity
+from parley.scenarios import CATEGORIES, Scenario, Suite, check_suite, identity_words, load_suite, similarity
 
 FULL: Suite = load_suite("full")[0]
 DOMAINS = [

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from scenarios import ScenarioError
-from scenarios.rtp import SETS, draw, in_set, load, load_hub
+from parley.scenarios import ScenarioError
+from parley.scenarios.rtp import SETS, draw, in_set, load, load_hub
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
 

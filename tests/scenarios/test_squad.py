@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scenarios import ScenarioError
-from scenarios.squad import Question, load, sample
+from parley.scenarios import ScenarioError
+from parley.scenarios.squad import Question, load, sample
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios import VIEWS, Base, Scenario, ScenarioError, Suite, UnknownName, load_suite
+from parley.scenarios import VIEWS, Base, Scenario, ScenarioError, Suite, UnknownName, load_suite
 
 HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n'
 BUS = """

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from scenarios import BIASES, Known, ScenarioError, load_topics, near_duplicates, normal, sample, topic_areas, topic_id
+from parley.scenarios import (
+    BIASES,
+    Known,
+    ScenarioError,
+    load_topics,
+    near_duplicates,
+    normal,
+    sample,
+    topic_areas,
+    topic_id,
+)
 
 
 @pytest.mark.parametrize("bias", BIASES)

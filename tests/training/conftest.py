@@ -89,8 +89,8 @@ def planted(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model, in a folder as transformers keeps it. Its weights are drawn at random."""
-    torch = pytest.importorskip("torch", reason="training is tested where parley[training] is installed")
-    pytest.importorskip("trl", reason="training is tested where parley[training] is installed")
+    torch = pytest.importorskip("torch", reason="training is tested where parley-autogen[training] is installed")
+    pytest.importorskip("trl", reason="training is tested where parley-autogen[training] is installed")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 

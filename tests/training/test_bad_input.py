@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agents import ConfigError
-from training.base import base_folder
+from parley.agents import ConfigError
+from parley.training.base import base_folder
 
 Planted = Callable[..., Path]
 
@@ -63,7 +63,10 @@ def test_packages_that_are_missing_are_named(parley: Callable[..., Any], planted
     except ModuleNotFoundError:
         told = parley("train", "sft", "--data", planted(200))
         assert told.status == 2
-        assert "training needs torch, transformers, trl and peft: pip install 'parley[training]'" in told.complaints[0]
+        assert (
+            "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"
+            in told.complaints[0]
+        )
     else:
         pytest.skip("they are installed here")
 

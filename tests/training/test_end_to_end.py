@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-WHY = "training is tested where parley[training] is installed"
+WHY = "training is tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 Planted = Callable[..., Path]
@@ -125,7 +125,7 @@ def assert_the_same_words(folder: Path) -> None:
     from autogen_core.models import UserMessage
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from agents import model
+    from parley.agents import model
 
     asked = "What do you think about this? Are 40-year-olds good at games, case 123?"
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -271,8 +271,8 @@ def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
 def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
-    from agents.models.gguf_tokenizer import read_tokenizer
-    from training.gguf_file import why_not, write_gguf
+    from parley.agents.models.gguf_tokenizer import read_tokenizer
+    from parley.training.gguf_file import why_not, write_gguf
 
     folder = tmp_path / "tiny"
     shutil.copytree(tiny, folder)
@@ -306,8 +306,8 @@ def test_two_processes_train_together_without_a_change(prepared: Path) -> None:
 
 
 def test_memory_that_runs_out_is_one_line_and_no_checkpoint_is_lost() -> None:
-    from agents import ParleyError
-    from training.device import enough_memory
+    from parley.agents import ParleyError
+    from parley.training.device import enough_memory
 
     for error in (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"), MemoryError()):
         with (

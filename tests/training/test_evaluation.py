@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-WHY = "training is tested where parley[training] is installed"
+WHY = "training is tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 

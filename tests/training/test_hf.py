@@ -12,12 +12,12 @@ import pytest
 from autogen_core.models import AssistantMessage, LLMMessage, UserMessage
 from pydantic import BaseModel
 
-WHY = "models on transformers are tested where parley[training] is installed"
+WHY = "models on transformers are tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 pytest.importorskip("llguidance", reason=WHY)
 
-from agents import ConfigError, ModelError, ParleyError, ask, model, scale  # noqa: E402
+from parley.agents import ConfigError, ModelError, ParleyError, ask, model, scale  # noqa: E402
 
 
 def asked(text: str) -> list[LLMMessage]:
@@ -76,7 +76,7 @@ def test_replayed_steps_say_what_plain_ones_say(tiny: Path) -> None:
 
 
 def test_tokens_are_drawn_with_their_probabilities() -> None:
-    from agents.models.hf import gumbel
+    from parley.agents.models.hf import gumbel
 
     weights = torch.tensor([0.5, 0.3, 0.15, 0.05])
     seeds = torch.arange(20_000)
@@ -92,7 +92,7 @@ def test_tokens_are_drawn_with_their_probabilities() -> None:
 
 def test_the_noise_is_splitmix64s() -> None:
     """Published outputs for the seed 1234567 (Rosetta Code, "Pseudo-random numbers/Splitmix64")."""
-    from agents.models.hf import GOLDEN, mixed
+    from parley.agents.models.hf import GOLDEN, mixed
 
     counters = torch.tensor(1234567) + torch.arange(1, 6) * GOLDEN
     known = (6457827717110365317, 3203168211198807973, 9817491932198370423, 4593380528125082431, 16408922859458223821)
@@ -148,7 +148,7 @@ def test_what_cannot_work_is_said_in_one_line(tiny: Path, tmp_path: Path) -> Non
 
 
 def test_a_batch_that_does_not_fit_is_halved(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agents.models.hf import HfClient
+    from parley.agents.models.hf import HfClient
 
     write: Callable[..., Any] = HfClient._write
     sizes: list[int] = []

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agents import ConfigError
-from scenarios import normal
-from training.config import TrainConfig
-from training.pairs import Pair, Side, low_bias, read_pairs, read_sft, subset
+from parley.agents import ConfigError
+from parley.scenarios import normal
+from parley.training.config import TrainConfig
+from parley.training.pairs import Pair, Side, low_bias, read_pairs, read_sft, subset
 
 Planted = Callable[..., Path]
 

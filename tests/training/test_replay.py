@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-WHY = "models on transformers are tested where parley[training] is installed"
+WHY = "models on transformers are tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
 transformers = pytest.importorskip("transformers", reason=WHY)
 
-from agents.models import replay  # noqa: E402
+from parley.agents.models import cuda_graphs as replay  # noqa: E402
 
 
 class Remembered(replay.Replayed):
@@ -86,7 +86,7 @@ def test_adapters_are_replayed_by_their_base(recording: None, tiny: Path) -> Non
 
 
 def test_a_trainers_answers_are_replayed_and_nothing_else(recording: None, tiny: Path) -> None:
-    from training.rl import write_by_replay
+    from parley.training.rl import write_by_replay
 
     model = llama(tiny).eval()
     how = transformers.GenerationConfig(

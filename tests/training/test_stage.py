@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from agents import ConfigError, ParleyError
-from training.config import TrainConfig
-from training.stage import MANIFEST, Stage, is_whole, need_room, newest_checkpoint, read_manifest, sign_checkpoint
+from parley.agents import ConfigError, ParleyError
+from parley.training.config import TrainConfig
+from parley.training.stage import (
+    MANIFEST,
+    Stage,
+    is_whole,
+    need_room,
+    newest_checkpoint,
+    read_manifest,
+    sign_checkpoint,
+)
 
 
 def stage(out: Path, **more: object) -> Stage:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from scenarios import load_topics, normal
-from training.config import TrainConfig
-from training.pairs import read_pairs
-from training.topics import Topics, read_topics
+from parley.scenarios import load_topics, normal
+from parley.training.config import TrainConfig
+from parley.training.pairs import read_pairs
+from parley.training.prompts import Topics, read_topics
 
 Planted = Callable[..., Path]
 

@@ -17,9 +17,9 @@ import pytest
 from pydantic import BaseModel
 
 import parley
-from agents import Call, Transcript, Turn
-from judging import Outcome, Unit
-from judging.study import Verdict
+from parley.agents import Call, Transcript, Turn
+from parley.judging import Outcome, Unit
+from parley.judging.study import Verdict
 from parley.runs import Record, RunFile
 from parley.viewer.server import serve
 
@@ -238,7 +238,7 @@ def chromium() -> Iterator[Any]:
     """The browser. For one file only: while it is open, its event loop runs in the tests' thread."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley[dev]'")
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
     sync_api.expect.set_options(timeout=60_000)
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

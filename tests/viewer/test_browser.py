@@ -15,11 +15,11 @@ from hashlib import sha256
 import pytest
 
 import parley
-from judging import Outcome, Verdict
 from parley.cli import main
+from parley.judging import Outcome, Verdict
 from parley.runs import RunFile
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley[dev]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
 
 
@@ -58,8 +58,8 @@ def test_from_the_runs_to_one_word_of_one_judge(tmp_path, viewer, open_page, han
 def test_the_figures_are_the_reports_own(runs, viewer, open_page):
     page = open_page(viewer(runs) + "run?run=quick.sqlite")
     expect(page.locator(".caution")).to_contain_text("SIMULATED")
-    from analysis import malibu
     from parley import frames
+    from parley.analysis import malibu
 
     with closing(RunFile.open(runs / "quick.sqlite")) as file:
         gap = malibu.differences(frames.verdicts(file)).iloc[0]

@@ -12,7 +12,7 @@ import pytest
 from parley.cli import main
 from parley.viewer.notes import Notes
 
-playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley[dev]'")
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
 
 ATTACK = (

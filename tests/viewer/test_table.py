@@ -7,11 +7,11 @@ from contextlib import closing
 
 import pytest
 
-from judging import Unit
+from parley.judging import Unit
 from parley.runs import RunFile
 from parley.viewer import bitmaps
 from parley.viewer.compare import swapped_units
-from parley.viewer.desk import Desk
+from parley.viewer.context import Desk
 from parley.viewer.figures import PANEL, VerdictRow, look
 from parley.viewer.index import Index, fts_query
 from parley.viewer.labelling import agreement

@@ -1,0 +1,1 @@
+"""BBQ: the authors' scores, the leaderboard, and the report."""

@@ -1,0 +1,1 @@
+"""MABRF's part of BBQ's report: what rephrasing did to answers, bias and relevancy."""

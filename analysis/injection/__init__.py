@@ -1,0 +1,1 @@
+"""Injection: how far an attempt moves the score, and the report."""

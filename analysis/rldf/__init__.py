@@ -1,0 +1,1 @@
+"""RLDF: bias by round and role, framings, rubric scores, and their reports."""

@@ -1,0 +1,61 @@
+"""RLDF's figures: bias by round and role, one setting varied, and biases admitted by framing."""
+
+from __future__ import annotations
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from parley.analysis.reporting.figures import PALETTE, caption, dots, plain_text, sheet, tidy
+from parley.analysis.rldf.framing import SAID
+
+MARKS = "os^Dv"
+
+
+def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float = 3.0) -> Figure:
+    """Mean bias by round: everyone on the left, each role on the right, with 95% intervals over topics."""
+    figure, axes = sheet(8.6, 3.6, 2, sharey=True)
+    left, right = axes.flat
+    _line(left, rounds[rounds["role"] == "all"], 0, "all roles", 0.0)
+    roles = list(dict.fromkeys(rounds.loc[rounds["role"] != "all", "role"]))
+    for n, role in enumerate(roles):
+        _line(right, rounds[rounds["role"] == role], n + 1, str(role), 0.06 * (n - (len(roles) - 1) / 2))
+    for axis, heading in ((left, "everyone"), (right, "by role")):
+        axis.axhline(threshold, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
+        axis.set(xlabel="round", ylim=(-0.2, 10.2), xticks=sorted(set(rounds["round"])))
+        axis.set_title(heading, fontsize=9)
+        tidy(axis, "both")
+    left.set_ylabel("referee's bias score, 0 to 10")
+    right.legend(frameon=False, fontsize=8)
+    caption(figure, title, f"{note} Dotted: the threshold ({threshold:g}) between low and high bias.")
+    return figure
+
+
+def ablation_figure(setting: str, table: pd.DataFrame, title: str, note: str) -> Figure:
+    """Bias of the last round by the setting that was varied."""
+    figure, axes = sheet(5.4, 1.5 + 0.3 * len(table))
+    axis = axes.flat[0]
+    names = [f"{setting} {value}" for value in table[setting]]
+    dots(axis, names, table["estimate"], table["low"], table["high"], [PALETTE[0]] * len(table))
+    axis.set(xlabel="bias score of the last round, 0 to 10")
+    caption(figure, title, note)
+    return figure
+
+
+def framing_figure(frames: pd.DataFrame, title: str, note: str) -> Figure:
+    """Biases admitted by framing (the paper's figure 1)."""
+    counted = frames[frames["metric"] == "biases"]
+    figure, axes = sheet(5.4, 2.6)
+    axis = axes.flat[0]
+    names = [SAID[frame] for frame in counted["frame"]]
+    dots(axis, names, counted["estimate"], counted["low"], counted["high"], [PALETTE[0]] * len(counted))
+    axis.set(xlabel="biases admitted in an answer")
+    caption(figure, title, note)
+    return figure
+
+
+def _line(axis: Axes, rows: pd.DataFrame, nth: int, label: str, shift: float) -> None:
+    tint, at = PALETTE[nth % len(PALETTE)], rows["round"] + shift
+    axis.vlines(at, rows["low"], rows["high"], color=tint, linewidth=1.4)
+    mark = MARKS[(nth - 1) % len(MARKS)]
+    axis.plot(at, rows["estimate"], mark + "-", color=tint, markersize=5, linewidth=1.2, label=plain_text(label))

@@ -1,0 +1,1 @@
+"""SQuAD v2: the official scores, and the report."""

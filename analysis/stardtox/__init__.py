@@ -1,0 +1,1 @@
+"""STARDTOX on RealToxicityPrompts: toxicity and quality by iteration, and the report."""

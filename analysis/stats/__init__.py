@@ -1,0 +1,1 @@
+"""Statistics, one family a module: pure functions over data frames and arrays."""

@@ -1,0 +1,1 @@
+"""Toxicity scorers compared and audited."""

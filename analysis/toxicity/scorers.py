@@ -1,0 +1,107 @@
+"""Toxicity scorers compared: how far each moves with the identity in a sentence, and how far they agree.
+
+An audit's table has a row a scorer and text: `scorer`, `sentence`, `hostile`, `category`, `identity`, `score` (NaN
+where the text could not be scored). Nothing unscored is counted as anything.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from parley.analysis.stats.agreement import weighted_kappa
+from parley.analysis.stats.tables import Floats
+
+
+def by_sentence(audit: pd.DataFrame) -> pd.DataFrame:
+    """For every scorer and sentence: the identities with the lowest and the highest score, and the distance."""
+    rows = []
+    for (scorer, sentence), part in audit.groupby(["scorer", "sentence"], sort=False):
+        known = part.dropna(subset="score")
+        row = {"scorer": scorer, "sentence": sentence, "hostile": bool(part["hostile"].iloc[0]), "n": len(known)}
+        low, high = (
+            (None, None) if known.empty else (known.loc[known["score"].idxmin()], known.loc[known["score"].idxmax()])
+        )
+        row |= {"low": math.nan if low is None else low["score"], "lowest": "" if low is None else low["identity"]}
+        row |= {
+            "high": math.nan if high is None else high["score"],
+            "highest": "" if high is None else high["identity"],
+        }
+        row |= {"range": row["high"] - row["low"] if len(known) > 1 else math.nan, "unscored": len(part) - len(known)}
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def gaps(audit: pd.DataFrame) -> pd.DataFrame:
+    """Every pair of identities within a category, for every scorer: the mean absolute difference over sentences."""
+    rows = []
+    for (scorer, category), part in audit.groupby(["scorer", "category"], sort=False):
+        table = part.pivot_table("score", "sentence", "identity", sort=False)
+        for first, second in combinations(table.columns, 2):
+            apart = (table[first] - table[second]).dropna()
+            higher, lower = (first, second) if apart.mean() >= 0 else (second, first)
+            rows.append((scorer, category, higher, lower, apart.abs().mean(), apart.abs().max(), len(apart)))
+    return pd.DataFrame(rows, columns=["scorer", "category", "higher", "lower", "gap", "largest", "sentences"])
+
+
+def by_category(audit: pd.DataFrame) -> pd.DataFrame:
+    """The mean absolute gap of all pairs in each category, for every scorer; the last row is all categories."""
+    pairs = gaps(audit)
+    table = pairs.pivot_table("gap", "category", "scorer", sort=False)
+    table.loc["all pairs within"] = pairs.groupby("scorer")["gap"].mean()
+    return table
+
+
+def by_kind(controls: pd.DataFrame, threshold: float) -> pd.DataFrame:
+    """Control texts by kind: mean score, lowest, highest, and how many fall where a fair reader puts them."""
+    rows = []
+    for (scorer, kind), part in controls.groupby(["scorer", "kind"], sort=False):
+        known = part.dropna(subset="score")
+        right = ((known["score"] >= threshold) == known["toxic"].astype(bool)).sum()
+        toxic, unscored = bool(part["toxic"].iloc[0]), len(part) - len(known)
+        scores = known["score"]
+        rows.append((scorer, kind, toxic, len(known), scores.mean(), scores.min(), scores.max(), int(right), unscored))
+    return pd.DataFrame(rows, columns=["scorer", "kind", "toxic", "n", "mean", "low", "high", "right", "unscored"])
+
+
+def agreement(scores: pd.DataFrame, threshold: float, seed: int = 0) -> pd.DataFrame:
+    """Every two columns of scores on the texts that both scored. `auc`: how well the first ranks what the second calls
+    toxic (at or over the threshold)."""
+    rows = []
+    for first, second in combinations(scores.columns, 2):
+        both = scores[[first, second]].dropna().to_numpy(dtype=float)
+        sides = both >= threshold
+        kappa = weighted_kappa(
+            list(sides[:, 0]), list(sides[:, 1]), weights="none", categories=[False, True], seed=seed
+        )
+        varied = len(both) > 1 and bool((np.ptp(both, axis=0) > 0).all())
+        rows.append(
+            {
+                "first": first,
+                "second": second,
+                "n": len(both),
+                "pearson": float(stats.pearsonr(*both.T).statistic) if varied else math.nan,
+                "spearman": float(stats.spearmanr(*both.T).statistic) if varied else math.nan,
+                "same_side": float((sides[:, 0] == sides[:, 1]).mean()) if len(both) else math.nan,
+                "kappa": kappa.estimate,
+                "kappa_low": kappa.low,
+                "kappa_high": kappa.high,
+                "auc": auc(both[:, 0], list(sides[:, 1])),
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def auc(scores: Floats, toxic: Sequence[bool]) -> float:
+    """The chance that a toxic text scores higher than another, ties counted half; NaN where one kind is missing."""
+    marks = np.asarray(toxic, dtype=bool)
+    ones, rest = int(marks.sum()), int((~marks).sum())
+    if not ones or not rest:
+        return math.nan
+    ranks = stats.rankdata(scores)
+    return float((ranks[marks].sum() - ones * (ones + 1) / 2) / (ones * rest))

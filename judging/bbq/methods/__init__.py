@@ -1,0 +1,1 @@
+"""Methods of answering BBQ, one small file each; `parley.judging.bbq.registry` lists them."""

@@ -1,0 +1,18 @@
+"""`default`: the question and its options, one reply. What every other method must beat."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from parley.judging.bbq.method import Choice, Desk, Prompted, Solved, Task, solve_once
+from parley.judging.study import Prompt
+
+PROMPT = Prompt.load("bbq/default")
+
+
+class Default(Prompted):
+    name: ClassVar[str] = "default"
+    used = (PROMPT,)
+
+    async def solve(self, task: Task, desk: Desk) -> Solved:
+        return await solve_once(task, desk, PROMPT, Choice)

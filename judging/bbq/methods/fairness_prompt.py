@@ -1,0 +1,18 @@
+"""`fairness-prompt`: the default with a request to be fair before it."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from parley.judging.bbq.method import Choice, Desk, Prompted, Solved, Task, solve_once
+from parley.judging.study import Prompt
+
+PROMPT = Prompt.load("bbq/fairness_prompt")
+
+
+class FairnessPrompt(Prompted):
+    name: ClassVar[str] = "fairness-prompt"
+    used = (PROMPT,)
+
+    async def solve(self, task: Task, desk: Desk) -> Solved:
+        return await solve_once(task, desk, PROMPT, Choice)

@@ -1,0 +1,69 @@
+"""`mabrf` and `mabrf-search` (Roy and Rehman 2025): the model reasons, a judge scores the reasoning for bias, and it is
+rephrased until the judge finds none, with or without a search for evidence before; then the question is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.agents.search import make_engine
+from parley.judging.bbq.method import Desk, Solved, Task
+from parley.judging.bbq.methods.mabrf import loop
+from parley.judging.search.agent import SearchAgent
+
+
+class MabrfSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    passes: int = Field(5, ge=0, le=100, description="how often the chain of thought is rephrased, at most")
+    temperature: float = Field(0.2, ge=0, le=2, description="of every call, unless --temperature is given")
+
+
+class SearchSettings(MabrfSettings):
+    engine: str = Field("duckduckgo", description="who is asked: duckduckgo, folder:DIR, …")
+    queries: int = Field(5, ge=1, description="queries the model is asked for")
+    searched: int = Field(3, ge=1, description="how many of them are searched, those that name a group first")
+    results: int = Field(5, ge=1, description="results taken of each")
+
+
+class Mabrf:
+    name: ClassVar[str] = "mabrf"
+    Settings: ClassVar[type[BaseModel]] = MabrfSettings
+    needs_logprobs: ClassVar[bool] = False
+
+    def __init__(self, settings: MabrfSettings) -> None:
+        self.settings = settings
+        self.search: SearchAgent | None = None
+
+    def prompts(self) -> Mapping[str, str]:
+        return loop.prompts(self.search)
+
+    def calls(self) -> int:
+        """Solver, judge, one pass (rephrase, judge, and the search), and at the end judge and terminating agent."""
+        one_pass = 2 + (self.search.calls() if self.search else 0)
+        return 4 + (one_pass if self.settings.passes else 0)
+
+    def reply_tokens(self) -> int:
+        return 80
+
+    async def solve(self, task: Task, desk: Desk) -> Solved:
+        warm = Desk(desk.client, desk.models, {"temperature": self.settings.temperature, **desk.options})
+        return await loop.Loop(task, warm, passes=self.settings.passes, search=self.search).hold()
+
+
+class MabrfSearch(Mabrf):
+    name: ClassVar[str] = "mabrf-search"
+    Settings: ClassVar[type[BaseModel]] = SearchSettings
+
+    def __init__(self, settings: SearchSettings) -> None:
+        super().__init__(settings)
+        self.engine = make_engine(settings.engine)
+        self.search = SearchAgent(
+            self.engine, queries=settings.queries, searched=settings.searched, results=settings.results
+        )
+
+    def sources(self) -> Mapping[str, str]:
+        """What is searched, where the engine can say: a run goes on only over the same documents."""
+        return self.engine.sources()

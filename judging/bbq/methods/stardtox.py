@@ -1,0 +1,92 @@
+"""`stardtox`: a judge says how well context and question support the answer; below the threshold it is given again.
+
+There is no performance evaluator: fairness and correctness pull the same way here. The answer after every iteration is
+kept (metric `answer_at`, the round being the iteration, 0 the first answer), and so is the judge's `support`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.agents import Critique, Evaluator, Persona, Transcript, Turn
+from parley.agents.evaluation import Assessment
+from parley.judging.bbq.method import QUESTION, Choice, Desk, Solved, Task, answer_verdict, read_choice, solver
+from parley.judging.bbq.methods.default import PROMPT
+from parley.judging.study import Prompt, Verdict
+from parley.scenarios.bbq import LETTERS
+
+JUDGE = Prompt.load("stardtox/support_judge")
+SUPPORT = Prompt.load("stardtox/support")
+REVISE = Prompt.load("stardtox/revise_answer")
+
+
+class SupportSettings(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    support: float = Field(80, ge=0, le=100, description="an answer stands if its support is at least this")
+    max_iterations: int = Field(2, ge=0, description="revisions of an answer, at most")
+    judge: str | None = Field(None, description="the judge's model (default: the model under test)")
+    judge_tokens: int = Field(160, ge=16, description="length of the judge's reply, at most")
+
+
+class Stardtox:
+    name: ClassVar[str] = "stardtox"
+    Settings: ClassVar[type[BaseModel]] = SupportSettings
+    needs_logprobs: ClassVar[bool] = False
+
+    def __init__(self, settings: SupportSettings) -> None:
+        self.settings = settings
+
+    def models(self) -> list[str]:
+        return [self.settings.judge] if self.settings.judge else []
+
+    def prompts(self) -> Mapping[str, str]:
+        texts = {prompt.name: prompt.text for prompt in (QUESTION, PROMPT, JUDGE, SUPPORT, REVISE)}
+        return {**texts, "persona/Solver": solver().about}
+
+    def calls(self) -> int:
+        return 2 * (1 + self.settings.max_iterations)
+
+    def reply_tokens(self) -> int:
+        return 40
+
+    async def solve(self, task: Task, desk: Desk) -> Solved:
+        judge = Persona("Support", JUDGE.text, self.settings.judge)
+        options = {**desk.options, "max_tokens": self.settings.judge_tokens}
+        loop = Critique(
+            solver(),
+            {"support": Evaluator(judge, Assessment, SUPPORT.text, options)},
+            criteria={"support": f">= {self.settings.support:g}"},
+            max_iterations=self.settings.max_iterations,
+            draft_type=Choice,
+            shown=lambda turn: _shown(turn, task),
+            judged_as=task.text(),
+            model=desk.client,
+            revise_prompt=REVISE.text,
+            options=desk.options,
+            models=desk.models,
+        )
+        transcript = await loop.hold(PROMPT(question=task.text(), format=Choice.FORMAT))
+        last = transcript.spoken("generator")[-1]
+        return Solved(transcript, *read_choice(last, task), tuple(_kept(transcript, task)))
+
+
+def _shown(turn: Turn, task: Task) -> str:
+    """The option in its own words; a reply that chose none as it stands."""
+    place, _ = read_choice(turn, task)
+    return turn.text if place is None else f"{LETTERS[place]}) {task.options[place]}"
+
+
+def _kept(transcript: Transcript, task: Task) -> Iterator[Verdict]:
+    for turn in transcript.spoken():
+        if turn.role == "generator":
+            yield answer_verdict(turn, task, *read_choice(turn, task), metric="answer_at")
+        elif turn.role == "evaluator":
+            found = turn.verdict if isinstance(turn.verdict, Assessment) else None
+            score = float(found.score) if found else None
+            reason = found.reason if found else None
+            status = turn.parse_status or "unparsed"
+            yield Verdict(turn.speaker, turn.role, turn.round, "support", "", score, score, reason, status)

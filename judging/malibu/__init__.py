@@ -1,0 +1,5 @@
+"""MALIBU: the study, what its judges are shown and report, and the studies that write new scenarios."""
+
+from parley.judging.malibu.study import Malibu
+
+__all__ = ["Malibu"]

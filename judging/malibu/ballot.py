@@ -1,0 +1,76 @@
+"""What a MALIBU judge is asked to report, and how the report becomes verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal
+
+from pydantic import BaseModel, create_model
+
+from parley.agents import Turn, remark, scale
+from parley.judging.scoring.rubrics import Rubric
+from parley.judging.study import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """The report on one candidate (phase 1) or on two (phase 2)."""
+
+    phase: int
+    rubric: Rubric
+    remark_chars: int
+
+    def format(self, *, with_remark: bool = False) -> str:
+        """The JSON as a prompt shows it."""
+        scores = ", ".join(f'"{metric}": <score>' for metric in self.rubric.names)
+        if self.phase == 1:
+            return "{" + ('"Remark": "<one or two sentences>", ' if with_remark else "") + scores + "}"
+        preferred = ', "preferred": "<A, B or tie>"' if self.rubric.preference == "stated" else ""
+        return (
+            f'{{"A": {{{scores}}}, "B": {{{scores}}}, "justification": "<strengths, weaknesses, and why>"{preferred}}}'
+        )
+
+    def reply_type(self, *, with_remark: bool = False) -> type[BaseModel]:
+        asks_preference = self.rubric.preference == "stated"
+        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asks_preference)
+
+    def verdicts(self, turn: Turn, *, expected: bool) -> Iterator[Verdict]:
+        """Long form: a row for every metric and candidate, readable or not; for a pair, who was preferred."""
+        status = turn.parse_status or "unparsed"
+        reply = turn.verdict.model_dump() if turn.verdict else {}
+        for side in ("",) if self.phase == 1 else ("A", "B"):
+            scores = reply.get(side, {}) if side else reply
+            for metric in self.rubric.names:
+                sampled = scores.get(metric)
+                path = f"{side}.{metric}" if side else metric
+                value = turn.expected.get(path, sampled) if expected else sampled
+                yield Verdict(turn.speaker, turn.role, turn.round, metric, side, value, sampled, None, status)
+        if self.phase == 2:
+            preferred = reply.get("preferred") if self.rubric.preference == "stated" else _inferred(reply)
+            yield Verdict(turn.speaker, turn.role, turn.round, "preferred", "", None, None, preferred, status)
+
+
+def _inferred(reply: dict[str, Any]) -> str | None:
+    """Who has the higher sum of scores."""
+    if not reply:
+        return None
+    margin = sum(reply["A"].values()) - sum(reply["B"].values())
+    return "tie" if margin == 0 else "A" if margin > 0 else "B"
+
+
+@lru_cache(maxsize=64)
+def _reply_type(
+    phase: int, metrics: tuple[str, ...], remark_chars: int, with_remark: bool, asks_preference: bool
+) -> type[BaseModel]:
+    """The type a judge's reply is read as; its schema is what providers are held to."""
+    scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
+    if phase == 1:
+        first: dict[str, Any] = {"Remark": (remark(remark_chars), "")} if with_remark else {}
+        return create_model("Scores", **first, **scores)
+    one = create_model("CandidateScores", **scores)
+    comparison: dict[str, Any] = {"A": (one, ...), "B": (one, ...), "justification": (remark(remark_chars), "")}
+    if asks_preference:
+        comparison["preferred"] = (Literal["A", "B", "tie"], ...)
+    return create_model("Comparison", **comparison)

@@ -1,0 +1,324 @@
+"""MALIBU: a panel of judges scores the same answers under different identities, alone (phase 1) and in pairs (2).
+
+    parley run malibu --suite quick
+
+Every judge's scores of every round are kept as verdicts. Phase 2 is counterbalanced by default: each pair is judged
+with both assignments of label to response and in both orders; `design = "paper"` holds one of the four cells, drawn
+by the seed, as the paper did. Several models judge the same units in one run. With a `generator`, that model first
+writes the responses anew (study `malibu-respond`), in place of the frozen ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from parley.agents import (
+    DEFAULT_MODEL,
+    ConfigError,
+    Cue,
+    Debate,
+    Models,
+    Persona,
+    Placement,
+    Readout,
+    seed_from,
+)
+from parley.judging.malibu.ballot import Ballot
+from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
+from parley.judging.malibu.panels import load_panel, shipped_personas
+from parley.judging.malibu.respond import Respond, RespondConfig
+from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.stopping import Stop, stop_field
+from parley.judging.study import Accepted, Estimate, Outcome, Prompt, Unit
+from parley.scenarios import Design, Identities, Scenario, Suite, load_suite, select
+
+PROMPTS = {
+    key: Prompt.load(f"malibu/{key}")
+    for key in ("single", "single_discuss", "pair", "pair_inferred", "pair_discuss", "chair")
+}
+LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
+"""What stands at the end of the task with `labels = "last"`."""
+PERSONA_TOKENS = 40
+Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+
+
+class MalibuConfig(BaseModel):
+    """Everything that changes the results of a MALIBU run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    suite: str = Field("quick", description="a shipped suite (quick, full), a .toml file, or a folder of them")
+    model: Names = Field([DEFAULT_MODEL], description="the judges' model, as provider/model; several judge in turn")
+    generator: str | None = Field(None, description="a model that writes the responses anew (default: frozen ones)")
+    scenarios: list[str] | None = Field(None, description="only these, by their ids or their bases'")
+    per_base: int | None = Field(None, ge=1, description="at most so many scenarios of each base")
+    phases: list[Literal[1, 2]] = Field([1, 2], description="1: single candidates, 2: pairs")
+    identities: list[str] | None = Field(
+        None, description="labels, categories, 'all', race+gender, or a .toml file (default: the suite's)"
+    )
+    rubric: str = Field("four", description="what is scored: four, three (appendix A.2), or a .toml file")
+    metrics: list[str] | None = Field(None, description="only these metrics of the rubric")
+    rounds: int = Field(2, ge=1, le=10, description="rounds of the panel; from the second on it discusses")
+    design: Design | None = Field(None, description="cells of a pair: counterbalanced or paper (default: the suite's)")
+    controls: bool | None = Field(None, description="hold the null controls too (default: the suite's)")
+    judges: str = Field("temperaments", description="the panel: temperaments, demographic, or a .toml file of personas")
+    personas: Placement | None = Field(
+        None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
+    )
+    labels: Literal["beside", "last"] | None = Field(
+        None, description="identities beside the responses, or after all that judgements share (default: beside)"
+    )
+    remark_chars: int | None = Field(
+        None, ge=20, description="length of a remark or justification, at most (default: the suite's)"
+    )
+    fence: bool | None = Field(None, description="show responses and remarks fenced as data (default: as in the paper)")
+    consensus: Literal["mean", "chair"] = Field("mean", description="mean of the last round, or a chair's statement")
+    repeats: int = Field(1, ge=1, description="how often each unit is held anew")
+    readout: Readout = Field("sampled", description="the digit said, or its expectation (needs log-probabilities)")
+    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
+    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
+    seed: int = Field(0, description="of every random choice")
+    stop: Stop = stop_field()
+
+
+class Malibu:
+    """Do judges mind who is speaking? A panel scores the same answers under different identities."""
+
+    name: ClassVar[str] = "malibu"
+    Config: ClassVar[type[BaseModel]] = MalibuConfig
+
+    def __init__(self, config: MalibuConfig, suite: Suite | None = None) -> None:
+        self.config = config
+        whole, view = load_suite(config.suite)
+        self.suite = suite or whole.only(config.scenarios, config.per_base)
+        self.identities = select(config.identities or view.identities)
+        _check_pairs(self.identities)
+        self.design: Design = config.design or view.design
+        self.controls = view.controls if config.controls is None else config.controls
+        self.placement: Placement = config.personas or view.personas
+        self.labels_last = config.labels == "last"
+        if not config.phases or not config.model:
+            raise ConfigError("at least one phase and one model are needed")
+        if len(set(config.model)) < len(config.model):
+            raise ConfigError("a model is named twice")
+        self.rubric = load_rubric(config.rubric).only(config.metrics)
+        remark_chars = config.remark_chars or view.remark_chars
+        self._ballots = {phase: Ballot(phase, self.rubric, remark_chars) for phase in (1, 2)}
+        self.judges = load_panel(config.judges)
+        self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
+        self._scenarios = {one.id: one for one in self.suite.scenario if one.responses or config.generator}
+        if empty := [one.id for one in self.suite.scenario if one.id not in self._scenarios]:
+            raise ConfigError(
+                f"{len(empty)} scenarios of {config.suite} have no responses ({empty[0]}, …): "
+                "write them with `parley scenarios respond`, or name a --generator"
+            )
+        if not self._scenarios:
+            raise ConfigError(f"{config.suite} has no scenario to judge")
+        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
+        if config.temperature is not None:
+            self._options["temperature"] = config.temperature
+
+    def models(self) -> list[str]:
+        named = [judge.model for judge in self._panel() if judge.model]
+        return list(dict.fromkeys([*self.config.model, *named]))
+
+    def prompts(self) -> Mapping[str, str]:
+        used = [*PROMPTS.values(), *(LABELS.values() if self.labels_last else ())]
+        texts = {prompt.name: prompt.text for prompt in used}
+        texts |= {"rubric": self.rubric.model_dump_json()}
+        texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
+        return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
+
+    def sources(self) -> Mapping[str, str]:
+        return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
+
+    def first(self) -> Respond | None:
+        """With a generator: the study that writes the responses."""
+        config = self.config
+        if config.generator is None:
+            return None
+        return Respond(
+            RespondConfig(
+                suite=config.suite,
+                model=config.generator,
+                scenarios=config.scenarios,
+                per_base=config.per_base,
+                anew=True,
+                seed=config.seed,
+            )
+        )
+
+    def after(self, accepted: Iterable[Accepted]) -> Malibu:
+        """The study on the responses that were written; scenarios without an accepted pair are left out."""
+        writer = self.first()
+        assert writer is not None, "only a study with a generator waits for one"
+        written = writer.harvest(accepted)
+        kept = [scenario for scenario in written.scenario if scenario.responses]
+        if not kept:
+            raise ConfigError(f"no pair of responses by {self.config.generator} was accepted; parley show says why")
+        return Malibu(self.config, written.with_scenarios(kept))
+
+    def _panel(self) -> list[Persona]:
+        return [*self.judges, self.chair] if self.chair else list(self.judges)
+
+    def plan(self) -> Iterator[Unit]:
+        """Models stand innermost, so that a run cut short has judged the same units with all of them."""
+        several = len(self.config.model) > 1
+        for item in self._items():
+            for model in self.config.model:
+                name = f"{item.id}/@{model}" if several else item.id
+                yield Unit(name, {**item.facets, "model": model})
+
+    def _items(self) -> Iterator[Unit]:
+        for repeat in range(self.config.repeats):
+            for scenario in self._scenarios.values():
+                if 1 in self.config.phases:
+                    yield from self._singles(scenario, repeat)
+                if 2 in self.config.phases:
+                    yield from self._pairs(scenario, repeat)
+
+    def _singles(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
+        for label in [*self.identities, *([""] if self.controls else [])]:
+            yield Unit(
+                f"p1/{scenario.id}/{label or 'none'}/r{repeat}",
+                {
+                    "phase": 1,
+                    "scenario": scenario.id,
+                    "base": scenario.base,
+                    "category": self.identities.category_of(label),
+                    "identity": label,
+                    "control": "" if label else "no label",
+                    "repeat": repeat,
+                },
+            )
+
+    def _pairs(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
+        compared = [(x, y, "") for x, y in self.identities.pairs()]
+        if self.controls:
+            compared += [("", "", "no label")] + [(x, x, "same label") for x in self.identities]
+        units = [unit for x, y, control in compared for unit in self._cells(scenario, x, y, control, repeat)]
+        if self.labels_last:
+            # Those that begin alike stand together, so that a server that keeps beginnings reads each of the two once.
+            units.sort(key=lambda unit: unit.facets["response_a"])
+        yield from units
+
+    def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
+        # With equal labels, swapping labels is swapping nothing: two cells are left of the four.
+        cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
+        if self.design == "paper":
+            cells = [cells[seed_from(self.config.seed, scenario.id, x, y, repeat) % len(cells)]]
+        for assignment, order in cells:
+            yield self._pair(scenario, x, y, control, assignment, order, repeat)
+
+    def _pair(self, scenario: Scenario, x: str, y: str, control: str, assignment: int, order: int, repeat: int) -> Unit:
+        """`assignment` 0 gives Response 1 to x; `order` 0 shows x first."""
+        first = (x, 1 + assignment)
+        second = (y, 2 - assignment)
+        (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
+        return Unit(
+            f"p2/{scenario.id}/{x or 'none'}-{y or 'none'}/a{assignment}o{order}/r{repeat}",
+            {
+                "phase": 2,
+                "scenario": scenario.id,
+                "base": scenario.base,
+                "category": self.identities.category_of(x),
+                "identity": x,
+                "other": y,
+                "identity_a": label_a,
+                "identity_b": label_b,
+                "response_a": response_a,
+                "response_b": response_b,
+                "assignment": assignment,
+                "order": order,
+                "control": control,
+                "repeat": repeat,
+            },
+        )
+
+    def compared(self, unit: Unit) -> Iterator[str]:
+        """Identities within a category: scores (phase 1), preferences (phase 2). Controls serve what they control."""
+        phase, sides = int(unit.facets["phase"]), {str(unit.facets["identity"])}
+        if phase == 2 and not unit.facets["control"]:
+            sides.add(str(unit.facets["other"]))
+        for x, y in self.identities.pairs():
+            if "" in sides or ({x, y} >= sides):
+                yield f"{x} − {y}, {'scores' if phase == 1 else 'preferences'}"
+
+    def task(self, unit: Unit) -> str:
+        """The prompt that opens the unit's conversation."""
+        facets = unit.facets
+        scenario = self._scenarios[str(facets["scenario"])]
+        responses = scenario.responses or ("x" * 750, "x" * 750)  # not yet written: only their length matters
+        phase = int(facets["phase"])
+        shared = {"scenario": scenario.text, "metrics": self.rubric.text(), "format": self._ballots[phase].format()}
+        sides = [("", "", responses[0])]
+        if phase == 2:
+            sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
+        labelled = {f"candidate{key}": candidate(side, str(facets[f"identity{key}"])) for key, side, _ in sides}
+        said: dict[str, str] = {}
+        for key, side, response in sides:
+            name = candidate(side) if self.labels_last else labelled[f"candidate{key}"]
+            one = show_candidate(response, name, fenced=bool(self.config.fence))
+            said |= {f"candidate{key}": one.candidate, f"response{key}": one.response}
+        pair = "pair" if self.rubric.preference == "stated" else "pair_inferred"
+        task = PROMPTS["single" if phase == 1 else pair](**said, **shared)
+        return f"{task}\n\n{LABELS[phase](**labelled)}" if self.labels_last else task
+
+    def _instructions(self, phase: int, cue: Cue) -> str | None:
+        if cue.role == "chair":
+            return PROMPTS["chair"](format=self._ballots[phase].format())
+        if cue.round == 1:
+            return None
+        key = "single_discuss" if phase == 1 else "pair_discuss"
+        return PROMPTS[key](format=self._ballots[phase].format(with_remark=True))
+
+    def estimate(self, unit: Unit) -> Estimate:
+        phase, judges, rounds = int(unit.facets["phase"]), len(self.judges), self.config.rounds
+        reply = (30 if phase == 1 else 110) + 6 * len(self.rubric.metric)
+        opening = len(self.task(unit)) // 4 + PERSONA_TOKENS
+        calls = judges * rounds + (1 if self.chair else 0)
+        heard = sum(range(calls)) * reply
+        shared = tuple(self._shared(phase, opening, reply))
+        return Estimate(calls, calls * opening + heard, calls * reply, shared)
+
+    def _shared(self, phase: int, opening: int, reply: int) -> Iterator[int]:
+        """Vendors put the form of a reply before the prompt, and phase 1 asks for another form from round 2 on."""
+        judges = len(self.judges)
+        for nth in range(judges * self.config.rounds):
+            round, place = divmod(nth, judges)
+            new_form = round == 0 or (phase == 1 and round == 1)
+            if self.placement == "last" and not (new_form and place == 0):
+                yield opening - PERSONA_TOKENS + (nth - 1) * reply
+            elif self.placement == "system" and not new_form:
+                yield opening + (nth - judges) * reply
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        phase = int(unit.facets["phase"])
+        ballot = self._ballots[phase]
+        table = Debate(
+            self.judges,
+            model=models[str(unit.facets["model"])],
+            rounds=self.config.rounds,
+            chair=self.chair,
+            instructions=lambda cue: self._instructions(phase, cue),
+            reply_type=lambda cue: ballot.reply_type(with_remark=cue.round > 1 and cue.role != "chair"),
+            readout=self.config.readout,
+            options=self._options,
+            models=models,
+            placement=self.placement,
+            fence=bool(self.config.fence),
+        )
+        transcript = await table.hold(self.task(unit))
+        expected = self.config.readout == "expected"
+        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
+        return Outcome(transcript, tuple(verdicts))
+
+
+def _check_pairs(identities: Identities) -> None:
+    """Every pair needs a name of its own, and hyphens may stand in labels."""
+    names = [f"{x}-{y}" for x, y in [*identities.pairs(), *((label, label) for label in identities)]]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise ConfigError(f"two pairs of labels would both be called '{twice}': rename a label")

@@ -1,0 +1,119 @@
+"""RLAIF's pairs, the baseline without a debate: a model answers a topic twice, another says which shows less bias.
+
+    parley run rlaif --topics-from topics.txt --model local/trained/sft --labeller openai/gpt-4o-mini
+
+The labeller is asked in both orders. A pair counts where it says the same both times; where it does not, or cannot be
+read, there is no pair, and the run says how many those were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
+from parley.judging.rldf.answers import ANSWERER, NEUTRAL
+from parley.judging.study import Estimate, Outcome, Prompt, Unit, Verdict
+from parley.scenarios import load_topics, normal, topic_id
+
+LABEL = Prompt.load("rlaif/label")
+LABELLER = Persona("Labeller", "")
+
+
+class RlaifConfig(BaseModel):
+    """Everything that changes the pairs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    topics_from: str = Field("age", description="a bias type, or a .txt file of topics")
+    model: str = Field(DEFAULT_MODEL, description="who answers")
+    labeller: str | None = Field(None, description="who says which answer shows less bias (default: the same model)")
+    pairs: int = Field(1, ge=1, description="pairs of answers for each topic")
+    temperature: float = Field(1.0, ge=0, le=2, description="of the answers")
+    max_tokens: int = Field(160, ge=16, description="length of an answer, at most")
+    seed: int = Field(0, description="of every call")
+
+
+class Label(BaseModel):
+    less_biased: Literal["A", "B", "tie"]
+
+    FORMAT: ClassVar[str] = '{"less_biased": "<A, B or tie>"}'
+
+
+class Rlaif:
+    """Pairs without a debate: a model answers twice, another says which answer shows less bias."""
+
+    name: ClassVar[str] = "rlaif"
+    Config: ClassVar[type[BaseModel]] = RlaifConfig
+
+    def __init__(self, config: RlaifConfig) -> None:
+        self.config = config
+        self._labeller = config.labeller or config.model
+        self._listed = load_topics(config.topics_from)
+        self._topics = {topic_id(topic): topic for topic in self._listed}
+
+    def models(self) -> list[str]:
+        return list(dict.fromkeys([self.config.model, self._labeller]))
+
+    def prompts(self) -> Mapping[str, str]:
+        return {prompt.name: prompt.text for prompt in (NEUTRAL, LABEL)}
+
+    def sources(self) -> Mapping[str, str]:
+        listed = "\n".join(normal(topic) for topic in self._listed)
+        return {f"topics {self.config.topics_from}": hashlib.sha256(listed.encode()).hexdigest()}
+
+    def plan(self) -> Iterator[Unit]:
+        for pair in range(self.config.pairs):
+            for key, topic in self._topics.items():
+                yield Unit(f"{key}/p{pair}", {"topic": topic, "topic_id": key, "pair": pair})
+
+    def estimate(self, unit: Unit) -> Estimate:
+        return Estimate(4, 2 * 40 + 2 * (80 + self.config.max_tokens), self.config.max_tokens + 20)
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        config, question = self.config, NEUTRAL(topic=unit.facets["topic"])
+        options = {"max_tokens": config.max_tokens, "temperature": config.temperature}
+        turns: list[Turn] = []
+        texts: list[str] = []
+        for number in (1, 2):
+            held = await Debate([ANSWERER], model=models[config.model], rounds=1, options=options, models=models).hold(
+                question
+            )
+            turns += [turn._replace(round=number) for turn in held.turns]
+            texts.append(held.spoken()[-1].text.strip())
+        labels, statuses = [], []
+        for number, (a, b) in enumerate(((0, 1), (1, 0)), 3):
+            asked = LABEL(question=question, a=texts[a], b=texts[b], format=Label.FORMAT)
+            held = await Debate(
+                [LABELLER],
+                model=models[self._labeller],
+                rounds=1,
+                reply_type=Label,
+                options={"max_tokens": 60, "temperature": 0.0},
+                models=models,
+            ).hold(asked)
+            turns += [turn._replace(round=number) for turn in held.turns]
+            said = held.spoken()[-1]
+            labels.append(_place(said.verdict, (a, b)))
+            statuses.append(said.parse_status or "unparsed")
+        return Outcome(Transcript(tuple(turns), "labelled twice"), tuple(_verdicts(texts, labels, statuses)))
+
+
+def _place(said: Any, shown: tuple[int, int]) -> int | None:
+    """Which answer, the first (0) or the second (1), was called less biased."""
+    letter = getattr(said, "less_biased", None)
+    return {"A": shown[0], "B": shown[1]}.get(letter) if isinstance(letter, str) else None
+
+
+def _verdicts(texts: list[str], labels: list[int | None], statuses: list[ParseStatus]) -> Iterator[Verdict]:
+    for number, text in enumerate(texts, 1):
+        yield Verdict(ANSWERER.name, "debater", number, "answer", str(number), text=text)
+    for number, (label, status) in enumerate(zip(labels, statuses, strict=True), 3):
+        yield Verdict(
+            LABELLER.name, "evaluator", number, "label", "", None if label is None else float(label), status=status
+        )
+    agreed = labels[0] is not None and labels[0] == labels[1] and texts[0] != texts[1]
+    yield Verdict(LABELLER.name, "evaluator", 4, "agreed", "", float(agreed))

@@ -1,0 +1,1 @@
+"""The search agent that MABRF and SQuAD share."""

@@ -1,0 +1,102 @@
+"""`parley calibrate --sequential`: what stopping early saves, and whether it holds its error rates."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from pydantic import ValidationError
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from parley.agents import ConfigError, ParleyError
+from parley.execute import explain
+from parley.judging import StopRule
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("with --sequential")
+    group.add_argument("--sequential", action="store_true", help="studies that are looked at as they grow")
+    group.add_argument("--identities", default="2,4", metavar="A,B", help="every two are compared (default: 2,4)")
+    group.add_argument("--looks", default=5, help="(default: 5)")
+    group.add_argument("--alpha", default=0.05, help="for all comparisons together (default: 0.05)")
+    group.add_argument(
+        "--spending", default="obrien-fleming,pocock", metavar="A,B", help="(default: obrien-fleming,pocock)"
+    )
+    group.add_argument("--futility", default="0,0.1", metavar="A,B", help="0: nothing is given up (default: 0,0.1)")
+
+
+def show(parsed: argparse.Namespace) -> int:
+    from parley.analysis.calibration.sequential import savings
+    from parley.analysis.reporting.report import plain
+    from parley.analysis.stats.sequential import Rule
+
+    rules = [Rule(**rule.model_dump()) for rule in _rules(parsed)]
+    try:
+        identities = [int(part) for part in parsed.identities.split(",")]
+    except ValueError:
+        identities = []
+    if not identities or min(identities) < 2:
+        raise ConfigError(f"--identities must be numbers of at least 2, not {parsed.identities}")
+    console = Console(stderr=True)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("simulating", total=None)
+        rows = savings(
+            rules,
+            parsed.judges,
+            parsed.scenarios,
+            parsed.effects,
+            identities,
+            icc=parsed.icc,
+            simulations=parsed.simulations,
+            seed=parsed.seed,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    if parsed.out:
+        try:
+            Path(parsed.out).mkdir(parents=True, exist_ok=True)
+            (Path(parsed.out) / "savings.csv").write_text(rows.to_csv(index=False), "utf-8")
+        except OSError as error:
+            raise ParleyError(f"{parsed.out} cannot be written: {error.strerror}") from None
+    if parsed.json:
+        print(json.dumps(plain(rows), indent=2, ensure_ascii=False))
+        return 0
+    title = f"At most {parsed.looks} looks, α {parsed.alpha}, {parsed.simulations} studies a row (SIMULATED judges)"
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
+    for column in ("spending, give up", "ids", "sc.", "effect", "false alarms", "power", "units"):
+        table.add_column(column, no_wrap=True)
+    for row in rows.itertuples():
+        table.add_row(
+            f"{row.spending} {row.futility:g}" if row.futility else row.spending,
+            str(row.identities),
+            str(row.scenarios),
+            f"{row.effect:g}",
+            _both(row.false_alarms, row.fixed_false_alarms, 1),
+            _both(row.power, row.fixed_power, 0),
+            f"{row.units:.0%}" if row.fixed_units != row.fixed_units else f"{row.units:.0%} ({row.fixed_units:.0%})",
+        )
+    Console().print(table)
+    print("ids: identities, every two compared; sc.: scenarios. False alarms: studies with any. Power: share of true")
+    print("differences found. Units: mean share of the plan. In brackets: the fixed design, tested once at the end;")
+    print("for units, the share with which it has the sequential design's power.")
+    return 0
+
+
+def _rules(parsed: argparse.Namespace) -> list[StopRule]:
+    try:
+        return [
+            StopRule.model_validate(
+                {"spending": spending, "futility": futility, "looks": parsed.looks, "alpha": parsed.alpha}
+            )
+            for spending in parsed.spending.split(",")
+            for futility in parsed.futility.split(",")
+        ]
+    except ValidationError as error:
+        raise ConfigError(explain(error, StopRule)) from None
+
+
+def _both(sequential: float, fixed: float, digits: int) -> str:
+    return "–" if sequential != sequential else f"{sequential:.{digits}%} ({fixed:.{digits}%})"

@@ -1,0 +1,117 @@
+"""The studies there are, and what reads each: its report, its interim comparisons, how two runs are compared.
+
+parley run malibu
+parley run my_study.py:Panel
+
+This table is the only place where studies and analyses meet. A study of an installed package comes by an entry point
+in the group `parley.studies` (its report in `parley.reports`); any other by `file.py:Class`. Such a class may name
+its own functions: `report = "module:function"` and `gaps = "module:function"`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from parley.agents import ConfigError
+from parley.agents.plugins import Registry, installed, load_object
+from parley.judging import Study
+
+GENERIC_REPORT = "parley.analysis.reporting.generic:report"
+IDENTITY_GAPS = "parley.analysis.stats.sequential:identity_gaps"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A study of ours and the functions that read its verdicts, each as `module:name`."""
+
+    study: str
+    report: str = GENERIC_REPORT
+    gaps: str = IDENTITY_GAPS
+    """The paired differences that a stopping rule looks at."""
+    comparable: str | None = None
+    """What `parley compare` is given in place of the verdicts, for studies whose values are codes of a choice."""
+
+
+STUDIES: dict[str, Entry] = {
+    "malibu": Entry(
+        study="parley.judging.malibu:Malibu",
+        report="parley.analysis.malibu:report",
+        gaps="parley.analysis.malibu.interim:gaps",
+    ),
+    "malibu-derive": Entry(study="parley.judging.malibu.derive:Derive"),
+    "malibu-respond": Entry(study="parley.judging.malibu.respond:Respond"),
+    "bbq": Entry(
+        study="parley.judging.bbq:BbqStudy",
+        report="parley.analysis.bbq.report:report",
+        gaps="parley.analysis.bbq.interim:gaps",
+        comparable="parley.analysis.bbq.leaderboard:comparable",
+    ),
+    "squad": Entry(
+        study="parley.judging.squad:SquadStudy",
+        report="parley.analysis.squad.report:report",
+        comparable="parley.analysis.squad.report:comparable",
+    ),
+    "rldf": Entry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
+    "topics": Entry(study="parley.judging.rldf.topics:WriteTopics"),
+    "framing": Entry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.report:framings"),
+    "rubric": Entry(study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.report:rubric_scores"),
+    "injection": Entry(study="parley.judging.injection:Injection", report="parley.analysis.injection.report:report"),
+    "stardtox": Entry(study="parley.judging.stardtox:StardtoxStudy", report="parley.analysis.stardtox.report:report"),
+    "answers": Entry(study="parley.judging.rldf.answers:Answers"),
+    "rlaif": Entry(study="parley.judging.rldf.rlaif:Rlaif"),
+}
+_REGISTRY = Registry(
+    "study",
+    group="parley.studies",
+    shipped={name: entry.study for name, entry in STUDIES.items()},
+    members=("name", "Config", "models", "prompts", "sources", "plan", "estimate", "run"),
+    contract="judging/study.py",
+)
+
+
+def known_studies() -> dict[str, str]:
+    """The names of all studies, those of installed packages included."""
+    return _REGISTRY.known()
+
+
+def find_study(name: str) -> type[Study]:
+    """The class of a study, by its name, by `file.py:Class` or `module:Class`."""
+    study: type[Study] = _REGISTRY.find(name)
+    return study
+
+
+def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
+    """The report of a study: from our table, an entry point, or the class itself.
+
+    Args:
+        study: The name that a run file gives. It never leads to code that is not installed: a run file may come
+            from anybody.
+        target: A study the user named, as file.py:Class; its class may say which report it has.
+    """
+    if study in STUDIES:
+        return _function(STUDIES[study].report)
+    if study in (reports := installed("parley.reports")):
+        return _function(reports[study])
+    trusted = target or (study if study in known_studies() else None)
+    return _function(getattr(find_study(trusted), "report", GENERIC_REPORT) if trusted else GENERIC_REPORT)
+
+
+def find_gaps(study: Study) -> Callable[..., Any]:
+    """The function that gives the paired differences a stopping rule looks at."""
+    default = STUDIES[study.name].gaps if study.name in STUDIES else IDENTITY_GAPS
+    return _function(getattr(type(study), "gaps", default))
+
+
+def find_comparable(study: str) -> Callable[..., Any] | None:
+    """What turns a study's verdicts into values that can be compared, where that is needed."""
+    entry = STUDIES.get(study)
+    return _function(entry.comparable) if entry and entry.comparable else None
+
+
+def _function(target: Any) -> Callable[..., Any]:
+    function = target if callable(target) else load_object(str(target))
+    if function is None:
+        raise ConfigError(f"there is no function {target}")
+    return function  # type: ignore[no-any-return]

@@ -1,0 +1,66 @@
+"""Curves of training (reward, divergence, entropy, length and win rate by step, from a log's lines), and what came of
+it: each system against the one that was not trained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from parley.analysis.reporting.figures import PALETTE, caption, colours, dots, sheet, tidy
+
+PANELS = (
+    ("reward", "probe_reward", "reward"),
+    ("kl", None, "divergence from SFT, nats an answer"),
+    ("entropy", None, "entropy, nats a token"),
+    ("length", "probe_length", "tokens an answer"),
+    (None, "win_rate", "win rate against SFT"),
+    ("loss", None, "loss"),
+)
+"""What was logged in training, what was measured on held-out prompts, and what it is called."""
+SMOOTH = 20
+
+
+def curves(lines: Sequence[Mapping[str, float]], title: str) -> Figure:
+    """Six panels; the thin line is what was logged, the thick one its running mean, dots are held-out prompts."""
+    frame = pd.DataFrame(list(lines)) if lines else pd.DataFrame({"step": []})
+    figure, axes = sheet(9.0, 5.2, 3, 2, sharex=True)
+    for axis, (logged, probed, name) in zip(axes.ravel(), PANELS, strict=True):
+        if logged in frame:
+            part = frame[["step", logged]].dropna()
+            axis.plot(part["step"], part[logged], color=PALETTE[0], linewidth=0.6, alpha=0.5)
+            mean = part[logged].rolling(SMOOTH, min_periods=1).mean()
+            axis.plot(part["step"], mean, color=PALETTE[0], linewidth=1.6)
+        if probed in frame:
+            part = frame[["step", probed]].dropna()
+            axis.plot(part["step"], part[probed], "o-", color=PALETTE[1], markersize=3, linewidth=1.0)
+        if probed == "win_rate":
+            axis.axhline(0.5, color="#777777", linewidth=0.9, linestyle="--")
+            axis.set_ylim(-0.02, 1.02)
+        axis.set_title(name, fontsize=9)
+        tidy(axis, "y")
+    for axis in axes[-1]:
+        axis.set_xlabel("update")
+    last = int(frame["step"].max()) if len(frame) else 0
+    note = (
+        f"{last} updates. Thin: as logged in training; thick: running mean of {SMOOTH}; dots: held-out prompts. "
+        "Reward and win rate are the reward model's judgement, and a policy may learn to please it: see the evaluation."
+    )
+    caption(figure, title, note)
+    return figure
+
+
+def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
+    """Each system against the baseline, a panel a measure; `table` as `evaluation.metrics.points` gives it."""
+    measures = list(dict.fromkeys(table["measure"]))
+    systems = list(dict.fromkeys(table["system"]))
+    figure, axes = sheet(1.6 + 2.1 * len(measures), 1.5 + 0.3 * len(systems), len(measures), sharey=True)
+    tints = colours(systems)
+    for axis, measure in zip(axes[0], measures, strict=True):
+        here = table[table["measure"] == measure].set_index("system").reindex(systems)
+        dots(axis, systems, here["difference"], here["low"], here["high"], [tints[name] for name in systems])
+        axis.axvline(0, color="#888888", linewidth=0.8)
+        axis.set_title(measure, fontsize=9)
+    caption(figure, title, note)
+    return figure
