@@ -4,8 +4,8 @@
 
 Only for local weights: a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), a .gguf
 file or a folder. Measured at the last token of the prompt, from which the reply begins. The first token of a text draws
-most attention whatever it is (an "attention sink"), so shares are given with it left out, and beside what even attention
-over all other tokens would give the framing: framings have different lengths.
+most attention whatever it is (an "attention sink"), so shares are given with it left out, and beside what even
+attention over all other tokens would give the framing: framings have different lengths.
 """
 
 from __future__ import annotations
