@@ -11,11 +11,11 @@ import pytest
 from parley.analysis.malibu import (
     MissingColumns,
     differences,
-    last_word,
     mean_scores,
     panel_preferences,
     panel_scores,
 )
+from parley.analysis.reporting.verdicts import final_verdicts
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race"}
 
@@ -62,7 +62,7 @@ def test_the_last_round_counts() -> None:
             single("u", "s", "male", 8.0, round=2, judge="J2"),
         ]
     )
-    assert list(last_word(frame)["value"]) == [6.0, 8.0]
+    assert list(final_verdicts(frame)["value"]) == [6.0, 8.0]
     assert list(panel_scores(frame)["value"]) == [7.0]
 
 

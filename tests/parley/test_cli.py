@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from parley.judging.malibu.study import Malibu, MalibuConfig
-from parley.judging.registry import STUDIES
+from parley.studies import STUDIES
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
