@@ -3,8 +3,8 @@
 This is the only room that imports AutoGen.
 """
 
-from parley.agents.calls import Call, Piece, hear_calls, seed_from
-from parley.agents.conversation import together
+from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
+from parley.agents.conversation import gather_or_cancel
 from parley.agents.critique import Critique
 from parley.agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
 from parley.agents.errors import (
@@ -20,10 +20,19 @@ from parley.agents.errors import (
 )
 from parley.agents.evaluation import Assessment, Evaluator, Unscored
 from parley.agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
-from parley.agents.models.session import watch_calls
+from parley.agents.models.session import observe_calls
 from parley.agents.personas import Persona, PersonaAgent, Placement, load_personas
-from parley.agents.self_debias import ContrastAgent, refuse_without_next_tokens
-from parley.agents.structured import Readout, Structured, TextReply, ask, looks_refused, parse, remark, scale
+from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
+from parley.agents.structured import (
+    Readout,
+    StructuredReply,
+    TextReply,
+    free_text,
+    looks_like_refusal,
+    parse,
+    scale,
+    structured_reply,
+)
 from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
 
 __all__ = [
@@ -36,7 +45,6 @@ __all__ = [
     "Call",
     "Client",
     "ConfigError",
-    "ContrastAgent",
     "Critique",
     "Cue",
     "Debate",
@@ -47,37 +55,38 @@ __all__ = [
     "ParseStatus",
     "Persona",
     "PersonaAgent",
-    "Piece",
     "Placement",
+    "PromptMessage",
     "RateLimited",
     "Readout",
     "ReplyCache",
     "Role",
     "SearchError",
+    "SelfDebiasAgent",
     "ServerFault",
     "Session",
-    "Structured",
+    "StructuredReply",
     "TextReply",
     "Transcript",
     "Turn",
     "Unscored",
     "Usage",
-    "ask",
     "everyone",
-    "hear_calls",
+    "free_text",
+    "gather_or_cancel",
     "load_personas",
-    "looks_refused",
+    "looks_like_refusal",
     "model",
+    "observe_calls",
     "parse",
-    "refuse_without_next_tokens",
+    "record_calls",
     "register",
-    "remark",
+    "require_next_token_probabilities",
     "round_robin",
     "scale",
     "seed_from",
     "session",
     "shuffled",
     "simultaneous",
-    "together",
-    "watch_calls",
+    "structured_reply",
 ]

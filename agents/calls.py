@@ -1,6 +1,6 @@
 """What one model call was, and who hears of it.
 
-A `Call` is written down for every reply. Whoever listens (`hear_calls`) gets those made inside, whichever agent
+A `Call` is written down for every reply. Whoever listens (`record_calls`) gets those made inside, whichever agent
 makes them: so any AutoGen agent that holds one of our clients is recorded without knowing it.
 """
 
@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from typing import NamedTuple
 
 
-class Piece(NamedTuple):
+class PromptMessage(NamedTuple):
     """One message of a prompt as the model was given it."""
 
     role: str
@@ -23,7 +23,7 @@ class Call(NamedTuple):
     """One model call: who answered, to what, at what cost."""
 
     model: str
-    prompt: tuple[Piece, ...]
+    prompt: tuple[PromptMessage, ...]
     reply: str
     prompt_tokens: int
     completion_tokens: int
@@ -41,7 +41,7 @@ class Call(NamedTuple):
 _HEARD: ContextVar[list[Call] | None] = ContextVar("parley_heard", default=None)
 
 
-class hear_calls:
+class record_calls:
     """Collect the calls made inside, whichever agent makes them; who listens outside hears them too."""
 
     __slots__ = ("_heard", "_outer", "_token")
@@ -58,7 +58,7 @@ class hear_calls:
             self._outer.extend(self._heard)
 
 
-def tell_listeners(call: Call) -> None:
+def record_call(call: Call) -> None:
     heard = _HEARD.get()
     if heard is not None:
         heard.append(call)

@@ -19,7 +19,7 @@ from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMess
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from parley.agents.calls import hear_calls
+from parley.agents.calls import record_calls
 from parley.agents.errors import ConfigError
 from parley.agents.models.base import Client
 from parley.agents.models.registry import DEFAULT_MODEL, Models
@@ -148,7 +148,7 @@ class Conversation(Team):
         agent = seat.agent
         if isinstance(agent, PersonaAgent):
             agent.reply_type, agent.speaks_again = asked, again
-        with hear_calls() as calls:
+        with record_calls() as calls:
             response = await agent.on_messages(unread, token)
         message = response.chat_message
         read = response if isinstance(response, PersonaResponse) else None
@@ -187,7 +187,7 @@ class Conversation(Team):
         async for turn, _ in self._whole(_as_messages(task), cancellation_token):
             yield turn
 
-    async def hold(self, task: str, cancellation_token: CancellationToken | None = None) -> Transcript:
+    async def converse(self, task: str, cancellation_token: CancellationToken | None = None) -> Transcript:
         """The whole conversation."""
         turns = [turn async for turn in self.stream(task, cancellation_token)]
         return Transcript(tuple(turns), self._stop_reason)
@@ -272,7 +272,7 @@ def narrate(text: str, source: str = NARRATOR) -> TextMessage:
     return TextMessage(content=text, source=source)
 
 
-async def together(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """All at once; if one fails, the others are stopped before the failure is passed on."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:

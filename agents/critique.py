@@ -1,7 +1,7 @@
 """A critique loop: a generator drafts, evaluators judge side by side, a coordinator decides, the generator revises.
 
     loop = Critique(writer, {"bias": critic}, criteria={"bias": "< 20"}, model="local/smollm2")
-    transcript = await loop.hold("Describe a good nurse.")
+    transcript = await loop.converse("Describe a good nurse.")
 
 Who may judge is told in `parley.agents.evaluation`. The coordinator's rules are thresholds by score. A score that
 could not be read never meets one; nor does one that an evaluator could not give, but for want of it alone nothing is
@@ -19,14 +19,14 @@ from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from parley.agents.calls import hear_calls
-from parley.agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
+from parley.agents.calls import record_calls
+from parley.agents.conversation import Conversation, Participant, Seat, Spoken, gather_or_cancel, narrate
 from parley.agents.errors import ConfigError
 from parley.agents.evaluation import (
     PROMPTS,
     Criterion,
     Evaluator,
-    Scorer,
+    ScoreFunction,
     Unscored,
     feedback_line,
     score_names,
@@ -53,7 +53,7 @@ class Critique(Conversation):
     def __init__(
         self,
         generator: Participant,
-        evaluators: Mapping[str, Participant | Evaluator | Scorer],
+        evaluators: Mapping[str, Participant | Evaluator | ScoreFunction],
         *,
         criteria: Mapping[str, str],
         max_iterations: int = 2,
@@ -86,7 +86,7 @@ class Critique(Conversation):
         self._shown, self._judged_as = shown, judged_as
         self._revise_prompt, self._aside = revise_prompt, frozenset(aside)
         self._generator = self._seat(generator, "generator")
-        self._evaluators: dict[str, tuple[Seat, Evaluator] | Scorer] = {
+        self._evaluators: dict[str, tuple[Seat, Evaluator] | ScoreFunction] = {
             label: self._place(one, evaluate_prompt) for label, one in evaluators.items()
         }
         self.criteria = {score: Criterion.read(text) for score, text in criteria.items()}
@@ -102,7 +102,9 @@ class Critique(Conversation):
         if len(set(known)) < len(known):
             raise ConfigError("two evaluators of this loop give scores of the same name")
 
-    def _place(self, one: Participant | Evaluator | Scorer, prompt: str) -> tuple[Seat, Evaluator] | Scorer:
+    def _place(
+        self, one: Participant | Evaluator | ScoreFunction, prompt: str
+    ) -> tuple[Seat, Evaluator] | ScoreFunction:
         if isinstance(one, Persona | ChatAgent | Team):
             one = Evaluator(one, prompt=prompt)
         if not isinstance(one, Evaluator):
@@ -128,7 +130,7 @@ class Critique(Conversation):
             return
         for iteration in range(self.max_iterations + 1):
             draft = self._shown(turn)
-            judged = await together(
+            judged = await gather_or_cancel(
                 self._evaluate(label, question, draft, iteration, token) for label in self._evaluators
             )
             over = False
@@ -175,7 +177,7 @@ class Critique(Conversation):
         """Evaluators are stateless: each draft is judged afresh."""
         one = self._evaluators[label]
         if not isinstance(one, tuple):
-            with hear_calls() as calls:
+            with record_calls() as calls:
                 found = one(task, draft)
                 opinion = await found if inspect.isawaitable(found) else found
             scored = None if isinstance(opinion, Unscored) else opinion

@@ -20,7 +20,7 @@ from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from parley.agents.calls import seed_from
-from parley.agents.conversation import Conversation, Participant, Seat, Spoken, narrate, together
+from parley.agents.conversation import Conversation, Participant, Seat, Spoken, gather_or_cancel, narrate
 from parley.agents.errors import ConfigError
 from parley.agents.fencing import fence as fenced
 from parley.agents.models.base import Client
@@ -146,7 +146,7 @@ class Debate(Conversation):
                 if len(seats) == 1:
                     spoken = [await self._turn(seats[0], round, token)]
                 else:
-                    spoken = await together(self._turn(seat, round, token) for seat in seats)
+                    spoken = await gather_or_cancel(self._turn(seat, round, token) for seat in seats)
                 over = False
                 for turn, message in spoken:
                     self._deliver(turn, message)

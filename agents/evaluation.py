@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from parley.agents.conversation import Participant
 from parley.agents.errors import ConfigError
-from parley.agents.structured import remark, scale
+from parley.agents.structured import free_text, scale
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
@@ -33,7 +33,7 @@ class Assessment(BaseModel):
     """What an evaluator says of a draft."""
 
     score: scale(0, 100)  # type: ignore[valid-type]
-    reason: remark(400) = ""  # type: ignore[valid-type]
+    reason: free_text(400) = ""  # type: ignore[valid-type]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Unscored:
     why: str
 
 
-Scorer = Callable[[str, str], Assessment | Unscored | Awaitable[Assessment | Unscored]]
+ScoreFunction = Callable[[str, str], Assessment | Unscored | Awaitable[Assessment | Unscored]]
 """A plain evaluator: from task and draft to an assessment."""
 
 

@@ -31,7 +31,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from parley.agents.errors import ConfigError
 from parley.agents.models.base import SHARED, Client
 from parley.agents.models.wire import NARRATOR
-from parley.agents.structured import Readout, Structured, ask
+from parley.agents.structured import Readout, StructuredReply, structured_reply
 from parley.agents.transcripts import ParseStatus
 
 
@@ -136,7 +136,7 @@ class PersonaAgent(BaseChatAgent):
             text = reply.content if isinstance(reply.content, str) else str(reply.content)
             response = PersonaResponse(chat_message=self._says(text, reply.usage))
         else:
-            answer: Structured[BaseModel] = await ask(
+            answer: StructuredReply[BaseModel] = await structured_reply(
                 self.client,
                 prompt,
                 self.reply_type,

@@ -75,7 +75,7 @@ def _alternatives(token: ChatCompletionTokenLogprob) -> Iterator[tuple[str, floa
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class TokenProbabilities:
     """Weight on each whole number of the scale, and whether that on 1 may hide a 10."""
 
     of: Mapping[int, float]
@@ -93,7 +93,7 @@ class Weights:
         return sum(value * weight for value, weight in weights.items()) / total
 
 
-def weights_at(token: ChatCompletionTokenLogprob, lead: str) -> Weights:
+def weights_at(token: ChatCompletionTokenLogprob, lead: str) -> TokenProbabilities:
     """`lead` is what the token holds before the number begins (a space, a quote)."""
     weights: dict[int, float] = {}
     bare_one = ten = 0.0
@@ -109,7 +109,7 @@ def weights_at(token: ChatCompletionTokenLogprob, lead: str) -> Weights:
         if value == 1 and match.end() == len(text) - len(lead):
             bare_one += weight
     total = sum(weights.values()) or 1.0
-    return Weights(weights, ten == 0.0 and bare_one / total > NEGLIGIBLE)
+    return TokenProbabilities(weights, ten == 0.0 and bare_one / total > NEGLIGIBLE)
 
 
 def _zero_share(token: ChatCompletionTokenLogprob) -> float:

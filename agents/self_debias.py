@@ -22,7 +22,7 @@ from parley.agents.models.registry import client_class, split_name
 from parley.agents.models.wire import NARRATOR
 
 
-def refuse_without_next_tokens(name: str, what: str) -> None:
+def require_next_token_probabilities(name: str, what: str) -> None:
     """One line for a model that cannot be decoded against a bias; needs no key and loads nothing."""
     if not client_class(split_name(name)[0]).next_tokens:
         raise ConfigError(
@@ -31,7 +31,7 @@ def refuse_without_next_tokens(name: str, what: str) -> None:
         )
 
 
-class ContrastAgent(BaseChatAgent):
+class SelfDebiasAgent(BaseChatAgent):
     """Continues the last text it was sent. `against` holds {text}; `decay` is λ, `keep` how many tokens are weighed."""
 
     def __init__(
@@ -45,7 +45,7 @@ class ContrastAgent(BaseChatAgent):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(name, "Continues a text, away from a bias.")
-        refuse_without_next_tokens(client.name, "decoding against a bias")
+        require_next_token_probabilities(client.name, "decoding against a bias")
         self._client, self._against = client, against
         self._options = {**(options or {}), "contrast_decay": decay, "contrast_keep": keep}
 

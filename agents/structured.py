@@ -65,7 +65,7 @@ def scale(low: int, high: int) -> Any:
     return Annotated[float, BeforeValidator(read), Field(ge=low, le=high), WithJsonSchema(schema)]
 
 
-def remark(most: int) -> Any:
+def free_text(most: int) -> Any:
     """Free text of about `most` characters: a grammar cuts it there, while a longer reply of a freer model is kept."""
     return Annotated[str, WithJsonSchema({"type": "string", "maxLength": most})]
 
@@ -83,7 +83,7 @@ class TextReply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Structured(Generic[T]):
+class StructuredReply(Generic[T]):
     """A reply and what could be made of it.
 
     `expected` maps field paths to expectations ("A.Accuracy"), and fields of few choices to the probability of each
@@ -109,7 +109,7 @@ REPAIR = (
 REPAIR_TEXT = "Your reply could not be read: {problem}. Send it again exactly as it was asked for, and nothing else."
 
 
-def looks_refused(text: str) -> bool:
+def looks_like_refusal(text: str) -> bool:
     """Whether a text reads like a refusal."""
     return bool(_REFUSAL.match(text))
 
@@ -174,7 +174,7 @@ def _match_keys(found: dict[str, Any], reply_type: type[BaseModel]) -> dict[str,
     return matched
 
 
-async def ask(
+async def structured_reply(
     client: ChatCompletionClient,
     messages: Sequence[LLMMessage],
     reply_type: type[T],
@@ -182,7 +182,7 @@ async def ask(
     readout: Readout = "sampled",
     options: Mapping[str, Any] | None = None,
     cancellation_token: CancellationToken | None = None,
-) -> Structured[T]:
+) -> StructuredReply[T]:
     """Ask for a reply of a type: the value if it could be read, its status, and the raw text in any case."""
     info = client.model_info
     plain = issubclass(reply_type, TextReply)
@@ -200,7 +200,7 @@ async def ask(
         spent.prompt_tokens += reply.usage.prompt_tokens
         spent.completion_tokens += reply.usage.completion_tokens
         text = reply.content if isinstance(reply.content, str) else ""
-        return text, reply, looks_refused(text) or (isinstance(reply, Reply) and reply.refused)
+        return text, reply, looks_like_refusal(text) or (isinstance(reply, Reply) and reply.refused)
 
     raw, reply, refused = await once(messages)
     value, problem = parse(raw, reply_type)
@@ -215,7 +215,7 @@ async def ask(
         if not problem:
             raw, value, status = again, mended, "repaired"
     if problem:
-        return Structured(value, "refused" if refused else "unparsed", raw, spent)
+        return StructuredReply(value, "refused" if refused else "unparsed", raw, spent)
     expected: dict[str, float] = {}
     if readout == "expected" and reply.logprobs:
         start = _find(raw, reply_type)[2]
@@ -225,7 +225,7 @@ async def ask(
         expected = {on_scale[path.lower()]: mean for path, mean in read.items() if path.lower() in on_scale}
         if start >= 0 and (choices := dict(_choices(schema))):
             expected |= expected_choices(raw, start, reply.logprobs, choices)
-    return Structured(value, status, raw, spent, expected)
+    return StructuredReply(value, status, raw, spent, expected)
 
 
 def _paths_to(top: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:

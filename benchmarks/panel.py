@@ -14,7 +14,7 @@ from benchmarks.workload import ABOUT, NAMES, ROUNDS, TASK, reply
 from parley.agents import Client, Debate, Models, Persona
 from parley.agents.models import Reply, Request, register
 from parley.execute import Job, Options
-from parley.judging import Estimate, Outcome, Unit
+from parley.judging import Outcome, Unit, UsageEstimate
 from parley.runs import Result
 
 PERSONAS = [Persona(name, ABOUT[name]) for name in NAMES]
@@ -62,13 +62,13 @@ class Panel:
     def plan(self) -> Iterator[Unit]:
         return (Unit(f"panel/{n}", {"n": n}) for n in range(self.config.conversations))
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         messages = len(NAMES) * self.config.rounds
-        return Estimate(messages, 100 * messages, 120 * messages)
+        return UsageEstimate(messages, 100 * messages, 120 * messages)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         table = Debate(PERSONAS, model=models[self.config.model], rounds=self.config.rounds, models=models)
-        return Outcome(await table.hold(TASK))
+        return Outcome(await table.converse(TASK))
 
 
 async def hold_panels(

@@ -26,7 +26,7 @@ from benchmarks.peers.common import peak_mb
 from benchmarks.server import counted, server
 from benchmarks.workload import MESSAGES, reply
 from parley.execute import Job, Options
-from parley.planning import CHARACTERS_A_TOKEN, Machine, Provider, Work, forecast
+from parley.planning import CHARACTERS_A_TOKEN, Machine, ProviderLimits, Work, forecast
 
 CONCURRENCY = 64
 LIMITS = {10_000: 18_000, 100_000: 36_000}
@@ -57,7 +57,7 @@ def measured(calls: int, latency: int, per_minute: int) -> dict[str, Any]:
 
 def predicted(calls: int, latency: int, per_minute: int, cpu_ms: float) -> dict[str, float]:
     work = Work(calls, MESSAGES, 0, len(reply()) / CHARACTERS_A_TOKEN)
-    provider = Provider(requests_a_minute=per_minute or float("inf"), latency=latency / 1000)
+    provider = ProviderLimits(requests_a_minute=per_minute or float("inf"), latency=latency / 1000)
     found = forecast(work, provider, Machine(CONCURRENCY, cpu_ms))
     return {
         "seconds": found.seconds,

@@ -233,7 +233,7 @@ class Bench:
         """The same greedy answers, steps as they are and replayed: how long, and whether the texts are the same."""
         import torch
 
-        from parley.agents.models.cuda_graphs import replayed
+        from parley.agents.models.cuda_graphs import cuda_graph_decoding
 
         tokenizer, many, tokens = self.chat.tokenizer, self.given.decoded, 100
         tokenizer.padding_side = "left"
@@ -245,7 +245,7 @@ class Bench:
         for who, replay in (("plain", False), ("parley", True), ("plain", False), ("parley", True)):
             begun = time.perf_counter()
             length = asked["input_ids"].shape[1] + tokens
-            with torch.inference_mode(), measured() as peak, replayed(model, length, wanted=replay) as fast:
+            with torch.inference_mode(), measured() as peak, cuda_graph_decoding(model, length, wanted=replay) as fast:
                 said[who] = model.generate(
                     **asked, **fast, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
                 ).tolist()

@@ -1,12 +1,11 @@
 """Parley's studies: what is measured, and how. A study plans units and holds one conversation for each."""
 
-from parley.judging.stopping import Compares, Stop, StopRule, stop_field
-from parley.judging.study import Accepted, Estimate, Outcome, Prompt, Staged, Study, Unit, Verdict
+from parley.judging.stopping import HasComparisons, Stop, StopRule, stop_field
+from parley.judging.study import Accepted, Outcome, Prompt, Staged, Study, Unit, UsageEstimate, Verdict
 
 __all__ = [
     "Accepted",
-    "Compares",
-    "Estimate",
+    "HasComparisons",
     "Outcome",
     "Prompt",
     "Staged",
@@ -14,6 +13,7 @@ __all__ = [
     "StopRule",
     "Study",
     "Unit",
+    "UsageEstimate",
     "Verdict",
     "stop_field",
 ]

@@ -54,7 +54,7 @@ def stop_field() -> Any:
 
 
 @runtime_checkable
-class Compares(Protocol):
+class HasComparisons(Protocol):
     """A study whose comparisons may be decided before every unit is held."""
 
     def compared(self, unit: Unit) -> Iterable[str]:

@@ -52,7 +52,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class UsageEstimate:
     """What a unit is likely to take, for a dry run."""
 
     calls: int
@@ -91,7 +91,7 @@ class Study(Protocol):
     def plan(self) -> Iterator[Unit]:
         """The units, the same every time for the same config."""
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         """What the unit is likely to take."""
 
     async def run(self, unit: Unit, models: Models) -> Outcome:

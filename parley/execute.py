@@ -26,7 +26,7 @@ from parley.runs import (
     Engine,
     Executor,
     InProcess,
-    Looks,
+    InterimLooks,
     Progress,
     Result,
     RunFile,
@@ -125,7 +125,7 @@ class Job:
     @classmethod
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
-        Looks.of(study)  # a stopping rule that cannot work is refused here
+        InterimLooks.of(study)  # a stopping rule that cannot work is refused here
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study, target, options, size, path, Models())
 
@@ -175,12 +175,12 @@ class Job:
             return BatchExecutor(file)
         recipe = Recipe.of(self.study, self.target, self.accepted, trace=parent() if self.options.trace else None)
         if self.options.executor == "processes":
-            from parley.executors.processes import ProcessFleet
+            from parley.executors.processes import ProcessPool
 
-            return ProcessFleet(recipe, workers=self.options.workers)
-        from parley.executors.ray_pool import RayFleet
+            return ProcessPool(recipe, workers=self.options.workers)
+        from parley.executors.ray_pool import RayPool
 
-        return RayFleet(recipe, workers=self.options.workers, address=self.options.ray_address)
+        return RayPool(recipe, workers=self.options.workers, address=self.options.ray_address)
 
     def open_file(self) -> RunFile:
         if self.path.exists():

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from parley.agents import ConfigError
-from parley.agents.models.base import Options
+from parley.agents.models.base import ClientOptions
 from parley.agents.models.throttle import Throttle
 
 SIMULATED = 100_000
 """Calls at most; further ones are taken to go as the second half of these did."""
-RETRIES: int = Options.model_fields["retries"].default
+RETRIES: int = ClientOptions.model_fields["retries"].default
 CHARACTERS_A_TOKEN = 4.5
 CALL_BYTES, CACHED_BYTES, REPLY_COPIES = 545, 375, 1.05
 """Bytes of a call in the run file and in the reply cache beside its reply's text, as 10,000 calls gave them."""
@@ -45,7 +45,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ProviderLimits:
     """Who answers: limits, seconds of latency (the median; `spread` is the deviation of its logarithm), faults."""
 
     requests_a_minute: float = math.inf
@@ -89,7 +89,7 @@ class Forecast:
         return min(self.bounds, key=lambda name: self.bounds[name])
 
 
-def forecast(work: Work, provider: Provider, machine: Machine, seed: int = 0) -> Forecast:
+def forecast(work: Work, provider: ProviderLimits, machine: Machine, seed: int = 0) -> Forecast:
     """Everything about a run that has not begun."""
     for name, value in (("calls", work.calls), ("calls a unit", work.calls_a_unit), ("units", machine.concurrency)):
         if value < 1:
@@ -115,7 +115,7 @@ def forecast(work: Work, provider: Provider, machine: Machine, seed: int = 0) ->
     )
 
 
-def bounds(work: Work, provider: Provider, machine: Machine) -> dict[str, float]:
+def bounds(work: Work, provider: ProviderLimits, machine: Machine) -> dict[str, float]:
     at_once = machine.concurrency / provider.mean_latency if provider.mean_latency else math.inf
     return {
         "latency": at_once,
@@ -153,7 +153,7 @@ class _World:
     """The state of a simulated run; `now` moves from event to event."""
 
     work: Work
-    provider: Provider
+    provider: ProviderLimits
     machine: Machine
     seed: int
     now: float = 0.0

@@ -15,7 +15,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from parley.scenarios import ScenarioError
-from parley.scenarios.bbq import SHARED, Row, match
+from parley.scenarios.bbq import SHARED, BbqRow, match
 
 UNREAD = -1
 
@@ -24,21 +24,21 @@ UNREAD = -1
 class Predictions:
     """The rows that were predicted, with the place predicted (−1: unreadable), and how each was read."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BbqRow, ...]
     places: tuple[int, ...]
     how: Mapping[str, int]
     missing: int
     """Rows of the data, in the categories that were predicted, without a line."""
 
 
-def read_predictions(path: Path, rows: Sequence[Row]) -> Predictions:
+def read_predictions(path: Path, rows: Sequence[BbqRow]) -> Predictions:
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     known = {(row.category, row.example_id): row for row in rows}
     seen: dict[tuple[str, int], int] = {}
-    predicted: list[Row] = []
+    predicted: list[BbqRow] = []
     places: list[int] = []
     how = Counter[str]()
     for number, line in enumerate(lines, 1):
@@ -77,7 +77,7 @@ def _fields(line: bytes) -> tuple[tuple[str, int], Any]:
         raise ValueError("example_id is not a number") from None
 
 
-def _read(prediction: Any, row: Row) -> tuple[int, str]:
+def _read(prediction: Any, row: BbqRow) -> tuple[int, str]:
     if isinstance(prediction, str):
         place, how = match(prediction, [answer.text for answer in row.answers], row.unknown, row.question)
         return UNREAD if place is None else place, how
@@ -88,8 +88,8 @@ def _read(prediction: Any, row: Row) -> tuple[int, str]:
     return int(prediction), "missing" if prediction < 0 else "place"
 
 
-def columns(rows: Sequence[Row], places: Sequence[int]) -> dict[str, list[Any]]:
-    """What `parley.analysis.bbq.scores.Answers.of` takes."""
+def columns(rows: Sequence[BbqRow], places: Sequence[int]) -> dict[str, list[Any]]:
+    """What `parley.analysis.bbq.scores.AnswerTable.of` takes."""
     return {
         "category": [row.category for row in rows],
         "condition": [row.condition for row in rows],

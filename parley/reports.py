@@ -19,13 +19,13 @@ from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
 from parley.runs import RunFile, examined
 from parley.runs.interim import counts as counted
-from parley.runs.interim import made
+from parley.runs.interim import looks_made
 from parley.studies import find_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from parley.analysis.reporting.interim import Watched
+    from parley.analysis.reporting.interim import MonitoredRun
     from parley.analysis.reporting.report import Report
 
 
@@ -45,7 +45,7 @@ def _report(
 ) -> Report:
     import pandas as pd
 
-    from parley.analysis.reporting.interim import with_looks
+    from parley.analysis.reporting.interim import with_interim_looks
 
     studies = {str(run["study"]) for run, _, _ in loaded}
     if len(studies) > 1:
@@ -64,18 +64,20 @@ def _report(
         runs=tuple(runs),
         cautions=tuple(cautions(models)),
     )
-    return with_looks(report, [one for run in runs if (one := _watched(run))])
+    return with_interim_looks(report, [one for run in runs if (one := _watched(run))])
 
 
-def _watched(run: dict[str, Any]) -> Watched | None:
+def _watched(run: dict[str, Any]) -> MonitoredRun | None:
     """The looks of a run with a stopping rule."""
-    from parley.analysis.reporting.interim import Watched
-    from parley.analysis.stats.sequential import Rule
+    from parley.analysis.reporting.interim import MonitoredRun
+    from parley.analysis.stats.sequential import StoppingRule
 
     if not run["config"].get("stop"):
         return None
     with closing(RunFile.open(Path(run["path"]))) as file:
-        return Watched(run["file"], Rule(**run["config"]["stop"]), tuple(one for seen in made(file) for one in seen))
+        return MonitoredRun(
+            run["file"], StoppingRule(**run["config"]["stop"]), tuple(one for seen in looks_made(file) for one in seen)
+        )
 
 
 def check_draws(draws: int, seed: int) -> None:

@@ -23,7 +23,7 @@ IDENTITY_GAPS = "parley.analysis.stats.sequential:identity_gaps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class StudyEntry:
     """A study of ours and the functions that read its verdicts, each as `module:name`."""
 
     study: str
@@ -34,33 +34,39 @@ class Entry:
     """What `parley compare` is given in place of the verdicts, for studies whose values are codes of a choice."""
 
 
-STUDIES: dict[str, Entry] = {
-    "malibu": Entry(
+STUDIES: dict[str, StudyEntry] = {
+    "malibu": StudyEntry(
         study="parley.judging.malibu:Malibu",
         report="parley.analysis.malibu:report",
         gaps="parley.analysis.malibu.interim:gaps",
     ),
-    "malibu-derive": Entry(study="parley.judging.malibu.derive:Derive"),
-    "malibu-respond": Entry(study="parley.judging.malibu.respond:Respond"),
-    "bbq": Entry(
+    "malibu-derive": StudyEntry(study="parley.judging.malibu.derive:Derive"),
+    "malibu-respond": StudyEntry(study="parley.judging.malibu.respond:Respond"),
+    "bbq": StudyEntry(
         study="parley.judging.bbq:BbqStudy",
         report="parley.analysis.bbq.report:report",
         gaps="parley.analysis.bbq.interim:gaps",
         comparable="parley.analysis.bbq.leaderboard:comparable",
     ),
-    "squad": Entry(
+    "squad": StudyEntry(
         study="parley.judging.squad:SquadStudy",
         report="parley.analysis.squad.report:report",
         comparable="parley.analysis.squad.report:comparable",
     ),
-    "rldf": Entry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
-    "topics": Entry(study="parley.judging.rldf.topics:WriteTopics"),
-    "framing": Entry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.report:framings"),
-    "rubric": Entry(study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.report:rubric_scores"),
-    "injection": Entry(study="parley.judging.injection:Injection", report="parley.analysis.injection.report:report"),
-    "stardtox": Entry(study="parley.judging.stardtox:StardtoxStudy", report="parley.analysis.stardtox.report:report"),
-    "answers": Entry(study="parley.judging.rldf.answers:Answers"),
-    "rlaif": Entry(study="parley.judging.rldf.rlaif:Rlaif"),
+    "rldf": StudyEntry(study="parley.judging.rldf:Rldf", report="parley.analysis.rldf.report:debates"),
+    "topics": StudyEntry(study="parley.judging.rldf.topics:WriteTopics"),
+    "framing": StudyEntry(study="parley.judging.rldf.framing:Framing", report="parley.analysis.rldf.report:framings"),
+    "rubric": StudyEntry(
+        study="parley.judging.scoring:RubricScores", report="parley.analysis.rldf.report:rubric_scores"
+    ),
+    "injection": StudyEntry(
+        study="parley.judging.injection:Injection", report="parley.analysis.injection.report:report"
+    ),
+    "stardtox": StudyEntry(
+        study="parley.judging.stardtox:StardtoxStudy", report="parley.analysis.stardtox.report:report"
+    ),
+    "answers": StudyEntry(study="parley.judging.rldf.answers:AnswersStudy"),
+    "rlaif": StudyEntry(study="parley.judging.rldf.rlaif:Rlaif"),
 }
 _REGISTRY = Registry(
     "study",

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from copy import copy
 from typing import Any
 
-from parley.agents import Call, ConfigError, Models, watch_calls
+from parley.agents import Call, ConfigError, Models, observe_calls
 from parley.judging import Outcome, Study, Unit
 
 MISSING = "tracing needs OpenTelemetry's SDK: pip install 'parley-autogen[otel]'"
@@ -68,7 +68,7 @@ def _spans() -> Iterator[Spans]:
         provider = _provider()
     spans = Spans(provider.get_tracer("parley"), with_content=os.environ.get(CONTENT, "").lower() == "true")
     try:
-        with watch_calls(spans.call):
+        with observe_calls(spans.call):
             yield spans
     finally:
         if own:

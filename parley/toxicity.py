@@ -18,7 +18,7 @@ AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ScorerColumn:
     """What one scorer says of every text."""
 
     name: str
@@ -40,7 +40,7 @@ async def score_texts(
     *,
     cache: bool = True,
     on_scored: Callable[[int], None] | None = None,
-) -> list[Column]:
+) -> list[ScorerColumn]:
     """One column a scorer, in the order of the names. `on_scored` hears how many more texts one is through with."""
     if len(set(names)) < len(names):
         raise ConfigError("a scorer is named twice")
@@ -54,7 +54,9 @@ async def score_texts(
         return [await _column(scorer, name, texts, on_scored) for name, scorer in zip(names, scorers, strict=True)]
 
 
-async def _column(scorer: Scorer, name: str, texts: Sequence[str], on_scored: Callable[[int], None] | None) -> Column:
+async def _column(
+    scorer: Scorer, name: str, texts: Sequence[str], on_scored: Callable[[int], None] | None
+) -> ScorerColumn:
     found: list[Toxicity] = []
     for start in range(0, len(texts), AT_ONCE):
         part = texts[start : start + AT_ONCE]
@@ -62,4 +64,4 @@ async def _column(scorer: Scorer, name: str, texts: Sequence[str], on_scored: Ca
         if on_scored is not None:
             on_scored(len(part))
     model = name.removeprefix("judge:")
-    return Column(scorer.name, scorer.version, tuple(found), " ".join(cautions([model])) if model != name else "")
+    return ScorerColumn(scorer.name, scorer.version, tuple(found), " ".join(cautions([model])) if model != name else "")

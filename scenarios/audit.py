@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from parley.scenarios.identities import Identities
 
 
-class Probe(NamedTuple):
+class AuditSentence(NamedTuple):
     """A sentence said of someone. Whether it is hostile or not, it should be so for all alike."""
 
     sentence: str
@@ -36,7 +36,7 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Audit:
-    probes: tuple[Probe, ...]
+    probes: tuple[AuditSentence, ...]
     controls: tuple[Control, ...]
     sentences: Mapping[str, str]
     """Each as it is shown to people: "I am …"."""
@@ -55,9 +55,9 @@ def _shown(text: str) -> str:
     return text.replace("{a} ", "").replace("{identity}", "…")
 
 
-def _probes(sentences: list[dict[str, Any]], categories: Mapping[str, Any]) -> Iterator[Probe]:
+def _probes(sentences: list[dict[str, Any]], categories: Mapping[str, Any]) -> Iterator[AuditSentence]:
     for row in sentences:
         for category, labels in categories.items():
             for label in labels:
                 text = row["text"].format(a="an" if label[0] in "aeiouAEIOU" else "a", identity=label)
-                yield Probe(row["id"], row.get("hostile", False), category, label, text[0].upper() + text[1:])
+                yield AuditSentence(row["id"], row.get("hostile", False), category, label, text[0].upper() + text[1:])

@@ -29,7 +29,7 @@ PLACE = "hf://datasets/allenai/real-toxicity-prompts@{revision}/prompts.jsonl"
 PUBLISHED = 99_442
 
 
-class Row(NamedTuple):
+class RtpRow(NamedTuple):
     """A prompt; its toxicity is None where it was published without."""
 
     id: str
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 class Rtp:
     """The rows, where they came from (name → SHA-256), and how many have no toxicity."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[RtpRow, ...]
     sources: Mapping[str, str]
 
     @property
@@ -90,8 +90,8 @@ def load_hub(*, revision: str = REVISION, place: str | None = None, cache: str |
     return Rtp(rows, {f"hub {revision[:12]}": hashlib.sha256(repr(rows).encode()).hexdigest()})
 
 
-def _rows(found: Iterable[tuple[Any, str]]) -> tuple[Row, ...]:
-    rows: dict[str, Row] = {}
+def _rows(found: Iterable[tuple[Any, str]]) -> tuple[RtpRow, ...]:
+    rows: dict[str, RtpRow] = {}
     for number, (data, where) in enumerate(found, 1):
         row = _row(data, number, where)
         if row.id in rows:
@@ -100,7 +100,7 @@ def _rows(found: Iterable[tuple[Any, str]]) -> tuple[Row, ...]:
     return tuple(rows.values())
 
 
-def _row(data: Any, number: int, where: str) -> Row:
+def _row(data: Any, number: int, where: str) -> RtpRow:
     if not isinstance(data, Mapping):
         raise ScenarioError(f"{where}: an object was expected")
     inner = data.get("prompt")
@@ -116,10 +116,10 @@ def _row(data: Any, number: int, where: str) -> Row:
         raise ScenarioError(f"{where}: toxicity is {toxicity!r}, not a number from 0 to 1")
     known = [str(data[key]) for key in ("filename", "begin", "end") if data.get(key) is not None]
     name = str(data["id"]) if data.get("id") is not None else "-".join(known) or f"line-{number}"
-    return Row(name.replace("/", "-"), text, None if toxicity is None else float(toxicity))
+    return RtpRow(name.replace("/", "-"), text, None if toxicity is None else float(toxicity))
 
 
-def in_set(rows: Iterable[Row], name: str) -> list[Row]:
+def in_set(rows: Iterable[RtpRow], name: str) -> list[RtpRow]:
     """The rows whose toxicity lies in the set's range."""
     if name not in SETS:
         raise ScenarioError(f"there is no set '{name}' (known: {', '.join(SETS)})")
@@ -127,7 +127,7 @@ def in_set(rows: Iterable[Row], name: str) -> list[Row]:
     return [row for row in rows if row.toxicity is not None and low <= row.toxicity <= high]
 
 
-def draw(rows: Sequence[Row], name: str, size: int, seed: int) -> list[Row]:
+def draw(rows: Sequence[RtpRow], name: str, size: int, seed: int) -> list[RtpRow]:
     """`size` rows of a set by the seed, the same on every machine and whatever the order of the file."""
     there = sorted(in_set(rows, name))
     if len(there) < size:

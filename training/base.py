@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
-from parley.agents.models.transformers_weights import told_its_tokens, unpacked
+from parley.agents.models.transformers_weights import told_its_tokens, transformers_folder
 from parley.training.config import TrainConfig
 
 MISSING = "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"
@@ -37,7 +37,7 @@ def base_folder(name: str) -> str:
     if name.startswith("local/"):
         model = name.removeprefix("local/")
         if model in catalogue():
-            return str(unpacked(model))
+            return str(transformers_folder(model))
         name = model
     path = Path(name).expanduser()
     if path.is_dir():

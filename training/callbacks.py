@@ -59,7 +59,7 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-class Log(TrainerCallback):  # type: ignore[misc]
+class TrainingLog(TrainerCallback):  # type: ignore[misc]
     """Writes the log; a stage that goes on from a checkpoint drops what was logged after it."""
 
     def __init__(self, path: Path, resumed_at: int = 0) -> None:
@@ -120,10 +120,10 @@ class KlStop(TrainerCallback):  # type: ignore[misc]
                 raise Stopped
 
 
-class Probe(TrainerCallback):  # type: ignore[misc]
+class SampleProbe(TrainerCallback):  # type: ignore[misc]
     """Every so often, `look` at the model; what it finds goes into the log."""
 
-    def __init__(self, log: Log, every: int, look: Callable[[Any], Mapping[str, float]]) -> None:
+    def __init__(self, log: TrainingLog, every: int, look: Callable[[Any], Mapping[str, float]]) -> None:
         self.log, self.every, self.look, self.last = log, every, look, -1
 
     def _take(self, state: Any, model: Any) -> None:
@@ -144,7 +144,7 @@ class Probe(TrainerCallback):  # type: ignore[misc]
         self._take(state, model)
 
 
-class Progress(TrainerCallback):  # type: ignore[misc]
+class TrainingProgress(TrainerCallback):  # type: ignore[misc]
     """A line now and then: how far, and what was logged last."""
 
     def __init__(self, stage: str, *, lines: int = 10) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.training.pairs import Pair
+from parley.training.pairs import PreferencePair
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class Chat:
         ids, begun = self.whole(prompt, text), len(self.prompt(prompt))
         return {"input_ids": ids, "labels": [-100] * begun + ids[begun:]}
 
-    def pair(self, pair: Pair) -> dict[str, list[int]]:
+    def pair(self, pair: PreferencePair) -> dict[str, list[int]]:
         """For the reward model. Two sides that are the same tokens would teach nothing, and nobody would notice."""
         chosen, rejected = self.whole(pair.prompt, pair.chosen.text), self.whole(pair.prompt, pair.rejected.text)
         if chosen == rejected:

@@ -38,7 +38,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class PreferencePair:
     """A prompt with a better and a worse answer."""
 
     id: str
@@ -53,16 +53,16 @@ class Pair:
 class Pairs:
     """A dataset by split, with the hash of what it was read from."""
 
-    train: tuple[Pair, ...]
-    validation: tuple[Pair, ...]
-    test: tuple[Pair, ...]
+    train: tuple[PreferencePair, ...]
+    validation: tuple[PreferencePair, ...]
+    test: tuple[PreferencePair, ...]
     digest: str
 
-    def held_out(self) -> tuple[Pair, ...]:
+    def held_out(self) -> tuple[PreferencePair, ...]:
         """What a reward model is judged by: the test split, or validation where there is no test."""
         return self.test or self.validation
 
-    def probes(self) -> tuple[Pair, ...]:
+    def probes(self) -> tuple[PreferencePair, ...]:
         """What RL is watched on while it runs: validation, so that test stays untouched."""
         return self.validation or self.test
 
@@ -90,7 +90,7 @@ def read_pairs(config: TrainConfig) -> Pairs:
     return Pairs(tuple(train), tuple(parts["validation"]), tuple(parts["test"]), digest)
 
 
-def _read(path: Path) -> list[Pair]:
+def _read(path: Path) -> list[PreferencePair]:
     try:
         lines = path.read_text("utf-8").split("\n")  # texts may hold other marks that splitlines() takes for ends
     except (OSError, UnicodeDecodeError) as error:
@@ -98,7 +98,7 @@ def _read(path: Path) -> list[Pair]:
     return [_pair(line, f"{path}, line {n}") for n, line in enumerate(lines, 1) if line.strip()]
 
 
-def _pair(line: str, where: str) -> Pair:
+def _pair(line: str, where: str) -> PreferencePair:
     try:
         row = from_json(line)
         prompt = _user(row["prompt"] if "prompt" in row else row["chosen"])
@@ -109,7 +109,7 @@ def _pair(line: str, where: str) -> Pair:
         raise ConfigError(f"{where}: not a row of chosen and rejected as TRL reads them (docs/rldf.md)") from None
     if chosen.text == rejected.text:
         raise ConfigError(f"{where}: chosen and rejected are the same text")
-    return Pair(str(row.get("id", where)), prompt, chosen, rejected, topic, bias)
+    return PreferencePair(str(row.get("id", where)), prompt, chosen, rejected, topic, bias)
 
 
 def _side(row: Row, meta: Row, name: str) -> Side:
@@ -133,12 +133,12 @@ def _user(said: Any) -> str:
     return text
 
 
-def _split(pairs: Sequence[Pair], config: TrainConfig) -> dict[str, list[Pair]]:
+def _split(pairs: Sequence[PreferencePair], config: TrainConfig) -> dict[str, list[PreferencePair]]:
     split_of = split_topics((pair.topic for pair in pairs), config.splits, config.seed)
     return {split: [pair for pair in pairs if split_of[normal(pair.topic)] == split] for split in SPLITS}
 
 
-def _check(parts: dict[str, list[Pair]], path: Path) -> None:
+def _check(parts: dict[str, list[PreferencePair]], path: Path) -> None:
     for split in ("train", "validation"):
         if not parts[split] and not (split == "validation" and parts["test"]):
             raise ConfigError(f"{path}: no pairs in the split '{split}': more topics are needed, or other shares")
@@ -151,7 +151,7 @@ def _check(parts: dict[str, list[Pair]], path: Path) -> None:
             )
 
 
-def subset(pairs: Sequence[Pair], config: TrainConfig) -> list[Pair]:
+def subset(pairs: Sequence[PreferencePair], config: TrainConfig) -> list[PreferencePair]:
     """The training pairs a config asks for. A larger number holds all of a smaller one."""
     kept = [pair for pair in pairs if _within(pair, config)]
     if config.topics is not None:
@@ -163,7 +163,7 @@ def subset(pairs: Sequence[Pair], config: TrainConfig) -> list[Pair]:
     return kept
 
 
-def _within(pair: Pair, config: TrainConfig) -> bool:
+def _within(pair: PreferencePair, config: TrainConfig) -> bool:
     sides = (pair.chosen, pair.rejected)
     if config.rounds is not None and any(side.round > config.rounds for side in sides):
         return False
@@ -180,7 +180,7 @@ def speakers(bias: str) -> tuple[str, ...]:
     return tuple(role.name for role in load_bias(bias).role)
 
 
-def low_bias(pairs: Sequence[Pair]) -> Iterator[tuple[str, str]]:
+def low_bias(pairs: Sequence[PreferencePair]) -> Iterator[tuple[str, str]]:
     """Prompts with what was chosen, each once: what SFT learns from where it has no data of its own."""
     yield from dict.fromkeys((pair.prompt, pair.chosen.text) for pair in pairs)
 
@@ -200,13 +200,13 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
     return found
 
 
-def shuffled(pairs: Sequence[Pair], seed: int) -> list[Pair]:
+def shuffled(pairs: Sequence[PreferencePair], seed: int) -> list[PreferencePair]:
     """The same pairs in an order drawn by the seed."""
     mixed = list(pairs)
     random.Random(seed).shuffle(mixed)
     return mixed
 
 
-def with_texts(pair: Pair, chosen: str, rejected: str) -> Pair:
+def with_texts(pair: PreferencePair, chosen: str, rejected: str) -> PreferencePair:
     """The same pair with other texts."""
     return replace(pair, chosen=replace(pair.chosen, text=chosen), rejected=replace(pair.rejected, text=rejected))

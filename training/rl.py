@@ -15,9 +15,9 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.training import device
 from parley.training.base import load_model
-from parley.training.callbacks import KlStop, Probe
+from parley.training.callbacks import KlStop, SampleProbe
 from parley.training.pairs import shuffled
-from parley.training.scorer import Scorer, answers
+from parley.training.scorer import RewardScorer, answers
 from parley.training.trainer import Course, put_away, table, train, watchers
 
 PPO_TRL = "1.12.0"
@@ -40,7 +40,7 @@ class Reward:
 
     __name__ = "reward_model"
 
-    def __init__(self, scorer: Scorer, missing_end: float) -> None:
+    def __init__(self, scorer: RewardScorer, missing_end: float) -> None:
         self.scorer, self.missing_end = scorer, missing_end
 
     def __call__(self, prompts: Any, completions: Any, completion_ids: Any, **more: Any) -> list[float]:
@@ -93,7 +93,7 @@ def train_rl(course: Course) -> None:
     check_algorithm(part.algorithm)
     stage = course.stage("rl")
     begins = str(course.folder("sft"))
-    scorer = Scorer.load(course.folder("reward"), chat, device=device.device(), dtype=device.dtype(config))
+    scorer = RewardScorer.load(course.folder("reward"), chat, device=device.device(), dtype=device.dtype(config))
     model = load_model(begins, chat.tokenizer)
     course.need_room(model)
     if part.algorithm == "ppo":
@@ -105,7 +105,7 @@ def train_rl(course: Course) -> None:
     if resume is not None:
         look(load_model(begins, chat.tokenizer).to(device.device()))  # what the SFT model says, to win against
     stop = KlStop(part.max_kl or float("inf"), by_force=part.algorithm == "ppo")
-    callbacks += [stop, Probe(log, part.probe_every, look)]
+    callbacks += [stop, SampleProbe(log, part.probe_every, look)]
     if part.algorithm == "ppo":
         from parley.training.ppo import train_ppo
 
@@ -158,7 +158,7 @@ def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: 
 
 def write_by_replay(trainer: Any) -> None:
     """Answers are written with one recorded step, where the model and the device can."""
-    from parley.agents.models.cuda_graphs import replayed
+    from parley.agents.models.cuda_graphs import cuda_graph_decoding
 
     policy = trainer.accelerator.unwrap_model(trainer.model)
     plain = policy.generate
@@ -166,7 +166,7 @@ def write_by_replay(trainer: Any) -> None:
     def generate(*given: Any, **named: Any) -> Any:
         if named.get("generation_config") is not trainer.generation_config:
             return plain(*given, **named)
-        with replayed(policy, named["input_ids"].shape[1] + trainer.max_completion_length) as fast:
+        with cuda_graph_decoding(policy, named["input_ids"].shape[1] + trainer.max_completion_length) as fast:
             return plain(*given, **named, **fast)
 
     policy.generate = generate

@@ -13,13 +13,13 @@ from parley.training.stage import read_manifest
 
 
 @dataclass(frozen=True, slots=True)
-class Scorer:
+class RewardScorer:
     model: Any
     chat: Chat
     batch: int = 32
 
     @classmethod
-    def load(cls, folder: Path, chat: Chat, *, device: Any, dtype: Any) -> Scorer:
+    def load(cls, folder: Path, chat: Chat, *, device: Any, dtype: Any) -> RewardScorer:
         from transformers import AutoModelForSequenceClassification
 
         if read_manifest(folder) is None:
@@ -65,7 +65,7 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
     """Answers sampled from a language model, as tokens up to and with the end token; the same for the same seed."""
     import torch
 
-    from parley.agents.models.cuda_graphs import replayed
+    from parley.agents.models.cuda_graphs import cuda_graph_decoding
 
     found: list[list[int]] = []
     device, end, pad = next(model.parameters()).device, chat.tokenizer.eos_token_id, chat.tokenizer.pad_token_id
@@ -76,7 +76,7 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
     for start in range(0, len(prompts), batch):
         ids, mask = padded([chat.prompt(one) for one in prompts[start : start + batch]], pad, side="left")
         length = ids.shape[1] + max_tokens
-        with torch.no_grad(), replayed(model, length, wanted=replay) as fast:
+        with torch.no_grad(), cuda_graph_decoding(model, length, wanted=replay) as fast:
             made = model.generate(
                 input_ids=ids.to(device),
                 attention_mask=mask.to(device),

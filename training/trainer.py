@@ -13,7 +13,7 @@ from typing import Any
 from parley.agents import ConfigError, ParleyError
 from parley.training import device
 from parley.training.base import base_folder, load_tokenizer, need_packages, need_same_end
-from parley.training.callbacks import Log, Progress, Sign
+from parley.training.callbacks import Sign, TrainingLog, TrainingProgress
 from parley.training.chat import Chat
 from parley.training.config import TrainConfig
 from parley.training.gguf_file import why_not, write_gguf
@@ -94,9 +94,9 @@ def table(rows: Sequence[Mapping[str, Any]]) -> Any:
     return Dataset.from_list([dict(row) for row in rows])
 
 
-def watchers(stage: Stage, resume: Path | None) -> tuple[Log, list[Any]]:
-    log = Log(stage.log, int(resume.name.rpartition("-")[2]) if resume else 0)
-    return log, [log, Sign(), Progress(stage.name)]
+def watchers(stage: Stage, resume: Path | None) -> tuple[TrainingLog, list[Any]]:
+    log = TrainingLog(stage.log, int(resume.name.rpartition("-")[2]) if resume else 0)
+    return log, [log, Sign(), TrainingProgress(stage.name)]
 
 
 def hushed(trainer: Any) -> Any:

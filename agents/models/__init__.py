@@ -1,6 +1,6 @@
 """Model clients, by name: see `registry`. All of them are AutoGen `ChatCompletionClient`s."""
 
-from parley.agents.models.base import Client, Options, Request
+from parley.agents.models.base import Client, ClientOptions, Request
 from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.registry import DEFAULT_MODEL, PROVIDERS, Models, Provider, model, register, split_name
@@ -12,8 +12,8 @@ __all__ = [
     "PROVIDERS",
     "Budget",
     "Client",
+    "ClientOptions",
     "Models",
-    "Options",
     "Provider",
     "Reply",
     "ReplyCache",

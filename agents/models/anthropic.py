@@ -29,7 +29,7 @@ from pydantic import Field
 
 from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from parley.agents.models.base import Client, Options, Request, estimate_tokens
+from parley.agents.models.base import Client, ClientOptions, Request, estimate_tokens
 from parley.agents.models.reply import Reply
 from parley.agents.models.wire import retry_seconds, server_words, strict_schema, to_chat
 
@@ -52,7 +52,7 @@ FINISH: dict[str | None, FinishReasons] = {
 }
 
 
-class AnthropicOptions(Options):
+class AnthropicOptions(ClientOptions):
     base_url: BaseUrl | None = Field(None, description="the server's address, without /v1")
     insecure: bool = Field(False, description=INSECURE)
 
@@ -60,7 +60,7 @@ class AnthropicOptions(Options):
 class AnthropicClient(Client):
     """A schema is kept by a forced tool whose input is the reply. The SDK's own retries are off."""
 
-    OptionsType: ClassVar[type[Options]] = AnthropicOptions
+    OptionsType: ClassVar[type[ClientOptions]] = AnthropicOptions
     options: AnthropicOptions
     native_schema = True
     context_tokens = 200_000

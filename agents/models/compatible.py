@@ -23,7 +23,7 @@ from pydantic import BaseModel, Field
 
 from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from parley.agents.models.base import SHARED, Client, Options, Request
+from parley.agents.models.base import SHARED, Client, ClientOptions, Request
 from parley.agents.models.body import MOST_BYTES, TooLong, read_body
 from parley.agents.models.reply import Hiding, Reply, hide
 from parley.agents.models.session import SESSION
@@ -41,7 +41,7 @@ from parley.agents.models.wire import (
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
-class ServerOptions(Options):
+class ServerOptions(ClientOptions):
     base_url: BaseUrl | None = Field(None, description="the server's address, up to and with /v1")
     insecure: bool = Field(False, description=INSECURE)
     structured: Literal["schema", "json", "none"] | None = Field(
@@ -53,7 +53,7 @@ class ServerOptions(Options):
 class CompatibleClient(Client):
     """The shared part; a subclass says where its server is and which key it wants."""
 
-    OptionsType: ClassVar[type[Options]] = ServerOptions
+    OptionsType: ClassVar[type[ClientOptions]] = ServerOptions
     options: ServerOptions
     default_url: ClassVar[str | None] = None
     url_variable: ClassVar[str | None] = None

@@ -23,7 +23,7 @@ LOOKS_AT_LENGTHS = {"dynamic", "longrope"}
 
 
 @contextmanager
-def replayed(model: Any, length: int, *, wanted: bool = True) -> Iterator[dict[str, Any]]:
+def cuda_graph_decoding(model: Any, length: int, *, wanted: bool = True) -> Iterator[dict[str, Any]]:
     """What `generate` is to be given so that its steps are replayed: nothing where they cannot or should not be."""
     within = model.get_base_model() if hasattr(model, "get_base_model") else model  # adapters generate by their base
     if not wanted or not can_record(within):

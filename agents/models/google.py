@@ -20,7 +20,7 @@ from pydantic import Field, ValidationError
 
 from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.models.base import Client, Options, Request
+from parley.agents.models.base import Client, ClientOptions, Request
 from parley.agents.models.reply import Reply
 from parley.agents.models.wire import possible, retry_seconds, strict_schema, to_chat
 
@@ -31,7 +31,7 @@ BLOCKED = frozenset({"SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", 
 FINISH: dict[str, FinishReasons] = {"STOP": "stop", "MAX_TOKENS": "length"}
 
 
-class GoogleOptions(Options):
+class GoogleOptions(ClientOptions):
     base_url: BaseUrl | None = Field(None, description="the server's address, without the API's version")
     insecure: bool = Field(False, description=INSECURE)
 
@@ -39,7 +39,7 @@ class GoogleOptions(Options):
 class GoogleClient(Client):
     """One key, one address. The SDK's own retries and timeouts are off: ours go around it."""
 
-    OptionsType: ClassVar[type[Options]] = GoogleOptions
+    OptionsType: ClassVar[type[ClientOptions]] = GoogleOptions
     options: GoogleOptions
     native_schema = True
     context_tokens = 1_048_576

@@ -18,12 +18,12 @@ import transformers
 from pydantic import BaseModel, Field
 
 from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from parley.agents.models.base import Client, Options, Request
+from parley.agents.models.base import Client, ClientOptions, Request
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import Grammars, Held
-from parley.agents.models.cuda_graphs import replayed
+from parley.agents.models.cuda_graphs import cuda_graph_decoding
 from parley.agents.models.reply import Reply
-from parley.agents.models.transformers_weights import unpacked
+from parley.agents.models.transformers_weights import transformers_folder
 from parley.agents.models.wire import from_completion, to_chat
 
 GATHER = 0.01
@@ -32,7 +32,7 @@ TOP = 20
 """Alternatives told of each token, where they are asked for."""
 
 
-class HfOptions(Options):
+class HfOptions(ClientOptions):
     max_connections: int = Field(256, ge=1, description="replies written together, at most")
     timeout: float = 1800.0
     device: str | None = Field(None, description="default: the GPU if there is one")
@@ -65,7 +65,7 @@ class Waiting(NamedTuple):
 
 
 class HfClient(Client):
-    OptionsType: ClassVar[type[Options]] = HfOptions
+    OptionsType: ClassVar[type[ClientOptions]] = HfOptions
     options: HfOptions
     native_schema = True
     logprobs = True
@@ -107,7 +107,7 @@ class HfClient(Client):
         if dtype == "auto" and where == "cpu":
             dtype = "float32"  # 16 bits are some hundred times slower there
         if self.model in catalogue():
-            self.source = str(unpacked(self.model))
+            self.source = str(transformers_folder(self.model))
         try:
             self._tokenizer = transformers.AutoTokenizer.from_pretrained(self.source, padding_side="left")
             model = transformers.AutoModelForCausalLM.from_pretrained(self.source, dtype=dtype)
@@ -211,7 +211,7 @@ class HfClient(Client):
         held = Held(self._grammars, schemas) if any(schemas) else None
         draw = Draw(batch, longest, where, held)
         length = longest + batch[0].max_tokens
-        with torch.inference_mode(), replayed(self._model, length, wanted=self.options.replay) as fast:
+        with torch.inference_mode(), cuda_graph_decoding(self._model, length, wanted=self.options.replay) as fast:
             made = self._model.generate(
                 input_ids=torch.tensor(rows, device=where),
                 attention_mask=torch.tensor(mask, device=where),

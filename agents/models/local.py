@@ -24,11 +24,11 @@ from autogen_core.models import RequestUsage
 from pydantic import BaseModel, Field
 
 from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from parley.agents.models.base import Client, Options, Request
-from parley.agents.models.catalogue import Entry, catalogue, fetch, is_fetched, weights_path
+from parley.agents.models.base import Client, ClientOptions, Request
+from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
 from parley.agents.models.dequantize import expanded
 from parley.agents.models.reply import Reply
-from parley.agents.models.self_debias import Contrast, Step, decode, read_step
+from parley.agents.models.self_debias import Contrast, TokenChoice, decode, read_step
 from parley.agents.models.wire import from_completion, strict_schema, to_chat
 
 SLOT_TOKENS = 2048
@@ -67,7 +67,7 @@ def _weights(name: str, path: Path) -> Path:
     return path
 
 
-class LocalOptions(Options):
+class LocalOptions(ClientOptions):
     max_connections: int = Field(12, ge=1, le=64, description="slots: conversations that are batched together")
     timeout: float = 600.0
     threads: int = Field(default_factory=lambda: os.cpu_count() or 2, ge=1)
@@ -77,7 +77,7 @@ class LocalOptions(Options):
 
 
 class LocalClient(Client):
-    OptionsType: ClassVar[type[Options]] = LocalOptions
+    OptionsType: ClassVar[type[ClientOptions]] = LocalOptions
     options: LocalOptions
     native_schema = True
     logprobs = True
@@ -87,7 +87,7 @@ class LocalClient(Client):
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
-        self.entry: Entry | None = catalogue().get(self.model)
+        self.entry: CatalogueEntry | None = catalogue().get(self.model)
         if self.entry is None:
             self.path = _weights(name, Path(self.model).expanduser())
             written = self.path.stat()
@@ -188,7 +188,7 @@ class LocalClient(Client):
         )
         read = 0
 
-        def step(drawn: list[int]) -> Step:
+        def step(drawn: list[int]) -> TokenChoice:
             nonlocal read
             body = {
                 "prompt": [[text, *drawn] if drawn else text for text in (plain, biased)],

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
-from parley.agents.models.base import Options, Request
+from parley.agents.models.base import ClientOptions, Request
 from parley.agents.models.compatible import CompatibleClient, ServerOptions
 from parley.agents.models.session import SESSION
 
@@ -23,7 +23,7 @@ class OpenAIOptions(ServerOptions):
 
 
 class OpenAIClient(CompatibleClient):
-    OptionsType: ClassVar[type[Options]] = OpenAIOptions
+    OptionsType: ClassVar[type[ClientOptions]] = OpenAIOptions
     options: OpenAIOptions
     default_url, url_variable = "https://api.openai.com/v1", "OPENAI_BASE_URL"
     key_variable, key_needed = "OPENAI_API_KEY", True

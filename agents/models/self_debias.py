@@ -31,7 +31,7 @@ class Contrast(NamedTuple):
     seed: int
 
 
-class Step(NamedTuple):
+class TokenChoice(NamedTuple):
     """What may come next, plainly and under the bias, and what each token spells."""
 
     plain: Distribution
@@ -63,7 +63,7 @@ def draw(distribution: Distribution, temperature: float, rng: random.Random) -> 
     return rng.choices(tokens, [distribution[token] ** (1 / temperature) for token in tokens])[0]
 
 
-def decode(step: Callable[[list[int]], Step], how: Contrast) -> Continued:
+def decode(step: Callable[[list[int]], TokenChoice], how: Contrast) -> Continued:
     """Continue until the end token (which spells nothing) or `max_tokens`; `step` is given what was drawn so far."""
     rng = random.Random(how.seed)
     drawn: list[int] = []
@@ -78,9 +78,9 @@ def decode(step: Callable[[list[int]], Step], how: Contrast) -> Continued:
     return Continued(said.decode("utf-8", "ignore"), len(drawn), False)
 
 
-def read_step(data: Mapping[str, Any]) -> Step:
+def read_step(data: Mapping[str, Any]) -> TokenChoice:
     """llama.cpp's answer to two prompts: the first choice is the plain one."""
     first, second = sorted(data["choices"], key=lambda choice: int(choice["index"]))
     tops = [choice["logprobs"]["content"][0]["top_logprobs"] for choice in (first, second)]
     plain, biased = ({int(top["id"]): math.exp(top["logprob"]) for top in listed} for listed in tops)
-    return Step(plain, biased, {int(top["id"]): bytes(top["bytes"]) for top in tops[0]})
+    return TokenChoice(plain, biased, {int(top["id"]): bytes(top["bytes"]) for top in tops[0]})

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
-from parley.agents.calls import Call, tell_listeners
+from parley.agents.calls import Call, record_call
 from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.reply import Reply
@@ -55,7 +55,7 @@ _WATCH: Callable[[Call], None] | None = None
 
 
 @contextmanager
-def watch_calls(watch: Callable[[Call], None]) -> Iterator[None]:
+def observe_calls(watch: Callable[[Call], None]) -> Iterator[None]:
     """`watch` is told of every call of this process as it ends, inside the context that it was made in."""
     global _WATCH
     before, _WATCH = _WATCH, watch
@@ -65,11 +65,11 @@ def watch_calls(watch: Callable[[Call], None]) -> Iterator[None]:
         _WATCH = before
 
 
-def note_call(call: Call) -> None:
+def report_call(call: Call) -> None:
     """Called by the clients, once a call."""
     if _WATCH is not None:
         _WATCH(call)
     current = SESSION.get()
     if current is not None and current.on_call is not None:
         current.on_call(call)
-    tell_listeners(call)
+    record_call(call)

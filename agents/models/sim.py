@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.calls import seed_from
 from parley.agents.errors import RateLimited, ServerFault
-from parley.agents.models.base import Client, Options, Request, estimate_tokens
+from parley.agents.models.base import Client, ClientOptions, Request, estimate_tokens
 from parley.agents.models.reply import Reply
 from parley.agents.models.sim_injection import find_order
 from parley.agents.models.sim_lines import lines
@@ -40,7 +40,7 @@ _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
 
 
-class SimOptions(Options):
+class SimOptions(ClientOptions):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     max_connections: int = Field(1024, ge=1)
@@ -85,7 +85,7 @@ class SimOptions(Options):
 
 
 class SimClient(Client):
-    OptionsType: ClassVar[type[Options]] = SimOptions
+    OptionsType: ClassVar[type[ClientOptions]] = SimOptions
     options: SimOptions
     simulated = True
     cacheable = False

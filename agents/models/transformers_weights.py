@@ -18,7 +18,7 @@ UNPACKED = 2
 MARK = "unpacked.json"
 
 
-def unpacked(model: str) -> Path:
+def transformers_folder(model: str) -> Path:
     """The catalogue's weights as transformers keeps them, written once."""
     folder = home() / "bases" / model
     mark = json.dumps({"version": UNPACKED, "sha256": catalogue()[model].sha256})

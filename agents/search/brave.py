@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from parley.agents.address import refuse_in_the_clear
 from parley.agents.errors import ConfigError, SearchError
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 from parley.agents.search.web import get_json, host_of, results
 
 KEY = "BRAVE_API_KEY"
@@ -26,7 +26,7 @@ class Brave:
         if not os.environ.get(KEY):
             raise ConfigError(f"brave needs a key: set {KEY}")
 
-    async def search(self, query: str, limit: int = 5) -> list[Found]:
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         params = {"q": query, "count": str(min(limit, MOST)), "text_decorations": "false"}
         reply = await get_json(self._url, params, {"X-Subscription-Token": os.environ.get(KEY, "")})
         web = reply.get("web", {"results": []})  # left out where nothing was found

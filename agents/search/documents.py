@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic_core import from_json
 
 from parley.agents.errors import ConfigError
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 
 SUFFIXES = (".txt", ".md", ".html", ".htm", ".jsonl")
 PASSAGE_WORDS = 120
@@ -42,12 +42,12 @@ def digest(folder: Path) -> str:
     return whole.hexdigest()
 
 
-def passages(folder: Path) -> Iterator[Found]:
+def passages(folder: Path) -> Iterator[SearchResult]:
     """Every passage; its link says which document it is from, and where in it."""
     for path in documents(folder):
         for title, link, text in _texts(path, path.relative_to(folder).as_posix()):
             for number, passage in enumerate(split(text), 1):
-                yield Found(title, f"{link}#{number}", passage)
+                yield SearchResult(title, f"{link}#{number}", passage)
 
 
 def split(text: str) -> Iterator[str]:

@@ -11,7 +11,7 @@ import os
 from typing import Any, ClassVar
 
 from parley.agents.errors import ConfigError, SearchError
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 from parley.agents.search.web import host_of
 
 TIMEOUT = 20
@@ -25,10 +25,10 @@ class DuckDuckGo:
         self._region, self._base_url = region, base_url
         _engines()
 
-    async def search(self, query: str, limit: int = 5) -> list[Found]:
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         """In a thread of its own: the package waits for its answer."""
         rows = await asyncio.to_thread(self._ask, query)
-        return [Found(row.title, row.href, row.body) for row in rows[:limit]]
+        return [SearchResult(row.title, row.href, row.body) for row in rows[:limit]]
 
     def _ask(self, query: str) -> list[Any]:
         engine = _engines()["duckduckgo"](proxy=os.environ.get("DDGS_PROXY"), timeout=TIMEOUT)

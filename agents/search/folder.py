@@ -17,18 +17,18 @@ from typing import Any, ClassVar, NamedTuple
 from parley.agents.errors import ConfigError
 from parley.agents.home import home
 from parley.agents.search.documents import digest, documents, passages
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 
 INDEX_VERSION = 1
 """Raised when passages or tokens are made differently, so that an older index is not used."""
 PASSAGES = "passages.json"
 
 
-class Index(NamedTuple):
+class FolderIndex(NamedTuple):
     """BM25 over the passages, in the same order."""
 
     ranker: Any
-    passages: list[Found]
+    passages: list[SearchResult]
 
 
 class FolderEngine:
@@ -42,14 +42,14 @@ class FolderEngine:
         self.name = f"folder:{folder}"
         documents(self.folder)
         _bm25s()
-        self._index: Index | None = None
+        self._index: FolderIndex | None = None
         self._opening = asyncio.Lock()
 
     def sources(self) -> dict[str, str]:
         """What was searched, for a run to keep: the same folder has the same hash."""
         return {self.name: digest(self.folder)}
 
-    async def search(self, query: str, limit: int = 5) -> list[Found]:
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         async with self._opening:
             if self._index is None:
                 self._index = await asyncio.to_thread(open_index, self.folder)
@@ -73,7 +73,7 @@ def _tokens(texts: list[str]) -> list[list[str]]:
     return [list(words) for words in tokens]
 
 
-def rank(index: Index, query: str, limit: int) -> list[Found]:
+def rank(index: FolderIndex, query: str, limit: int) -> list[SearchResult]:
     """The best first; equals in the order of the documents. What shares no word with the query is not a result."""
     import numpy as np
 
@@ -85,13 +85,13 @@ def rank(index: Index, query: str, limit: int) -> list[Found]:
     return [index.passages[place] for place in order if scores[place] > 0]
 
 
-def open_index(folder: Path) -> Index:
+def open_index(folder: Path) -> FolderIndex:
     kept = home() / "search" / f"bm25-{INDEX_VERSION}-{digest(folder)[:32]}"
     if kept.is_dir():
         try:
             ranker = _bm25s().BM25.load(kept, show_progress=False)
             rows = json.loads((kept / PASSAGES).read_text("utf-8"))
-            return Index(ranker, [Found(*row) for row in rows])
+            return FolderIndex(ranker, [SearchResult(*row) for row in rows])
         except (OSError, ValueError, KeyError, TypeError):
             shutil.rmtree(kept, ignore_errors=True)  # half-written or of another version: made anew
     index = _make(folder)
@@ -99,17 +99,17 @@ def open_index(folder: Path) -> Index:
     return index
 
 
-def _make(folder: Path) -> Index:
+def _make(folder: Path) -> FolderIndex:
     found = list(passages(folder))
     tokens = _tokens([f"{one.title} {one.text}" for one in found])
     if not any(tokens):
         raise ConfigError(f"the documents of {folder} hold no words to search")
     ranker = _bm25s().BM25()
     ranker.index(tokens, show_progress=False)
-    return Index(ranker, found)
+    return FolderIndex(ranker, found)
 
 
-def _keep(index: Index, place: Path) -> None:
+def _keep(index: FolderIndex, place: Path) -> None:
     """Written beside and moved into place, so that a half-written index is never taken for a whole one."""
     place.parent.mkdir(parents=True, exist_ok=True)
     part = Path(tempfile.mkdtemp(prefix="part-", dir=place.parent))

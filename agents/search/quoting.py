@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from parley.agents.fencing import WARNING, Quoted, between_fences, break_tokens, clean, one_line, suspicions
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 
 TITLE_CHARS, LINK_CHARS, TEXT_CHARS = 200, 300, 1000
 
 
-def quote(query: str, found: Sequence[Found]) -> Quoted:
+def quote(query: str, found: Sequence[SearchResult]) -> Quoted:
     """The results of one query, numbered, each with its title and link. Links are shown; nothing follows them."""
     blocks: list[str] = []
     flags: list[str] = []

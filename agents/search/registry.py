@@ -4,7 +4,7 @@
     found = await engine.search("who built the bridge", limit=5)
 
 An installed package brings an engine by an entry point in the group `parley.search`; a file of the user's by
-`file.py:Class`. Either is a class with the members of `Engine`, made with the options as keywords.
+`file.py:Class`. Either is a class with the members of `SearchEngine`, made with the options as keywords.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from urllib.parse import unquote
 
 from parley.agents.errors import ConfigError
 from parley.agents.plugins import Registry
-from parley.agents.search.cached import Careful
-from parley.agents.search.engine import Engine
+from parley.agents.search.client import Careful
+from parley.agents.search.engine import SearchEngine
 
 FOLDER = "folder:"
 ENGINES: dict[str, str] = {
@@ -48,7 +48,7 @@ def make_engine(name: str) -> Careful:
     plain, _, query = name.partition("?")
     kind = _REGISTRY.find(plain)
     try:
-        engine: Engine = kind(**_options(plain, query))
+        engine: SearchEngine = kind(**_options(plain, query))
     except TypeError as error:
         raise ConfigError(f"{plain}: {error}".replace(f"{kind.__name__}.__init__() ", "")) from None
     return Careful(engine)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from parley.agents.errors import ConfigError, SearchError
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 from parley.agents.search.web import get_json, host_of, results
 
 
@@ -20,7 +20,7 @@ class SearxNG:
         self._language = language
         self.name = f"searxng {self._host} {language}"
 
-    async def search(self, query: str, limit: int = 5) -> list[Found]:
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         reply = await get_json(self._url, {"q": query, "format": "json", "language": self._language})
         found = results(self._host, reply.get("results"), "content")
         if not found and reply.get("unresponsive_engines"):

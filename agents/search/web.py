@@ -14,7 +14,7 @@ import aiohttp
 
 from parley.agents.errors import ConfigError, SearchError
 from parley.agents.models.body import TooLong, read_body
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 
 TIMEOUT = aiohttp.ClientTimeout(total=20)
 MOST_BYTES = 4_000_000
@@ -68,8 +68,8 @@ def _read(host: str, body: bytes) -> dict[str, Any]:
     return found
 
 
-def results(host: str, rows: object, text: str) -> list[Found]:
+def results(host: str, rows: object, text: str) -> list[SearchResult]:
     """Rows of a reply as results; `text` names the field that holds the words."""
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise SearchError(f"{host} answered with JSON that holds no results")
-    return [Found(*(str(row.get(key) or "") for key in ("title", "url", text))) for row in rows]
+    return [SearchResult(*(str(row.get(key) or "") for key in ("title", "url", text))) for row in rows]

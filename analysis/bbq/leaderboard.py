@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.scores import CONTEXTS, NOTHING, Answers, Cell, cluster_table, score
+from parley.analysis.bbq.scores import CONTEXTS, NOTHING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.systems import BASELINE, costs, rivals, systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.multiplicity import holm
@@ -55,7 +55,7 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
     """Systems × categories × contexts: accuracy and bias with their intervals, and how much could not be read."""
     rows = []
     for system, here in frame.groupby("system", sort=False):
-        found = score(Answers.of(_columns(here)))
+        found = score(AnswerTable.of(_columns(here)))
         pairs = {**found.categories, "macro mean": found.macro, "micro mean": found.micro}
         rows += [
             {
@@ -143,8 +143,8 @@ def paired(system: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
 
 
 def compared(both: pd.DataFrame, system: str, baseline: str, context: str, draws: int, seed: int) -> Iterator[Columns]:
-    first = Answers.of(_columns(both))
-    second = Answers.of(_columns(both.assign(prediction=both["prediction_baseline"])))
+    first = AnswerTable.of(_columns(both))
+    second = AnswerTable.of(_columns(both.assign(prediction=both["prediction_baseline"])))
     right, right_baseline = ((one.prediction == one.label).astype(float) for one in (first, second))
     place = {"system": system, "baseline": baseline, "context": context}
     exact = mcnemar(right, right_baseline)
@@ -177,7 +177,7 @@ def compared(both: pd.DataFrame, system: str, baseline: str, context: str, draws
 
 
 def bias_difference(
-    first: Answers, second: Answers, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
+    first: AnswerTable, second: AnswerTable, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
 ) -> tuple[float, float, float, float, int, str]:
     """First minus second on the same rows of one context: difference, interval, p, clusters, and what is missing.
 

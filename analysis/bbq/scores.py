@@ -33,7 +33,7 @@ COLUMNS = ("category", "condition", "label", "target", "unknown", "names", "scen
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerTable:
     """One entry a row: what was to be answered, and what was. Places are 0 to 2, or NOTHING."""
 
     category: NDArray[Any]
@@ -47,7 +47,7 @@ class Answers:
     prediction: Ints
 
     @classmethod
-    def of(cls, columns: Mapping[str, Any]) -> Answers:
+    def of(cls, columns: Mapping[str, Any]) -> AnswerTable:
         """From columns (a data frame will do): see COLUMNS. Scenarios and questions may be any keys."""
         category = np.asarray(columns["category"], dtype=object)
         return cls(
@@ -65,12 +65,12 @@ class Answers:
     def __len__(self) -> int:
         return len(self.label)
 
-    def only(self, kept: Mask) -> Answers:
-        return Answers(*(getattr(self, name)[kept] for name in self.__slots__))
+    def only(self, kept: Mask) -> AnswerTable:
+        return AnswerTable(*(getattr(self, name)[kept] for name in self.__slots__))
 
-    def unparsed_as_unknown(self) -> Answers:
+    def unparsed_as_unknown(self) -> AnswerTable:
         filled = np.where(self.prediction == NOTHING, self.unknown, self.prediction)
-        return Answers(*(filled if name == "prediction" else getattr(self, name) for name in self.__slots__))
+        return AnswerTable(*(filled if name == "prediction" else getattr(self, name) for name in self.__slots__))
 
 
 def _places(column: Any) -> Ints:
@@ -113,7 +113,7 @@ class Cell:
     """Variances of accuracy and bias, clustered by scenario."""
 
 
-Pair = dict[str, Cell]
+ByContext = dict[str, Cell]
 """One cell a context."""
 
 
@@ -124,16 +124,16 @@ class Scores:
     `labels` holds the same categories without their names, which is how the authors' own tables count them.
     """
 
-    categories: dict[str, Pair]
-    labels: dict[str, Pair]
-    macro: Pair
-    micro: Pair
+    categories: dict[str, ByContext]
+    labels: dict[str, ByContext]
+    macro: ByContext
+    micro: ByContext
 
 
-def score(answers: Answers, level: float = 0.95) -> Scores:
+def score(answers: AnswerTable, level: float = 0.95) -> Scores:
     """All of it: by category, names apart, and pooled."""
-    categories: dict[str, Pair] = {}
-    labels: dict[str, Pair] = {}
+    categories: dict[str, ByContext] = {}
+    labels: dict[str, ByContext] = {}
     plain = sorted(set(answers.category))
     for name in plain:
         here = answers.only(answers.category == name)
@@ -146,12 +146,12 @@ def score(answers: Answers, level: float = 0.95) -> Scores:
     return Scores(categories, labels, macro, contexts(answers, level))
 
 
-def contexts(answers: Answers, level: float = 0.95) -> Pair:
+def contexts(answers: AnswerTable, level: float = 0.95) -> ByContext:
     """Accuracy and bias in each context."""
     return {context: cell(answers.only(answers.ambiguous == (context == "ambig")), level) for context in CONTEXTS}
 
 
-def cell(answers: Answers, level: float = 0.95) -> Cell:
+def cell(answers: AnswerTable, level: float = 0.95) -> Cell:
     """Rows of one context: their scores."""
     ambiguous = bool(answers.ambiguous.any())
     read = answers.only(answers.prediction != NOTHING)
@@ -177,7 +177,7 @@ def cell(answers: Answers, level: float = 0.95) -> Cell:
     )
 
 
-def _point(read: Answers, ambiguous: bool) -> tuple[float, float, int, int]:
+def _point(read: AnswerTable, ambiguous: bool) -> tuple[float, float, int, int]:
     """Accuracy, bias, and the counts they are made from."""
     if not len(read):
         return math.nan, math.nan, 0, 0
@@ -191,7 +191,7 @@ def _point(read: Answers, ambiguous: bool) -> tuple[float, float, int, int]:
     return accuracy, 100 * (1 - accuracy) * s if ambiguous else 100 * s, n_target, n_non_unknown
 
 
-def _counted(answers: Answers) -> Mask:
+def _counted(answers: AnswerTable) -> Mask:
     """The answers that name a person, in rows that have a target."""
     somebody = (answers.prediction != answers.unknown) & (answers.prediction != NOTHING)
     counted: Mask = somebody & (answers.target != NOTHING)
@@ -208,7 +208,7 @@ class _Sums:
     targets: Floats
 
     @classmethod
-    def of(cls, read: Answers, clusters: Ints) -> _Sums:
+    def of(cls, read: AnswerTable, clusters: Ints) -> _Sums:
         code = np.unique(clusters, return_inverse=True)[1]
         counted = _counted(read)
         columns = (None, read.prediction == read.label, counted, counted & (read.prediction == read.target))
@@ -334,7 +334,7 @@ def plain(scores: Scores) -> dict[str, Any]:
     }
 
 
-def _pair(pair: Pair) -> dict[str, Any]:
+def _pair(pair: ByContext) -> dict[str, Any]:
     return {context: dict(_fields(one)) for context, one in pair.items()}
 
 
@@ -355,7 +355,7 @@ def _null(value: float) -> float | None:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def cluster_table(answers: Answers) -> Floats:
+def cluster_table(answers: AnswerTable) -> Floats:
     """One row a scenario: how many rows, right answers, people named, targets named."""
     sums = _Sums.of(answers, answers.scenario)
     return np.column_stack([sums.rows, sums.right, sums.people, sums.targets])

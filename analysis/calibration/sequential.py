@@ -22,7 +22,7 @@ from scipy.special import stdtr
 
 from parley.analysis.calibration.fixed import Setting, simulate
 from parley.analysis.stats.proportions import wilson
-from parley.analysis.stats.sequential import Rule, Seen, look
+from parley.analysis.stats.sequential import InterimResult, StoppingRule, interim_look
 from parley.analysis.stats.tables import Floats
 
 Bools = NDArray[np.bool_]
@@ -38,7 +38,7 @@ class Ended:
 
 
 def savings(
-    rules: Sequence[Rule],
+    rules: Sequence[StoppingRule],
     judges: Sequence[int] = (4,),
     scenarios: Sequence[int] = (20, 50),
     effects: Sequence[float] = (0.0, 0.2, 0.4),
@@ -87,11 +87,11 @@ def fixed_designs(scores: Floats, alpha: float) -> Bools:
     return different
 
 
-def run(scores: Floats, rule: Rule) -> Ended:
+def run(scores: Floats, rule: StoppingRule) -> Ended:
     """The sequential design on a table of identities by scenarios, looked at as a run is."""
     gaps, (many, count) = pairs(scores), scores.shape
     planned = dict.fromkeys(gaps, int(count))
-    seen: list[Seen] = []
+    seen: list[InterimResult] = []
     spent, reached, number = 0, 0, 0
     for number in range(1, rule.looks + 1):
         still = gaps.keys() - {one.comparison for one in seen if one.decision}
@@ -102,12 +102,12 @@ def run(scores: Floats, rule: Rule) -> Ended:
         upto = -(-count * number // rule.looks)
         spent += len(wanted) * (upto - reached)
         reached = upto
-        seen += look(rule, number, {name: gaps[name][:upto] for name in still}, planned, seen)
+        seen += interim_look(rule, number, {name: gaps[name][:upto] for name in still}, planned, seen)
     found = frozenset(one.comparison for one in seen if one.decision == "different")
     return Ended(found, spent / (many * count), number)
 
 
-def _place(rule: Rule, many: int, setting: Setting) -> dict[str, Any]:
+def _place(rule: StoppingRule, many: int, setting: Setting) -> dict[str, Any]:
     return {
         "spending": rule.spending,
         "looks": rule.looks,

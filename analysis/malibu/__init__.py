@@ -5,10 +5,11 @@ report(verdicts).words
 
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
 from parley.analysis.malibu.pairs import flips, position, ranking, win_rates
-from parley.analysis.malibu.panel import MissingColumns, panel_preferences, panel_scores
+from parley.analysis.malibu.panel import panel_preferences, panel_scores
 from parley.analysis.malibu.report import report
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
+from parley.analysis.reporting.verdicts import MissingColumns
 
 __all__ = [
     "MissingColumns",

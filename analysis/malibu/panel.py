@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
 
 NEEDED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
 SINGLE = ["model", "unit", "scenario", "category", "identity", "control", "repeat"]
@@ -31,10 +31,6 @@ PAIR = [
     "control",
     "repeat",
 ]
-
-
-class MissingColumns(ValueError):
-    """A frame that is not one of verdicts."""
 
 
 def checked(verdicts: pd.DataFrame) -> pd.DataFrame:

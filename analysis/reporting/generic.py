@@ -18,16 +18,13 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.clustered import bootstrap_difference, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.tables import cell_means
 
 LEVEL = 0.05
-
-
-class MissingColumns(ValueError):
-    """A frame without the columns that were named."""
 
 
 def identities(

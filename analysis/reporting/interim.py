@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import ndtri
 
 from parley.analysis.reporting.report import Report, Table
-from parley.analysis.stats.sequential import ASSUMES, Rule, Seen
+from parley.analysis.stats.sequential import ASSUMES, InterimResult, StoppingRule
 from parley.analysis.stats.spending import median_unbiased
 
 NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
@@ -26,15 +26,15 @@ SHORT = ("comparison", "decision", "look", "estimate", "repeated_interval")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class MonitoredRun:
     """A run with a stopping rule: its name, the rule, and every look that was made."""
 
     run: str
-    rule: Rule
-    seen: tuple[Seen, ...]
+    rule: StoppingRule
+    seen: tuple[InterimResult, ...]
 
 
-def with_looks(report: Report, runs: Sequence[Watched]) -> Report:
+def with_interim_looks(report: Report, runs: Sequence[MonitoredRun]) -> Report:
     """The report with the stopping rules of its runs; unchanged where there was none."""
     if not runs:
         return report
@@ -63,7 +63,7 @@ def with_looks(report: Report, runs: Sequence[Watched]) -> Report:
     )
 
 
-def decisions(watched: Watched) -> pd.DataFrame:
+def decisions(watched: MonitoredRun) -> pd.DataFrame:
     """One row a comparison: the last that was seen of it, and an estimate that stopping does not pull away from 0."""
     last = {one.comparison: one for one in watched.seen}
     finished = bool(watched.seen) and watched.seen[-1].look == watched.rule.looks
@@ -80,7 +80,7 @@ def decisions(watched: Watched) -> pd.DataFrame:
     return frame[[*FIRST, *(name for name in frame if name not in FIRST)]]
 
 
-def unbiased(seen: Sequence[Seen]) -> float:
+def unbiased(seen: Sequence[InterimResult]) -> float:
     """The median-unbiased estimate of one comparison from its looks, by the normal approximation of its p-values."""
     tested = [one for one in seen if not math.isnan(one.level)]
     if not tested:
@@ -94,7 +94,7 @@ def unbiased(seen: Sequence[Seen]) -> float:
     return last.estimate * median_unbiased(bounds, information, z) * math.sqrt(information[-1]) / z
 
 
-def in_words(watched: Watched) -> Iterator[str]:
+def in_words(watched: MonitoredRun) -> Iterator[str]:
     rule, seen = watched.rule, watched.seen
     made = max((one.look for one in seen), default=0)
     stands = decisions(watched)
@@ -118,17 +118,17 @@ def in_words(watched: Watched) -> Iterator[str]:
         yield BIASED
 
 
-def _looks(watched: Watched) -> pd.DataFrame:
+def _looks(watched: MonitoredRun) -> pd.DataFrame:
     return pd.DataFrame([_row(one) for one in watched.seen])
 
 
-def _row(seen: Seen) -> dict[str, Any]:
+def _row(seen: InterimResult) -> dict[str, Any]:
     """The interval is named for what it is: tables call other intervals low and high, and say 95% of them."""
     names = {"low": "repeated_low", "high": "repeated_high"}
     return {names.get(key, key): value for key, value in asdict(seen).items()}
 
 
-def _framed(frame: pd.DataFrame, watched: Watched, several: bool) -> pd.DataFrame:
+def _framed(frame: pd.DataFrame, watched: MonitoredRun, several: bool) -> pd.DataFrame:
     if several:
         frame.insert(0, "run", watched.run)
     return frame

@@ -5,6 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 
+class MissingColumns(ValueError):
+    """A frame without columns that an analysis needs."""
+
+
 def uncategorised(frame: pd.DataFrame) -> pd.DataFrame:
     """The same frame with categories as plain values, so that no group appears for a category without rows."""
     kinds = {name: object for name, kind in frame.dtypes.items() if isinstance(kind, pd.CategoricalDtype)}

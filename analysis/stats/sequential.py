@@ -31,7 +31,7 @@ ASSUMES = "clusters are independent and come in random order; their differences 
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class StoppingRule:
     """How often is looked, and how alpha is spent; `futility` is the conditional power below which one gives up."""
 
     alpha: float = 0.05
@@ -41,7 +41,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class InterimResult:
     """One comparison at one look. `level` is the p-value it had to reach, NaN where there was nothing new to test.
 
     `low` and `high` are the repeated confidence interval, 1 - alpha for this comparison over all its looks together:
@@ -62,9 +62,13 @@ class Seen:
     decision: Decision
 
 
-def look(
-    rule: Rule, number: int, gaps: Mapping[str, Column], planned: Mapping[str, int], before: Sequence[Seen]
-) -> list[Seen]:
+def interim_look(
+    rule: StoppingRule,
+    number: int,
+    gaps: Mapping[str, Column],
+    planned: Mapping[str, int],
+    before: Sequence[InterimResult],
+) -> list[InterimResult]:
     """What the `number`-th look sees of every comparison that is still open."""
     closed = {one.comparison for one in before if one.decision}
     rejected = sum(one.decision == "different" for one in before)
@@ -83,7 +87,7 @@ def look(
     return [state.seen(name, alpha, name in different) for name, state in states.items()]
 
 
-def _counts(before: Sequence[Seen], name: str) -> tuple[int, ...]:
+def _counts(before: Sequence[InterimResult], name: str) -> tuple[int, ...]:
     """The clusters of the looks at which it was tested."""
     return tuple(one.clusters for one in before if one.comparison == name and not math.isnan(one.level))
 
@@ -92,7 +96,7 @@ def _counts(before: Sequence[Seen], name: str) -> tuple[int, ...]:
 class _State:
     """A comparison at a look: what its clusters say, and the looks (in clusters) that came before."""
 
-    rule: Rule
+    rule: StoppingRule
     look: int
     clusters: int
     planned: int
@@ -102,7 +106,7 @@ class _State:
     counts: tuple[int, ...]
 
     @classmethod
-    def of(cls, rule: Rule, number: int, gaps: Floats, planned: int, counts: tuple[int, ...]) -> _State:
+    def of(cls, rule: StoppingRule, number: int, gaps: Floats, planned: int, counts: tuple[int, ...]) -> _State:
         gaps = gaps[np.isfinite(gaps)]
         count = len(gaps)
         if count < 2:
@@ -126,11 +130,11 @@ class _State:
     def level(self, alpha: float) -> float:
         return nominal(self.bound(alpha)) if self.new else -1.0
 
-    def seen(self, name: str, alpha: float, different: bool) -> Seen:
+    def seen(self, name: str, alpha: float, different: bool) -> InterimResult:
         half = self._quantile(self.bound(self.rule.alpha)) * self.error if self.new else math.nan
         power = self._power(alpha)
         decision: Decision = "different" if different else "given up" if power < self.rule.futility else ""
-        return Seen(
+        return InterimResult(
             self.look,
             name,
             self.clusters,
@@ -198,7 +202,7 @@ def gap_rows(gaps: Iterator[tuple[str, pd.Series]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["comparison", "cluster", "gap"])
 
 
-def as_record(seen: Seen) -> dict[str, Any]:
+def as_record(seen: InterimResult) -> dict[str, Any]:
     """Plain values, what is not known as None: for a run's events."""
     return {
         key: None if isinstance(value, float) and not math.isfinite(value) else value
@@ -206,6 +210,6 @@ def as_record(seen: Seen) -> dict[str, Any]:
     }
 
 
-def from_record(record: Mapping[str, Any]) -> Seen:
+def from_record(record: Mapping[str, Any]) -> InterimResult:
     values: dict[str, Any] = {key: math.nan if value is None else value for key, value in record.items()}
-    return Seen(**values)
+    return InterimResult(**values)

@@ -1,10 +1,10 @@
 """The study `bbq`, and the methods by which a model can be asked; one small file each."""
 
 from parley.judging.bbq.method import (
+    BbqContext,
+    BbqMethod,
     Choice,
-    Desk,
-    Method,
-    Prompted,
+    PromptedMethod,
     Reasoned,
     Solved,
     Task,
@@ -18,12 +18,12 @@ from parley.judging.methods import NoSettings
 __all__ = [
     "METHODS",
     "BbqConfig",
+    "BbqContext",
+    "BbqMethod",
     "BbqStudy",
     "Choice",
-    "Desk",
-    "Method",
     "NoSettings",
-    "Prompted",
+    "PromptedMethod",
     "Reasoned",
     "Solved",
     "Task",

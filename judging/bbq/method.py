@@ -12,10 +12,10 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol
 
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
-from parley.agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, remark
+from parley.agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, free_text
 from parley.judging.methods import NoSettings
 from parley.judging.study import Prompt, Verdict
-from parley.scenarios.bbq import LETTERS, Order, Row, match
+from parley.scenarios.bbq import LETTERS, BbqRow, Order, match
 
 _LETTER = re.compile(r"^\W*([A-C])(?:\W.*)?$", re.IGNORECASE | re.DOTALL)
 
@@ -42,7 +42,7 @@ class Choice(BaseModel):
 class Reasoned(BaseModel):
     """An answer after the reasoning that led to it."""
 
-    reasoning: remark(600) = ""  # type: ignore[valid-type]
+    reasoning: free_text(600) = ""  # type: ignore[valid-type]
     answer: Letter
 
     FORMAT: ClassVar[str] = '{"reasoning": "<your steps>", "answer": "<A, B or C>"}'
@@ -56,7 +56,7 @@ SOLVER = Prompt.load("bbq/solver")
 class Task:
     """A row as it is shown: `order` says which published answer stands at A, B and C."""
 
-    row: Row
+    row: BbqRow
     order: Order
 
     @property
@@ -92,7 +92,7 @@ class Solved:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class BbqContext:
     """Where a method works: the model under test, and what every call to it is given."""
 
     client: Client
@@ -119,10 +119,10 @@ class Desk:
             options=self.options,
             models=self.models,
         )
-        return await table.hold(opening)
+        return await table.converse(opening)
 
 
-class Method(Protocol):
+class BbqMethod(Protocol):
     """`Settings` holds what `--settings key=value` may change; `calls` is the number an item is likely to take."""
 
     name: ClassVar[str]
@@ -139,10 +139,10 @@ class Method(Protocol):
     def reply_tokens(self) -> int:
         """About how long one reply is."""
 
-    async def solve(self, task: Task, desk: Desk) -> Solved: ...
+    async def solve(self, task: Task, context: BbqContext) -> Solved: ...
 
 
-class Prompted:
+class PromptedMethod:
     """A method that needs no settings: a base to write less."""
 
     Settings: ClassVar[type[BaseModel]] = NoSettings
@@ -188,8 +188,8 @@ def answer_verdict(turn: Turn, task: Task, place: int | None, status: ParseStatu
     return Verdict(turn.speaker, turn.role, turn.round, metric, "", published, shown, task.options[place], status)
 
 
-async def solve_once(task: Task, desk: Desk, prompt: Prompt, reply: type[Choice] | type[Reasoned]) -> Solved:
+async def solve_once(task: Task, context: BbqContext, prompt: Prompt, reply: type[Choice] | type[Reasoned]) -> Solved:
     """One prompt, one reply."""
     opening = prompt(question=task.text(), format=reply.FORMAT)
-    transcript = await desk.converse(opening, [reply])
+    transcript = await context.converse(opening, [reply])
     return Solved(transcript, *read_choice(transcript.spoken()[-1], task))

@@ -8,23 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from parley.judging.bbq.method import Method
+from parley.judging.bbq.method import BbqMethod
 from parley.judging.methods import Methods
 
 METHODS: dict[str, str] = {
-    "default": "parley.judging.bbq.methods.default:Default",
+    "default": "parley.judging.bbq.methods.default:DefaultMethod",
     "cot": "parley.judging.bbq.methods.cot:ChainOfThought",
-    "fairness-prompt": "parley.judging.bbq.methods.fairness_prompt:FairnessPrompt",
+    "fairness-prompt": "parley.judging.bbq.methods.fairness_prompt:FairnessPromptMethod",
     "fairthinking": "parley.judging.bbq.methods.fairthinking:FairThinking",
     "self-debias-explanation": "parley.judging.bbq.methods.self_debias_explanation:SelfDebiasExplanation",
     "self-debias-reprompting": "parley.judging.bbq.methods.self_debias_reprompting:SelfDebiasReprompting",
     "logprob": "parley.judging.bbq.methods.logprob:LogProb",
-    "stardtox": "parley.judging.bbq.methods.stardtox:Stardtox",
+    "stardtox": "parley.judging.bbq.methods.stardtox:StardtoxMethod",
     "mabrf": "parley.judging.bbq.methods.mabrf.method:Mabrf",
     "mabrf-search": "parley.judging.bbq.methods.mabrf.method:MabrfSearch",
 }
 MEMBERS = ("name", "Settings", "needs_logprobs", "prompts", "calls", "reply_tokens", "solve")
-_METHODS: Methods[Method] = Methods(METHODS, "parley.bbq", MEMBERS, "judging/bbq/method.py")
+_METHODS: Methods[BbqMethod] = Methods(METHODS, "parley.bbq", MEMBERS, "judging/bbq/method.py")
 
 
 def known_methods() -> dict[str, str]:
@@ -32,10 +32,10 @@ def known_methods() -> dict[str, str]:
     return _METHODS.known()
 
 
-def find_method(name: str) -> type[Method]:
+def find_method(name: str) -> type[BbqMethod]:
     """The class of a method, by its name, by `file.py:Class`, or by an entry point."""
     return _METHODS.find(name)
 
 
-def make_methods(names: Sequence[str], settings: Mapping[str, str]) -> dict[str, Method]:
+def make_methods(names: Sequence[str], settings: Mapping[str, str]) -> dict[str, BbqMethod]:
     return _METHODS.make(names, settings)

@@ -14,12 +14,12 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, Readout
-from parley.judging.bbq.method import Desk, Task, answer_verdict
+from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.registry import make_methods
 from parley.judging.methods import read_settings
 from parley.judging.stopping import Stop, stop_field
-from parley.judging.study import Estimate, Facet, Outcome, Unit
-from parley.scenarios.bbq import AS_PUBLISHED, Bbq, Row, load, load_hub, only, sample, shuffled
+from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
+from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
 BASELINE = "default"
@@ -103,7 +103,7 @@ class BbqStudy:
                         name = f"{row.category}/{row.example_id}/{method}/r{repeat}"
                         yield Unit(f"{name}/@{model}" if several else name, self._facets(row, method, model, repeat))
 
-    def _facets(self, row: Row, method: str, model: str, repeat: int) -> dict[str, Facet]:
+    def _facets(self, row: BbqRow, method: str, model: str, repeat: int) -> dict[str, Facet]:
         return {
             "category": row.category,
             "example_id": row.example_id,
@@ -131,23 +131,23 @@ class BbqStudy:
                 if context == "ambig":
                     yield f"{method} − {BASELINE}, bias, {context}"
 
-    def _task(self, row: Row) -> Task:
+    def _task(self, row: BbqRow) -> Task:
         return Task(row, shuffled(row, self.config.seed) if self.config.shuffle else AS_PUBLISHED)
 
     def _of(self, unit: Unit) -> Task:
         return self._task(self._rows[str(unit.facets["category"]), int(unit.facets["example_id"])])
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         method = self.methods[str(unit.facets["method"])]
         calls, reply = method.calls(), method.reply_tokens()
         opening = len(self._of(unit).text()) // 4 + 60
         heard = sum(range(calls)) * reply
-        return Estimate(calls, calls * opening + heard, calls * reply)
+        return UsageEstimate(calls, calls * opening + heard, calls * reply)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         task = self._of(unit)
-        desk = Desk(models[str(unit.facets["model"])], models, self._options)
-        solved = await self.methods[str(unit.facets["method"])].solve(task, desk)
+        context = BbqContext(models[str(unit.facets["model"])], models, self._options)
+        solved = await self.methods[str(unit.facets["method"])].solve(task, context)
         answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
         final = answer_verdict(answers[-1], task, solved.choice, solved.status)
         return Outcome(solved.transcript, (*solved.verdicts, final))

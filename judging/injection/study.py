@@ -24,7 +24,7 @@ from parley.judging.malibu.panels import load_panel
 from parley.judging.malibu.study import Names
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import nobody
-from parley.judging.study import Estimate, Facet, Outcome, Prompt, Unit
+from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Scenario, load_attempts, load_suite
 
 SINGLE = Prompt.load("malibu/single")
@@ -168,9 +168,9 @@ class Injection:
             format=self._ballot.format(),
         )
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         calls = len(self.judges)
-        return Estimate(
+        return UsageEstimate(
             calls, calls * (len(self.task(unit)) // 4 + 40), calls * 6 * (1 + len(self._ballot.rubric.metric))
         )
 
@@ -186,7 +186,7 @@ class Injection:
             options=self._options,
             models=models,
         )
-        transcript = await table.hold(self.task(unit))
+        transcript = await table.converse(self.task(unit))
         expected = self.config.readout == "expected"
         verdicts = [v for turn in transcript.spoken() for v in self._ballot.verdicts(turn, expected=expected)]
         return Outcome(transcript, tuple(verdicts))

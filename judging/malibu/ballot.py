@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, create_model
 
-from parley.agents import Turn, remark, scale
+from parley.agents import Turn, free_text, scale
 from parley.judging.scoring.rubrics import Rubric
 from parley.judging.study import Verdict
 
@@ -67,10 +67,10 @@ def _reply_type(
     """The type a judge's reply is read as; its schema is what providers are held to."""
     scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
     if phase == 1:
-        first: dict[str, Any] = {"Remark": (remark(remark_chars), "")} if with_remark else {}
+        first: dict[str, Any] = {"Remark": (free_text(remark_chars), "")} if with_remark else {}
         return create_model("Scores", **first, **scores)
     one = create_model("CandidateScores", **scores)
-    comparison: dict[str, Any] = {"A": (one, ...), "B": (one, ...), "justification": (remark(remark_chars), "")}
+    comparison: dict[str, Any] = {"A": (one, ...), "B": (one, ...), "justification": (free_text(remark_chars), "")}
     if asks_preference:
         comparison["preferred"] = (Literal["A", "B", "tie"], ...)
     return create_model("Comparison", **comparison)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
-from parley.judging.study import Accepted, Estimate, Outcome, Prompt, Unit
+from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import (
     Base,
@@ -86,9 +86,9 @@ class Derive:
         for base in self._bases:
             yield Unit(f"derive/{base}", {"base": base})
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         count = self.config.count
-        return Estimate(count, count * 260 + sum(range(count)) * 120, count * 110)
+        return UsageEstimate(count, count * 260 + sum(range(count)) * 120, count * 110)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config = self.config

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, Models
-from parley.judging.study import Accepted, Estimate, Outcome, Prompt, Unit
+from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import Rules, Suite, check_pair, load_suite
 
@@ -48,7 +48,7 @@ class RespondConfig(BaseModel):
         return self
 
 
-class Pair(BaseModel):
+class ResponsePair(BaseModel):
     response_1: str
     response_2: str
 
@@ -83,8 +83,8 @@ class Respond:
         for scenario in self._scenarios.values():
             yield Unit(f"respond/{scenario.id}", {"scenario": scenario.id, "base": scenario.base})
 
-    def estimate(self, unit: Unit) -> Estimate:
-        return Estimate(1, 330, 340)
+    def estimate(self, unit: Unit) -> UsageEstimate:
+        return UsageEstimate(1, 330, 340)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
@@ -94,10 +94,12 @@ class Respond:
             options |= {"temperature": config.temperature}
         return await write(
             PROMPTS["respond"](scenario=scenario.text, low=config.min_words, high=config.max_words),
-            Pair,
+            ResponsePair,
             model=config.model,
             models=models,
-            check=lambda reply: check_pair(reply.texts(), self.rules) if isinstance(reply, Pair) else ["no pair"],
+            check=lambda reply: (
+                check_pair(reply.texts(), self.rules) if isinstance(reply, ResponsePair) else ["no pair"]
+            ),
             then=lambda problems: PROMPTS["respond_again"](problems="; ".join(problems)),
             wanted=1,
             tries=config.tries,
@@ -106,7 +108,7 @@ class Respond:
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
         """The suite with the accepted pairs in place; a scenario whose pairs were all refused has none."""
-        written = {str(one.facets["scenario"]): Pair.model_validate(one.reply).texts() for one in accepted}
+        written = {str(one.facets["scenario"]): ResponsePair.model_validate(one.reply).texts() for one in accepted}
         return self.suite.with_scenarios(
             [
                 one.model_copy(update={"responses": written.get(one.id, () if self.config.anew else one.responses)})

@@ -32,7 +32,7 @@ from parley.judging.malibu.panels import load_panel, shipped_personas
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.stopping import Stop, stop_field
-from parley.judging.study import Accepted, Estimate, Outcome, Prompt, Unit
+from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Design, Identities, Scenario, Suite, load_suite, select
 
 PROMPTS = {
@@ -275,14 +275,14 @@ class Malibu:
         key = "single_discuss" if phase == 1 else "pair_discuss"
         return PROMPTS[key](format=self._ballots[phase].format(with_remark=True))
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         phase, judges, rounds = int(unit.facets["phase"]), len(self.judges), self.config.rounds
         reply = (30 if phase == 1 else 110) + 6 * len(self.rubric.metric)
         opening = len(self.task(unit)) // 4 + PERSONA_TOKENS
         calls = judges * rounds + (1 if self.chair else 0)
         heard = sum(range(calls)) * reply
         shared = tuple(self._shared(phase, opening, reply))
-        return Estimate(calls, calls * opening + heard, calls * reply, shared)
+        return UsageEstimate(calls, calls * opening + heard, calls * reply, shared)
 
     def _shared(self, phase: int, opening: int, reply: int) -> Iterator[int]:
         """Vendors put the form of a reply before the prompt, and phase 1 asks for another form from round 2 on."""
@@ -311,7 +311,7 @@ class Malibu:
             placement=self.placement,
             fence=bool(self.config.fence),
         )
-        transcript = await table.hold(self.task(unit))
+        transcript = await table.converse(self.task(unit))
         expected = self.config.readout == "expected"
         verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
         return Outcome(transcript, tuple(verdicts))

@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, load_personas, simultaneous
-from parley.judging.study import Estimate, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, normal, topic_id
 
 NEUTRAL = Prompt.load("rldf/neutral")
@@ -40,7 +40,7 @@ class AnswersConfig(BaseModel):
     seed: int = Field(0, description="of every call")
 
 
-class Answers:
+class AnswersStudy:
     """Answers to topics by one or more models and ways of asking, to be scored by a rubric."""
 
     name: ClassVar[str] = "answers"
@@ -77,9 +77,9 @@ class Answers:
                     facets = {"topic": topic, "topic_id": key, "method": method, "model": model}
                     yield Unit(f"{key}/{method}/@{model}", facets)
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         calls = len(self._jurors) + 1 if unit.facets["method"] == "fairthinking" else 1
-        return Estimate(calls, calls * 80, calls * self.config.max_tokens // 2)
+        return UsageEstimate(calls, calls * 80, calls * self.config.max_tokens // 2)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         topic, client = unit.facets["topic"], models[str(unit.facets["model"])]
@@ -95,12 +95,12 @@ class Answers:
                 options=self._options,
                 models=models,
             )
-            transcript = await table.hold(JUROR(topic=topic))
+            transcript = await table.converse(JUROR(topic=topic))
             turn = transcript.spoken("chair")[-1]
         else:
             asked = (COT if unit.facets["method"] == "cot" else NEUTRAL)(topic=topic)
             table = Debate([ANSWERER], model=client, rounds=1, options=self._options, models=models)
-            transcript = await table.hold(asked)
+            transcript = await table.converse(asked)
             turn = transcript.spoken()[-1]
         text = turn.text.strip()
         status = turn.parse_status or ("ok" if text else "unparsed")

@@ -36,12 +36,12 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class AttentionWeights:
     model: Any
     tokenizer: Any
 
     @classmethod
-    def load(cls, path: Path) -> Weights:
+    def load(cls, path: Path) -> AttentionWeights:
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer

@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, remark, scale
+from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Estimate, Facet, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, normal, sample, topic_id
 
 FRAMES = ("ours", "model", "rival")
@@ -44,7 +44,7 @@ class FramingConfig(BaseModel):
 
 
 class Admitted(BaseModel):
-    biases: remark(NAMED_CHARS) = ""  # type: ignore[valid-type]
+    biases: free_text(NAMED_CHARS) = ""  # type: ignore[valid-type]
     count: scale(0, 10)  # type: ignore[valid-type]
 
 
@@ -80,22 +80,22 @@ class Framing:
                 facets: dict[str, Facet] = {"bias": self.bias.trait, "topic": topic, "topic_id": key, "repeat": repeat}
                 yield Unit(f"{self.bias.trait}/{key}/r{repeat}", facets)
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         answer = round(self.config.words * 1.3)
-        return Estimate(1 + len(FRAMES), 60 + len(FRAMES) * (answer + 140), answer + len(FRAMES) * 40)
+        return UsageEstimate(1 + len(FRAMES), 60 + len(FRAMES) * (answer + 140), answer + len(FRAMES) * 40)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         labels = [role.label for role in self.bias.role[:3]]
         people = f"{', '.join(labels[:-1])} and {labels[-1]}"
         question = PROMPTS["answer"](topic=unit.facets["topic"], words=self.config.words, people=people)
-        first = await self._table(ANSWERS, self._author, None, models).hold(question)
+        first = await self._table(ANSWERS, self._author, None, models).converse(question)
         answer = first.spoken()[0].text.strip()
         turns, verdicts = list(first.turns), []
         for number, frame in enumerate(FRAMES, 1):
             # The framings have no order: each is a conversation of its own that knows nothing of the others.
             asked = PROMPTS[frame](question=question, answer=answer, ask=PROMPTS["ask"](trait=self.bias.trait))
             judge = Persona(f"Asked_{frame}", ANSWERS.about)
-            held = await self._table(judge, self.config.model, Admitted, models).hold(asked)
+            held = await self._table(judge, self.config.model, Admitted, models).converse(asked)
             turns += [turn._replace(round=number) for turn in held.turns]
             verdicts += list(_verdicts(held.spoken()[0], number, frame))
         return Outcome(Transcript(tuple(turns), "three framings asked"), tuple(verdicts))

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import BaseModel, create_model
 
-from parley.agents import Turn, remark, scale
+from parley.agents import Turn, free_text, scale
 from parley.judging.study import Verdict
 
 ADVICE_CHARS = 200
@@ -38,7 +38,7 @@ def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
         "ranks": (create_model("Ranks", **ranks), ...),
     }
     if guides:
-        advice: dict[str, Any] = {name: (remark(ADVICE_CHARS), ...) for name in names}
+        advice: dict[str, Any] = {name: (free_text(ADVICE_CHARS), ...) for name in names}
         fields["advice"] = (create_model("Advice", **advice), ...)
     return create_model("Report", **fields)
 

@@ -16,14 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Estimate, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, normal, topic_id
 
 LABEL = Prompt.load("rlaif/label")
 LABELLER = Persona("Labeller", "")
 
 
-class RlaifConfig(BaseModel):
+class RlaifPairsConfig(BaseModel):
     """Everything that changes the pairs."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -47,9 +47,9 @@ class Rlaif:
     """Pairs without a debate: a model answers twice, another says which answer shows less bias."""
 
     name: ClassVar[str] = "rlaif"
-    Config: ClassVar[type[BaseModel]] = RlaifConfig
+    Config: ClassVar[type[BaseModel]] = RlaifPairsConfig
 
-    def __init__(self, config: RlaifConfig) -> None:
+    def __init__(self, config: RlaifPairsConfig) -> None:
         self.config = config
         self._labeller = config.labeller or config.model
         self._listed = load_topics(config.topics_from)
@@ -70,8 +70,8 @@ class Rlaif:
             for key, topic in self._topics.items():
                 yield Unit(f"{key}/p{pair}", {"topic": topic, "topic_id": key, "pair": pair})
 
-    def estimate(self, unit: Unit) -> Estimate:
-        return Estimate(4, 2 * 40 + 2 * (80 + self.config.max_tokens), self.config.max_tokens + 20)
+    def estimate(self, unit: Unit) -> UsageEstimate:
+        return UsageEstimate(4, 2 * 40 + 2 * (80 + self.config.max_tokens), self.config.max_tokens + 20)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config, question = self.config, NEUTRAL(topic=unit.facets["topic"])
@@ -79,9 +79,9 @@ class Rlaif:
         turns: list[Turn] = []
         texts: list[str] = []
         for number in (1, 2):
-            held = await Debate([ANSWERER], model=models[config.model], rounds=1, options=options, models=models).hold(
-                question
-            )
+            held = await Debate(
+                [ANSWERER], model=models[config.model], rounds=1, options=options, models=models
+            ).converse(question)
             turns += [turn._replace(round=number) for turn in held.turns]
             texts.append(held.spoken()[-1].text.strip())
         labels, statuses = [], []
@@ -94,7 +94,7 @@ class Rlaif:
                 reply_type=Label,
                 options={"max_tokens": 60, "temperature": 0.0},
                 models=models,
-            ).hold(asked)
+            ).converse(asked)
             turns += [turn._replace(round=number) for turn in held.turns]
             said = held.spoken()[-1]
             labels.append(_place(said.verdict, (a, b)))

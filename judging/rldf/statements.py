@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from parley.agents import Turn
-from parley.agents.structured import looks_refused
+from parley.agents.structured import looks_like_refusal
 from parley.judging.rldf.roles import DebateRole
 from parley.judging.study import Verdict
 
@@ -59,7 +59,7 @@ def statement_verdicts(
     echo, loop = echoes(turn.text, told, topic), loops(turn.text)
     broken, leaks = breaks_role(turn.text, topic), role.gives_away(turn.text)
     cut = any(call.completion_tokens >= max_tokens for call in turn.calls)
-    refused = looks_refused(turn.text) or not turn.text.strip()
+    refused = looks_like_refusal(turn.text) or not turn.text.strip()
     noted = {
         "role_break": (broken != [], ", ".join(broken)),
         "leak": (leaks != [], ", ".join(leaks)),

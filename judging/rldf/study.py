@@ -39,7 +39,7 @@ from parley.agents import (
 from parley.judging.rldf.referee import report_format, report_type, report_verdicts
 from parley.judging.rldf.roles import PERSONA, load_bias
 from parley.judging.rldf.statements import statement_verdicts
-from parley.judging.study import Estimate, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, normal, sample, topic_id
 
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
@@ -161,7 +161,7 @@ class Rldf:
         key = "again_unscored" if not self.config.feedback else "again_guided" if self.guides else "again"
         return PROMPTS[key](round=cue.round, words=self.config.words)
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         config, roles = self.config, len(self.roles)
         statement, report = round(config.words * 1.2), 20 + (40 if self.guides else 14) * roles
         opening = len(self.task(unit)) // 4 + 40
@@ -173,7 +173,7 @@ class Rldf:
             calls += config.rounds
             heard += config.rounds * (roles * statement + 150)
             said += config.rounds * report
-        return Estimate(calls, config.rounds * (roles + 1) * opening + heard, said)
+        return UsageEstimate(calls, config.rounds * (roles + 1) * opening + heard, said)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
@@ -192,7 +192,7 @@ class Rldf:
             models=models,
             placement=config.personas,
         )
-        transcript = await table.hold(self.task(unit))
+        transcript = await table.converse(self.task(unit))
         turns, verdicts = list(transcript.turns), list(self._verdicts(unit, transcript))
         if unit.facets["again"]:
             for round in range(1, config.rounds + 1):
@@ -239,7 +239,7 @@ class Rldf:
             models=models,
             placement=self.config.personas,
         )
-        return await table.hold(task)
+        return await table.converse(task)
 
 
 def _hears_no_scores(listener: Cue, turn: Turn) -> bool:

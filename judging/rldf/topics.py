@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Models
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Estimate, Outcome, Prompt, Unit
+from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
 from parley.scenarios.topics import NEAR
@@ -52,7 +52,7 @@ class Topic(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class CollectedTopics:
     """The topics by area, those that were too near to one from another conversation, and how many are missing."""
 
     topics: dict[str, list[str]]
@@ -93,9 +93,9 @@ class WriteTopics:
                 key = area.replace(" ", "-")
                 yield Unit(f"{self.bias.trait}/{key}/{part}", {"bias": self.bias.trait, "area": area, "wanted": here})
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         wanted = int(unit.facets["wanted"])
-        return Estimate(wanted, wanted * 230 + sum(range(wanted)) * 60, wanted * 25)
+        return UsageEstimate(wanted, wanted * 230 + sum(range(wanted)) * 60, wanted * 25)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config, area = self.config, str(unit.facets["area"])
@@ -131,7 +131,7 @@ class WriteTopics:
             options=options,
         )
 
-    def harvest(self, accepted: Iterable[Accepted]) -> Gathered:
+    def harvest(self, accepted: Iterable[Accepted]) -> CollectedTopics:
         """All that was accepted, once; each area gives its share, and where one falls short the others' spares do."""
         known = Known(self._there, self.config.near)
         by_area: dict[str, list[str]] = {area: [] for area in self._quota}
@@ -149,7 +149,7 @@ class WriteTopics:
             spare = topics[self._quota[area] :][:missing]
             kept[area] += spare
             missing -= len(spare)
-        return Gathered(kept, near, missing)
+        return CollectedTopics(kept, near, missing)
 
 
 def clean(topic: str) -> str:

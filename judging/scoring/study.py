@@ -31,7 +31,7 @@ from parley.agents import (
     simultaneous,
 )
 from parley.judging.scoring.rubrics import Metric, load_rubric
-from parley.judging.study import Estimate, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 
 SCORE = Prompt.load("rubric/score")
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
@@ -113,9 +113,9 @@ class RubricScores:
         context = f"\nContext:\n{one.context}\n" if one.context else ""
         return SCORE(metrics=self._rubric, context=context, text=one.text, format=self._format)
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         calls = len(self.judges)
-        return Estimate(calls, calls * (len(self.task(unit)) // 4 + 40), calls * (6 + 5 * len(self.metrics)))
+        return UsageEstimate(calls, calls * (len(self.task(unit)) // 4 + 40), calls * (6 + 5 * len(self.metrics)))
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         table = Debate(
@@ -129,7 +129,7 @@ class RubricScores:
             options=self._options,
             models=models,
         )
-        transcript = await table.hold(self.task(unit))
+        transcript = await table.converse(self.task(unit))
         return Outcome(transcript, tuple(verdict for turn in transcript.spoken() for verdict in self._verdicts(turn)))
 
     def _verdicts(self, turn: Turn) -> Iterator[Verdict]:

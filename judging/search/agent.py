@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from parley.agents import Client, Debate, Models, ParseStatus, Persona, Turn, together
+from parley.agents import Client, Debate, Models, ParseStatus, Persona, Turn, gather_or_cancel
 from parley.agents.fencing import Quoted, fence
-from parley.agents.search import Engine, Found, quote
-from parley.agents.structured import looks_refused
+from parley.agents.search import SearchEngine, SearchResult, quote
+from parley.agents.structured import looks_like_refusal
 from parley.judging.search.replies import best_first, named_in, read_list, read_summary, unknown_sources
 from parley.judging.study import Prompt, Verdict
 
@@ -42,7 +42,7 @@ FACTS = Script(Prompt.load("search/fact_queries"), Prompt.load("search/fact_summ
 
 
 @dataclass(frozen=True, slots=True)
-class Gathered:
+class SearchEvidence:
     """What a search gave. `summary` is the model's own text; `quoted` is the same, fenced for a prompt."""
 
     turns: tuple[Turn, ...]
@@ -62,7 +62,7 @@ class SearchAgent:
     """Asks for `queries` queries, searches the best `searched` of them, and takes `results` results of each."""
 
     def __init__(
-        self, engine: Engine, script: Script = FAIRNESS, *, queries: int = 5, searched: int = 3, results: int = 5
+        self, engine: SearchEngine, script: Script = FAIRNESS, *, queries: int = 5, searched: int = 3, results: int = 5
     ) -> None:
         self.engine, self.script = engine, script
         self.queries, self.searched, self.results = queries, searched, results
@@ -90,14 +90,14 @@ class SearchAgent:
         reasoning: str = "",
         options: Mapping[str, Any] | None = None,
         round: int = 1,
-    ) -> Gathered:
+    ) -> SearchEvidence:
         """One search, from the question to the summary."""
         models.share(f"engine {id(self.engine)}", lambda: self.engine)  # closed with the run's clients
-        desk = _Desk(client, models, dict(options or {}), round)
+        asker = _Asker(client, models, dict(options or {}), round)
         told = {"context": context or NO_CONTEXT, "question": question}
-        planned = await self._plan(desk, told, reasoning or NO_CONTEXT)
-        searched = await self._search(desk, planned.queries)
-        summed = await self._summarise(desk, told, searched)
+        planned = await self._plan(asker, told, reasoning or NO_CONTEXT)
+        searched = await self._search(asker, planned.queries)
+        summed = await self._summarise(asker, told, searched)
         flags = (*searched.flags, *(f"the summary {flag}" for flag in summed.quoted.flags))
         counts: dict[str, tuple[float, ParseStatus]] = {
             "search_queries": (len(planned.queries), planned.status),
@@ -105,7 +105,7 @@ class SearchAgent:
             "search_flags": (len(flags), "ok"),
             "search_unknown_sources": (len(unknown_sources(summed.text, planned.queries)), summed.status),
         }
-        return Gathered(
+        return SearchEvidence(
             turns=(*planned.turns, *searched.turns, *summed.turns),
             groups=planned.groups,
             queries=planned.queries,
@@ -120,12 +120,12 @@ class SearchAgent:
             ),
         )
 
-    async def _plan(self, desk: _Desk, told: Mapping[str, str], reasoning: str) -> _Planned:
+    async def _plan(self, asker: _Asker, told: Mapping[str, str], reasoning: str) -> _Planned:
         """Queries and identity groups, asked for side by side. With no readable query, the question is searched."""
         asked = [self.script.queries(**told, reasoning=reasoning, count=self.queries)]
         if self.script.groups is not None:
             asked.append(self.script.groups(**told))
-        replies = await together(desk.ask(prompt) for prompt in asked)
+        replies = await gather_or_cancel(asker.ask(prompt) for prompt in asked)
         lists = [read_list(reply[-1].text) for reply in replies]
         statuses = [_status(reply[-1].text, items) for reply, items in zip(replies, lists, strict=True)]
         turns = [turn for reply, status in zip(replies, statuses, strict=True) for turn in _marked(reply, status)]
@@ -134,20 +134,20 @@ class SearchAgent:
         queries = best_first((lists[0] or [])[: self.queries], groups, self.searched) or [told["question"]]
         return _Planned(tuple(turns), tuple(groups), tuple(queries), statuses[0])
 
-    async def _search(self, desk: _Desk, queries: Sequence[str]) -> _Searched:
-        results = await together(self.engine.search(query, self.results) for query in queries)
+    async def _search(self, asker: _Asker, queries: Sequence[str]) -> _Searched:
+        results = await gather_or_cancel(self.engine.search(query, self.results) for query in queries)
         blocks = [quote(query, found) for query, found in zip(queries, results, strict=True)]
         turns = [
-            Turn(self.engine.name, "narrator", desk.round, _headed(self.engine.name, query, found, block))
+            Turn(self.engine.name, "narrator", asker.round, _headed(self.engine.name, query, found, block))
             for query, found, block in zip(queries, results, blocks, strict=True)
         ]
         flags = tuple(f"{query}: {flag}" for query, block in zip(queries, blocks, strict=True) for flag in block.flags)
         return _Searched(tuple(turns), sum(map(len, results)), "\n\n".join(block.text for block in blocks), flags)
 
-    async def _summarise(self, desk: _Desk, told: Mapping[str, str], searched: _Searched) -> _Summed:
+    async def _summarise(self, asker: _Asker, told: Mapping[str, str], searched: _Searched) -> _Summed:
         if not searched.found:
             return _Summed((), "", Quoted(NOTHING), "ok")
-        reply = await desk.ask(self.script.summary(**told, results=searched.text))
+        reply = await asker.ask(self.script.summary(**told, results=searched.text))
         text = reply[-1].text.strip()
         status = _status(text, read_summary(text) or None)
         quoted = Quoted(NOTHING) if status == "refused" or not text else fence(text, "SUMMARY of search results")
@@ -175,7 +175,7 @@ class _Summed(NamedTuple):
     status: ParseStatus
 
 
-class _Desk(NamedTuple):
+class _Asker(NamedTuple):
     client: Client
     models: Models
     options: dict[str, Any]
@@ -185,20 +185,20 @@ class _Desk(NamedTuple):
         """One prompt and its reply, in a conversation of its own."""
         who = Persona(WHO, SEARCHER.text)
         table = Debate([who], model=self.client, rounds=1, options=self.options, models=self.models)
-        return tuple(turn._replace(round=self.round) for turn in (await table.hold(prompt)).turns)
+        return tuple(turn._replace(round=self.round) for turn in (await table.converse(prompt)).turns)
 
 
 def _status(text: str, read: object | None) -> ParseStatus:
     if read is not None:
         return "ok"
-    return "refused" if looks_refused(text) else "unparsed"
+    return "refused" if looks_like_refusal(text) else "unparsed"
 
 
 def _marked(turns: tuple[Turn, ...], status: ParseStatus) -> tuple[Turn, ...]:
     return (*turns[:-1], turns[-1]._replace(parse_status=status))
 
 
-def _headed(engine: str, query: str, found: Sequence[Found], block: Quoted) -> str:
+def _headed(engine: str, query: str, found: Sequence[SearchResult], block: Quoted) -> str:
     """Results as a reader sees them: who found them, and in the first lines what to beware of."""
     beware = "".join(f"\nFLAGGED: {flag}" for flag in block.flags)
     return f"{engine} found {len(found)} for: {query}{beware}\n{block.text}"

@@ -19,7 +19,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
 from parley.judging.search.agent import FACTS, SearchAgent
-from parley.judging.study import Estimate, Facet, Outcome, Prompt, Unit, Verdict
+from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.squad import Question, load, sample
 
 NONE = "none"
@@ -48,7 +48,7 @@ class SquadConfig(BaseModel):
     seed: int = Field(0, description="of the sample and every call")
 
 
-class Answer(BaseModel):
+class SquadReply(BaseModel):
     """An answer, or the word unanswerable. An empty one is neither: it is asked for again, and then left unread."""
 
     answer: Annotated[
@@ -110,14 +110,14 @@ class SquadStudy:
                         several = len(self.config.model) > 1
                         yield Unit(f"{name}/@{model}" if several else name, _facets(one, arm, model, repeat))
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         agent = self.agents[str(unit.facets["search"])]
         one = self._questions[str(unit.facets["question_id"])]
         opening = 120 + len(one.question) // 4 + (len(one.context) // 4 if self.config.paragraph else 0)
         if agent is None:
-            return Estimate(1, opening, 15)
+            return UsageEstimate(1, opening, 15)
         read = 150 * agent.searched * agent.results  # tokens of a passage
-        return Estimate(1 + agent.calls(), 3 * opening + 300 + read, 15 + 100 + 250)
+        return UsageEstimate(1 + agent.calls(), 3 * opening + 300 + read, 15 + 100 + 250)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         one = self._questions[str(unit.facets["question_id"])]
@@ -133,8 +133,8 @@ class SquadStudy:
             turns, verdicts = found.turns, found.verdicts
         opening = PROMPTS["answer"](given=f"\n{given}" if given else "", question=one.question)
         solver = Persona("Solver", PROMPTS["solver"].text)
-        table = Debate([solver], model=client, rounds=1, reply_type=Answer, options=self._options, models=models)
-        said = [turn._replace(round=1 + bool(turns)) for turn in (await table.hold(opening)).turns]
+        table = Debate([solver], model=client, rounds=1, reply_type=SquadReply, options=self._options, models=models)
+        said = [turn._replace(round=1 + bool(turns)) for turn in (await table.converse(opening)).turns]
         whole = Transcript((*turns, *said), "answered")
         return Outcome(whole, (*verdicts, _verdict(said[-1])))
 
@@ -154,7 +154,7 @@ def _facets(one: Question, arm: str, model: str, repeat: int) -> dict[str, Facet
 
 def _verdict(turn: Turn) -> Verdict:
     """`value` is 1 for an answer, 0 for "unanswerable", and None where nothing could be read."""
-    if not isinstance(turn.verdict, Answer):
+    if not isinstance(turn.verdict, SquadReply):
         return Verdict(turn.speaker, turn.role, turn.round, "answer", status=turn.parse_status or "unparsed")
     text = turn.verdict.answer
     value = 0.0 if _NO_ANSWER.fullmatch(text) else 1.0

@@ -6,33 +6,33 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from parley.agents import ContrastAgent, Transcript
-from parley.judging.stardtox.method import COMPLETE, Desk, Prompted
+from parley.agents import SelfDebiasAgent, Transcript
+from parley.judging.stardtox.method import COMPLETE, CompletionContext, PromptedCompletion
 from parley.judging.study import Prompt
-from parley.scenarios.rtp import Row
+from parley.scenarios.rtp import RtpRow
 
 FAIRLY = Prompt.load("stardtox/complete_fairly")
 BIASED = Prompt.load("stardtox/self_debias")
 
 
-class Default(Prompted):
+class DefaultCompletion(PromptedCompletion):
     """The beginning of the sentence, and a request to go on. What every other method must beat."""
 
     name: ClassVar[str] = "default"
     used = (COMPLETE,)
 
-    async def complete(self, row: Row, desk: Desk) -> Transcript:
-        return await desk.hold(row, COMPLETE(prompt=row.text))
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        return await context.complete(row, COMPLETE(prompt=row.text))
 
 
-class FairnessPrompt(Prompted):
+class FairnessPromptCompletion(PromptedCompletion):
     """The default with a request to be fair."""
 
     name: ClassVar[str] = "fairness-prompt"
     used = (FAIRLY,)
 
-    async def complete(self, row: Row, desk: Desk) -> Transcript:
-        return await desk.hold(row, FAIRLY(prompt=row.text))
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        return await context.complete(row, FAIRLY(prompt=row.text))
 
 
 class DecodingSettings(BaseModel):
@@ -43,7 +43,7 @@ class DecodingSettings(BaseModel):
     kind: str = Field("rude, disrespectful or unreasonable language", description="what the biased prompt calls for")
 
 
-class SelfDebiasGen(Prompted):
+class SelfDebiasGen(PromptedCompletion):
     """Self-Debias (Schick et al. 2021): plain decoding of the beginning, without chat, away from a toxic reading."""
 
     name: ClassVar[str] = "self-debias-gen"
@@ -52,14 +52,14 @@ class SelfDebiasGen(Prompted):
     used = (BIASED,)
     settings: DecodingSettings
 
-    async def complete(self, row: Row, desk: Desk) -> Transcript:
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
         against = BIASED(kind=self.settings.kind.replace("{", "{{").replace("}", "}}"), text="{text}")
-        writer = ContrastAgent(
+        writer = SelfDebiasAgent(
             "Generator",
-            desk.client,
+            context.client,
             against=against,
             decay=self.settings.decay,
             keep=self.settings.keep,
-            options=desk.options,
+            options=context.options,
         )
-        return await desk.hold(row, row.text, generator=writer)
+        return await context.complete(row, row.text, generator=writer)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
-from parley.agents.evaluation import Criterion, Scorer, scores_of
+from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
 from parley.judging.stardtox.method import generator_persona
 from parley.judging.stardtox.passages import longest_passage, passages
 from parley.judging.stardtox.team import Team, load_team
@@ -41,7 +41,7 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Iteration:
     """A draft as it was judged: iteration 0 is the text as it came."""
 
     passage: int
@@ -59,7 +59,7 @@ class Detoxed:
     text: str
     met: bool
     passages: int
-    steps: tuple[Step, ...]
+    steps: tuple[Iteration, ...]
     usage: Usage
 
     @property
@@ -67,7 +67,7 @@ class Detoxed:
         """How it ended, for every passage."""
         return tuple(last.decision for last in self._last().values())
 
-    def _last(self) -> dict[int, Step]:
+    def _last(self) -> dict[int, Iteration]:
         return {step.passage: step for step in self.steps}
 
 
@@ -86,7 +86,7 @@ async def detox(
     temperature: float | None = None,
     seed: int = 0,
     models: Models | None = None,
-    on_step: Callable[[Step], None] = lambda step: None,
+    on_step: Callable[[Iteration], None] = lambda step: None,
 ) -> Detoxed:
     """Judge the text and revise it until the criteria are met, or `max_iterations` revisions were made.
 
@@ -121,9 +121,9 @@ class _Work:
     prompt: str | None
     max_iterations: int
 
-    async def on(self, text: str, on_step: Callable[[Step], None]) -> Detoxed:
+    async def on(self, text: str, on_step: Callable[[Iteration], None]) -> Detoxed:
         cut = passages(text, longest_passage(self.models[self.model], self.max_iterations))
-        steps: list[Step] = []
+        steps: list[Iteration] = []
         written: list[str] = []
         spent = Usage()
         for at, passage in enumerate(cut):
@@ -140,10 +140,10 @@ class _Work:
         met = all(score.met is not False for step in last.values() for score in step.scores)
         return Detoxed("".join(written), met, len(cut), tuple(steps), spent)
 
-    async def _steps(self, at: int, text: str, count: int) -> AsyncGenerator[tuple[Step, list[Turn]], None]:
+    async def _steps(self, at: int, text: str, count: int) -> AsyncGenerator[tuple[Iteration, list[Turn]], None]:
         scores = await self._screen(text)
         if stands := _why_it_stands(scores, long=count > 1):
-            yield Step(at, count, 0, text, scores, stands), []
+            yield Iteration(at, count, 0, text, scores, stands), []
             return
         loop = Critique(
             generator_persona(),
@@ -174,12 +174,12 @@ class _Work:
         seated = self.team.seat(self.models, self.judge, {})
         scores: list[Score] = []
         for spec in (one for one in self.team.evaluators if one.scorer):
-            scorer: Scorer = seated[spec.name]  # type: ignore[assignment]
+            scorer: ScoreFunction = seated[spec.name]  # type: ignore[assignment]
             said: Any = await scorer("", text.strip())  # type: ignore[misc]
             scores.append(self._score(spec.name, spec.name, said))
         return tuple(scores)
 
-    def _step(self, at: int, count: int, talk: Transcript) -> Step:
+    def _step(self, at: int, count: int, talk: Transcript) -> Iteration:
         draft, decision = talk.spoken("generator")[-1], talk.spoken("coordinator")[-1]
         scores = [
             self._score(spec.name, name, turn.verdict or turn.text)
@@ -187,7 +187,7 @@ class _Work:
             for spec in (self.team[turn.speaker],)
             for name in spec.scores
         ]
-        return Step(at, count, draft.round, draft.text.strip(), tuple(scores), decision.text)
+        return Iteration(at, count, draft.round, draft.text.strip(), tuple(scores), decision.text)
 
     def _score(self, evaluator: str, name: str, said: Any) -> Score:
         rule = self.team.criteria.get(name, "")

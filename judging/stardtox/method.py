@@ -1,4 +1,4 @@
-"""What a method of completing a sentence is, and what methods share: the task, the desk they work at.
+"""What a method of completing a sentence is, and what methods share: the task, the context they work at.
 
 A method of the user's own is a class like those in this folder; `parley run stardtox --method my_method.py:Mine` runs
 it. Whatever it does, every draft is measured by the whole team, so that methods and iterations can be compared.
@@ -17,7 +17,7 @@ from parley.agents.conversation import Participant
 from parley.judging.methods import NoSettings
 from parley.judging.stardtox.team import Team
 from parley.judging.study import Prompt
-from parley.scenarios.rtp import Row
+from parley.scenarios.rtp import RtpRow
 
 GENERATOR = Prompt.load("stardtox/generator")
 COMPLETE = Prompt.load("stardtox/complete")
@@ -26,7 +26,7 @@ _OPENINGS = ("", '"', "“", "'", "...", "…")
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class CompletionContext:
     """Where a method works: the model under test, the team that measures, and what every call is given."""
 
     client: Client
@@ -37,9 +37,9 @@ class Desk:
     judge_options: Mapping[str, Any]
     max_iterations: int
 
-    async def hold(
+    async def complete(
         self,
-        row: Row,
+        row: RtpRow,
         opening: str,
         *,
         generator: Participant | None = None,
@@ -61,10 +61,10 @@ class Desk:
             options=self.options,
             models=self.models,
         )
-        return await loop.hold(opening)
+        return await loop.converse(opening)
 
 
-class Method(Protocol):
+class CompletionMethod(Protocol):
     """`ignores` are evaluators that the method does not heed; `needs_next_tokens`: see `parley.agents.self_debias`."""
 
     name: ClassVar[str]
@@ -80,10 +80,10 @@ class Method(Protocol):
     def drafts(self, max_iterations: int) -> int:
         """How many drafts it makes of an item, at most."""
 
-    async def complete(self, row: Row, desk: Desk) -> Transcript: ...
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript: ...
 
 
-class Prompted:
+class PromptedCompletion:
     """A method that asks once: a base to write less."""
 
     Settings: ClassVar[type[BaseModel]] = NoSettings

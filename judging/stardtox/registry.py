@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from parley.judging.methods import Methods
-from parley.judging.stardtox.method import Method
+from parley.judging.stardtox.method import CompletionMethod
 
 METHODS: dict[str, str] = {
-    "default": "parley.judging.stardtox.baselines:Default",
-    "fairness-prompt": "parley.judging.stardtox.baselines:FairnessPrompt",
+    "default": "parley.judging.stardtox.baselines:DefaultCompletion",
+    "fairness-prompt": "parley.judging.stardtox.baselines:FairnessPromptCompletion",
     "self-debias-gen": "parley.judging.stardtox.baselines:SelfDebiasGen",
-    "stardtox": "parley.judging.stardtox.loop:Stardtox",
+    "stardtox": "parley.judging.stardtox.loop:StardtoxCompletion",
     "stardtox-no-performance": "parley.judging.stardtox.loop:WithoutPerformance",
 }
 MEMBERS = ("name", "Settings", "needs_next_tokens", "ignores", "prompts", "drafts", "complete")
-METHODS_OF_STARDTOX: Methods[Method] = Methods(METHODS, "parley.stardtox", MEMBERS, "judging/stardtox/method.py")
+METHODS_OF_STARDTOX: Methods[CompletionMethod] = Methods(
+    METHODS, "parley.stardtox", MEMBERS, "judging/stardtox/method.py"
+)

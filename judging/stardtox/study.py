@@ -14,13 +14,13 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Models, refuse_without_next_tokens, seed_from
+from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
 from parley.judging.methods import read_settings
-from parley.judging.stardtox.method import Desk
+from parley.judging.stardtox.method import CompletionContext
 from parley.judging.stardtox.registry import METHODS_OF_STARDTOX
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Estimate, Facet, Outcome, Unit
-from parley.scenarios.rtp import HUB, Row, Rtp, draw, load, load_hub
+from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
+from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
@@ -71,12 +71,12 @@ class StardtoxStudy:
             self.team.without(list(method.ignores))
             if method.needs_next_tokens:
                 for model in config.model:
-                    refuse_without_next_tokens(model, method.name)
+                    require_next_token_probabilities(model, method.name)
         for what, names in (("set", config.sets), ("model", config.model)):
             if len(set(names)) < len(names):
                 raise ConfigError(f"a {what} is named twice")
         self.rtp: Rtp = load_hub() if config.data == HUB else load(config.data)
-        self._rows: dict[str, tuple[Row, ...]] = {
+        self._rows: dict[str, tuple[RtpRow, ...]] = {
             name: tuple(draw(self.rtp.rows, name, config.prompts, config.seed)) for name in config.sets
         }
         self._by_id = {row.id: row for rows in self._rows.values() for row in rows}
@@ -112,14 +112,14 @@ class StardtoxStudy:
                             }
                             yield Unit(f"{unit}/@{model}" if several else unit, facets)
 
-    def estimate(self, unit: Unit) -> Estimate:
+    def estimate(self, unit: Unit) -> UsageEstimate:
         """At most: as if every draft were revised as often as it may be."""
         drafts = self.methods[str(unit.facets["method"])].drafts(self.config.max_iterations)
         judges = sum(one.about is not None for one in self.team.evaluators)
         opening = len(self._by_id[str(unit.facets["prompt"])].text) // 4 + 80
         heard = sum(range(drafts)) * (self.config.max_tokens + 120)
         read = drafts * (opening + judges * (opening + 150)) + heard
-        return Estimate(drafts * (1 + judges), read, drafts * (self.config.max_tokens + judges * 60))
+        return UsageEstimate(drafts * (1 + judges), read, drafts * (self.config.max_tokens + judges * 60))
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config, facets = self.config, unit.facets
@@ -130,8 +130,8 @@ class StardtoxStudy:
         options["max_tokens"] = config.max_tokens
         if config.temperature is not None:
             options["temperature"] = config.temperature
-        desk = Desk(
+        context = CompletionContext(
             models[model], models, self.team, config.judge or model, options, judge_options, config.max_iterations
         )
-        transcript = await self.methods[str(facets["method"])].complete(row, desk)
+        transcript = await self.methods[str(facets["method"])].complete(row, context)
         return Outcome(transcript, tuple(self.team.verdicts(transcript)))

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, remark, scale
-from parley.agents.evaluation import Criterion, Scorer, scores_of
+from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, free_text, scale
+from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
 from parley.judging.shipped import load
 from parley.judging.study import Prompt, Verdict
 from parley.judging.toxicity import Scorer as ToxicityScorer
@@ -63,7 +63,7 @@ class EvaluatorSpec(BaseModel):
 
     def reply_type(self) -> type[BaseModel]:
         fields: dict[str, Any] = {name: (scale(0, 100), ...) for name in self.metrics}
-        return create_model(f"{self.name}_reply", **fields, reason=(remark(240), ""))
+        return create_model(f"{self.name}_reply", **fields, reason=(free_text(240), ""))
 
     def prompt(self, template: Prompt = JUDGE) -> str:
         """The judge's prompt, with {task} and {draft} left open."""
@@ -144,9 +144,9 @@ class Team:
 
     def seat(
         self, models: Models, judge: str, options: Mapping[str, Any], template: Prompt | None = None
-    ) -> dict[str, Evaluator | Scorer]:
+    ) -> dict[str, Evaluator | ScoreFunction]:
         """The evaluators for one loop; `judge` is the model of those that have none of their own."""
-        seated: dict[str, Evaluator | Scorer] = {}
+        seated: dict[str, Evaluator | ScoreFunction] = {}
         for one in self.evaluators:
             if one.scorer:
                 find = partial(find_scorer, one.scorer, models)
@@ -183,7 +183,7 @@ def load_team(name: str = "stardtox") -> Team:
     return Team(file.evaluator).asking([f"{s} {r}" for one in file.evaluator for s, r in one.criteria.items()])
 
 
-def toxicity_of(scorer: ToxicityScorer) -> Scorer:
+def toxicity_of(scorer: ToxicityScorer) -> ScoreFunction:
     """A toxicity scorer as an evaluator. What it could not score is unscored, never 0."""
 
     async def evaluate(task: str, draft: str) -> Assessment | Unscored:

@@ -17,7 +17,7 @@ class ScoreCache(TextCache):
     holds = "cache of scores"
 
 
-class Kept:
+class CachedScorer:
     def __init__(self, scorer: Scorer, cache: ScoreCache | None = None) -> None:
         self.scorer, self.name, self.version = scorer, scorer.name, scorer.version
         self._cache = cache

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from parley.agents import AuthError, Debate, ModelError, Models, Persona, remark, scale
-from parley.agents.conversation import together
+from parley.agents import AuthError, Debate, ModelError, Models, Persona, free_text, scale
+from parley.agents.conversation import gather_or_cancel
 from parley.judging.study import Prompt
 from parley.judging.toxicity.scorer import Toxicity
 from parley.judging.toxicity.texts import in_pieces, worst
@@ -20,11 +20,11 @@ PIECE_WORDS = 1000
 
 
 class Rating(BaseModel):
-    reason: remark(200) = ""  # type: ignore[valid-type]
+    reason: free_text(200) = ""  # type: ignore[valid-type]
     toxicity: scale(0, 100)  # type: ignore[valid-type]
 
 
-class Judge:
+class JudgeScorer:
     def __init__(self, model: str, models: Models) -> None:
         self.name = f"judge:{model.partition('?')[0]}"
         self._client, self._models = models[model], models
@@ -32,10 +32,10 @@ class Judge:
         self.version = f"prompt {hashlib.sha256(asked.encode()).hexdigest()[:8]}"
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        return await together(self._whole(text) for text in texts)
+        return await gather_or_cancel(self._whole(text) for text in texts)
 
     async def _whole(self, text: str) -> Toxicity:
-        return worst(await together(self._rate(piece) for piece in in_pieces(text, PIECE_WORDS)))
+        return worst(await gather_or_cancel(self._rate(piece) for piece in in_pieces(text, PIECE_WORDS)))
 
     async def _rate(self, text: str) -> Toxicity:
         table = Debate(
@@ -47,7 +47,7 @@ class Judge:
             models=self._models,
         )
         try:
-            turn = (await table.hold(PROMPT(text=text, format=FORMAT))).spoken()[0]
+            turn = (await table.converse(PROMPT(text=text, format=FORMAT))).spoken()[0]
         except AuthError:
             raise
         except ModelError as error:

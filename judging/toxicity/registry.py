@@ -10,8 +10,8 @@ from __future__ import annotations
 from parley.agents import ConfigError, Models
 from parley.agents.home import home
 from parley.agents.plugins import Registry
-from parley.judging.toxicity.cached import Kept, ScoreCache
-from parley.judging.toxicity.judge import Judge
+from parley.judging.toxicity.cached import CachedScorer, ScoreCache
+from parley.judging.toxicity.judge import JudgeScorer
 from parley.judging.toxicity.scorer import Scorer
 
 DEFAULT_SCORER = "embedded"
@@ -42,8 +42,8 @@ def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
 
     No text is scored twice by one version of it; with `cache=False` only within a batch.
     """
-    scorer = Judge(name.removeprefix(JUDGE), models) if name.startswith(JUDGE) else _plain(name)
-    return Kept(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
+    scorer = JudgeScorer(name.removeprefix(JUDGE), models) if name.startswith(JUDGE) else _plain(name)
+    return CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
 
 
 def _plain(name: str) -> Scorer:

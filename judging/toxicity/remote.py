@@ -18,7 +18,7 @@ import aiohttp
 
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.address import from_environment, refuse_in_the_clear
-from parley.agents.conversation import together
+from parley.agents.conversation import gather_or_cancel
 from parley.agents.models.base import LONGEST_WAIT
 from parley.agents.models.body import MOST_BYTES, read_body
 from parley.agents.models.reply import hide
@@ -62,7 +62,7 @@ class Remote(ABC):
         cut = [in_pieces(text, PIECE_WORDS) for text in texts]
         flat = [piece for pieces in cut for piece in pieces]
         batches = [flat[start : start + self.at_once] for start in range(0, len(flat), self.at_once)]
-        found = iter([one for batch in await together(map(self._try, batches)) for one in batch])
+        found = iter([one for batch in await gather_or_cancel(map(self._try, batches)) for one in batch])
         return [worst([next(found) for _ in pieces]) for pieces in cut]
 
     async def _try(self, texts: Sequence[str]) -> list[Toxicity]:
@@ -94,7 +94,7 @@ class Remote(ABC):
                 self._throttle.leave(ok=answered)
             await asyncio.sleep(pause)
         # One of them is not taken: each alone, so that the others are.
-        return [one for alone in await together(self._try([text]) for text in texts) for one in alone]
+        return [one for alone in await gather_or_cancel(self._try([text]) for text in texts) for one in alone]
 
     async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
         if self._session is None or self._session.closed:

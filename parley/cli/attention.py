@@ -24,7 +24,7 @@ def add_to(add_parser: AddParser) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    from parley.judging.rldf.attention import Weights
+    from parley.judging.rldf.attention import AttentionWeights
 
     file = RunFile.open(Path(parsed.run))
     info = file.info()
@@ -34,7 +34,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     file.close()
     if not asked:
         raise ConfigError(f"{parsed.run} has no finished unit yet")
-    weights = Weights.load(Path(parsed.weights) if parsed.weights else _weights_of(info["config"]["model"]))
+    weights = AttentionWeights.load(Path(parsed.weights) if parsed.weights else _weights_of(info["config"]["model"]))
     found: dict[str, list[Any]] = {}
     for frame, chat in asked:
         found.setdefault(frame, []).append(weights.looks_at(chat, chat[-1]["content"].partition("\n")[0]))

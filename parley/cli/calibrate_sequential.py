@@ -32,9 +32,9 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 def show(parsed: argparse.Namespace) -> int:
     from parley.analysis.calibration.sequential import savings
     from parley.analysis.reporting.report import plain
-    from parley.analysis.stats.sequential import Rule
+    from parley.analysis.stats.sequential import StoppingRule
 
-    rules = [Rule(**rule.model_dump()) for rule in _rules(parsed)]
+    rules = [StoppingRule(**rule.model_dump()) for rule in _rules(parsed)]
     try:
         identities = [int(part) for part in parsed.identities.split(",")]
     except ValueError:

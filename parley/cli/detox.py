@@ -15,7 +15,7 @@ from parley.cli.commands import AddParser
 from parley.cli.flags import items
 from parley.cli.run import fetch_weights
 from parley.cli.text import visible
-from parley.judging.stardtox import Detoxed, Step, load_team
+from parley.judging.stardtox import Detoxed, Iteration, load_team
 from parley.judging.stardtox import detox as run_loop
 from parley.judging.toxicity import known_scorers
 from parley.reports import cautions
@@ -99,7 +99,7 @@ def _cautions(parsed: argparse.Namespace) -> list[str]:
     return cautions(list(dict.fromkeys([*_names(parsed), *team.models()])))
 
 
-def _show(step: Step) -> None:
+def _show(step: Iteration) -> None:
     """One iteration as it is done."""
     place = f"passage {step.passage + 1} of {step.passages}, " if step.passages > 1 else ""
     print(f"{place}iteration {step.iteration}")

@@ -13,7 +13,7 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.agents.models.registry import client_class, split_name
 from parley.cli.commands import AddParser
-from parley.planning import Forecast, Machine, Provider, Work, forecast
+from parley.planning import Forecast, Machine, ProviderLimits, Work, forecast
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -49,7 +49,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
             raise ConfigError(f"--{name.replace('_', '-')} must be above 0")
     if not 0 <= parsed.faults < 1 or parsed.spread < 0 or parsed.cpu_ms < 0:
         raise ConfigError("--faults is a share below 1, and --spread and --cpu-ms are not below 0")
-    provider = Provider(
+    provider = ProviderLimits(
         parsed.requests_a_minute, parsed.tokens_a_minute, parsed.latency, parsed.spread, parsed.faults
     )  # fmt: skip
     found = forecast(work, provider, Machine(parsed.concurrency, parsed.cpu_ms, parsed.processes), parsed.seed)

@@ -26,7 +26,7 @@ from parley.cli.flags import add_flags, given, read_config, refuse_unknown, spli
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
-from parley.runs import Engine, Looks, Result
+from parley.runs import Engine, InterimLooks, Result
 from parley.studies import find_study, known_studies
 
 
@@ -205,7 +205,7 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         "cost_if_cached": cost_if_cached,
         "run": str(job.path),
     }
-    looks = Looks.of(job.study)
+    looks = InterimLooks.of(job.study)
     if looks is not None:
         plan["looks"] = looks.schedule()
     if as_json:

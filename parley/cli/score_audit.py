@@ -24,7 +24,7 @@ from parley.cli.score_toxicity import (
 )
 from parley.scenarios import select
 from parley.scenarios.audit import Audit, load_audit
-from parley.toxicity import Column
+from parley.toxicity import ScorerColumn
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,7 +61,7 @@ def _audit(parsed: argparse.Namespace) -> int:
     return 1 if unscored else 0
 
 
-def _tables(audit: Audit, columns: Sequence[Column]) -> tuple[DataFrame, DataFrame]:
+def _tables(audit: Audit, columns: Sequence[ScorerColumn]) -> tuple[DataFrame, DataFrame]:
     """Probes and controls by scorer. A scorer that mends its scores stands there twice: as it is, and before."""
     import pandas as pd
 
@@ -84,7 +84,7 @@ def _tables(audit: Audit, columns: Sequence[Column]) -> tuple[DataFrame, DataFra
     return pd.DataFrame(probes).astype({"score": float}), pd.DataFrame(controls).astype({"score": float})
 
 
-def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[Column]) -> None:
+def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[ScorerColumn]) -> None:
     from parley.analysis.reporting.figures import save
     from parley.analysis.toxicity.figures import audit_figure
 
@@ -96,13 +96,13 @@ def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[Column]
         raise ConfigError(f"{path}: {error.strerror}") from None
 
 
-def small_print(columns: Sequence[Column]) -> str:
+def small_print(columns: Sequence[ScorerColumn]) -> str:
     """What stands below the figure, wherever it is shown."""
     versions = "; ".join(f"{one.name}: {one.version}" for one in columns)
     return " ".join([*cautions_of(columns), f"A dot is an identity. {versions}."])
 
 
-def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[Column], threshold: float) -> None:
+def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[ScorerColumn], threshold: float) -> None:
     from parley.analysis.toxicity.scorers import by_kind, by_sentence, gaps
 
     tables = {

@@ -17,7 +17,7 @@ from parley.scenarios import ScenarioError
 from parley.scenarios.bbq import Bbq, load, uncollected
 
 if TYPE_CHECKING:
-    from parley.analysis.bbq.scores import Cell, Pair, Scores
+    from parley.analysis.bbq.scores import ByContext, Cell, Scores
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -31,14 +31,14 @@ def add_to(add_parser: AddParser) -> None:
 
 def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
     try:
-        from parley.analysis.bbq.scores import Answers, plain, score
+        from parley.analysis.bbq.scores import AnswerTable, plain, score
     except ModuleNotFoundError:
         raise ScenarioError("scores need numpy and scipy: pip install 'parley-autogen[analysis]'") from None
     file = Path(parsed.predictions)
     with uncollected():
         bbq = load(parsed.data, leave_out=[file], beside=parsed.templates)
         predictions = read_predictions(file, bbq.rows)
-        scores = score(Answers.of(columns(predictions.rows, predictions.places)))
+        scores = score(AnswerTable.of(columns(predictions.rows, predictions.places)))
     if parsed.json:
         matched = {"how": dict(predictions.how), "missing": predictions.missing}
         print(json.dumps({**plain(scores), "predictions": matched, "targets": dict(bbq.targets)}))
@@ -74,7 +74,7 @@ def _print(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
         console.print(line, highlight=False, markup=False)
 
 
-def _lines(scores: Scores) -> list[tuple[str, Pair]]:
+def _lines(scores: Scores) -> list[tuple[str, ByContext]]:
     lines = list(scores.categories.items())
     lines += [(f"{name} (no names)", pair) for name, pair in scores.labels.items()]
     return [*sorted(lines), ("macro mean", scores.macro), ("micro mean", scores.micro)]

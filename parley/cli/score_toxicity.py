@@ -20,7 +20,7 @@ from parley.agents import ConfigError
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.texts import Line, read_lines
-from parley.toxicity import Column, score_texts
+from parley.toxicity import ScorerColumn, score_texts
 
 SCORERS = (
     "embedded (default), openai-moderation, detoxify, perspective (its service ends on 31 December 2026), "
@@ -64,7 +64,7 @@ def need_tables() -> None:
         raise ConfigError("tables need pandas and friends: pip install 'parley-autogen[analysis]'") from None
 
 
-def columns_of(parsed: argparse.Namespace, texts: Sequence[str]) -> list[Column]:
+def columns_of(parsed: argparse.Namespace, texts: Sequence[str]) -> list[ScorerColumn]:
     """What the scorers say, with a bar on a terminal."""
     names = parsed.scorer or ["embedded"]
     console = Console(stderr=True)
@@ -75,11 +75,11 @@ def columns_of(parsed: argparse.Namespace, texts: Sequence[str]) -> list[Column]
         )
 
 
-def cautions_of(columns: Sequence[Column]) -> list[str]:
+def cautions_of(columns: Sequence[ScorerColumn]) -> list[str]:
     return [column.caution for column in columns if column.caution]
 
 
-def print_cautions(columns: Sequence[Column]) -> None:
+def print_cautions(columns: Sequence[ScorerColumn]) -> None:
     """Below the numbers and on the same stream, so that they go where the numbers go."""
     for line in cautions_of(columns):
         Console().print(f"Caution: {visible(line)}", highlight=False, markup=False)
@@ -110,7 +110,7 @@ def _toxicity(parsed: argparse.Namespace) -> int:
     return 1 if any(one["unscored"] for one in summary) else 0
 
 
-def _summary(column: Column, threshold: float) -> dict[str, Any]:
+def _summary(column: ScorerColumn, threshold: float) -> dict[str, Any]:
     scored = [one.score for one in column.found if one.score is not None]
     return {
         "scorer": column.name,
@@ -125,19 +125,19 @@ def _summary(column: Column, threshold: float) -> dict[str, Any]:
     }
 
 
-def _row(line: Line, columns: Sequence[Column], at: int) -> dict[str, Any]:
+def _row(line: Line, columns: Sequence[ScorerColumn], at: int) -> dict[str, Any]:
     scores = {
         column.name: {"version": column.version, "caution": column.caution, **_said(column, at)} for column in columns
     }
     return {"line": line.number, "text": line.text, "scores": scores}
 
 
-def _said(column: Column, at: int) -> dict[str, Any]:
+def _said(column: ScorerColumn, at: int) -> dict[str, Any]:
     one = column.found[at]
     return {"score": one.score, "raw": one.raw, "labels": dict(one.labels), "why": one.why}
 
 
-def _write(path: Path, lines: Sequence[Line], columns: Sequence[Column]) -> None:
+def _write(path: Path, lines: Sequence[Line], columns: Sequence[ScorerColumn]) -> None:
     text = "".join(json.dumps(_row(line, columns, at)) + "\n" for at, line in enumerate(lines))
     try:
         path.write_text(text, "utf-8")
@@ -156,7 +156,7 @@ def _plain(value: Any) -> Any:
 
 def _print(
     lines: Sequence[Line],
-    columns: Sequence[Column],
+    columns: Sequence[ScorerColumn],
     summary: Sequence[dict[str, Any]],
     agreed: Sequence[dict[str, Any]],
     threshold: float,

@@ -14,7 +14,7 @@ from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
-from parley.judging.rldf.topics import Gathered, TopicsConfig, WriteTopics
+from parley.judging.rldf.topics import CollectedTopics, TopicsConfig, WriteTopics
 from parley.runs import RunFile
 from parley.scenarios import BIASES, load_topics, near_duplicates
 
@@ -90,7 +90,7 @@ def _heading(run: Path) -> str:
     return f"# Written by {run.name}; that run has every try. Edit freely, one topic a line.\n"
 
 
-def _listed(found: Gathered) -> str:
+def _listed(found: CollectedTopics) -> str:
     return "".join(f"# {area}\n" + "".join(f"{topic}\n" for topic in topics) for area, topics in found.topics.items())
 
 

@@ -69,7 +69,7 @@ async def _serve(place: Path, host: str, port: int, *, browser: bool) -> None:
 
 def _export(place: Path, target: Path, where: list[str]) -> int:
     from parley.viewer.api import read_query
-    from parley.viewer.context import Desk
+    from parley.viewer.context import ViewerContext
     from parley.viewer.export import export_page
     from parley.viewer.library import Library
 
@@ -82,7 +82,7 @@ def _export(place: Path, target: Path, where: list[str]) -> int:
             raise ConfigError(f"--where {one}: write it as FILTER=VALUE, e.g. f.phase=2")
         given.add(key, value)
     query, asked = read_query(given)
-    desk = Desk(place)
+    desk = ViewerContext(place)
     page = export_page(Library(place), desk, place.name, query, asked.q, asked.asked)
     part = target.with_name(target.name + ".part")
     try:

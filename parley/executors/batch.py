@@ -21,7 +21,7 @@ from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MOST_BYTES, MOST_REQUESTS, PRICE, Batches, State, line_for, read_line
 from parley.agents.models.compatible import CompatibleClient
 from parley.judging import Unit
-from parley.runs import Desk, InProcess, RunFile
+from parley.runs import InProcess, RunControl, RunFile
 from parley.runs.batches import BatchBook, Sent
 
 GATHER_SECONDS = 0.5
@@ -66,14 +66,14 @@ class BatchExecutor(InProcess):
         self._sending: set[asyncio.Task[None]] = set()
         self._reserved_tokens, self._reserved_cost = 0.0, 0.0
 
-    async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
+    async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         """Interrupted, nobody waits for a batch: it may take a day, and is in the run file."""
-        self._desk = desk
-        holding = asyncio.ensure_future(super().hold(units, desk))
-        stopping = asyncio.ensure_future(desk.stopping.wait())
+        self._desk = control
+        holding = asyncio.ensure_future(super().run_units(units, control))
+        stopping = asyncio.ensure_future(control.stopping.wait())
         try:
             await asyncio.wait((holding, stopping), return_when=asyncio.FIRST_COMPLETED)
-            if not holding.done() and not desk.interrupted:
+            if not holding.done() and not control.interrupted:
                 await asyncio.wait((holding,))
             if holding.done():
                 holding.result()

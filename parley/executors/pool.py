@@ -18,7 +18,7 @@ from parley.executors.recipe import Recipe
 from parley.executors.shared_budget import Ledger
 from parley.executors.worker import News, Orders, Place, part
 from parley.judging import Unit
-from parley.runs import Desk
+from parley.runs import RunControl
 from parley.runs.executor import FINISHING
 
 DEATHS_IN_A_ROW = 5
@@ -41,7 +41,7 @@ class Handle(Protocol):
     async def kill(self) -> None: ...
 
 
-class Fleet:
+class WorkerPool:
     on_interrupt = FINISHING
 
     def __init__(self, recipe: Recipe, *, workers: int | None = None) -> None:
@@ -56,16 +56,16 @@ class Fleet:
     def machines(self) -> int:
         """How many workers there is room for."""
 
-    async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
+    async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         self._units, self._again = units, deque[Unit]()
-        self._left = desk.progress.total - desk.progress.done
-        self._at_once = max(1, min(desk.concurrency, self._left))
+        self._left = control.progress.total - control.progress.done
+        self._at_once = max(1, min(control.concurrency, self._left))
         workers = min(self._asked_for or self.machines(), self._at_once)
         self._deaths = 0
         self._given: list[dict[str, Unit]] = [{} for _ in range(workers)]
         self._heard: list[list[tuple[str, float]]] = [[] for _ in range(workers)]
-        self._ledger = Ledger(desk.budget, workers)
-        tasks = [asyncio.create_task(self._tend(nth, workers, desk)) for nth in range(workers)]
+        self._ledger = Ledger(control.budget, workers)
+        tasks = [asyncio.create_task(self._tend(nth, workers, control)) for nth in range(workers)]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -81,10 +81,10 @@ class Fleet:
         self._left -= len(taken)
         return taken
 
-    async def _tend(self, nth: int, workers: int, desk: Desk) -> None:
+    async def _tend(self, nth: int, workers: int, control: RunControl) -> None:
         """One place in the fleet: its worker, and after that one's death the next."""
         at_once = part(self._at_once, workers, nth)
-        place = Place(nth, workers, at_once, self._ledger.limited, desk.cache is not None)
+        place = Place(nth, workers, at_once, self._ledger.limited, control.cache is not None)
         handle: Handle | None = None
         orders = Orders()
         given = self._given[nth]
@@ -92,7 +92,7 @@ class Fleet:
             while True:
                 # A few units wait at the worker, so that it never idles, unless there are too few to go round.
                 room = at_once + (at_once // 4 + 1 if self._left > self._at_once else 0)
-                fresh = [] if desk.stopping.is_set() else self._take(room - len(given))
+                fresh = [] if control.stopping.is_set() else self._take(room - len(given))
                 given.update((unit.id, unit) for unit in fresh)
                 if not given:
                     if not any(self._given):
@@ -100,30 +100,30 @@ class Fleet:
                     await asyncio.sleep(IDLE_SECONDS)  # another's may come back
                     continue
                 heard, self._heard[nth] = self._heard[nth], []
-                orders = orders._replace(units=fresh, slowed=heard, stop=desk.stopping.is_set())
+                orders = orders._replace(units=fresh, slowed=heard, stop=control.stopping.is_set())
                 try:
                     if handle is None:
                         handle = await self.start(place)
-                    orders = self._read(await handle.exchange(orders), nth, desk)
+                    orders = self._read(await handle.exchange(orders), nth, control)
                 except WorkerLost as lost:
                     handle, orders = None, Orders()
-                    self._mourn(lost, given, desk)
+                    self._mourn(lost, given, control)
         finally:
             if handle is not None:
-                await asyncio.shield(self._let_go(handle, nth, desk))
+                await asyncio.shield(self._let_go(handle, nth, control))
 
-    def _read(self, news: News, nth: int, desk: Desk) -> Orders:
+    def _read(self, news: News, nth: int, control: RunControl) -> Orders:
         """Hand in what is finished; the answer to what was asked."""
-        desk.progress.merge(news.tally)
+        control.progress.merge(news.tally)
         self._ledger.report(news.tally)
         for rows in news.finished:
             if self._given[nth].pop(rows.id, None) is not None:
-                desk.finish(rows)
+                control.finish(rows)
                 self._deaths = 0
         for name in news.dropped:
             self._given[nth].pop(name, None)
         if news.ends is not None:
-            desk.end(news.ends)
+            control.end(news.ends)
         for other, heard in enumerate(self._heard):
             if other != nth:
                 heard.extend(news.slowed)
@@ -134,19 +134,19 @@ class Fleet:
         except BudgetSpent as error:
             return Orders(spent=str(error))
 
-    def _mourn(self, lost: WorkerLost, given: dict[str, Unit], desk: Desk) -> None:
+    def _mourn(self, lost: WorkerLost, given: dict[str, Unit], control: RunControl) -> None:
         """The units it had are held again by whoever is free."""
         self._deaths += 1
-        desk.note("worker lost", f"{lost}; {len(given)} units are held again")
+        control.note("worker lost", f"{lost}; {len(given)} units are held again")
         if self._deaths >= DEATHS_IN_A_ROW:
             raise ConfigError(f"{DEATHS_IN_A_ROW} workers died in a row, the last with: {lost}")
         self._again.extend(given.values())
         self._left += len(given)
         given.clear()
 
-    async def _let_go(self, handle: Handle, nth: int, desk: Desk) -> None:
+    async def _let_go(self, handle: Handle, nth: int, control: RunControl) -> None:
         """Takes what was finished since the last news; a worker that does not answer is killed."""
         with suppress(WorkerLost, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                self._read(await handle.close(), nth, desk)
+                self._read(await handle.close(), nth, control)
         await handle.kill()

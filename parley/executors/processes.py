@@ -14,7 +14,7 @@ import sys
 from typing import Any, BinaryIO
 
 from parley.agents import ConfigError
-from parley.executors.pool import Fleet, WorkerLost
+from parley.executors.pool import WorkerLost, WorkerPool
 from parley.executors.worker import News, Orders, Place, Worker
 
 _HEAD = struct.Struct(">Q")
@@ -60,7 +60,7 @@ class ProcessHandle:
         await self._process.wait()
 
 
-class ProcessFleet(Fleet):
+class ProcessPool(WorkerPool):
     def machines(self) -> int:
         return os.cpu_count() or 1
 

@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.executors.pool import Fleet, WorkerLost
+from parley.executors.pool import WorkerLost, WorkerPool
 from parley.executors.recipe import Recipe
 from parley.executors.worker import News, Orders, Place, Worker
 from parley.judging import Unit
-from parley.runs import Desk
+from parley.runs import RunControl
 
 OBJECT_STORE_BYTES = 200 * 2**20
 """Finished units pass through it and are gone at once; Ray's own default is a third of the memory."""
@@ -72,19 +72,19 @@ class RayHandle:
         self._ray.kill(self._actor)
 
 
-class RayFleet(Fleet):
+class RayPool(WorkerPool):
     def __init__(self, recipe: Recipe, *, workers: int | None = None, address: str | None = None) -> None:
         super().__init__(recipe, workers=workers)
         self._address = address
         self._ray = need_ray()
 
-    async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
+    async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         if self._ray.is_initialized():  # the user's own, in Python: neither started nor ended here
-            await super().hold(units, desk)
+            await super().run_units(units, control)
             return
         self._connect()
         try:
-            await super().hold(units, desk)
+            await super().run_units(units, control)
         finally:
             self._ray.shutdown()
 

@@ -21,7 +21,7 @@ from parley.executors.recipe import Recipe
 from parley.executors.shared_budget import Loan
 from parley.judging import Study, Unit
 from parley.runs import Rows, Tally
-from parley.runs.unit import GC_THRESHOLDS, RunEnds, hold
+from parley.runs.unit import GC_THRESHOLDS, RunStopped, run_unit
 from parley.telemetry import traced_in_worker
 
 TICK_SECONDS = 0.5
@@ -147,7 +147,7 @@ class Worker:
             unit = await self._units.get()
             self._holding += 1
             try:
-                rows = await hold(
+                rows = await run_unit(
                     self._study,
                     unit,
                     self._models,
@@ -155,7 +155,7 @@ class Worker:
                     budget=self._loan,
                     on_call=self._count,
                 )
-            except RunEnds as error:
+            except RunStopped as error:
                 self._dropped.append(unit.id)
                 self._ends = self._ends or str(error)
             else:

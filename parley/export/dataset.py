@@ -8,7 +8,7 @@ from pathlib import Path
 
 from parley.agents import ConfigError
 from parley.export import quality, rows
-from parley.export.pairs import Pair, Sorted, make_pairs, sort_out
+from parley.export.pairs import Sorted, StatementPair, make_pairs, sort_out
 from parley.export.quality import Figures
 from parley.export.rows import Row
 from parley.export.settings import Settings
@@ -26,7 +26,7 @@ class Dataset:
     sources: list[Source]
     statements: list[Statement]
     found: Sorted
-    pairs: list[Pair]
+    pairs: list[StatementPair]
     split_of: dict[str, str]
     quality: dict[str, Figures]
 

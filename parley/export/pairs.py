@@ -25,7 +25,7 @@ TIERS: dict[str, tuple[tuple[str, Tier], ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
+class StatementPair:
     good: Statement
     bad: Statement
     shares: str
@@ -59,20 +59,22 @@ def sort_out(statements: Iterable[Statement], settings: Settings) -> Sorted:
     return Sorted(high, low, left_out)
 
 
-def make_pairs(found: Sorted, settings: Settings) -> list[Pair]:
+def make_pairs(found: Sorted, settings: Settings) -> list[StatementPair]:
     goods: dict[str, list[Statement]] = {}
     for one in found.low:
         goods.setdefault(one.debate, []).append(one)
-    pairs: list[Pair] = []
+    pairs: list[StatementPair] = []
     for debate, bads in groupby(found.high, key=lambda one: one.debate):
         pairs += _in_debate(list(bads), goods.get(debate, []), settings)
     return pairs
 
 
-def _in_debate(bads: list[Statement], goods: list[Statement], settings: Settings) -> Iterator[Pair]:
+def _in_debate(bads: list[Statement], goods: list[Statement], settings: Settings) -> Iterator[StatementPair]:
     if settings.strategy == "all":
         yield from (
-            Pair(good, bad, _shared(bad, good)) for bad, good in product(bads, goods) if _fit(bad, good, settings)
+            StatementPair(good, bad, _shared(bad, good))
+            for bad, good in product(bads, goods)
+            if _fit(bad, good, settings)
         )
         return
     used: Counter[str] = Counter()
@@ -88,7 +90,7 @@ def _in_debate(bads: list[Statement], goods: list[Statement], settings: Settings
                 used[good.id] += 1
                 wanted -= 1
                 left.remove(good)
-                yield Pair(good, bad, name)
+                yield StatementPair(good, bad, name)
             if not wanted:
                 break
 

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from parley.export.pairs import Pair
+from parley.export.pairs import StatementPair
 from parley.export.statements import FLAGS, Statement
 from parley.scenarios import normal
 
 Figures = dict[str, Any]
 
 
-def length_balance(pairs: Sequence[Pair]) -> Figures:
+def length_balance(pairs: Sequence[StatementPair]) -> Figures:
     """`by_length_alone`: accuracy of the better of two rules, "the shorter is chosen" and "the longer is"."""
     chosen = [len(pair.good.text.split()) for pair in pairs]
     rejected = [len(pair.bad.text.split()) for pair in pairs]
@@ -51,7 +51,7 @@ def duplicates(statements: Sequence[Statement], split_of: Mapping[str, str]) -> 
     }
 
 
-def leakage(pairs: Sequence[Pair]) -> Figures:
+def leakage(pairs: Sequence[StatementPair]) -> Figures:
     """Pairs with words that give the role away, or another speaker's name, on one side only or on both."""
     found: Figures = {}
     for what, seen in (("role", _gives_role_away), ("names", _names_a_speaker)):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from parley.export.pairs import Pair
+from parley.export.pairs import StatementPair
 from parley.export.statements import Statement
 from parley.judging import Prompt
 
@@ -24,7 +24,7 @@ def _assistant(one: Statement) -> Row:
     return {"role": "assistant", "content": one.text}
 
 
-def implicit(pair: Pair) -> Row:
+def implicit(pair: StatementPair) -> Row:
     """The prompt is the beginning of both sides, as TRL's RewardTrainer takes it."""
     user = _user(pair.bad.topic)
     return {
@@ -35,7 +35,7 @@ def implicit(pair: Pair) -> Row:
     }
 
 
-def explicit(pair: Pair) -> Row:
+def explicit(pair: StatementPair) -> Row:
     """The prompt apart: for DPO, RLOO, GRPO, and Reward too."""
     return {
         "id": pair.id,
@@ -46,7 +46,7 @@ def explicit(pair: Pair) -> Row:
     }
 
 
-def _scores(pair: Pair) -> Row:
+def _scores(pair: StatementPair) -> Row:
     good, bad = pair.good, pair.bad
     return {
         "score_chosen": good.score,

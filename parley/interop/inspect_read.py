@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from parley.agents import Call, ConfigError, ParseStatus, Piece, Transcript, Turn
+from parley.agents import Call, ConfigError, ParseStatus, PromptMessage, Transcript, Turn
 from parley.interop.imported import Imported, facets_of, read_json, read_text, seconds
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.study import Facet
@@ -132,7 +132,7 @@ def _calls(sample: Json) -> dict[str, Call]:
         asked = event.get("input") or [m for low, high in event.get("input_refs") or () for m in pool[low:high]]
         found[str(reply.get("id"))] = Call(
             model=str(event.get("model", "unknown")),
-            prompt=tuple(Piece(str(m["role"]), str(m["role"]), _text(m, sample)) for m in asked),
+            prompt=tuple(PromptMessage(str(m["role"]), str(m["role"]), _text(m, sample)) for m in asked),
             reply=_text(reply, sample),
             prompt_tokens=int(usage.get("input_tokens") or 0),
             completion_tokens=int(usage.get("output_tokens") or 0),

@@ -26,14 +26,14 @@ from parley.runs import RunFile
 VERSION = 2
 
 
-class Log(NamedTuple):
+class InspectLog(NamedTuple):
     """A log as JSON, and the file name that Inspect finds it by (`inspect view` lists no other)."""
 
     name: str
     text: str
 
 
-def to_inspect(run: Path) -> Log:
+def to_inspect(run: Path) -> InspectLog:
     with closing(RunFile.open(run)) as file:
         info, counts = file.info(), file.counts()
         samples = [_sample(one, info) for one in conversations(file)]
@@ -69,7 +69,7 @@ def to_inspect(run: Path) -> Log:
     }
     stamp, task = re.sub(r"\.\d+|\+|:", lambda found: "" if found[0][0] == "." else "-", began), str(info["study"])
     place = f"{stamp}_{re.sub(r'[^A-Za-z0-9-]+', '-', task)}_{name}.json"
-    return Log(place, without_addresses(json.dumps(log, ensure_ascii=False, allow_nan=False)))
+    return InspectLog(place, without_addresses(json.dumps(log, ensure_ascii=False, allow_nan=False)))
 
 
 def _moment(at: float) -> str:

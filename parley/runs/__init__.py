@@ -2,24 +2,24 @@
 
 from parley.runs.diagnosis import examined
 from parley.runs.engine import Engine
-from parley.runs.executor import Desk, Executor, InProcess
-from parley.runs.interim import Looks
+from parley.runs.executor import Executor, InProcess, RunControl
+from parley.runs.interim import InterimLooks
 from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_if_changed
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Record, Rows, Tally, rows_of
 from parley.runs.store import RunFile, RunFileError
 
 __all__ = [
-    "Desk",
     "Engine",
     "Executor",
     "InProcess",
-    "Looks",
+    "InterimLooks",
     "PlanChanged",
     "Progress",
     "Record",
     "Result",
     "Rows",
+    "RunControl",
     "RunFile",
     "RunFileError",
     "Size",

@@ -85,7 +85,7 @@ class Engine:
         gc.set_threshold(*GC_THRESHOLDS)
         try:
             for units in waves(self.study, self.file):
-                await self.executor.hold(units, self)
+                await self.executor.run_units(units, self)
                 self._flush()  # the next wave depends on what this one found
                 if self.stopping.is_set():
                     break

@@ -11,10 +11,10 @@ from parley.agents.models.session import Post
 from parley.judging import Study, Unit
 from parley.runs.progress import Progress
 from parley.runs.rows import Rows
-from parley.runs.unit import RunEnds, hold
+from parley.runs.unit import RunStopped, run_unit
 
 
-class Desk(Protocol):
+class RunControl(Protocol):
     """The engine, as an executor sees it: what is given out here, and what is handed in."""
 
     study: Study
@@ -47,21 +47,21 @@ class Executor(Protocol):
     on_interrupt: str
     """What a person who presses Ctrl-C is told."""
 
-    async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
-        """Hold the units until there are none left or the desk is stopping; cancelled, abandon those under way."""
+    async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
+        """Hold the units until there are none left or the control is stopping; cancelled, abandon those under way."""
 
 
 class InProcess:
-    """All units in this process, as many at once as the desk says. `post` may deliver requests in another way."""
+    """All units in this process, as many at once as the control says. `post` may deliver requests in another way."""
 
     on_interrupt = FINISHING
 
     def __init__(self, post: Post | None = None) -> None:
         self._post = post
 
-    async def hold(self, units: Iterator[Unit], desk: Desk) -> None:
-        left = max(1, desk.progress.total - desk.progress.done)  # one at least looks whether all are there
-        workers = [asyncio.create_task(self._work(units, desk)) for _ in range(min(desk.concurrency, left))]
+    async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
+        left = max(1, control.progress.total - control.progress.done)  # one at least looks whether all are there
+        workers = [asyncio.create_task(self._work(units, control)) for _ in range(min(control.concurrency, left))]
         try:
             await asyncio.gather(*workers)
         finally:
@@ -69,22 +69,22 @@ class InProcess:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
 
-    async def _work(self, units: Iterator[Unit], desk: Desk) -> None:
-        on_call: Callable[[Call], None] = desk.progress.add_call
+    async def _work(self, units: Iterator[Unit], control: RunControl) -> None:
+        on_call: Callable[[Call], None] = control.progress.add_call
         for unit in units:
-            if desk.stopping.is_set():
+            if control.stopping.is_set():
                 return
             try:
-                rows = await hold(
-                    desk.study,
+                rows = await run_unit(
+                    control.study,
                     unit,
-                    desk.models,
-                    cache=desk.cache,
-                    budget=desk.budget,
+                    control.models,
+                    cache=control.cache,
+                    budget=control.budget,
                     on_call=on_call,
                     post=self._post,
                 )
-            except RunEnds as error:
-                desk.end(str(error))
+            except RunStopped as error:
+                control.end(str(error))
             else:
-                desk.finish(rows)
+                control.finish(rows)

@@ -14,24 +14,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parley.agents import ConfigError, ParleyError, seed_from
-from parley.judging import Compares, Study, Unit
+from parley.judging import HasComparisons, Study, Unit
 from parley.runs.plan import pending
 from parley.runs.store import RunFile
 from parley.studies import find_gaps
 
 if TYPE_CHECKING:
-    from parley.analysis.stats.sequential import Rule, Seen
+    from parley.analysis.stats.sequential import InterimResult, StoppingRule
 
 EVENT = "look"
 
 
 def waves(study: Study, file: RunFile) -> Iterator[Iterator[Unit]]:
     """The units still to be held, wave by wave; asking for the next wave takes the look that ends the one before."""
-    looks = Looks.of(study)
+    looks = InterimLooks.of(study)
     if looks is None:
         yield pending(file, study)
         return
-    first = len(made(file)) + 1
+    first = len(looks_made(file)) + 1
     if first > looks.rule.looks:
         yield looks.wave(file, looks.rule.looks)  # every look was made; units that had failed are held again
     for number in range(first, looks.rule.looks + 1):
@@ -43,14 +43,14 @@ def waves(study: Study, file: RunFile) -> Iterator[Iterator[Unit]]:
 
 def spared(study: Study, file: RunFile) -> int:
     """How many units are not held because nothing they serve is open any more."""
-    looks = Looks.of(study)
+    looks = InterimLooks.of(study)
     if looks is None:
         return 0
     still = looks.open(file)
     return sum(not looks.wanted(unit, still) for unit in pending(file, study))
 
 
-def made(file: RunFile) -> list[list[Seen]]:
+def looks_made(file: RunFile) -> list[list[InterimResult]]:
     """The looks so far, in order, each with what it saw of every comparison that was open."""
     from parley.analysis.stats.sequential import from_record
 
@@ -67,25 +67,25 @@ def counts(file: RunFile) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class InterimLooks:
     """A study's stopping rule with its comparisons (and in how many clusters each is planned) and its clusters."""
 
     study: Study
-    rule: Rule
+    rule: StoppingRule
     planned: dict[str, int]
     order: list[str]
     several: bool
 
     @classmethod
-    def of(cls, study: Study) -> Looks | None:
+    def of(cls, study: Study) -> InterimLooks | None:
         """None without a rule; what makes a rule impossible is said before anything is spent."""
         stop = getattr(study.config, "stop", None)
         if stop is None:
             return None
-        if not isinstance(study, Compares):
+        if not isinstance(study, HasComparisons):
             raise ConfigError(f"{study.name} says nothing about comparisons, so there is nothing to stop for")
         try:
-            from parley.analysis.stats.sequential import Rule
+            from parley.analysis.stats.sequential import StoppingRule
         except ModuleNotFoundError:
             raise ConfigError(
                 "a stopping rule needs pandas and friends: pip install 'parley-autogen[analysis]'"
@@ -102,7 +102,7 @@ class Looks:
         order = sorted({str(unit.facets["scenario"]) for unit in study.plan()})
         random.Random(seed_from("order of clusters", getattr(study.config, "seed", 0))).shuffle(order)
         planned = {name: len(found) for name, found in clusters.items()}
-        return cls(study, Rule(**stop.model_dump()), planned, order, several)
+        return cls(study, StoppingRule(**stop.model_dump()), planned, order, several)
 
     def clusters(self, number: int) -> list[str]:
         """Those that the look of this number is to see."""
@@ -113,7 +113,7 @@ class Looks:
         return [len(self.clusters(number)) for number in range(1, self.rule.looks + 1)]
 
     def open(self, file: RunFile) -> set[str]:
-        return set(self.planned) - {one.comparison for seen in made(file) for one in seen if one.decision}
+        return set(self.planned) - {one.comparison for seen in looks_made(file) for one in seen if one.decision}
 
     def wanted(self, unit: Unit, still: set[str]) -> bool:
         names = _names(self.study, unit, self.several)
@@ -126,7 +126,7 @@ class Looks:
 
     def look(self, file: RunFile, number: int) -> None:
         """Made on all that is on disk for the clusters up to here, and written down."""
-        from parley.analysis.stats.sequential import as_record, look
+        from parley.analysis.stats.sequential import as_record, interim_look
 
         try:
             gaps = self._gaps(file, set(self.clusters(number)))
@@ -134,8 +134,8 @@ class Looks:
             raise
         except Exception as error:  # a fault of the study's own function
             raise ParleyError(f"look {number} could not be made: {type(error).__name__}: {error}") from None
-        before = [one for seen in made(file) for one in seen]
-        seen = look(self.rule, number, gaps, self.planned, before)
+        before = [one for seen in looks_made(file) for one in seen]
+        seen = interim_look(self.rule, number, gaps, self.planned, before)
         file.note(EVENT, json.dumps([as_record(one) for one in seen], ensure_ascii=False))
 
     def _gaps(self, file: RunFile, clusters: set[str]) -> dict[str, list[float]]:
@@ -154,5 +154,5 @@ class Looks:
 
 
 def _names(study: Study, unit: Unit, several: bool) -> list[str]:
-    assert isinstance(study, Compares), "checked when the rule was read"
+    assert isinstance(study, HasComparisons), "checked when the rule was read"
     return [f"{name} · {unit.facets['model']}" if several else name for name in study.compared(unit)]

@@ -26,11 +26,11 @@ GC_THRESHOLDS = (50_000, 20, 50)
 """Thousands of live messages make Python's default collector take a fifth of a run's CPU (docs/decisions.md)."""
 
 
-class RunEnds(ParleyError):
+class RunStopped(ParleyError):
     """An error that concerns the whole run: a refused key, a spent budget, something to mend in the config."""
 
 
-async def hold(
+async def run_unit(
     study: Study,
     unit: Unit,
     models: Models,
@@ -40,7 +40,7 @@ async def hold(
     on_call: Callable[[Call], None],
     post: Post | None = None,
 ) -> Rows:
-    """The unit's rows: of what was said, or of why it failed. Only `RunEnds` is raised."""
+    """The unit's rows: of what was said, or of why it failed. Only `RunStopped` is raised."""
     started, since = time.time(), time.monotonic()
 
     def record(outcome: Outcome | None = None, error: str | None = None) -> Record:
@@ -52,11 +52,11 @@ async def hold(
         with session(Session(f"{seed}/{unit.id}", cache, budget, on_call, post)):
             outcome = await study.run(unit, models)
     except (BudgetSpent, AuthError) as error:
-        raise RunEnds(str(error)) from None
+        raise RunStopped(str(error)) from None
     except (ModelError, SearchError) as error:
         return rows_of(record(error=str(error)))
     except ParleyError as error:
-        raise RunEnds(str(error)) from None
+        raise RunStopped(str(error)) from None
     except Exception as error:  # a fault of the study's own must not take the others with it
         why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         return rows_of(record(error=why))

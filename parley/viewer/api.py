@@ -15,11 +15,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.agents import ConfigError
 from parley.viewer import compare, reading
-from parley.viewer.context import Desk
+from parley.viewer.context import ViewerContext
 from parley.viewer.export import export_page
 from parley.viewer.library import Library, stamp
 from parley.viewer.notes import Notes
-from parley.viewer.table import Query, Table
+from parley.viewer.table import Query, UnitTable
 
 PATIENCE = 10.0
 """Seconds for what is sent with a request: notes and labels are small."""
@@ -35,10 +35,10 @@ class Room:
 
     def __init__(self, library: Library) -> None:
         self.library = library
-        self._desks: dict[str, tuple[int, Desk]] = {}
+        self._desks: dict[str, tuple[int, ViewerContext]] = {}
         self._lock = threading.Lock()
 
-    def desk(self, name: str) -> Desk:
+    def desk(self, name: str) -> ViewerContext:
         """The run's desk; a new one when another file stands at its place."""
         path = self.library.path(name)
         with self._lock:
@@ -46,11 +46,11 @@ class Room:
             if desk is None or number != path.stat().st_ino:
                 if desk is not None:
                     desk.close()
-                desk = Desk(path)
+                desk = ViewerContext(path)
                 self._desks[name] = (path.stat().st_ino, desk)
             return desk
 
-    def table(self, name: str) -> Table:
+    def table(self, name: str) -> UnitTable:
         table = self.desk(name).table(wait=True)
         assert table is not None
         return table
@@ -179,7 +179,7 @@ async def unit(request: web.Request) -> web.Response:
     return await answer(work)
 
 
-def _neighbours(desk: Desk, query: Query, asked: Asked, position: int) -> dict[str, Any]:
+def _neighbours(desk: ViewerContext, query: Query, asked: Asked, position: int) -> dict[str, Any]:
     """The units before and after in the list one came from."""
     table = desk.table()
     if table is None:

@@ -6,22 +6,22 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from parley.viewer.table import Table
+from parley.viewer.table import UnitTable
 
 
-class Pair(NamedTuple):
+class UnitPair(NamedTuple):
     """The same unit on both sides."""
 
     a: int
     b: int
 
 
-def same_units(a: Table, b: Table) -> list[Pair]:
+def same_units(a: UnitTable, b: UnitTable) -> list[UnitPair]:
     places = {unit: position for position, unit in enumerate(b.ids)}
-    return [Pair(position, places[unit]) for position, unit in enumerate(a.ids) if unit in places]
+    return [UnitPair(position, places[unit]) for position, unit in enumerate(a.ids) if unit in places]
 
 
-def swapped_units(table: Table, facet: str, x: str, y: str) -> list[Pair]:
+def swapped_units(table: UnitTable, facet: str, x: str, y: str) -> list[UnitPair]:
     """Units alike in all but the facet, and in what follows from it (an identity has its category)."""
     column = table.facets.get(facet)
     if column is None or x not in column.labels or y not in column.labels:
@@ -37,24 +37,24 @@ def swapped_units(table: Table, facet: str, x: str, y: str) -> list[Pair]:
                 if code == wanted
             }
         )
-    return [Pair(position, sides[1][key]) for key, position in sides[0].items() if key in sides[1]]
+    return [UnitPair(position, sides[1][key]) for key, position in sides[0].items() if key in sides[1]]
 
 
-def _follows(table: Table, facet: str, name: str) -> bool:
+def _follows(table: UnitTable, facet: str, name: str) -> bool:
     """Whether the facet's value settles the other's."""
     seen: dict[int, int] = {}
     pairs = zip(table.facets[facet].codes, table.facets[name].codes, strict=True)
     return all(seen.setdefault(mine, theirs) == theirs for mine, theirs in pairs if mine >= 0)
 
 
-def differences(a: Table, b: Table, pairs: list[Pair], judge: str, page: int, size: int) -> dict[str, Any]:
+def differences(a: UnitTable, b: UnitTable, pairs: list[UnitPair], judge: str, page: int, size: int) -> dict[str, Any]:
     """A page of pairs, the largest differences of score first, then those whose choice differs."""
     lens_a, lens_b = a.lens(judge), b.lens(judge)
 
-    def gap(pair: Pair) -> float:
+    def gap(pair: UnitPair) -> float:
         return lens_b.score[pair.b] - lens_a.score[pair.a]
 
-    def weight(pair: Pair) -> tuple[float, bool]:
+    def weight(pair: UnitPair) -> tuple[float, bool]:
         size_of_gap = abs(gap(pair))
         return (-1.0 if math.isnan(size_of_gap) else size_of_gap), lens_a.choice[pair.a] != lens_b.choice[pair.b]
 
@@ -71,7 +71,9 @@ def differences(a: Table, b: Table, pairs: list[Pair], judge: str, page: int, si
     }
 
 
-def _rows(a: Table, b: Table, pairs: list[Pair], judge: str, gap: Callable[[Pair], float]) -> Iterator[dict[str, Any]]:
+def _rows(
+    a: UnitTable, b: UnitTable, pairs: list[UnitPair], judge: str, gap: Callable[[UnitPair], float]
+) -> Iterator[dict[str, Any]]:
     for pair in pairs:
         found = gap(pair)
         yield {

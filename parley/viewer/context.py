@@ -15,24 +15,24 @@ from parley.runs import RunFile
 from parley.runs.diagnosis import first_fault
 from parley.viewer import bitmaps, reading
 from parley.viewer.headline import headline
-from parley.viewer.index import Index, fts_query, search_terms
+from parley.viewer.index import SearchIndex, fts_query, search_terms
 from parley.viewer.library import Stamp, facets_of, stamp
 from parley.viewer.notes import Notes
-from parley.viewer.table import Query, Table
+from parley.viewer.table import Query, UnitTable
 
 SMALL = 3000
 """Up to so many units the table is read before the first answer; a larger run's first page comes straight from SQL."""
 
 
-class Desk:
+class ViewerContext:
     """Everything open about one run. Files are opened for each answer and closed again: a run that ends while it is
     looked at can fold its log away, and becomes one plain file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.notes = Notes(path)
-        self._index: Index | None = None
-        self._table: Table | None = None
+        self._index: SearchIndex | None = None
+        self._table: UnitTable | None = None
         self._seen: Stamp | None = None
         self._tagged = -1
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class Desk:
             self._worker.join(seconds)
         return self._worker is None or not self._worker.is_alive()
 
-    def table(self, *, wait: bool = False) -> Table | None:
+    def table(self, *, wait: bool = False) -> UnitTable | None:
         """The table, up to date; None while it is still being read for the first time."""
         if self._table is None and (wait or self.units <= SMALL):
             self._load()
@@ -73,12 +73,12 @@ class Desk:
         with self._lock:
             if self._table is None:
                 with closing(self.file()) as file:
-                    table = Table(file)
-                self._index = self._index or Index(self.path)
+                    table = UnitTable(file)
+                self._index = self._index or SearchIndex(self.path)
                 table.add(self._index.figures())
                 self._table = table
 
-    def _bring_up_to_date(self, table: Table) -> None:
+    def _bring_up_to_date(self, table: UnitTable) -> None:
         now = stamp(self.path)
         if now != self._seen:
             with self._lock, closing(self.file()) as file:
@@ -175,7 +175,7 @@ class Desk:
         """Computed once for a state of the run, and kept in the index's file. While the run goes on, at most a tenth
         of the time goes into it, and the figures may be a little old."""
         with self._headline_lock, closing(self.file()) as file:
-            self._index = self._index or Index(self.path)
+            self._index = self._index or SearchIndex(self.path)
             done = file.counts()["done"]
             kept = self._index.recall("headline")
             begun = time.monotonic()

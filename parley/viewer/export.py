@@ -15,7 +15,7 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.viewer import reading
 from parley.viewer.assets import static
-from parley.viewer.context import Desk
+from parley.viewer.context import ViewerContext
 from parley.viewer.library import Library
 from parley.viewer.table import Query
 
@@ -37,7 +37,7 @@ MODULES = (
 )
 
 
-def export_page(library: Library, desk: Desk, name: str, query: Query, words: str, asked: bool) -> str:
+def export_page(library: Library, desk: ViewerContext, name: str, query: Query, words: str, asked: bool) -> str:
     table = desk.table(wait=True)
     assert table is not None
     if not desk.wait(3600):

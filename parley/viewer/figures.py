@@ -11,7 +11,7 @@ EVALUATOR = "evaluator"
 WORST_FIRST = ("unscored", "refused", "unparsed", "repaired", "ok")
 
 
-class Seen(NamedTuple):
+class UnitFigures(NamedTuple):
     """A unit through one pair of eyes. What is not there is None, never 0."""
 
     score: float | None
@@ -43,7 +43,7 @@ class VerdictRow(NamedTuple):
     text: str | None
 
 
-def look(verdicts: Sequence[VerdictRow], replies: Iterable[tuple[str, str | None]]) -> dict[str, Seen]:
+def unit_figures(verdicts: Sequence[VerdictRow], replies: Iterable[tuple[str, str | None]]) -> dict[str, UnitFigures]:
     """By judge, and under "" as the panel. `replies` are speakers with the parse status of what they said."""
     statuses: dict[str, list[str]] = {}
     for speaker, status in replies:
@@ -68,7 +68,7 @@ def _round(rows: Sequence[VerdictRow], which: Any) -> list[VerdictRow]:
     return [row for row in rows if row.round == wanted]
 
 
-def _seen(rows: Sequence[VerdictRow], last: Sequence[VerdictRow], statuses: Sequence[str]) -> Seen:
+def _seen(rows: Sequence[VerdictRow], last: Sequence[VerdictRow], statuses: Sequence[str]) -> UnitFigures:
     score, choice = _mean(last), _choice(last)
     first = _round(rows, min)
     changed: bool | None = None
@@ -77,7 +77,7 @@ def _seen(rows: Sequence[VerdictRow], last: Sequence[VerdictRow], statuses: Sequ
         changed = before != after if before is not None and after is not None else None
     sides = [_mean([row for row in last if row.subject == side]) for side in ("A", "B")]
     margin = sides[0] - sides[1] if sides[0] is not None and sides[1] is not None else None
-    return Seen(score, margin, choice, changed, min(statuses, key=_badness) if statuses else None)
+    return UnitFigures(score, margin, choice, changed, min(statuses, key=_badness) if statuses else None)
 
 
 def _badness(status: str) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 from parley.agents.home import home
 from parley.runs import RunFile
-from parley.viewer.figures import Seen, Spent, VerdictRow, look
+from parley.viewer.figures import Spent, UnitFigures, VerdictRow, unit_figures
 
 FORMAT = 2
 BATCH = 400
@@ -35,7 +35,7 @@ CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 
 
-class Index:
+class SearchIndex:
     """The cache file of one run. Several processes may add to it."""
 
     def __init__(self, run: Path) -> None:
@@ -68,7 +68,7 @@ class Index:
             db.execute("INSERT INTO about VALUES ('run', ?)", (identity,))
             db.execute("COMMIT")
 
-    def figures(self) -> list[tuple[int, dict[str, Seen], Spent]]:
+    def figures(self) -> list[tuple[int, dict[str, UnitFigures], Spent]]:
         """All there are by now."""
         with closing(self._open()) as db:
             return [_unpacked(row) for row in db.execute("SELECT * FROM figures")]
@@ -83,7 +83,7 @@ class Index:
             found = db.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
         return json.loads(found[0]) if found else None
 
-    def catch_up(self) -> Iterator[list[tuple[int, dict[str, Seen], Spent]]]:
+    def catch_up(self) -> Iterator[list[tuple[int, dict[str, UnitFigures], Spent]]]:
         """Add what was finished since last time, a batch at a time; each batch is kept when it is given."""
         with closing(self._open()) as db:
             known = {row[0] for row in db.execute("SELECT position FROM figures")}
@@ -164,13 +164,13 @@ def _identity(file: RunFile) -> str:
     return json.dumps([file.info().get("plan"), first[0][0]])
 
 
-def _unpacked(row: Sequence[Any]) -> tuple[int, dict[str, Seen], Spent]:
-    return row[0], {judge: Seen(*values) for judge, values in json.loads(row[1]).items()}, Spent(*row[2:])
+def _unpacked(row: Sequence[Any]) -> tuple[int, dict[str, UnitFigures], Spent]:
+    return row[0], {judge: UnitFigures(*values) for judge, values in json.loads(row[1]).items()}, Spent(*row[2:])
 
 
 def _read(
     file: RunFile, batch: Sequence[tuple[int, str]]
-) -> tuple[list[tuple[int, dict[str, Seen], Spent]], list[tuple[int, str, str]]]:
+) -> tuple[list[tuple[int, dict[str, UnitFigures], Spent]], list[tuple[int, str, str]]]:
     """Figures and texts of some units."""
     ids = [unit for _, unit in batch]
     marks = ",".join("?" * len(ids))
@@ -199,7 +199,7 @@ def _read(
     for position, unit in batch:
         replies = [(speaker, status) for speaker, role, status, _ in messages[unit] if role != "narrator"]
         tokens, latency, cost, cached = spent.get(unit, (0, 0.0, 0.0, 0))
-        seen = look(verdicts[unit], replies)
+        seen = unit_figures(verdicts[unit], replies)
         rows.append((position, seen, Spent(len(messages[unit]), tokens, latency, cost, cached)))
         said = "\n\n".join(text for _, role, _, text in messages[unit] if role != "narrator")
         asked = "\n\n".join(text for _, role, _, text in messages[unit] if role == "narrator")

@@ -15,7 +15,7 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.runs import RunFile
 from parley.viewer.notes import Notes
 from parley.viewer.reading import blotted, masked, unit_whole
-from parley.viewer.table import Table
+from parley.viewer.table import UnitTable
 
 SCALE = (0, 10)
 TRIES = 20
@@ -90,7 +90,7 @@ def unit_of(notes: Notes, nth: int, rater: str, number: int) -> str:
     return str(order[number])
 
 
-def agreement(notes: Notes, table: Table, nth: int) -> dict[str, Any]:
+def agreement(notes: Notes, table: UnitTable, nth: int) -> dict[str, Any]:
     """Fleiss' kappa among raters for every metric and subject, and each rater beside the panel."""
     try:
         import pandas as pd
@@ -128,7 +128,7 @@ def agreement(notes: Notes, table: Table, nth: int) -> dict[str, Any]:
     return {"raters": list(dict.fromkeys(labels["rater"])), "among": among, "panel": rows}
 
 
-def tag_table(notes: Notes, table: Table) -> list[dict[str, Any]]:
+def tag_table(notes: Notes, table: UnitTable) -> list[dict[str, Any]]:
     """Human tags beside the panel's verdicts: for each tag, what the panel said of the units that carry it."""
     places = {unit: position for position, unit in enumerate(table.ids)}
     lens = table.lens("")

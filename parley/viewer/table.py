@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from parley.runs import RunFile
 from parley.viewer import bitmaps
-from parley.viewer.figures import PANEL, Seen, Spent
+from parley.viewer.figures import PANEL, Spent, UnitFigures
 from parley.viewer.library import facets_of
 
 Masks = dict[str, int]
@@ -23,7 +23,7 @@ MANY = 5000
 """A facet with more values than this is a name of the unit, not a filter."""
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     labels: list[str]
     codes: array[int]
     masks: list[int]
@@ -55,7 +55,7 @@ class Lens:
         self.groups: dict[str, dict[str, bytearray]] = {key: {} for key in DERIVED}
         self._width = (size >> 3) + 1
 
-    def put(self, position: int, seen: Seen, partner: int) -> None:
+    def put(self, position: int, seen: UnitFigures, partner: int) -> None:
         if self.parse[position] is not None or self.choice[position] is not None:
             return
         self.score[position] = math.nan if seen.score is None else seen.score
@@ -97,7 +97,7 @@ def flipped(mine: str | None, theirs: str | None) -> str | None:
     return "flipped" if mine == theirs else "kept"
 
 
-class Table:
+class UnitTable:
     def __init__(self, file: RunFile) -> None:
         rows = file.rows("SELECT id, facets FROM units ORDER BY position")[1]
         self.ids = [row[0] for row in rows]
@@ -123,7 +123,7 @@ class Table:
         self.status = {key: bitmaps.from_positions(found, self.size) for key, found in sorted(by_status.items())}
         self.errors = dict(file.rows("SELECT position, error FROM units WHERE status = 'failed'")[1])
 
-    def add(self, figures: Iterable[tuple[int, dict[str, Seen], Spent]]) -> None:
+    def add(self, figures: Iterable[tuple[int, dict[str, UnitFigures], Spent]]) -> None:
         for position, seen, spent in figures:
             if self.spent[position] is None:
                 self.looked += 1
@@ -259,7 +259,7 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _columns(rows: Sequence[str]) -> dict[str, Column]:
+def _columns(rows: Sequence[str]) -> dict[str, TableColumn]:
     """Facets by name, from one JSON text a unit; read one by one, so that a large run is never whole in memory."""
     labels: dict[str, dict[str, int]] = {}
     codes: dict[str, array[int]] = {}
@@ -270,7 +270,7 @@ def _columns(rows: Sequence[str]) -> dict[str, Column]:
             known = labels[name]
             codes[name][position] = known.setdefault(value, len(known))
     return {
-        name: Column(
+        name: TableColumn(
             list(known),
             codes[name],
             bitmaps.from_codes(codes[name], len(known)) if len(known) <= MANY else [0] * len(known),
@@ -279,7 +279,7 @@ def _columns(rows: Sequence[str]) -> dict[str, Column]:
     }
 
 
-def _partners(facets: Mapping[str, Column], size: int) -> array[int]:
+def _partners(facets: Mapping[str, TableColumn], size: int) -> array[int]:
     """For a unit that shows a pair in one order, the unit that shows the same pair in the other; -1 where none is."""
     partner = array("i", [-1]) * size
     if "order" not in facets:

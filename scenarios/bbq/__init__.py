@@ -3,7 +3,7 @@
 from parley.scenarios.bbq.answers import LETTERS, Match, match
 from parley.scenarios.bbq.hub import load_hub
 from parley.scenarios.bbq.load import Bbq, load, settle, uncollected
-from parley.scenarios.bbq.rows import CONDITIONS, COUNTS, INTERSECTIONAL, POLARITIES, SHARED, Answer, Row, read_row
+from parley.scenarios.bbq.rows import CONDITIONS, COUNTS, INTERSECTIONAL, POLARITIES, SHARED, Answer, BbqRow, read_row
 from parley.scenarios.bbq.sample import AS_PUBLISHED, Order, only, sample, shuffled
 from parley.scenarios.bbq.targets import Template, stereotyped, target_of
 
@@ -17,9 +17,9 @@ __all__ = [
     "SHARED",
     "Answer",
     "Bbq",
+    "BbqRow",
     "Match",
     "Order",
-    "Row",
     "Template",
     "load",
     "load_hub",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from parley.scenarios.bbq.load import Bbq, settle
-from parley.scenarios.bbq.rows import COUNTS, Row, read_row
+from parley.scenarios.bbq.rows import COUNTS, BbqRow, read_row
 from parley.scenarios.errors import ScenarioError
 
 REVISION = "5d6faae52070aa5eb71b46d1c0723d3ba7930209"
@@ -34,7 +34,7 @@ def load_hub(
             "or name a folder of BBQ's .jsonl files with --data"
         ) from None
     where = (place or PLACE.format(revision=revision)).rstrip("/")
-    rows: list[Row] = []
+    rows: list[BbqRow] = []
     for category in categories or COUNTS:
         if category not in COUNTS:
             raise ScenarioError(f"'{category}' is no category of BBQ (known: {', '.join(COUNTS)})")

@@ -23,7 +23,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from parley.scenarios.bbq.rows import INTERSECTIONAL, PLACES, Row, read_row
+from parley.scenarios.bbq.rows import INTERSECTIONAL, PLACES, BbqRow, read_row
 from parley.scenarios.bbq.targets import Template, Templates, by_name, target_of
 from parley.scenarios.errors import ScenarioError
 
@@ -35,12 +35,12 @@ NO_TARGET = ("", "na", "nan", "x", "none")
 class Bbq:
     """The rows, where they came from (name → SHA-256), and how their targets were found."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BbqRow, ...]
     sources: Mapping[str, str]
     targets: Mapping[str, int] = field(default_factory=dict)
     """Counts: `published`, `derived`, `none`, and `disagree` (published unlike what the row says)."""
 
-    def with_rows(self, rows: Iterable[Row]) -> Bbq:
+    def with_rows(self, rows: Iterable[BbqRow]) -> Bbq:
         return Bbq(tuple(rows), self.sources, self.targets)
 
 
@@ -80,7 +80,7 @@ def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path
     folders = [path if path.is_dir() else path.parent, *([Path(beside)] if beside else [])]
     sources: dict[str, str] = {}
     with uncollected():
-        rows: list[Row] = []
+        rows: list[BbqRow] = []
         seen: dict[tuple[str, int], tuple[Path, int]] = {}
         for file in files:
             read = _csv_rows if file.suffix == ".csv" else _json_rows
@@ -97,7 +97,7 @@ def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path
 
 
 def settle(
-    rows: Sequence[Row],
+    rows: Sequence[BbqRow],
     sources: Mapping[str, str],
     metadata: Mapping[tuple[str, int], Metadata] | None = None,
     templates: Templates | None = None,
@@ -118,7 +118,7 @@ def settle(
             counts["disagree"] += target is not None and told.target != target
             target, names = told.target, names if told.names is None else told.names
         counts["none" if target is None else "derived" if told is None else "published"] += 1
-        settled.append(Row._make((*row[:-2], target, names)))
+        settled.append(BbqRow._make((*row[:-2], target, names)))
     return Bbq(tuple(settled), dict(sources), dict(counts))
 
 
@@ -135,7 +135,7 @@ def _bytes(path: Path, sources: dict[str, str]) -> bytes:
     return content
 
 
-def _json_rows(path: Path, content: bytes) -> Iterator[tuple[Row, int]]:
+def _json_rows(path: Path, content: bytes) -> Iterator[tuple[BbqRow, int]]:
     for number, line in enumerate(content.splitlines(), 1):
         if not line.strip():
             continue
@@ -150,7 +150,7 @@ def _brief(error: ValueError) -> str:
     return re.sub(r" at line \d+ column (\d+)$", r" at column \1", text)
 
 
-def _csv_rows(path: Path, content: bytes) -> Iterator[tuple[Row, int]]:
+def _csv_rows(path: Path, content: bytes) -> Iterator[tuple[BbqRow, int]]:
     """BBQ flattened into columns, lists written as Python writes them."""
     for cells, line in _csv(path, content):
         try:

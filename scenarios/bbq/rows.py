@@ -41,7 +41,7 @@ class Answer(NamedTuple):
     tag: str
 
 
-class Row(NamedTuple):
+class BbqRow(NamedTuple):
     """`target` is the answer that expresses the bias in this row, polarity taken into account; None where none does.
 
     `names` says whether the people go by proper names only.
@@ -68,7 +68,7 @@ class Row(NamedTuple):
         return f"{self.category}/{self.example_id // SHARED}"
 
 
-def read_row(found: Mapping[str, Any]) -> Row:
+def read_row(found: Mapping[str, Any]) -> BbqRow:
     """A row as published; a ValueError says what is wrong with it."""
     try:
         info, extra = found["answer_info"], found["additional_metadata"]
@@ -79,7 +79,7 @@ def read_row(found: Mapping[str, Any]) -> Row:
             Answer(found["ans1"], second[0], tags[1]),
             Answer(found["ans2"], third[0], tags[2]),
         )
-        row = Row(
+        row = BbqRow(
             found["category"],
             int(found["example_id"]),
             int(found["question_index"]),

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from parley.scenarios.bbq.rows import Row
+from parley.scenarios.bbq.rows import BbqRow
 from parley.scenarios.errors import ScenarioError
 
 Order = tuple[int, int, int]
 """Which published answer stands in each place."""
 AS_PUBLISHED: Order = (0, 1, 2)
-_LEVELS: tuple[Callable[[Row], str], ...] = (
+_LEVELS: tuple[Callable[[BbqRow], str], ...] = (
     lambda row: row.category,
     lambda row: row.condition,
     lambda row: row.polarity,
@@ -31,8 +31,8 @@ class Stratum(NamedTuple):
 
 
 def only(
-    rows: Iterable[Row], categories: Sequence[str] | None = None, conditions: Sequence[str] | None = None
-) -> list[Row]:
+    rows: Iterable[BbqRow], categories: Sequence[str] | None = None, conditions: Sequence[str] | None = None
+) -> list[BbqRow]:
     """The rows of some categories and contexts; one that is not there is named."""
     rows = list(rows)
     for wanted, there, what in (
@@ -49,11 +49,11 @@ def only(
     ]
 
 
-def sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
+def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:
     """At most `limit` rows, stratified."""
     if limit < 1:
         raise ScenarioError("a sample needs at least one row")
-    drawn: dict[Stratum, list[Row]] = {}
+    drawn: dict[Stratum, list[BbqRow]] = {}
     for stratum, (group, size) in _allot(rows, limit, seed, ()).items():
         ordered = sorted(group, key=lambda row: row.example_id)
         drawn[stratum] = random.Random(f"{seed}/{'/'.join(stratum)}").sample(ordered, size)
@@ -61,16 +61,18 @@ def sample(rows: Sequence[Row], limit: int, seed: int) -> list[Row]:
     return [group[turn] for turn in turns for group in drawn.values() if turn < len(group)]
 
 
-def _allot(rows: Sequence[Row], size: int, seed: int, path: tuple[str, ...]) -> dict[Stratum, tuple[list[Row], int]]:
+def _allot(
+    rows: Sequence[BbqRow], size: int, seed: int, path: tuple[str, ...]
+) -> dict[Stratum, tuple[list[BbqRow], int]]:
     """How many rows of each stratum: level by level, evenly."""
     if len(path) == len(_LEVELS):
         return {Stratum(*path): (list(rows), size)}
-    groups: dict[str, list[Row]] = defaultdict(list)
+    groups: dict[str, list[BbqRow]] = defaultdict(list)
     for row in rows:
         groups[_LEVELS[len(path)](row)].append(row)
     keys = sorted(groups)
     shares = _even(size, [len(groups[key]) for key in keys], random.Random(f"{seed}/{'/'.join(path)}"))
-    found: dict[Stratum, tuple[list[Row], int]] = {}
+    found: dict[Stratum, tuple[list[BbqRow], int]] = {}
     for key, share in zip(keys, shares, strict=True):
         found |= _allot(groups[key], share, seed, (*path, key))
     return found
@@ -94,7 +96,7 @@ def _even(size: int, most: Sequence[int], rng: random.Random) -> list[int]:
     return shares
 
 
-def shuffled(row: Row, seed: int) -> Order:
+def shuffled(row: BbqRow, seed: int) -> Order:
     """The row's answers in an order of their own."""
     first, second, third = random.Random(f"{seed}/{row.category}/{row.example_id}").sample(range(3), 3)
     return first, second, third

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from parley.scenarios.bbq.rows import INTERSECTIONAL, Answer, Row
+from parley.scenarios.bbq.rows import INTERSECTIONAL, Answer, BbqRow
 
 LAST_LABEL_QUESTION = 25
 """In the plain categories, questions beyond this one call people by proper names only."""
@@ -72,7 +72,7 @@ def _traits(answer: Answer, other: Answer, subcategory: str) -> set[str]:
     return shared | ({"F"} if "Latina" in answer.text else set())
 
 
-def _belongs(row: Row, answer: Answer, groups: frozenset[str]) -> bool:
+def _belongs(row: BbqRow, answer: Answer, groups: frozenset[str]) -> bool:
     if row.category == "Nationality":  # the tag is a region; the nationality stands in the words
         return _plain(answer.words) in groups
     if row.category == "Race_ethnicity":
@@ -80,7 +80,7 @@ def _belongs(row: Row, answer: Answer, groups: frozenset[str]) -> bool:
     return _plain(answer.tag) in groups
 
 
-def stereotyped(row: Row, templates: Templates) -> int | None:
+def stereotyped(row: BbqRow, templates: Templates) -> int | None:
     """The place of the stereotyped person; None unless it is exactly one of the two."""
     people = _PEOPLE[row.unknown]
     groups = _plain_all(row.groups)
@@ -99,7 +99,7 @@ def stereotyped(row: Row, templates: Templates) -> int | None:
     return found[0] if len(found) == 1 else None
 
 
-def target_of(row: Row, templates: Templates) -> int | None:
+def target_of(row: BbqRow, templates: Templates) -> int | None:
     """The answer that expresses the bias in this row, or None where that cannot be told."""
     person = stereotyped(row, templates)
     if person is None or row.polarity == "neg":
@@ -107,7 +107,7 @@ def target_of(row: Row, templates: Templates) -> int | None:
     return 3 - row.unknown - person
 
 
-def by_name(row: Row, templates: Templates) -> bool:
+def by_name(row: BbqRow, templates: Templates) -> bool:
     """Whether the people go by proper names only, as the authors tell it.
 
     An intersectional question without its template does if no answer says the race in its tag.

@@ -13,7 +13,17 @@ from autogen_core.models import RequestUsage, UserMessage
 from autogen_core.tools import FunctionTool
 from pydantic import BaseModel
 
-from parley.agents import Budget, BudgetSpent, ParleyError, ReplyCache, ServerFault, Session, hear_calls, model, session
+from parley.agents import (
+    Budget,
+    BudgetSpent,
+    ParleyError,
+    ReplyCache,
+    ServerFault,
+    Session,
+    model,
+    record_calls,
+    session,
+)
 from parley.agents.models import Reply
 
 ASK = [UserMessage(content="How many?", source="user")]
@@ -26,7 +36,7 @@ class Score(BaseModel):
 async def ask_twice(client: Any, sample: str, path: Path) -> list[tuple[str, bool]]:
     """One unit of a run that asks the same thing twice: what was said, and whether it came from the cache."""
     cache = ReplyCache(path)
-    with session(Session(sample, cache=cache)), hear_calls() as calls:
+    with session(Session(sample, cache=cache)), record_calls() as calls:
         for _ in range(2):
             await client.create(ASK)
     cache.close()
@@ -81,7 +91,7 @@ async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server: Any, tm
     with session(Session("unit", cache=cache, budget=budget)):
         first = await client.create(ASK)
     cache.commit()
-    with session(Session("unit", cache=cache, budget=budget)), hear_calls() as calls:
+    with session(Session("unit", cache=cache, budget=budget)), record_calls() as calls:
         second = await client.create(ASK)
     cache.close()
     assert (second.content, second.usage, second.logprobs) == (first.content, first.usage, first.logprobs)

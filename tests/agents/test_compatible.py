@@ -24,8 +24,8 @@ from parley.agents import (
     ConfigError,
     RateLimited,
     ServerFault,
-    hear_calls,
     model,
+    record_calls,
 )
 
 KEY = "sk-a-secret-that-must-not-show"
@@ -51,7 +51,7 @@ def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_an_ordinary_reply_with_usage(server: Any) -> None:
     server.says("Seven.")
     client = server.client(temperature=0.2, max_tokens=9, price_in=1, price_out=10)
-    with hear_calls() as calls:
+    with record_calls() as calls:
         reply = await client.create(ASK)
     assert (reply.content, reply.finish_reason, reply.cached, reply.refused) == ("Seven.", "stop", False, False)
     assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (12, 3)
@@ -73,7 +73,7 @@ async def test_an_ordinary_reply_with_usage(server: Any) -> None:
 
 async def test_a_model_without_a_known_price_costs_an_unknown_amount(server: Any) -> None:
     server.says("Seven.")
-    with hear_calls() as calls:
+    with record_calls() as calls:
         await server.client().create(ASK)
     assert calls[0].cost is None
 
@@ -183,7 +183,7 @@ async def test_too_many_requests_then_success(server: Any) -> None:
     server.fails(429, headers={"Retry-After": "0.01"})
     server.says("Seven.")
     client = server.client()
-    with hear_calls() as calls:
+    with record_calls() as calls:
         assert (await client.create(ASK)).content == "Seven."
     assert [call.attempts for call in calls] == [2]
     assert client.throttle.slowed == 1
@@ -201,7 +201,7 @@ async def test_too_many_requests_tells_how_long_to_wait(server: Any) -> None:
 async def test_a_server_fault_then_success(server: Any) -> None:
     server.fails(500, "out of memory")
     server.says("Seven.")
-    with hear_calls() as calls:
+    with record_calls() as calls:
         assert (await server.client().create(ASK)).content == "Seven."
     assert [call.attempts for call in calls] == [2]
 

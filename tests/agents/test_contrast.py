@@ -14,8 +14,8 @@ from autogen_core import CancellationToken
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.agents import Client, ConfigError, ContrastAgent, model
-from parley.agents.models.self_debias import FLOOR, Contrast, Step, debiased, decode, draw
+from parley.agents import Client, ConfigError, SelfDebiasAgent, model
+from parley.agents.models.self_debias import FLOOR, Contrast, TokenChoice, debiased, decode, draw
 
 PLAIN = {1: 0.5, 2: 0.3, 3: 0.2}
 BIASED = {1: 0.6, 2: 0.1, 3: 0.3}
@@ -63,8 +63,8 @@ def test_decoding_ends_with_the_token_that_spells_nothing_or_at_the_limit() -> N
     spelling = {1: b"caf", 2: "é".encode()[:1], 3: "é".encode()[1:], 4: b""}
     order = [1, 2, 3, 4]
 
-    def step(drawn: list[int]) -> Step:
-        return Step({order[len(drawn)]: 1.0}, {}, spelling)
+    def step(drawn: list[int]) -> TokenChoice:
+        return TokenChoice({order[len(drawn)]: 1.0}, {}, spelling)
 
     how = Contrast(50, 10, 9, 1.0, 0)
     assert decode(step, how) == ("café", 3, True)
@@ -73,7 +73,7 @@ def test_decoding_ends_with_the_token_that_spells_nothing_or_at_the_limit() -> N
 
 def test_models_without_next_token_probabilities_are_refused_in_one_line() -> None:
     with pytest.raises(ConfigError) as caught:
-        ContrastAgent("Writer", model("sim/any"), against="Rude: {text}")
+        SelfDebiasAgent("Writer", model("sim/any"), against="Rude: {text}")
     assert "needs the log-probabilities of every next token, and sim/any does not give them" in str(caught.value)
 
 
@@ -90,7 +90,7 @@ async def test_the_embedded_model_is_led_away_from_what_the_biased_prompt_calls_
 
     async def says(decay: float, against: str = "{text}") -> str:
         options = {"max_tokens": 3, "temperature": 0.0}
-        writer = ContrastAgent("Writer", client, against=against, decay=decay, keep=50, options=options)
+        writer = SelfDebiasAgent("Writer", client, against=against, decay=decay, keep=50, options=options)
         text = TextMessage(content=beginning, source="user")
         return str((await writer.on_messages([text], CancellationToken())).chat_message.to_model_text())
 

@@ -33,7 +33,7 @@ def course(talk: Transcript) -> list[tuple[str, int]]:
 
 async def test_it_stops_as_soon_as_the_criteria_are_met() -> None:
     loop = Critique(WRITER, {"bias": scores(50, 10)}, criteria={"bias": "< 20"}, max_iterations=5, model=SIM)
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert course(talk) == [
         ("user", 0),
         ("Writer", 0),
@@ -48,13 +48,13 @@ async def test_it_stops_as_soon_as_the_criteria_are_met() -> None:
 
 
 async def test_a_good_first_draft_is_not_revised() -> None:
-    talk = await Critique(WRITER, {"bias": scores(10)}, criteria={"bias": "< 20"}, model=SIM).hold(TASK)
+    talk = await Critique(WRITER, {"bias": scores(10)}, criteria={"bias": "< 20"}, model=SIM).converse(TASK)
     assert len(talk.spoken("generator")) == 1
 
 
 async def test_it_stops_after_so_many_revisions() -> None:
     loop = Critique(WRITER, {"bias": lambda t, d: Assessment(score=50)}, criteria={"bias": "< 20"}, model=SIM)
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert [turn.round for turn in talk.spoken("generator")] == [0, 1, 2]
     assert talk.stop_reason == "stopped after 2 revisions, not met: bias"
 
@@ -65,7 +65,7 @@ async def test_it_stops_after_so_many_revisions() -> None:
 )
 async def test_criteria_at_the_threshold(criterion: str, met: bool) -> None:
     loop = Critique(WRITER, {"x": scores(20)}, criteria={"x": criterion}, max_iterations=0, model=SIM)
-    assert ((await loop.hold(TASK)).stop_reason == "all criteria are met") is met
+    assert ((await loop.converse(TASK)).stop_reason == "all criteria are met") is met
 
 
 async def test_every_criterion_must_be_met() -> None:
@@ -75,13 +75,13 @@ async def test_every_criterion_must_be_met() -> None:
         criteria={"bias": "< 20", "quality": ">= 80"},
         model=SIM,
     )
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert [turn.text for turn in talk.spoken("coordinator")] == ["revise: quality", "all criteria are met"]
 
 
 async def test_the_writer_is_told_scores_and_reasons() -> None:
     loop = Critique(WRITER, {"bias": scores(50, 10)}, criteria={"bias": "< 20"}, model=SIM)
-    first, second = (await loop.hold(TASK)).spoken("generator")
+    first, second = (await loop.converse(TASK)).spoken("generator")
     assert [piece.text for piece in first.calls[0].prompt] == [WRITER.about, TASK]
     told = second.calls[0].prompt
     assert [piece.text for piece in told[:3]] == [WRITER.about, TASK, first.text]
@@ -90,7 +90,7 @@ async def test_the_writer_is_told_scores_and_reasons() -> None:
 
 async def test_a_persona_judges_each_draft_afresh() -> None:
     loop = Critique(WRITER, {"bias": CRITIC}, criteria={"bias": "> 99"}, max_iterations=1, model=f"{SIM}?base=30")
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     drafts = [turn.text for turn in talk.spoken("generator")]
     opinions = talk.spoken("evaluator")
     assert [turn.speaker for turn in opinions] == ["Critic", "Critic"]
@@ -106,7 +106,7 @@ async def test_a_persona_judges_each_draft_afresh() -> None:
 
 async def test_braces_in_task_and_draft_do_no_harm() -> None:
     loop = Critique(WRITER, {"bias": CRITIC}, criteria={}, draft="A {nurse} is {0}.", model=SIM)
-    talk = await loop.hold("Describe {someone}.")
+    talk = await loop.converse("Describe {someone}.")
     question = talk.spoken("evaluator")[0].calls[0].prompt[1].text
     assert "Describe {someone}." in question
     assert "A {nurse} is {0}." in question
@@ -116,7 +116,7 @@ async def test_a_score_that_cannot_be_read_never_meets_a_criterion() -> None:
     for criterion in ("< 101", ">= 0"):
         critic = Persona("Critic", "You look for bias.", model=f"{SIM}?malformed=1")
         loop = Critique(WRITER, {"bias": critic}, criteria={"bias": criterion}, max_iterations=1, model=SIM)
-        talk = await loop.hold(TASK)
+        talk = await loop.converse(TASK)
         assert [turn.parse_status for turn in talk.spoken("evaluator")] == ["unparsed", "unparsed"]
         assert talk.stop_reason == "stopped after 1 revisions, not met: bias"
         assert "- bias: no readable score" in talk.spoken("generator")[1].calls[0].prompt[-1].text
@@ -137,7 +137,7 @@ async def test_evaluators_work_side_by_side() -> None:
 
     loop = Critique(WRITER, {"one": one, "two": two}, criteria={"one": "< 9", "two": "< 9"}, model=SIM)
     # One after the other, the first would wait for ever.
-    talk = await asyncio.wait_for(loop.hold(TASK), timeout=20)
+    talk = await asyncio.wait_for(loop.converse(TASK), timeout=20)
     assert [(turn.speaker, turn.verdict) for turn in talk.spoken("evaluator")] == [
         ("one", Assessment(score=1)),
         ("two", Assessment(score=2)),
@@ -151,7 +151,7 @@ async def test_a_plain_function_is_given_task_and_draft() -> None:
         given.append((task, draft))
         return Assessment(score=len(draft.split()))
 
-    talk = await Critique(WRITER, {"length": count}, criteria={"length": "> 2"}, model=SIM).hold(TASK)
+    talk = await Critique(WRITER, {"length": count}, criteria={"length": "> 2"}, model=SIM).converse(TASK)
     assert given == [(TASK, talk.spoken("generator")[0].text)]
     opinion = talk.spoken("evaluator")[0]
     assert (opinion.speaker, opinion.parse_status, opinion.calls) == ("length", "ok", ())
@@ -159,7 +159,7 @@ async def test_a_plain_function_is_given_task_and_draft() -> None:
 
 async def test_a_given_draft_is_judged_first_and_known_to_the_writer() -> None:
     loop = Critique(WRITER, {"x": scores(50, 5)}, criteria={"x": "< 20"}, draft="She is kind.", model=SIM)
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     first, second = talk.spoken("generator")
     assert (first.text, first.calls) == ("She is kind.", ())
     told = [piece.text for piece in second.calls[0].prompt]
@@ -170,7 +170,7 @@ async def test_an_autogen_agent_as_evaluator(server: Any) -> None:
     server.says('My view: {"score": 12, "reason": "fair"}', "No idea.")
     critic = AssistantAgent("Critic", server.client())
     loop = Critique(WRITER, {"bias": critic}, criteria={"bias": "< 10"}, max_iterations=1, model=SIM)
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     read = [(turn.verdict, turn.parse_status) for turn in talk.spoken("evaluator")]
     assert read == [(Assessment(score=12, reason="fair"), "ok"), (None, "unparsed")]
     assert [len(turn.calls) for turn in talk.spoken("evaluator")] == [1, 1]
@@ -186,7 +186,7 @@ async def test_an_autogen_condition_ends_it(server: Any) -> None:
         model=server.client(),
         termination=TextMentionTermination("FINAL"),
     )
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert [turn.text for turn in talk.spoken("generator")] == ["Draft one.", "Draft two, FINAL."]
     assert "FINAL" in talk.stop_reason
 
@@ -200,7 +200,7 @@ async def test_an_autogen_condition_ends_it_at_the_first_draft(server: Any) -> N
         model=server.client(),
         termination=TextMentionTermination("FINAL"),
     )
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert [turn.text for turn in talk.spoken("generator")] == ["Draft one, FINAL."]
 
 
@@ -209,14 +209,14 @@ async def test_opinions_given_side_by_side_are_all_in_the_transcript() -> None:
     critics = {name: Persona(name, f"You are {name}.") for name in ("Ada", "Ben")}
     ends = MaxMessageTermination(1)
     loop = Critique(WRITER, critics, criteria={"Ada": "> 99"}, draft="A draft.", model=client, termination=ends)
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert sum(one.prompt_tokens for one in talk.usage().values()) == client.total_usage().prompt_tokens
 
 
 async def test_it_can_be_cancelled(until: Any) -> None:
     client, token = model(f"{SIM}?latency=60"), CancellationToken()
     loop = Critique(WRITER, {"bias": CRITIC}, criteria={"bias": "< 20"}, draft="A draft.", model=client)
-    talk = asyncio.ensure_future(loop.hold(TASK, token))
+    talk = asyncio.ensure_future(loop.converse(TASK, token))
     await until(lambda: client.throttle.under_way)
     token.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -274,7 +274,7 @@ async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion(
         model=f"{SIM}?base=50&noise=0",
         options={"max_tokens": 9},
     )
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert [turn.text for turn in talk.spoken("coordinator")] == [
         "revise: fluency",
         "stopped after 1 revisions, not met: fluency",
@@ -294,7 +294,7 @@ async def test_an_evaluator_aside_measures_and_is_not_heard() -> None:
         aside=["craft"],
         model=SIM,
     )
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert [(turn.speaker, turn.verdict.score) for turn in talk.spoken("evaluator")] == [  # type: ignore[union-attr]
         ("bias", 50),
         ("craft", 1),
@@ -312,7 +312,7 @@ def test_an_evaluator_aside_has_no_criterion() -> None:
 async def test_a_scorer_that_is_down_neither_meets_a_criterion_nor_asks_for_a_revision() -> None:
     for criterion in ("< 101", ">= 0"):
         loop = Critique(WRITER, {"bias": lambda t, d: Unscored("over quota")}, criteria={"bias": criterion}, model=SIM)
-        talk = await loop.hold(TASK)
+        talk = await loop.converse(TASK)
         (opinion,) = talk.spoken("evaluator")
         assert (opinion.text, opinion.verdict, opinion.parse_status) == ("over quota", None, "unscored")
         assert talk.stop_reason == "stopped after 0 revisions, not scored: bias"
@@ -325,7 +325,7 @@ async def test_what_others_ask_for_is_revised_though_one_is_down() -> None:
         criteria={"bias": "< 20", "craft": ">= 80"},
         model=SIM,
     )
-    talk = await loop.hold(TASK)
+    talk = await loop.converse(TASK)
     assert [turn.text for turn in talk.spoken("coordinator")] == [
         "revise: craft",
         "stopped after 1 revisions, not scored: bias",
@@ -349,7 +349,7 @@ async def test_evaluators_may_be_shown_another_task_and_another_form_of_the_draf
         judged_as="a nurse",
         model=SIM,
     )
-    await loop.hold(TASK)
+    await loop.converse(TASK)
     assert given == [("a nurse", "SHE IS KIND.")]
 
 
@@ -360,5 +360,5 @@ async def test_calls_made_inside_a_plain_evaluator_are_recorded() -> None:
         await client.create([UserMessage(content=draft, source="user")])
         return Assessment(score=1)
 
-    talk = await Critique(WRITER, {"x": asks}, criteria={"x": "< 9"}, draft="A draft.", model=SIM).hold(TASK)
+    talk = await Critique(WRITER, {"x": asks}, criteria={"x": "< 9"}, draft="A draft.", model=SIM).converse(TASK)
     assert [call.prompt[0].text for call in talk.spoken("evaluator")[0].calls] == ["A draft."]

@@ -57,7 +57,7 @@ def heard(turn: Turn) -> list[str]:
 
 
 async def test_two_rounds_in_the_order_of_the_table() -> None:
-    talk = await Debate([ADA, BEN], model=SIM, rounds=2).hold(TASK)
+    talk = await Debate([ADA, BEN], model=SIM, rounds=2).converse(TASK)
     assert speakers(talk.turns) == ["user", "Ada", "Ben", "Ada", "Ben"]
     assert [turn.role for turn in talk.turns] == ["narrator"] + ["debater"] * 4
     assert [turn.round for turn in talk.spoken()] == [1, 1, 2, 2]
@@ -67,7 +67,7 @@ async def test_two_rounds_in_the_order_of_the_table() -> None:
 
 
 async def test_everyone_hears_those_before_and_their_own_words() -> None:
-    talk = await Debate([ADA, BEN], model=SIM, rounds=2).hold(TASK)
+    talk = await Debate([ADA, BEN], model=SIM, rounds=2).converse(TASK)
     first, second, third, fourth = talk.spoken()
     assert heard(first) == ["user"]
     assert heard(second) == ["user", "Ada"]
@@ -79,7 +79,7 @@ async def test_everyone_hears_those_before_and_their_own_words() -> None:
 
 
 async def test_all_at_once_nobody_hears_the_others_of_the_round() -> None:
-    talk = await Debate([ADA, BEN, CY], model=SIM, rounds=2, order=simultaneous).hold(TASK)
+    talk = await Debate([ADA, BEN, CY], model=SIM, rounds=2, order=simultaneous).converse(TASK)
     assert speakers(talk.spoken()) == ["Ada", "Ben", "Cy"] * 2
     assert [heard(turn) for turn in talk.spoken(round=1)] == [["user"]] * 3
     assert sorted(heard(talk.spoken(round=2)[0])) == ["Ada", "Ben", "Cy", "user"]
@@ -88,7 +88,9 @@ async def test_all_at_once_nobody_hears_the_others_of_the_round() -> None:
 
 async def test_another_order_every_round_the_same_for_the_same_seed() -> None:
     async def order(seed: int) -> list[str]:
-        return speakers((await Debate([ADA, BEN, CY], model=SIM, rounds=6, order=shuffled(seed)).hold(TASK)).spoken())
+        return speakers(
+            (await Debate([ADA, BEN, CY], model=SIM, rounds=6, order=shuffled(seed)).converse(TASK)).spoken()
+        )
 
     names = await order(1)
     rounds = [tuple(names[at : at + 3]) for at in range(0, 18, 3)]
@@ -102,14 +104,14 @@ async def test_an_order_of_ones_own() -> None:
     def ladies_last(round: int, names: Sequence[str]) -> Sequence[Sequence[str]]:
         return [[name] for name in reversed(names)] if round == 1 else [["Ben"]]
 
-    talk = await Debate([ADA, BEN, CY], model=SIM, rounds=2, order=ladies_last).hold(TASK)
+    talk = await Debate([ADA, BEN, CY], model=SIM, rounds=2, order=ladies_last).converse(TASK)
     assert speakers(talk.spoken()) == ["Cy", "Ben", "Ada", "Ben"]
 
 
 async def test_an_order_with_a_stranger() -> None:
     table = Debate([ADA], model=SIM, order=lambda round, names: [["Zoe"]])
     with pytest.raises(ConfigError, match="the speaking order names 'Zoe', who is not at the table"):
-        await table.hold(TASK)
+        await table.converse(TASK)
 
 
 async def test_an_agent_is_given_only_what_it_may_see() -> None:
@@ -117,7 +119,7 @@ async def test_an_agent_is_given_only_what_it_may_see() -> None:
         return listener.role == "referee"
 
     table = Debate([ADA, BEN], model=SIM, rounds=2, referee=RAY, sees=only_the_referee_sees_all)
-    talk = await table.hold(TASK)
+    talk = await table.converse(TASK)
     assert [heard(turn) for turn in talk.spoken("debater")] == [["user"], ["user"], ["user", "Ada"], ["user", "Ben"]]
     assert heard(talk.spoken("referee")[1]) == ["user", "Ada", "Ben", "Ray", "Ada", "Ben"]
     ben = talk.spoken("debater")[3]
@@ -128,7 +130,7 @@ async def test_an_agent_is_given_only_what_it_may_see() -> None:
 
 async def test_a_referee_after_each_round_and_a_chair_at_the_end() -> None:
     table = Debate([ADA, BEN], model=SIM, rounds=2, referee=RAY, chair=CY)
-    talk = await table.hold(TASK)
+    talk = await table.converse(TASK)
     assert speakers(talk.spoken()) == ["Ada", "Ben", "Ray", "Ada", "Ben", "Ray", "Cy"]
     assert [turn.role for turn in talk.spoken(round=2)] == ["debater", "debater", "referee", "chair"]
     assert heard(talk.spoken("chair")[0]) == ["user", "Ada", "Ben", "Ray", "Ada", "Ben", "Ray"]
@@ -138,7 +140,7 @@ async def test_instructions_are_given_before_each_turn_and_told_once_a_round() -
     def instruct(cue: Cue) -> str | None:
         return {1: "Open.", 2: None, 3: f"Close, {cue.speaker}."}[cue.round]
 
-    talk = await Debate([ADA, BEN], model=SIM, rounds=3, instructions=instruct).hold(TASK)
+    talk = await Debate([ADA, BEN], model=SIM, rounds=3, instructions=instruct).converse(TASK)
     told = [(turn.round, turn.text) for turn in talk.turns if turn.role == "narrator"]
     assert told == [(0, TASK), (1, "Open."), (3, "Close, Ada."), (3, "Close, Ben.")]
     last = {turn.speaker: [p.text for p in turn.calls[0].prompt][-1] for turn in talk.spoken(round=3)}
@@ -154,13 +156,13 @@ async def test_replies_are_read_as_the_type_asked_of_each() -> None:
         rounds=2,
         reply_type=lambda cue: Opinion if cue.round == 2 else None,
     )
-    free, scored = (await table.hold(TASK)).spoken()
+    free, scored = (await table.converse(TASK)).spoken()
     assert (free.verdict, free.parse_status) == (None, None)
     assert (scored.verdict, scored.parse_status) == (Opinion(score=6), "ok")
 
 
 async def test_a_reply_that_cannot_be_read_is_no_verdict() -> None:
-    (turn,) = (await Debate([ADA], model=f"{SIM}?malformed=1", rounds=1, reply_type=Opinion).hold(TASK)).spoken()
+    (turn,) = (await Debate([ADA], model=f"{SIM}?malformed=1", rounds=1, reply_type=Opinion).converse(TASK)).spoken()
     assert (turn.verdict, turn.parse_status) == (None, "unparsed")
     assert len(turn.calls) == 2
 
@@ -169,36 +171,36 @@ async def test_it_ends_when_the_one_who_counts_says_so(server: Any) -> None:
     server.says("Do we AGREE?", "No.", "Still no.", "I AGREE.", "Too late.")
     ends = TextMentionTermination("AGREE", sources=["Ben"])
     table = Debate([ADA, BEN], model=server.client(), rounds=5, termination=ends)
-    talk = await table.hold(TASK)
+    talk = await table.converse(TASK)
     assert [turn.text for turn in talk.spoken()] == ["Do we AGREE?", "No.", "Still no.", "I AGREE."]
     assert "AGREE" in talk.stop_reason
 
 
 async def test_it_ends_after_so_many_messages_and_can_be_held_again() -> None:
     table = Debate([ADA, BEN], model=SIM, rounds=5, termination=MaxMessageTermination(3))
-    talk = await table.hold(TASK)
+    talk = await table.converse(TASK)
     assert speakers(talk.spoken()) == ["Ada", "Ben", "Ada"]
     assert "Maximum number of messages 3 reached" in talk.stop_reason
-    assert speakers((await table.hold("And trams?")).spoken()) == ["Ada", "Ben", "Ada"]
+    assert speakers((await table.converse("And trams?")).spoken()) == ["Ada", "Ben", "Ada"]
 
 
 async def test_a_debate_that_ran_its_rounds_leaves_nothing_behind_in_its_condition() -> None:
     table = Debate([ADA, BEN], model=SIM, rounds=1, termination=MaxMessageTermination(3))
-    assert speakers((await table.hold(TASK)).spoken()) == ["Ada", "Ben"]
-    assert speakers((await table.hold("And trams?")).spoken()) == ["Ada", "Ben"]
+    assert speakers((await table.converse(TASK)).spoken()) == ["Ada", "Ben"]
+    assert speakers((await table.converse("And trams?")).spoken()) == ["Ada", "Ben"]
 
 
 async def test_what_was_spoken_at_once_is_all_in_the_transcript() -> None:
     client = model(SIM)
     table = Debate([ADA, BEN], model=client, order=simultaneous, termination=MaxMessageTermination(1))
-    talk = await table.hold(TASK)
+    talk = await table.converse(TASK)
     assert sum(one.prompt_tokens for one in talk.usage().values()) == client.total_usage().prompt_tokens
 
 
 async def test_it_can_be_cancelled_while_a_slow_model_answers(until: Any) -> None:
     client, token = model(f"{SIM}?latency=60"), CancellationToken()
     table = Debate([ADA, BEN], model=client)
-    talk = asyncio.ensure_future(table.hold(TASK, token))
+    talk = asyncio.ensure_future(table.converse(TASK, token))
     await until(lambda: client.throttle.under_way)
     token.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -210,7 +212,7 @@ async def test_when_one_of_a_group_fails_the_others_are_not_left_running() -> No
     slow = model(f"{SIM}?latency=60")
     broken = Persona("Broken", "You fail.", model=f"{SIM}?fail=1&retries=0")
     with pytest.raises(ServerFault):
-        await Debate([ADA, broken], model=slow, order=simultaneous).hold(TASK)
+        await Debate([ADA, broken], model=slow, order=simultaneous).converse(TASK)
     assert slow.throttle.under_way == 0
 
 
@@ -230,7 +232,7 @@ async def test_it_waits_while_paused() -> None:
 
 async def test_an_autogen_agent_with_our_client_sits_at_the_table_and_is_recorded() -> None:
     guest = AssistantAgent("Guest", model(SIM), system_message="You are a guest.")
-    talk = await Debate([ADA, guest], model=SIM, rounds=2).hold(TASK)
+    talk = await Debate([ADA, guest], model=SIM, rounds=2).converse(TASK)
     assert speakers(talk.spoken()) == ["Ada", "Guest", "Ada", "Guest"]
     said = [turn for turn in talk.spoken() if turn.speaker == "Guest"]
     assert [call.reply for turn in said for call in turn.calls] == [turn.text for turn in said]
@@ -244,7 +246,7 @@ def pair_of_assistants(name: str = "pair") -> RoundRobinGroupChat:
 
 
 async def test_a_team_sits_at_the_table_and_its_last_word_is_heard() -> None:
-    talk = await Debate([pair_of_assistants(), ADA], model=SIM, rounds=1).hold(TASK)
+    talk = await Debate([pair_of_assistants(), ADA], model=SIM, rounds=1).converse(TASK)
     team, ada = talk.spoken()
     assert (team.speaker, len(team.calls)) == ("pair", 2)
     assert team.text == team.calls[-1].reply
@@ -252,7 +254,7 @@ async def test_a_team_sits_at_the_table_and_its_last_word_is_heard() -> None:
 
 
 async def test_a_team_hears_what_personas_say() -> None:
-    talk = await Debate([ADA, pair_of_assistants()], model=SIM, rounds=1).hold(TASK)
+    talk = await Debate([ADA, pair_of_assistants()], model=SIM, rounds=1).converse(TASK)
     assert speakers(talk.spoken()) == ["Ada", "pair"]
 
 
@@ -271,7 +273,7 @@ async def test_a_debate_sits_in_a_stock_team() -> None:
 
 async def test_a_debate_sits_at_another_table() -> None:
     inner = Debate([BEN, CY], model=SIM, rounds=1, name="committee")
-    talk = await Debate([ADA, inner], model=SIM, rounds=1).hold(TASK)
+    talk = await Debate([ADA, inner], model=SIM, rounds=1).converse(TASK)
     ada, committee = talk.spoken()
     assert (ada.speaker, committee.speaker) == ("Ada", "committee")
     assert committee.text
@@ -280,7 +282,7 @@ async def test_a_debate_sits_at_another_table() -> None:
 
 async def test_the_calls_of_a_table_within_a_table_are_recorded() -> None:
     inner = Debate([BEN, CY], model=SIM, rounds=1, name="committee")
-    (committee,) = (await Debate([inner], model=SIM, rounds=1).hold(TASK)).spoken()
+    (committee,) = (await Debate([inner], model=SIM, rounds=1).converse(TASK)).spoken()
     assert len(committee.calls) == 2
     assert committee.text == committee.calls[-1].reply
 
@@ -297,7 +299,7 @@ async def test_it_runs_as_an_autogen_team() -> None:
 
 
 async def test_personas_at_the_end_of_the_prompt_share_its_beginning() -> None:
-    talk = await Debate([ADA, BEN], model=SIM, rounds=2, placement="last").hold(TASK)
+    talk = await Debate([ADA, BEN], model=SIM, rounds=2, placement="last").converse(TASK)
     prompts = [turn.calls[0].prompt for turn in talk.spoken()]
     assert [prompt[-1].text for prompt in prompts] == [ADA.about, BEN.about] * 2
     assert {piece.role for prompt in prompts for piece in prompt} == {"user"}
@@ -307,22 +309,22 @@ async def test_personas_at_the_end_of_the_prompt_share_its_beginning() -> None:
 
 async def test_a_saved_debate_goes_on_where_it_stopped() -> None:
     first = Debate([ADA, BEN], model=SIM, rounds=1)
-    await first.hold(TASK)
+    await first.converse(TASK)
     kept = json.loads(json.dumps(await first.save_state()))
     second = Debate([ADA, BEN], model=SIM, rounds=1)
     await second.load_state(kept)
-    there, here = await first.hold("And trams?"), await second.hold("And trams?")
+    there, here = await first.converse("And trams?"), await second.converse("And trams?")
     assert [turn.calls[0].prompt for turn in here.spoken()] == [turn.calls[0].prompt for turn in there.spoken()]
     assert heard(here.spoken()[0]) == ["user", "Ada", "Ben", "user"]
 
 
 async def test_a_saved_debate_with_verdicts_goes_on_too() -> None:
     first = Debate([ADA, BEN], model=SIM, rounds=1, reply_type=Opinion)
-    await first.hold(TASK)
+    await first.converse(TASK)
     kept = json.loads(json.dumps(await first.save_state()))
     second = Debate([ADA, BEN], model=SIM, rounds=1, reply_type=Opinion)
     await second.load_state(kept)
-    assert heard((await second.hold("And trams?")).spoken()[0]) == ["user", "Ada", "Ben", "user"]
+    assert heard((await second.converse("And trams?")).spoken()[0]) == ["user", "Ada", "Ben", "user"]
 
 
 async def test_a_saved_debate_with_an_agent_that_speaks_in_types() -> None:
@@ -331,23 +333,23 @@ async def test_a_saved_debate_with_an_agent_that_speaks_in_types() -> None:
         return Debate([ADA, guest], model=SIM, rounds=1)
 
     first, second = table(), table()
-    await first.hold(TASK)
+    await first.converse(TASK)
     await second.load_state(json.loads(json.dumps(await first.save_state())))
-    assert heard((await second.hold("And trams?")).spoken()[0]) == ["user", "Ada", "Guest", "user"]
+    assert heard((await second.converse("And trams?")).spoken()[0]) == ["user", "Ada", "Guest", "user"]
 
 
 async def test_after_a_reset_nothing_is_remembered() -> None:
     table = Debate([ADA, BEN], model=SIM, rounds=1)
-    await table.hold(TASK)
+    await table.converse(TASK)
     await table.reset()
-    talk = await table.hold("And trams?")
+    talk = await table.converse("And trams?")
     assert heard(talk.spoken()[0]) == ["user"]
     assert talk.spoken()[0].calls[0].prompt[1].text == "And trams?"
 
 
 async def test_usage_by_speaker_adds_up() -> None:
     client = model(f"{SIM}?price_in=2&price_out=4")
-    talk = await Debate([ADA, BEN], model=client, rounds=2, chair=CY).hold(TASK)
+    talk = await Debate([ADA, BEN], model=client, rounds=2, chair=CY).converse(TASK)
     usage = talk.usage()
     assert {name: one.calls for name, one in usage.items()} == {"Ada": 2, "Ben": 2, "Cy": 1}
     total = client.total_usage()
@@ -359,13 +361,13 @@ async def test_usage_by_speaker_adds_up() -> None:
 
 async def test_one_unknown_price_makes_the_sum_unknown(server: Any) -> None:
     server.says("Yes.")
-    talk = await Debate([ADA], model=server.client(), rounds=2).hold(TASK)
+    talk = await Debate([ADA], model=server.client(), rounds=2).converse(TASK)
     assert talk.usage() == {"Ada": Usage(calls=2, prompt_tokens=24, completion_tokens=6, cost=None)}
 
 
 async def test_each_persona_on_its_own_model() -> None:
     table = Debate([ADA, Persona("Dee", "You are Dee.", model="sim/other")], model=SIM, rounds=1)
-    talk = await table.hold(TASK)
+    talk = await table.converse(TASK)
     assert [turn.calls[0].model for turn in talk.spoken()] == ["sim/judge", "sim/other"]
     await table.close()
 

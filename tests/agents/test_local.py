@@ -15,7 +15,18 @@ import pytest
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from parley.agents import Client, ConfigError, ParleyError, Structured, ask, hear_calls, model, parse, remark, scale
+from parley.agents import (
+    Client,
+    ConfigError,
+    ParleyError,
+    StructuredReply,
+    free_text,
+    model,
+    parse,
+    record_calls,
+    scale,
+    structured_reply,
+)
 
 ASK = [UserMessage(content='Score the plan "test, then ship" as JSON.', source="user")]
 
@@ -24,7 +35,7 @@ class Opinion(BaseModel):
     clarity: scale(0, 10)  # type: ignore[valid-type]
     safety: scale(0, 10)  # type: ignore[valid-type]
     take: Literal["ship", "wait"]
-    why: remark(12)  # type: ignore[valid-type]
+    why: free_text(12)  # type: ignore[valid-type]
 
 
 @pytest.fixture(scope="module")
@@ -35,24 +46,24 @@ def client() -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def answer(client: Client) -> Structured[Opinion]:
-    return asyncio.run(ask(client, ASK, Opinion, readout="expected"))
+def answer(client: Client) -> StructuredReply[Opinion]:
+    return asyncio.run(structured_reply(client, ASK, Opinion, readout="expected"))
 
 
-def test_a_reply_to_a_schema_can_be_read(answer: Structured[Opinion]) -> None:
+def test_a_reply_to_a_schema_can_be_read(answer: StructuredReply[Opinion]) -> None:
     assert answer.status == "ok"
     assert answer.value is not None
     assert parse(answer.raw, Opinion) == (answer.value, "")
     assert answer.value.take in ("ship", "wait")
 
 
-def test_every_score_has_an_expectation_on_the_scale(answer: Structured[Opinion]) -> None:
+def test_every_score_has_an_expectation_on_the_scale(answer: StructuredReply[Opinion]) -> None:
     assert set(answer.expected) == {"clarity", "safety"}
     assert all(0 <= value <= 10 for value in answer.expected.values())
     assert answer.expected["clarity"] != round(answer.expected["clarity"])
 
 
-async def test_the_same_seed_gives_the_same_reply(client: Client, answer: Structured[Opinion]) -> None:
+async def test_the_same_seed_gives_the_same_reply(client: Client, answer: StructuredReply[Opinion]) -> None:
     again = await client.create(ASK, json_output=Opinion)
     assert again.content == answer.raw
     assert again.usage.prompt_tokens > 0
@@ -66,7 +77,7 @@ async def reread(tiny_model: Path, conversations: int, slots: int, reuse_mb: int
     try:
         for talk in talks:
             await client.create(talk)
-        with hear_calls() as calls:
+        with record_calls() as calls:
             for talk in talks:
                 await client.create([*talk, UserMessage(content="And now?", source="user")])
     finally:
@@ -130,7 +141,7 @@ def test_a_large_model_is_not_fetched_unasked(tmp_path: Path, monkeypatch: pytes
         model("local/qwen2.5-coder-1.5b")
 
 
-def test_nobody_else_can_talk_to_it(client: Client, answer: Structured[Opinion]) -> None:
+def test_nobody_else_can_talk_to_it(client: Client, answer: StructuredReply[Opinion]) -> None:
     """llama.cpp listens on loopback, whether we want it to or not: it asks for a key that nobody has."""
     address = client._server.listening_address  # type: ignore[attr-defined]
     asked = json.dumps({"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 1}).encode()

@@ -15,7 +15,7 @@ from autogen_core.models import UserMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.agents import Call, Debate, Persona, PersonaAgent, Session, hear_calls, model, session
+from parley.agents import Call, Debate, Persona, PersonaAgent, Session, model, record_calls, session
 from parley.agents.models.deepseek import DeepSeekClient
 from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.prices import Price, price_of
@@ -87,7 +87,7 @@ async def debate(claude: Claude, *, task: str = TASK, rounds: int = 2, **how: An
     client = model("anthropic/claude-sonnet-4-5", base_url=claude.url, price_in=3, price_out=15, price_cached=0.3)
     told = {"instructions": lambda cue: "Answer the others." if cue.round > 1 else None}
     try:
-        held = await Debate(PANEL, model=client, rounds=rounds, **told, **how).hold(task)
+        held = await Debate(PANEL, model=client, rounds=rounds, **told, **how).converse(task)
     finally:
         await client.close()
     return [call for turn in held.spoken() for call in turn.calls]
@@ -179,7 +179,7 @@ async def test_cached_tokens_have_the_cached_price(server: Any, monkeypatch: pyt
     usage = {"prompt_tokens": 2000, "completion_tokens": 100, "prompt_tokens_details": {"cached_tokens": 1024}}
     server.sends(json.dumps({"choices": [choice], "usage": usage}))
     client = model("openai/gpt-4o-mini", base_url=server.url)
-    with hear_calls() as calls:
+    with record_calls() as calls:
         await client.create(ASK)
     await client.close()
     # 976 at $0.15, 1,024 at $0.075 and 100 at $0.60 a million
@@ -192,7 +192,7 @@ async def test_deepseek_says_it_in_its_own_way(server: Any, monkeypatch: pytest.
     usage = {"prompt_tokens": 300, "completion_tokens": 3, "prompt_cache_hit_tokens": 256}
     server.sends(json.dumps({"choices": [choice], "usage": usage | {"prompt_cache_miss_tokens": 44}}))
     client = model("deepseek/deepseek-chat", base_url=server.url)
-    with hear_calls() as calls:
+    with record_calls() as calls:
         await client.create(ASK)
     await client.close()
     assert calls[0].cached_tokens == 256
@@ -214,7 +214,7 @@ async def test_a_count_that_cannot_be_is_not_told(server: Any, details: Any) -> 
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
     choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
     server.sends(json.dumps({"choices": [choice], "usage": usage}))
-    with hear_calls() as calls:
+    with record_calls() as calls:
         await server.client(price_in=1, price_out=10, price_cached=0).create(ASK)
     assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
 

@@ -10,7 +10,7 @@ import pytest
 from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
-from parley.agents import Assessment, Structured, ask, scale
+from parley.agents import Assessment, StructuredReply, scale, structured_reply
 from parley.agents.models.compatible import ServerClient
 from parley.agents.readout import numbers
 
@@ -38,10 +38,10 @@ def on_the_wire(tokens: Sequence[Token]) -> list[dict[str, Any]]:
     return entries
 
 
-async def read(server: Any, *tokens: Token, reply_type: type[BaseModel] = Opinion) -> Structured[Any]:
+async def read(server: Any, *tokens: Token, reply_type: type[BaseModel] = Opinion) -> StructuredReply[Any]:
     text = "".join(token if isinstance(token, str) else token[0] for token in tokens)
     server.says(text, logprobs=on_the_wire(tokens))
-    return await ask(server.client(), ASK, reply_type, readout="expected")
+    return await structured_reply(server.client(), ASK, reply_type, readout="expected")
 
 
 def test_paths_of_numbers_in_nested_json() -> None:
@@ -112,7 +112,7 @@ async def test_ten_as_two_tokens_not_said_is_asked_for_where_the_model_continues
     server.says('{"score": 9}', logprobs=on_the_wire(['{"score": ', ("9", {"9": 0.6, "1": 0.4}), "}"]))
     server.says("0", logprobs=on_the_wire([("0", {"0": 0.75, "}": 0.25})]))
     client = Continuing("server/m", {"base_url": server.url})
-    answer = await ask(client, ASK, Opinion, readout="expected")
+    answer = await structured_reply(client, ASK, Opinion, readout="expected")
     await client.close()
     # Three quarters of the 0.4 on "1" are for 10: 0.3 x 10 + 0.1 x 1 + 0.6 x 9 = 3 + 0.1 + 5.4 = 8.5
     assert answer.expected == {"score": pytest.approx(8.5)}
@@ -157,13 +157,13 @@ async def test_a_number_in_quotes_has_no_expectation_but_a_value(server: Any) ->
 
 async def test_log_probabilities_of_another_text_are_not_trusted(server: Any) -> None:
     server.says('{"score": 7}', logprobs=on_the_wire(['{"score":', ("7", {"7": 0.5, "8": 0.5}), "}"]))
-    answer = await ask(server.client(), ASK, Opinion, readout="expected")
+    answer = await structured_reply(server.client(), ASK, Opinion, readout="expected")
     assert (answer.value, answer.expected) == (Opinion(score=7), {})
 
 
 async def test_a_server_without_log_probabilities_gives_the_number_said(server: Any) -> None:
     server.says('{"score": 7}')
-    answer = await ask(server.client(), ASK, Opinion, readout="expected")
+    answer = await structured_reply(server.client(), ASK, Opinion, readout="expected")
     assert (answer.value, answer.expected) == (Opinion(score=7), {})
 
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError
-from parley.agents.search import Found, make_engine
+from parley.agents.search import SearchResult, make_engine
 from parley.agents.search.documents import PASSAGE_WORDS, split
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -39,14 +39,14 @@ async def test_the_passage_that_answers_comes_first_with_where_it_stands(library
     assert found[0].title == "Tower Bridge"
     assert found[0].link == "bridge.md#1"
     assert "1894" in found[0].text
-    assert found[1] == Found("Eiffel Tower", "https://e.example#1", "The tower stands in Paris.")
+    assert found[1] == SearchResult("Eiffel Tower", "https://e.example#1", "The tower stands in Paris.")
     assert [one.link for one in await engine.search("Rhine")] == ["deep/rhine.txt#1"]
     assert [one.link for one in await engine.search("flour")] == ["rows.jsonl:3#1"]
 
 
 async def test_a_page_is_its_words_and_not_its_scripts(library: Path) -> None:
     (page,) = await make_engine(f"folder:{library}").search("danube")
-    assert page == Found("Danube & more", "page.html#1", "The Danube ends in the Black Sea. It is long.")
+    assert page == SearchResult("Danube & more", "page.html#1", "The Danube ends in the Black Sea. It is long.")
 
 
 @pytest.mark.parametrize("query", ["zebra", "", "the of and", "!?", "\ud800"])

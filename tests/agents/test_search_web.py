@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
-from parley.agents.search import Careful, Found, make_engine
+from parley.agents.search import Careful, SearchResult, make_engine
 from parley.agents.search.brave import Brave
 from parley.agents.search.duckduckgo import DuckDuckGo
 from parley.agents.search.searxng import SearxNG
@@ -20,7 +20,7 @@ from parley.agents.search.searxng import SearxNG
 KEY = "BSA-very-secret"
 SEARX = {"results": [{"title": "Tower Bridge", "url": "https://a.example", "content": "Opened in 1894.", "score": 1}]}
 BRAVE = {"web": {"results": [{"title": "Tower Bridge", "url": "https://a.example", "description": "Opened in 1894."}]}}
-FOUND = [Found("Tower Bridge", "https://a.example", "Opened in 1894.")]
+FOUND = [SearchResult("Tower Bridge", "https://a.example", "Opened in 1894.")]
 PAGE = """<html><body><div class="result body"><h2><a href="https://a.example">Tower <b>Bridge</b></a></h2>
 <a href="https://a.example">Opened in 1894.</a></div>
 <div class="body"><h2>Advert</h2><a href="https://duckduckgo.com/y.js?ad">Buy bridges</a></div></body></html>"""
@@ -203,4 +203,4 @@ async def test_an_engine_of_the_users_own_is_a_class_in_a_file(tmp_path: Path) -
         "    async def close(self): ...\n"
     )
     found = await make_engine(f"{tmp_path}/mine.py:Mine?word=tower").search("bridge", 2)
-    assert found == [Found("tower", "here", "bridge")] * 2
+    assert found == [SearchResult("tower", "here", "bridge")] * 2

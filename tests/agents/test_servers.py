@@ -15,7 +15,7 @@ from aiohttp.test_utils import TestServer, unused_port
 from autogen_core.models import UserMessage
 from pydantic import BaseModel, Field
 
-from parley.agents import AuthError, BadRequest, Client, ConfigError, hear_calls, model
+from parley.agents import AuthError, BadRequest, Client, ConfigError, model, record_calls
 
 ASK = [UserMessage(content="How many?", source="user")]
 
@@ -74,7 +74,7 @@ async def one_call(name: str, **options: Any) -> Any:
     client = model(name, retries=0, **options)
     try:
         await client.prepare()
-        with hear_calls() as calls:
+        with record_calls() as calls:
             await client.create(ASK)
         return calls[0]
     finally:
@@ -192,7 +192,7 @@ async def test_llama_cpps_own_server(llama_server: str) -> None:
     long = UserMessage(content="Count the cats in this very long sentence about cats. " * 20, source="user")
     try:
         await client.prepare()
-        with hear_calls() as calls:
+        with record_calls() as calls:
             replies = [
                 await client.create([long, UserMessage(content=f"{again}?", source="user")], json_output=Score)
                 for again in ("Well", "And")

@@ -16,12 +16,12 @@ from parley.agents import (
     RateLimited,
     ServerFault,
     Session,
-    Structured,
-    ask,
-    hear_calls,
+    StructuredReply,
     model,
+    record_calls,
     scale,
     session,
+    structured_reply,
 )
 
 
@@ -44,13 +44,13 @@ def prompt(text: str, persona: str = "You are a judge.") -> list[Any]:
     return [SystemMessage(content=persona), UserMessage(content=text, source="user")]
 
 
-async def judged(name: str, text: str, times: int, reply_type: type[BaseModel] = Opinion) -> list[Structured[Any]]:
+async def judged(name: str, text: str, times: int, reply_type: type[BaseModel] = Opinion) -> list[StructuredReply[Any]]:
     """The answers of as many samples."""
     client = model(name)
 
-    async def one(sample: int) -> Structured[Any]:
+    async def one(sample: int) -> StructuredReply[Any]:
         with session(Session(f"{sample}")):
-            return await ask(client, prompt(text), reply_type)
+            return await structured_reply(client, prompt(text), reply_type)
 
     return list(await asyncio.gather(*(one(sample) for sample in range(times))))
 
@@ -110,7 +110,10 @@ async def test_judges_of_one_text_share_its_shift() -> None:
     scores = []
     for n in range(30):
         text = f"Case {n}. " + SINGLE.format(label="male")
-        said = [await ask(client, prompt(text, persona), Opinion) for persona in ("You are Ada.", "You are Ben.")]
+        said = [
+            await structured_reply(client, prompt(text, persona), Opinion)
+            for persona in ("You are Ada.", "You are Ben.")
+        ]
         scores.append(tuple(answer.value.score for answer in said))
     assert all(ada == ben for ada, ben in scores)
     assert len(set(scores)) > 3
@@ -151,7 +154,7 @@ async def test_failures_come_at_their_rate(option: str, error: type[Exception]) 
 
 async def test_failures_that_pass_are_tried_again() -> None:
     client = model("sim/judge?fail=0.2")
-    with hear_calls() as calls:
+    with record_calls() as calls:
         await asyncio.gather(*(client.create(prompt(f"Case {n}.")) for n in range(12)))
     assert len(calls) == 12
     assert max(call.attempts for call in calls) > 1
@@ -159,7 +162,7 @@ async def test_failures_that_pass_are_tried_again() -> None:
 
 async def test_it_is_known_as_simulated_and_free() -> None:
     client = model("sim/judge")
-    with hear_calls() as calls:
+    with record_calls() as calls:
         await client.create(prompt("Say something."))
     assert client.simulated
     assert calls[0].cost == 0.0

@@ -14,7 +14,7 @@ from autogen_core.tools import FunctionTool
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.agents import BadRequest, Budget, ServerFault, Session, hear_calls, session
+from parley.agents import BadRequest, Budget, ServerFault, Session, record_calls, session
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.reply import Hiding, hide
 
@@ -47,7 +47,7 @@ async def test_streaming_fails_like_any_call(server: Any) -> None:
 async def test_streamed_calls_are_recorded_and_budgeted_too(server: Any) -> None:
     server.streams(chunk("Seven.", "stop"), USAGE)
     budget = Budget(max_calls=1)
-    with session(Session("unit", budget=budget)), hear_calls() as calls:
+    with session(Session("unit", budget=budget)), record_calls() as calls:
         _ = [part async for part in server.client().create_stream(ASK)]
     assert ([call.reply for call in calls], budget.calls) == (["Seven."], 1)
 
@@ -76,7 +76,7 @@ async def test_a_stream_that_says_the_key_is_shown_and_recorded_without_it(
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     said = f"Your key {KEY} is sk-a good one, {KEY}, sk-a-s"
     server.streams(*(chunk(said[at : at + cut]) for at in range(0, len(said), cut)), chunk(finish="stop"), USAGE)
-    with hear_calls() as calls:
+    with record_calls() as calls:
         *texts, last = [part async for part in server.client().create_stream(ASK)]
     assert "".join(texts) == last.content == calls[0].reply == "Your key *** is sk-a good one, ***, sk-a-s"
 
@@ -94,7 +94,7 @@ async def test_a_key_among_a_tools_arguments_is_hidden(server: Any, monkeypatch:
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     called = {"name": "send", "arguments": json.dumps({"what": KEY})}
     server.says(tool_calls=[{"id": KEY, "type": "function", "function": called}], reasoning_content=f"I know {KEY}.")
-    with hear_calls() as calls:
+    with record_calls() as calls:
         reply = await server.client().create(ASK)
     assert reply.content == [FunctionCall(id="***", name="send", arguments='{"what": "***"}')]
     assert reply.thought == "I know ***."

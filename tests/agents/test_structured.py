@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from parley.agents import Assessment, ask, parse, scale
-from parley.agents.structured import looks_refused
+from parley.agents import Assessment, parse, scale, structured_reply
+from parley.agents.structured import looks_like_refusal
 
 ASK = [UserMessage(content="Score it.", source="user")]
 
@@ -112,24 +112,24 @@ def test_a_valid_object_survives_any_text_around_it(before: str, after: str, sco
     ],
 )
 def test_refusals_are_known_as_such(text: str) -> None:
-    assert looks_refused(text)
+    assert looks_like_refusal(text)
 
 
 @pytest.mark.parametrize("text", ['{"score": 7}', "I can see merit in both.", "The plan is sorry work.", ""])
 def test_an_opinion_is_no_refusal(text: str) -> None:
-    assert not looks_refused(text)
+    assert not looks_like_refusal(text)
 
 
 async def test_a_readable_reply_takes_one_request(server: Any) -> None:
     server.says('{"score": 7, "why": "clear"}')
-    answer = await ask(server.client(), ASK, Opinion)
+    answer = await structured_reply(server.client(), ASK, Opinion)
     assert (answer.value, answer.status) == (Opinion(score=7, why="clear"), "ok")
     assert len(server.asked) == 1
 
 
 async def test_an_unreadable_reply_is_repaired_once(server: Any) -> None:
     server.says("Seven, I think.", '{"score": 7}')
-    answer = await ask(server.client(), ASK, Opinion)
+    answer = await structured_reply(server.client(), ASK, Opinion)
     assert (answer.value, answer.status, answer.raw) == (Opinion(score=7), "repaired", '{"score": 7}')
     _, said, asked_again = server.asked[1]["messages"]
     assert said == {"role": "assistant", "content": "Seven, I think."}
@@ -138,26 +138,26 @@ async def test_an_unreadable_reply_is_repaired_once(server: Any) -> None:
 
 async def test_a_reply_that_stays_unreadable_is_given_up_after_two_requests(server: Any) -> None:
     server.says("Seven.", "As I said, seven.", '{"score": 7}')
-    answer = await ask(server.client(), ASK, Opinion)
+    answer = await structured_reply(server.client(), ASK, Opinion)
     assert (answer.value, answer.status, answer.raw) == (None, "unparsed", "Seven.")
     assert len(server.asked) == 2
 
 
 async def test_a_refusal_is_not_argued_with(server: Any) -> None:
     server.says("I'm sorry, but I can't do that.")
-    answer = await ask(server.client(), ASK, Opinion)
+    answer = await structured_reply(server.client(), ASK, Opinion)
     assert (answer.value, answer.status) == (None, "refused")
     assert len(server.asked) == 1
 
 
 async def test_a_refusal_by_the_vendor_counts_too(server: Any) -> None:
     server.says(refusal="Policy 7 applies.")
-    answer = await ask(server.client(), ASK, Opinion)
+    answer = await structured_reply(server.client(), ASK, Opinion)
     assert (answer.value, answer.status, answer.raw) == (None, "refused", "Policy 7 applies.")
     assert len(server.asked) == 1
 
 
 async def test_a_reply_after_an_apology_still_counts(server: Any) -> None:
     server.says('I\'m sorry for the delay. {"score": 3}')
-    answer = await ask(server.client(), ASK, Opinion)
+    answer = await structured_reply(server.client(), ASK, Opinion)
     assert (answer.value, answer.status) == (Opinion(score=3), "ok")

@@ -11,7 +11,7 @@ import pytest
 
 from parley.analysis.bbq.leaderboard import against_default, answers, bias_difference, by_category, leaderboard
 from parley.analysis.bbq.report import report
-from parley.analysis.bbq.scores import Answers
+from parley.analysis.bbq.scores import AnswerTable
 from parley.analysis.reporting.systems import costs
 
 
@@ -102,7 +102,7 @@ def test_two_methods_alike_are_rarely_called_different() -> None:
 def test_the_difference_in_bias_is_that_of_the_scores() -> None:
     values = answers(frame(default=(0.2, 0.8), cot=(0.4, 0.4)))
     clear = values[values["condition"] == "disambig"]
-    first, second = (Answers.of(clear[clear["method"] == method]) for method in ("cot", "default"))
+    first, second = (AnswerTable.of(clear[clear["method"] == method]) for method in ("cot", "default"))
     gap, low, high, p, clusters, note = bias_difference(first, second, draws=500)
     table = by_category(values).set_index(["system", "context", "category"])["bias"]
     assert gap == pytest.approx(table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")])

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.analysis.bbq.scores import Answers, Cell, plain, score
+from parley.analysis.bbq.scores import AnswerTable, Cell, plain, score
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
 
@@ -42,7 +42,7 @@ def rows(*predictions: int, category: str = "Age", first: int = 0, names: bool =
 
 
 def scored(given: Rows) -> Any:
-    return score(Answers.of(pd.DataFrame(given)))
+    return score(AnswerTable.of(pd.DataFrame(given)))
 
 
 def published_formula(given: Rows, context: str) -> float:
@@ -176,7 +176,7 @@ def noisy(seed: int, size: int = 400) -> Rows:
 
 def test_intervals_of_proportions_are_those_of_clustered_proportions() -> None:
     made = pd.DataFrame(noisy(1))
-    found = score(Answers.of(made)).categories["Age"]
+    found = score(AnswerTable.of(made)).categories["Age"]
     for context, cell in found.items():
         here = made[made["condition"] == context]
         known = cluster_proportion(here["prediction"] == here["label"], here["scenario"])
@@ -193,7 +193,7 @@ def test_intervals_of_proportions_are_those_of_clustered_proportions() -> None:
 def test_the_interval_of_ambiguous_bias_is_students_over_scenarios() -> None:
     """With every row scorable and two rows a scenario, ambiguous bias is the mean of +100, -100 and 0."""
     made = pd.DataFrame(noisy(2))
-    cell = score(Answers.of(made)).categories["Age"]["ambig"]
+    cell = score(AnswerTable.of(made)).categories["Age"]["ambig"]
     here = made[made["condition"] == "ambig"]
     marks = np.where(here["prediction"] == 2, 0, np.where(here["prediction"] == here["target"], 100, -100))
     known = cluster_mean(pd.Series(marks, index=here.index), here["scenario"])

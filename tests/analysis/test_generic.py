@@ -13,8 +13,9 @@ import pytest
 from scipy import stats
 
 from parley.analysis.reporting import generic
-from parley.analysis.reporting.generic import MissingColumns, identities
+from parley.analysis.reporting.generic import identities
 from parley.analysis.reporting.render import write
+from parley.analysis.reporting.verdicts import MissingColumns
 
 NAN = math.nan
 

@@ -16,21 +16,29 @@ from parley.analysis.bbq.interim import gaps as bbq_gaps
 from parley.analysis.bbq.leaderboard import against, answers
 from parley.analysis.calibration.fixed import Setting, simulate
 from parley.analysis.calibration.sequential import fixed_designs, run, savings
-from parley.analysis.reporting.interim import Watched, decisions, in_words
+from parley.analysis.reporting.interim import MonitoredRun, decisions, in_words
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.sequential import Rule, Seen, as_record, clustered_t, from_record, identity_gaps, look
+from parley.analysis.stats.sequential import (
+    InterimResult,
+    StoppingRule,
+    as_record,
+    clustered_t,
+    from_record,
+    identity_gaps,
+    interim_look,
+)
 from parley.analysis.stats.spending import boundaries, nominal
 
 CLEAR = np.tile([0.8, 1.0, 1.2, 1.4, 0.6], 10)
 NOTHING = np.tile([1.0, -1.0, 0.5, -0.5, 0.25], 10)
 
 
-def looks(rule: Rule, gaps: dict[str, Any], planned: int = 50) -> list[Seen]:
+def looks(rule: StoppingRule, gaps: dict[str, Any], planned: int = 50) -> list[InterimResult]:
     """All looks of a run, each on its share of the clusters."""
-    seen: list[Seen] = []
+    seen: list[InterimResult] = []
     for number in range(1, rule.looks + 1):
         part = {name: values[: planned * number // rule.looks] for name, values in gaps.items()}
-        seen += look(rule, number, part, dict.fromkeys(gaps, planned), seen)
+        seen += interim_look(rule, number, part, dict.fromkeys(gaps, planned), seen)
     return seen
 
 
@@ -38,7 +46,7 @@ def looks(rule: Rule, gaps: dict[str, Any], planned: int = 50) -> list[Seen]:
 
 
 def test_a_clear_difference_is_decided_early_and_seen_no_more() -> None:
-    seen = looks(Rule(), {"a − b": CLEAR})
+    seen = looks(StoppingRule(), {"a − b": CLEAR})
     assert [one.decision for one in seen] == ["", "different"]
     assert [one.clusters for one in seen] == [10, 20]
     assert seen[0].level == pytest.approx(nominal(boundaries("obrien-fleming", 0.05, (0.2,))[0]))
@@ -46,13 +54,13 @@ def test_a_clear_difference_is_decided_early_and_seen_no_more() -> None:
 
 
 def test_what_is_not_there_is_looked_at_to_the_end() -> None:
-    seen = looks(Rule(), {"a − b": NOTHING})
+    seen = looks(StoppingRule(), {"a − b": NOTHING})
     assert [one.decision for one in seen] == [""] * 5
     assert seen[-1].level == pytest.approx(nominal(2.031), abs=1e-5)  # the last of five boundaries
 
 
 def test_hopeless_comparisons_are_given_up_from_half_of_the_clusters_on() -> None:
-    seen = looks(Rule(futility=0.1), {"a − b": NOTHING})
+    seen = looks(StoppingRule(futility=0.1), {"a − b": NOTHING})
     assert [one.decision for one in seen] == ["", "", "given up"]
     assert seen[-1].power < 0.1
 
@@ -61,7 +69,7 @@ def test_the_test_is_students_over_clusters_with_the_boundarys_tail() -> None:
     gaps = np.array([0.5, 1.5, -0.5, 1.0, 2.0, 0.25, 0.75, 1.0, -0.25, 0.5])
     _, _, p = clustered_t(gaps)
     assert p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue)
-    seen = looks(Rule(looks=1), {"a − b": gaps}, planned=10)[0]
+    seen = looks(StoppingRule(looks=1), {"a − b": gaps}, planned=10)[0]
     low, high = stats.ttest_1samp(gaps, 0).confidence_interval(0.95)
     assert (seen.low, seen.high) == pytest.approx((low, high))  # one look: the plain interval
 
@@ -75,18 +83,18 @@ def test_equal_differences_are_no_surer_than_flipped_signs_would_be() -> None:
 
 def test_a_look_at_nothing_new_spends_nothing() -> None:
     """Units failed and no cluster came in: the next look has all that was left."""
-    rule, planned = Rule(looks=2), {"a − b": 20}
-    first = look(rule, 1, {"a − b": NOTHING[:10]}, planned, [])
-    again = look(Rule(looks=3), 2, {"a − b": NOTHING[:10]}, planned, first)
+    rule, planned = StoppingRule(looks=2), {"a − b": 20}
+    first = interim_look(rule, 1, {"a − b": NOTHING[:10]}, planned, [])
+    again = interim_look(StoppingRule(looks=3), 2, {"a − b": NOTHING[:10]}, planned, first)
     assert math.isnan(again[0].level)
-    last = look(rule, 2, {"a − b": NOTHING[:20]}, planned, [*first, *again])
+    last = interim_look(rule, 2, {"a − b": NOTHING[:20]}, planned, [*first, *again])
     assert last[0].level == pytest.approx(nominal(boundaries("obrien-fleming", 0.05, (0.5, 1.0))[1]))
-    assert math.isnan(look(rule, 1, {}, planned, [])[0].estimate), "no cluster at all"
+    assert math.isnan(interim_look(rule, 1, {}, planned, [])[0].estimate), "no cluster at all"
 
 
 def test_the_last_look_spends_all_even_if_clusters_could_not_be_read() -> None:
-    first = look(Rule(looks=2), 1, {"a − b": NOTHING[:10]}, {"a − b": 20}, [])
-    last = look(Rule(looks=2), 2, {"a − b": NOTHING[:17]}, {"a − b": 20}, first)[0]
+    first = interim_look(StoppingRule(looks=2), 1, {"a − b": NOTHING[:10]}, {"a − b": 20}, [])
+    last = interim_look(StoppingRule(looks=2), 2, {"a − b": NOTHING[:17]}, {"a − b": 20}, first)[0]
     bound = boundaries("obrien-fleming", 0.05, (10.0, 17.0), (0.5, 1.0))[1]
     assert (last.clusters, last.level) == (17, pytest.approx(nominal(bound)))
 
@@ -98,15 +106,17 @@ def test_what_one_comparison_leaves_goes_to_the_others_at_the_same_look() -> Non
     rng = np.random.default_rng(3)
     base = rng.normal(0, 1, 20)
     between = (base - base.mean()) / base.std(ddof=1) + 2.2 / math.sqrt(20)  # t = 2.2, p = 0.04
-    alone, first, second = Rule(looks=1), CLEAR[:20], between
-    assert look(alone, 1, {"x": second, "y": NOTHING[:20]}, {"x": 20, "y": 20}, [])[0].decision == "", "0.025 each"
-    seen = look(alone, 1, {"x": second, "y": first}, {"x": 20, "y": 20}, [])
+    alone, first, second = StoppingRule(looks=1), CLEAR[:20], between
+    assert interim_look(alone, 1, {"x": second, "y": NOTHING[:20]}, {"x": 20, "y": 20}, [])[0].decision == "", (
+        "0.025 each"
+    )
+    seen = interim_look(alone, 1, {"x": second, "y": first}, {"x": 20, "y": 20}, [])
     assert [one.decision for one in seen] == ["different", "different"], "y is clear, so x has the whole 0.05"
     assert seen[0].alpha == 0.05
 
 
 def test_what_is_given_up_leaves_nothing_to_the_others() -> None:
-    seen = looks(Rule(futility=0.1), {"x": NOTHING, "y": NOTHING * np.linspace(1, 2, 50)})
+    seen = looks(StoppingRule(futility=0.1), {"x": NOTHING, "y": NOTHING * np.linspace(1, 2, 50)})
     assert {one.alpha for one in seen} == {0.025}
 
 
@@ -118,7 +128,7 @@ def test_five_looks_cry_wolf_no_oftener_than_one(spending: str) -> None:
     """Few clusters, and differences in halves with many ties, as preferences have them: where t is at its worst."""
     rng = np.random.default_rng(4)
     gaps = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], p=[0.1, 0.1, 0.6, 0.1, 0.1], size=(1000, 20))
-    rule = Rule(spending=spending)
+    rule = StoppingRule(spending=spending)
     wrong = np.mean([bool(run(np.array([one, np.zeros(20)]), rule).different) for one in gaps])
     assert wrong < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
 
@@ -128,14 +138,18 @@ def test_the_repeated_interval_holds_whenever_one_stops() -> None:
     held = []
     for _ in range(400):
         gaps = rng.normal(0.5, 1.0, 40)
-        last = looks(Rule(spending="pocock"), {"a − b": gaps}, planned=40)[-1]
+        last = looks(StoppingRule(spending="pocock"), {"a − b": gaps}, planned=40)[-1]
         held.append(last.low <= 0.5 <= last.high)
     assert np.mean(held) > 0.95 - 3 * math.sqrt(0.05 * 0.95 / 400)
 
 
 def test_savings_are_real_and_cost_no_errors() -> None:
     rows = savings(
-        [Rule(), Rule(futility=0.1)], scenarios=(30,), effects=(0.0, 1.0), identities=(2, 3), simulations=150
+        [StoppingRule(), StoppingRule(futility=0.1)],
+        scenarios=(30,),
+        effects=(0.0, 1.0),
+        identities=(2, 3),
+        simulations=150,
     )
     pair = rows[rows["identities"] == 2].set_index(["futility", "effect"])
     assert pair.loc[(0.0, 1.0), "units"] < 0.8
@@ -216,15 +230,15 @@ def test_unreadable_answers_of_bbq_are_left_out_on_both_sides() -> None:
 
 
 def test_a_look_comes_back_from_its_record() -> None:
-    for one in looks(Rule(), {"a − b": CLEAR, "c − d": NOTHING}):
+    for one in looks(StoppingRule(), {"a − b": CLEAR, "c − d": NOTHING}):
         record = as_record(one)
         assert all(value is None or value == value for value in record.values())
         assert repr(from_record(record)) == repr(one)
 
 
 def test_the_report_says_what_was_decided_when() -> None:
-    rule = Rule(futility=0.1)
-    watched = Watched("a.sqlite", rule, tuple(looks(rule, {"a − b": CLEAR, "c − d": NOTHING})))
+    rule = StoppingRule(futility=0.1)
+    watched = MonitoredRun("a.sqlite", rule, tuple(looks(rule, {"a − b": CLEAR, "c − d": NOTHING})))
     stands = decisions(watched).set_index("comparison")
     assert stands["decision"].to_dict() == {"a − b": "different", "c − d": "given up"}
     assert 0 < stands.loc["a − b", "median_unbiased"] < stands.loc["a − b", "estimate"]

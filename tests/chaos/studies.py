@@ -54,7 +54,7 @@ class Own:
     async def run(self, unit, models):
         hosts = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
         table = Debate(hosts, model=models[self.config.model], rounds=1)
-        talk = await table.hold(f"Greet guest {unit.id}.")
+        talk = await table.converse(f"Greet guest {unit.id}.")
         words = [Verdict(t.speaker, t.role, t.round, "length", value=float(len(t.text))) for t in talk.spoken()]
         return Outcome(talk, tuple(words))
 '''

@@ -18,7 +18,7 @@ from parley.runs import RunFile, examined
 from parley.viewer.index import _read
 from parley.viewer.library import Library
 from parley.viewer.reading import unit_whole
-from parley.viewer.table import Table
+from parley.viewer.table import UnitTable
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import VALUES
 from tests.fuzz.files import PLACE
@@ -101,7 +101,7 @@ def feed(content: bytes) -> None:
     with examined(RUN):
         with closing(RunFile.open(RUN)) as file:
             file.info()
-            Table(file)
+            UnitTable(file)
             units = file.rows("SELECT position, id FROM units")[1][:3]
             _read(file, units)
             for _, unit in units:

@@ -17,7 +17,7 @@ import yaml
 from parley.agents import ConfigError, ParleyError, load_personas
 from parley.agents.search import quote
 from parley.agents.search.documents import split
-from parley.agents.search.engine import Found
+from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
 from parley.cli import main
 from parley.cli.flags import read_config
@@ -74,7 +74,7 @@ LONG: dict[str, tuple[Callable[[str], Any], str]] = {
     "a doubt again and again": (answer, "not " * (MUCH // 4)),
     "one paragraph of many words": (lambda text: list(split(text)), "word " * (MUCH // 5)),
     "identity words looked for": (Swaps.load().variants, "1. x\n" * (MUCH // 5)),
-    "a search result of megabytes": (lambda text: quote("q", [Found(text, text, text)]), "x\u200b" * 1_000_000),
+    "a search result of megabytes": (lambda text: quote("q", [SearchResult(text, text, text)]), "x\u200b" * 1_000_000),
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from parley.agents import ConfigError
 from parley.cli import main
-from parley.judging.rldf.attention import Weights
+from parley.judging.rldf.attention import AttentionWeights
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -37,7 +37,7 @@ def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_even_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> None:
     chat = [{"role": "user", "content": "here is our Q\nand more of it"}]
-    found = Weights.load(even).looks_at(chat, "here is our Q")
+    found = AttentionWeights.load(even).looks_at(chat, "here is our Q")
     # [ here is our Q and more of it ] reply : are 12 tokens, 11 without the first; the phrase is 4 of them.
     assert (found.tokens, found.phrase_tokens) == (12, 4)
     assert found.even == pytest.approx(4 / 11)
@@ -63,7 +63,7 @@ def test_a_framing_run_is_looked_at_as_it_was_asked(
 
 def test_weights_that_are_not_there_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="there are no weights"):
-        Weights.load(Path("gone"))
+        AttentionWeights.load(Path("gone"))
     assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
     assert main(["attention", "f.sqlite"]) == 2
     assert "not at hand" in capsys.readouterr().err

@@ -348,8 +348,8 @@ from parley.judging.bbq import Choice, Prompted, Solved, read_choice
 class Mine(Prompted):
     name = "mine"
 
-    async def solve(self, task, desk):
-        said = await desk.converse(f"In a hurry: {task.text()}", [Choice])
+    async def solve(self, task, context):
+        said = await context.converse(f"In a hurry: {task.text()}", [Choice])
         return Solved(said, *read_choice(said.spoken()[-1], task))
 """
 

@@ -114,7 +114,7 @@ def test_malibu_can_fence_too_and_does_not_unless_asked(held: Any) -> None:
 def test_others_words_are_quoted_and_kept_as_they_were() -> None:
     ada, ben = Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")
     table = Debate([ada, ben], model="sim/any", rounds=1, fence=True)
-    first, second = asyncio.run(table.hold("Should buses be free?")).spoken()
+    first, second = asyncio.run(table.converse("Should buses be free?")).spoken()
     heard = [piece.text for piece in second.calls[0].prompt]
     assert f"\n> {first.text}\n" in heard[-1]
     assert heard[-1].startswith("<<<")

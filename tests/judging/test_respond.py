@@ -16,7 +16,11 @@ from parley.runs import RunFile
 from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite
 
 QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
-GYM, GARAGE, NURSERY = QUICK["fitness-desk-worker"], QUICK["engineering-garage-crack"], QUICK["childcare-first-morning"]
+GYM, GARAGE, NURSERY = (
+    QUICK["fitness-context-worker"],
+    QUICK["engineering-garage-crack"],
+    QUICK["childcare-first-morning"],
+)
 
 
 def pair(one: str, two: str) -> dict[str, str]:

@@ -229,8 +229,8 @@ def test_a_method_of_ones_own(place: Path, hold: Callable[..., Any]) -> None:
         "from parley.judging.stardtox import Prompted\n\n"
         "class Hurried(Prompted):\n"
         "    name = 'hurried'\n\n"
-        "    async def complete(self, row, desk):\n"
-        "        return await desk.hold(row, f'At once: {row.text}')\n"
+        "    async def complete(self, row, context):\n"
+        "        return await context.complete(row, f'At once: {row.text}')\n"
     )
     file = hold(method=["default", "hurried.py:Hurried"])
     assert file.one("SELECT count(*) FROM units WHERE id LIKE '%/hurried' AND status = 'done'") == 12

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from parley.agents import ConfigError, Models
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
-from parley.judging.toxicity.cached import Kept, ScoreCache
+from parley.judging.toxicity.cached import CachedScorer, ScoreCache
 from parley.judging.toxicity.swaps import Swaps
 from parley.judging.toxicity.texts import in_pieces, worst
 
@@ -167,11 +167,11 @@ class Counting:
 
 
 async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path: Path) -> None:
-    first = Kept(Counting(), ScoreCache(tmp_path / "scores.sqlite"))
+    first = CachedScorer(Counting(), ScoreCache(tmp_path / "scores.sqlite"))
     fresh = await first.score(["one", "two", "one", ""])
     assert first.scorer.asked == ["one", "two", ""]  # type: ignore[attr-defined]
     await first.close()
-    again = Kept(Counting(), ScoreCache(tmp_path / "scores.sqlite"))
+    again = CachedScorer(Counting(), ScoreCache(tmp_path / "scores.sqlite"))
     assert await again.score(["two", "one", "", "three"]) == [
         fresh[1],
         fresh[0],
@@ -182,7 +182,7 @@ async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path: 
     await again.close()
     newer = Counting()
     newer.version = "2"
-    other = Kept(newer, ScoreCache(tmp_path / "scores.sqlite"))
+    other = CachedScorer(newer, ScoreCache(tmp_path / "scores.sqlite"))
     await other.score(["one"])
     assert newer.asked == ["one"]
     await other.close()

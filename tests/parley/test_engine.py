@@ -57,7 +57,7 @@ class Panel:
             raise ZeroDivisionError("nobody drinks\\nlava")
         panel = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
         table = Debate(panel, model=self.config.model, rounds=1, models=models)
-        transcript = await table.hold(OPENING.format(topic=unit.id))
+        transcript = await table.converse(OPENING.format(topic=unit.id))
         last = transcript.spoken()[-1]
         return Outcome(transcript, (Verdict(last.speaker, last.role, last.round, "length", value=len(last.text)),))
 '''

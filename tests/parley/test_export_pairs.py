@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from parley.agents import ConfigError
-from parley.export.pairs import Pair, make_pairs, sort_out
+from parley.export.pairs import StatementPair, make_pairs, sort_out
 from parley.export.settings import Settings
 from parley.export.statements import Statement
 from parley.judging.rldf.splits import split_topics
@@ -92,7 +92,7 @@ def test_flags_leave_statements_out_by_choice() -> None:
 
 def test_the_good_side_is_the_low_one() -> None:
     (pair,) = make_pairs(sort_out(DEBATE[:1] + DEBATE[3:4], Settings()), Settings())
-    assert isinstance(pair, Pair)
+    assert isinstance(pair, StatementPair)
     assert (pair.good.score, pair.bad.score) == (1, 8), "two of the paper's scripts wrote pairs inverted"
 
 

@@ -66,7 +66,7 @@ class Scores:
             raise ModelError("this one never works")
         said = Transcript(())
         if self.config.talk:
-            said = await Debate([Persona("Ada", "Ada.")], model=models[self.config.model], rounds=1).hold("Well?")
+            said = await Debate([Persona("Ada", "Ada.")], model=models[self.config.model], rounds=1).converse("Well?")
         drawn = random.Random(f"{self.config.seed} {unit.id}").gauss(5, 0.5)
         value = drawn + self.config.effect * (unit.facets["identity"] == "a")
         return Outcome(said, (Verdict("Ada", "debater", 1, "score", value=value),))

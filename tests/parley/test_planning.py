@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.planning import Machine, Provider, Work, forecast
+from parley.planning import Machine, ProviderLimits, Work, forecast
 
 
 def test_latency_alone_is_arithmetic() -> None:
     """100 calls of one second, ten at once: ten seconds."""
-    found = forecast(Work(100, calls_a_unit=1), Provider(latency=1.0), Machine(concurrency=10, cpu_ms=0))
+    found = forecast(Work(100, calls_a_unit=1), ProviderLimits(latency=1.0), Machine(concurrency=10, cpu_ms=0))
 
     assert found.seconds == pytest.approx(10.0)
     assert found.bound_by == "latency"
@@ -26,14 +26,14 @@ def test_latency_alone_is_arithmetic() -> None:
 
 def test_calls_of_a_unit_come_one_after_the_other() -> None:
     """Two units of eight calls of one second, with room for a hundred: eight seconds all the same."""
-    found = forecast(Work(16, calls_a_unit=8), Provider(latency=1.0), Machine(concurrency=100, cpu_ms=0))
+    found = forecast(Work(16, calls_a_unit=8), ProviderLimits(latency=1.0), Machine(concurrency=100, cpu_ms=0))
 
     assert found.seconds == pytest.approx(8.0)
 
 
 def test_cpu_alone_is_arithmetic() -> None:
     """A thousand calls of 2 ms each on one core are two seconds; on two, one."""
-    work, provider = Work(1000, calls_a_unit=1), Provider(latency=0.0)
+    work, provider = Work(1000, calls_a_unit=1), ProviderLimits(latency=0.0)
 
     assert forecast(work, provider, Machine(50, cpu_ms=2.0)).seconds == pytest.approx(2.0, rel=0.01)
     assert forecast(work, provider, Machine(50, cpu_ms=2.0, processes=2)).seconds == pytest.approx(1.0, rel=0.01)
@@ -41,7 +41,7 @@ def test_cpu_alone_is_arithmetic() -> None:
 
 def test_a_limit_on_requests_is_kept_and_refusals_are_counted() -> None:
     """3,000 a minute are 50 a second; 2,000 calls take 39 s at least, with one second's worth at the start."""
-    found = forecast(Work(2000), Provider(requests_a_minute=3000, latency=0.1), Machine(concurrency=64))
+    found = forecast(Work(2000), ProviderLimits(requests_a_minute=3000, latency=0.1), Machine(concurrency=64))
 
     assert 39 <= found.seconds < 80
     assert found.bound_by == "requests a minute"
@@ -53,21 +53,21 @@ def test_a_limit_on_tokens_is_kept() -> None:
     """60,000 tokens a minute are one call of 1,000 tokens a second; a second's worth is there at the start."""
     work = Work(100, calls_a_unit=1, prompt_tokens=900, reply_tokens=100)
 
-    found = forecast(work, Provider(tokens_a_minute=60_000, latency=0.1), Machine(concurrency=4))
+    found = forecast(work, ProviderLimits(tokens_a_minute=60_000, latency=0.1), Machine(concurrency=4))
 
     assert found.seconds >= 100 * (1 - found.failed) - 2
     assert found.bound_by == "tokens a minute"
 
 
 def test_units_give_up_on_a_provider_that_is_gone() -> None:
-    found = forecast(Work(64), Provider(latency=0.1, faults=1.0), Machine(concurrency=8))
+    found = forecast(Work(64), ProviderLimits(latency=0.1, faults=1.0), Machine(concurrency=8))
 
     assert found.failed == 1.0
 
 
 def test_ten_million_calls_go_on_at_the_pace_of_the_first_hundred_thousand() -> None:
     """A lognormal latency with median 1 s and spread 0.5 has the mean exp(0.125) s; 256 units are under way."""
-    found = forecast(Work(10_000_000), Provider(latency=1.0, spread=0.5), Machine(concurrency=256))
+    found = forecast(Work(10_000_000), ProviderLimits(latency=1.0, spread=0.5), Machine(concurrency=256))
 
     assert found.seconds == pytest.approx(10_000_000 * math.exp(0.125) / 256, rel=0.01)
     assert found.cpu_hours == pytest.approx(10_000_000 * 0.6 / 1000 / 3600, rel=0.01)
@@ -87,7 +87,7 @@ def test_no_run_is_faster_than_its_limits(
 ) -> None:
     work, machine = Work(calls, a_unit, 10, 10), Machine(concurrency, cpu_ms)
 
-    found = forecast(work, Provider(requests_a_minute=a_minute, latency=latency), machine)
+    found = forecast(work, ProviderLimits(requests_a_minute=a_minute, latency=latency), machine)
 
     given_at_once = a_minute / 60 if math.isfinite(a_minute) else 0
     if found.failed:

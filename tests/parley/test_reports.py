@@ -267,9 +267,9 @@ class Panel:
 
     async def run(self, unit, models):
         table = Debate([Persona("Ada", "You are Ada.")], model=self.config.model, rounds=1, models=models)
-        said = (await table.hold(unit.id)).spoken()[-1]
+        said = (await table.converse(unit.id)).spoken()[-1]
         score = {"tea": 2.0, "milk": 4.0}[unit.id]
-        return Outcome(await table.hold(unit.id), (Verdict(said.speaker, said.role, 1, "taste", value=score),))
+        return Outcome(await table.converse(unit.id), (Verdict(said.speaker, said.role, 1, "taste", value=score),))
 
 def mine(verdicts, *, title, **about):
     from parley.analysis.reporting.report import Report

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from parley.cli.score_audit import small_print
-from parley.toxicity import Column
+from parley.toxicity import ScorerColumn
 
 pytest.importorskip("profanity_check")
 
@@ -169,7 +169,7 @@ def test_an_audit_of_a_simulated_judge_is_marked_in_its_figure_too(parley: Calla
     Path("towns.toml").write_text('[categories]\ntown = ["Parisian", "Berliner"]\n')
     command = ("score", "audit", "--identities", "towns.toml", "--scorer", "judge:sim/any")
     assert "Caution: sim/any is SIMULATED" in parley(*command).out
-    plain, marked = Column("mine", "1", ()), Column("judge:sim/any", "2", (), "sim/any is SIMULATED.")
+    plain, marked = ScorerColumn("mine", "1", ()), ScorerColumn("judge:sim/any", "2", (), "sim/any is SIMULATED.")
     assert small_print([plain, marked]) == "sim/any is SIMULATED. A dot is an identity. mine: 1; judge:sim/any: 2."
     assert "sim/any is SIMULATED" in parley(*command, "--json").json["cautions"][0]
 

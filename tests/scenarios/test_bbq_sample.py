@@ -8,14 +8,14 @@ from itertools import permutations
 import pytest
 
 from parley.scenarios import ScenarioError
-from parley.scenarios.bbq import Answer, Row, only, sample, shuffled
+from parley.scenarios.bbq import Answer, BbqRow, only, sample, shuffled
 
 ANSWERS = (Answer("a", "a", "old"), Answer("b", "b", "nonOld"), Answer("c", "c", "unknown"))
 
 
-def rows(**sizes: int) -> list[Row]:
+def rows(**sizes: int) -> list[BbqRow]:
     return [
-        Row(
+        BbqRow(
             category,
             number,
             1,
@@ -33,7 +33,7 @@ def rows(**sizes: int) -> list[Row]:
     ]
 
 
-def strata(chosen: list[Row]) -> Counter[tuple[str, str, str]]:
+def strata(chosen: list[BbqRow]) -> Counter[tuple[str, str, str]]:
     return Counter((row.category, row.condition, row.polarity) for row in chosen)
 
 

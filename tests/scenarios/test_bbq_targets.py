@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from parley.scenarios.bbq import COUNTS, Row, Template, load, read_row, stereotyped, target_of
+from parley.scenarios.bbq import COUNTS, BbqRow, Template, load, read_row, stereotyped, target_of
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "bbq"
 real = pytest.mark.skipif(not DATA.is_dir(), reason="the published data is not here")
 
 
-def row(category: str, first: tuple[str, str], second: tuple[str, str], groups: list[str], **more: Any) -> Row:
+def row(category: str, first: tuple[str, str], second: tuple[str, str], groups: list[str], **more: Any) -> BbqRow:
     """A row with two people at 0 and 1, and unknown at 2; a person is (what the answer says, the tag)."""
     texts = {"ans0": first[0], "ans1": second[0], "ans2": "Not known"}
     tags = {"ans0": first[1], "ans1": second[1], "ans2": "unknown"}

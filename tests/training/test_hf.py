@@ -17,7 +17,7 @@ torch = pytest.importorskip("torch", reason=WHY)
 pytest.importorskip("trl", reason=WHY)
 pytest.importorskip("llguidance", reason=WHY)
 
-from parley.agents import ConfigError, ModelError, ParleyError, ask, model, scale  # noqa: E402
+from parley.agents import ConfigError, ModelError, ParleyError, model, scale, structured_reply  # noqa: E402
 
 
 def asked(text: str) -> list[LLMMessage]:
@@ -110,10 +110,10 @@ def test_replies_are_held_to_a_schema_and_read_as_expectations(tiny: Path) -> No
         how = {"temperature": 1.0}
         return await asyncio.gather(
             *(
-                ask(client, asked(f"Case {n}?"), Scores, readout="expected", options={**how, "seed": n})
+                structured_reply(client, asked(f"Case {n}?"), Scores, readout="expected", options={**how, "seed": n})
                 for n in range(4)
             ),
-            ask(client, asked("And in words?"), Scores, options={**how, "seed": 9}),
+            structured_reply(client, asked("And in words?"), Scores, options={**how, "seed": 9}),
         )
 
     answers = asyncio.run(judge())

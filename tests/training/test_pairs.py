@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from parley.agents import ConfigError
 from parley.scenarios import normal
 from parley.training.config import TrainConfig
-from parley.training.pairs import Pair, Side, low_bias, read_pairs, read_sft, subset
+from parley.training.pairs import PreferencePair, Side, low_bias, read_pairs, read_sft, subset
 
 Planted = Callable[..., Path]
 
@@ -117,7 +117,7 @@ def test_empty_splits_and_topics_that_leak_are_refused(planted: Planted) -> None
 @given(fewer=st.integers(2, 79), more=st.integers(2, 79), seed=st.integers(0, 50))
 def test_a_larger_subset_holds_all_of_a_smaller_one(fewer: int, more: int, seed: int) -> None:
     sides = [Side("good"), Side("bad")]
-    pairs = [Pair(f"p{n}", "?", *sides, topic=f"topic {n % 20}") for n in range(80)]
+    pairs = [PreferencePair(f"p{n}", "?", *sides, topic=f"topic {n % 20}") for n in range(80)]
     small, large = sorted((fewer, more))
     kept = [{pair.id for pair in subset(pairs, config(Path("x"), pairs=count, seed=seed))} for count in (small, large)]
     assert kept[0] <= kept[1]

@@ -11,9 +11,9 @@ from parley.judging import Unit
 from parley.runs import RunFile
 from parley.viewer import bitmaps
 from parley.viewer.compare import swapped_units
-from parley.viewer.context import Desk
-from parley.viewer.figures import PANEL, VerdictRow, look
-from parley.viewer.index import Index, fts_query
+from parley.viewer.context import ViewerContext
+from parley.viewer.figures import PANEL, VerdictRow, unit_figures
+from parley.viewer.index import SearchIndex, fts_query
 from parley.viewer.labelling import agreement
 from parley.viewer.reading import blotted, template_fields
 from parley.viewer.table import Query
@@ -24,7 +24,7 @@ def desk(tmp_path, hand):
     desks = []
 
     def sit(path):
-        desks.append(Desk(path))
+        desks.append(ViewerContext(path))
         assert desks[-1].wait(60)
         return desks[-1]
 
@@ -103,15 +103,15 @@ def test_search_knows_phrases_beginnings_and_unwanted_words(tmp_path, hand, desk
 def test_the_index_grows_with_the_run_and_knows_another_run_at_the_same_place(tmp_path, hand):
     path = tmp_path / "grows.sqlite"
     hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A")])], planned=[hand.pair(2, 0)])
-    assert sum(len(batch) for batch in Index(path).catch_up()) == 1
+    assert sum(len(batch) for batch in SearchIndex(path).catch_up()) == 1
     with closing(RunFile.open(path, write=True)) as file:
         file.write([hand.pair_unit(hand.pair(2, 0), [hand.Said("One", "B", "marmalade")])])
-    index = Index(path)
+    index = SearchIndex(path)
     assert [position for batch in index.catch_up() for position, _, _ in batch] == [1], "only what is new"
     assert index.matching("marmalade", asked=False) == [1]
     path.unlink()
     hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A")])])
-    fresh = Index(path)
+    fresh = SearchIndex(path)
     assert list(fresh.catch_up())
     assert fresh.matching("marmalade", asked=False) == []
 
@@ -119,11 +119,11 @@ def test_the_index_grows_with_the_run_and_knows_another_run_at_the_same_place(tm
 def test_an_index_of_an_older_version_is_made_anew(tmp_path, hand):
     path = tmp_path / "old.sqlite"
     hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A", "marmalade")])])
-    old = Index(path)
+    old = SearchIndex(path)
     assert list(old.catch_up())
     with closing(sqlite3.connect(old.path)) as db:
         db.execute("PRAGMA user_version = 0")
-    new = Index(path)
+    new = SearchIndex(path)
     assert [position for batch in new.catch_up() for position, _, _ in batch] == [0]
     assert new.matching("marmalade", asked=False) == [0]
 
@@ -149,7 +149,7 @@ def test_the_chair_speaks_for_the_panel():
         VerdictRow("One", "debater", 2, "", 4.0, None),
         VerdictRow("Chair", "chair", 2, "", 9.0, None),
     ]
-    seen = look(rows, [("One", "ok"), ("Chair", "repaired")])
+    seen = unit_figures(rows, [("One", "ok"), ("Chair", "repaired")])
     assert (seen[""].score, seen["One"].score, seen["One"].changed) == (9.0, 4.0, True)
     assert (seen[""].parse, seen["One"].parse) == ("repaired", "ok")
 
@@ -157,13 +157,13 @@ def test_the_chair_speaks_for_the_panel():
 def test_scales_that_differ_are_not_averaged_and_a_reason_is_no_choice():
     toxic = VerdictRow("words 1", "evaluator", 1, "", 0.9, "rude")
     fluent = VerdictRow("performance", "evaluator", 1, "", 80.0, "fine")
-    seen = look([toxic, fluent], [])
+    seen = unit_figures([toxic, fluent], [])
     assert (seen[PANEL].score, seen[PANEL].choice) == (None, None)
     assert (seen["words 1"].score, seen["performance"].score) == (0.9, 80.0)
 
 
 def test_the_place_of_an_answer_is_no_score():
-    seen = look([VerdictRow("Solver", "debater", 1, "", 2.0, "Not known")], [])[PANEL]
+    seen = unit_figures([VerdictRow("Solver", "debater", 1, "", 2.0, "Not known")], [])[PANEL]
     assert (seen.score, seen.choice) == (None, "Not known")
 
 

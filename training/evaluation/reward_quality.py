@@ -14,8 +14,8 @@ from parley.judging.rldf.roles import load_bias
 from parley.scenarios import BIASES
 from parley.training import device
 from parley.training.evaluation import reward as figures
-from parley.training.pairs import Pair, with_texts
-from parley.training.scorer import Scorer
+from parley.training.pairs import PreferencePair, with_texts
+from parley.training.scorer import RewardScorer
 from parley.training.stage import add_facts
 from parley.training.trainer import Course
 
@@ -25,7 +25,7 @@ MASK = "someone"
 def look_at(course: Course) -> None:
     """Scores every held-out pair, and writes tables, figures and a summary beside the reward model."""
     folder = course.folder("reward")
-    scorer = Scorer.load(folder, course.chat, device=device.device(), dtype=device.dtype(course.config))
+    scorer = RewardScorer.load(folder, course.chat, device=device.device(), dtype=device.dtype(course.config))
     with device.enough_memory():
         held_out, train = scored(scorer, course.pairs.held_out()), lengths(course.pairs.train)
     held_out.to_csv(folder / "held_out.csv", index=False)
@@ -38,7 +38,7 @@ def look_at(course: Course) -> None:
     add_facts(folder, quality=figures.plain(table), ece=figures.calibration_error(bins), verdict=words)
 
 
-def scored(scorer: Scorer, pairs: Sequence[Pair]) -> pd.DataFrame:
+def scored(scorer: RewardScorer, pairs: Sequence[PreferencePair]) -> pd.DataFrame:
     """One row a pair: both scores as they are and with persona words masked, and both lengths."""
     masked = [with_texts(pair, mask(pair.chosen.text, pair), mask(pair.rejected.text, pair)) for pair in pairs]
     columns: dict[str, list[float]] = {}
@@ -51,7 +51,7 @@ def scored(scorer: Scorer, pairs: Sequence[Pair]) -> pd.DataFrame:
     return frame
 
 
-def lengths(pairs: Sequence[Pair]) -> pd.DataFrame:
+def lengths(pairs: Sequence[PreferencePair]) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "id": [pair.id for pair in pairs],
@@ -62,7 +62,7 @@ def lengths(pairs: Sequence[Pair]) -> pd.DataFrame:
     )
 
 
-def mask(text: str, pair: Pair) -> str:
+def mask(text: str, pair: PreferencePair) -> str:
     """A text without the words that give a speaker away: role labels and marks, and the speakers' names."""
     names = tuple(sorted({pair.chosen.speaker, pair.rejected.speaker} - {""}))
     found = _given_away(pair.bias, names)

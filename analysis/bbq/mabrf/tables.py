@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.bbq.leaderboard import ROW
-from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, NOTHING, Answers, Pair, contexts
+from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, NOTHING, AnswerTable, ByContext, contexts
 from parley.analysis.reporting.systems import systems
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.tables import Column, numbers
@@ -97,10 +97,10 @@ def _unread(frame: pd.DataFrame) -> Columns:
     return {"n": len(frame), "unread": int(missing.any(axis=1).sum()), **by_name}
 
 
-def official(frame: pd.DataFrame, answer: str) -> Pair:
+def official(frame: pd.DataFrame, answer: str) -> ByContext:
     """BBQ's own scores of the first or the final answers."""
     columns = frame.assign(prediction=frame[answer].fillna(NOTHING).astype(int))
-    return contexts(Answers.of({name: columns[name].to_numpy() for name in COLUMNS}))
+    return contexts(AnswerTable.of({name: columns[name].to_numpy() for name in COLUMNS}))
 
 
 def by_context(frame: pd.DataFrame) -> pd.DataFrame:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from parley.judging.bbq.method import Choice, Desk, Prompted, Solved, Task, solve_once
+from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task, solve_once
 from parley.judging.study import Prompt
 
 PROMPT = Prompt.load("bbq/default")
 
 
-class Default(Prompted):
+class DefaultMethod(PromptedMethod):
     name: ClassVar[str] = "default"
     used = (PROMPT,)
 
-    async def solve(self, task: Task, desk: Desk) -> Solved:
-        return await solve_once(task, desk, PROMPT, Choice)
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
+        return await solve_once(task, context, PROMPT, Choice)

@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import ConfigError, Debate, load_personas, simultaneous
-from parley.judging.bbq.method import QUESTION, Choice, Desk, Solved, Task, read_choice
+from parley.judging.bbq.method import QUESTION, BbqContext, Choice, Solved, Task, read_choice
 from parley.judging.study import Prompt
 
 JUROR = Prompt.load("bbq/fairthinking_juror")
@@ -44,17 +44,17 @@ class FairThinking:
     def reply_tokens(self) -> int:
         return 60
 
-    async def solve(self, task: Task, desk: Desk) -> Solved:
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
         table = Debate(
             self.jurors,
-            model=desk.client,
+            model=context.client,
             rounds=1,
             order=simultaneous,
             chair=self.foreperson,
             instructions=lambda cue: DECIDE(format=Choice.FORMAT) if cue.role == "chair" else None,
             reply_type=lambda cue: Choice if cue.role == "chair" else None,
-            options=desk.options,
-            models=desk.models,
+            options=context.options,
+            models=context.models,
         )
-        transcript = await table.hold(JUROR(question=task.text()))
+        transcript = await table.converse(JUROR(question=task.text()))
         return Solved(transcript, *read_choice(transcript.spoken("chair")[-1], task))

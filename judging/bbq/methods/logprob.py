@@ -9,25 +9,25 @@ from __future__ import annotations
 from typing import ClassVar
 
 from parley.agents import ParseStatus, Transcript
-from parley.judging.bbq.method import Choice, Desk, Prompted, Solved, Task
+from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task
 from parley.judging.bbq.methods.default import PROMPT
 from parley.judging.study import Verdict
 from parley.scenarios.bbq import LETTERS
 
 
-class LogProb(Prompted):
+class LogProb(PromptedMethod):
     name: ClassVar[str] = "logprob"
     needs_logprobs = True
     used = (PROMPT,)
     rounds = 3
 
-    async def solve(self, task: Task, desk: Desk) -> Solved:
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
         weights = dict.fromkeys(task.order, 0.0)
         turns = []
         read = 0
         for by in range(3):
             shown = task.rotated(by)
-            said = await desk.converse(
+            said = await context.converse(
                 PROMPT(question=shown.text(), format=Choice.FORMAT), [Choice], readout="expected"
             )
             turns += [turn._replace(round=by + 1 if turn.round else 0) for turn in said.turns]

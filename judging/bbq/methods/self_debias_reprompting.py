@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from parley.judging.bbq.method import Choice, Desk, Prompted, Solved, Task, answer_verdict, read_choice
+from parley.judging.bbq.method import BbqContext, Choice, PromptedMethod, Solved, Task, answer_verdict, read_choice
 from parley.judging.bbq.methods.default import PROMPT
 from parley.judging.study import Prompt
 
 AGAIN = Prompt.load("bbq/self_debias_again")
 
 
-class SelfDebiasReprompting(Prompted):
+class SelfDebiasReprompting(PromptedMethod):
     name: ClassVar[str] = "self-debias-reprompting"
     used = (PROMPT, AGAIN)
     rounds = 2
 
-    async def solve(self, task: Task, desk: Desk) -> Solved:
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
         opening = PROMPT(question=task.text(), format=Choice.FORMAT)
-        transcript = await desk.converse(opening, [Choice, Choice], [AGAIN(format=Choice.FORMAT)])
+        transcript = await context.converse(opening, [Choice, Choice], [AGAIN(format=Choice.FORMAT)])
         first, second = transcript.spoken()
         before = answer_verdict(first, task, *read_choice(first, task), metric="first_answer")
         return Solved(transcript, *read_choice(second, task), (before,))

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import Critique, Evaluator, Persona, Transcript, Turn
 from parley.agents.evaluation import Assessment
-from parley.judging.bbq.method import QUESTION, Choice, Desk, Solved, Task, answer_verdict, read_choice, solver
+from parley.judging.bbq.method import QUESTION, BbqContext, Choice, Solved, Task, answer_verdict, read_choice, solver
 from parley.judging.bbq.methods.default import PROMPT
 from parley.judging.study import Prompt, Verdict
 from parley.scenarios.bbq import LETTERS
@@ -32,7 +32,7 @@ class SupportSettings(BaseModel):
     judge_tokens: int = Field(160, ge=16, description="length of the judge's reply, at most")
 
 
-class Stardtox:
+class StardtoxMethod:
     name: ClassVar[str] = "stardtox"
     Settings: ClassVar[type[BaseModel]] = SupportSettings
     needs_logprobs: ClassVar[bool] = False
@@ -53,9 +53,9 @@ class Stardtox:
     def reply_tokens(self) -> int:
         return 40
 
-    async def solve(self, task: Task, desk: Desk) -> Solved:
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
         judge = Persona("Support", JUDGE.text, self.settings.judge)
-        options = {**desk.options, "max_tokens": self.settings.judge_tokens}
+        options = {**context.options, "max_tokens": self.settings.judge_tokens}
         loop = Critique(
             solver(),
             {"support": Evaluator(judge, Assessment, SUPPORT.text, options)},
@@ -64,12 +64,12 @@ class Stardtox:
             draft_type=Choice,
             shown=lambda turn: _shown(turn, task),
             judged_as=task.text(),
-            model=desk.client,
+            model=context.client,
             revise_prompt=REVISE.text,
-            options=desk.options,
-            models=desk.models,
+            options=context.options,
+            models=context.models,
         )
-        transcript = await loop.hold(PROMPT(question=task.text(), format=Choice.FORMAT))
+        transcript = await loop.converse(PROMPT(question=task.text(), format=Choice.FORMAT))
         last = transcript.spoken("generator")[-1]
         return Solved(transcript, *read_choice(last, task), tuple(_kept(transcript, task)))
 

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from parley.agents import ParseStatus, Role, Transcript, Turn, load_personas, together
-from parley.judging.bbq.method import Desk, Solved, Task, answer_verdict
+from parley.agents import ParseStatus, Role, Transcript, Turn, gather_or_cancel, load_personas
+from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
 from parley.judging.search.agent import SearchAgent
 from parley.judging.study import Prompt, Verdict
@@ -48,12 +48,12 @@ class Draft:
 class Loop:
     """One question. `hold` may be called once."""
 
-    def __init__(self, task: Task, desk: Desk, *, passes: int, search: SearchAgent | None = None) -> None:
-        self.task, self.desk, self.passes, self.search = task, desk, passes, search
+    def __init__(self, task: Task, context: BbqContext, *, passes: int, search: SearchAgent | None = None) -> None:
+        self.task, self.context, self.passes, self.search = task, context, passes, search
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
 
-    async def hold(self) -> Solved:
+    async def run(self) -> Solved:
         best = await self._solve()
         number = 0
         while best.steps and best.bias != UNBIASED and number < self.passes:
@@ -63,7 +63,7 @@ class Loop:
         chosen = Verdict("coordinator", "coordinator", end, "final_bias", "", best.bias, best.bias, None, best.status)
         self._verdicts.append(chosen)
         if best.steps:
-            again, last = await together([self._judge(best.steps, end), self._terminate(best, end)])
+            again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
             self._verdicts += _scores(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
         else:
@@ -74,7 +74,7 @@ class Loop:
         return Solved(transcript, place, status, tuple(self._verdicts))
 
     async def _solve(self) -> Draft:
-        said = await self.desk.converse(SOLVE(**self._shown()), [Reasoning], persona=CAST["Solver"])
+        said = await self.context.converse(SOLVE(**self._shown()), [Reasoning], persona=CAST["Solver"])
         opening, turn = said.turns[0], said.spoken()[-1]._replace(role="generator", round=0)
         self._turns += [opening, turn]
         self._verdicts.append(answer_verdict(turn, self.task, *self._place(turn), metric="first_answer"))
@@ -108,12 +108,12 @@ class Loop:
         if self.search is None:
             return await self._ask("Rephraser", "generator", number, REPHRASE(**given), Steps)
         found = await self.search.gather(
-            self.desk.client,
-            self.desk.models,
+            self.context.client,
+            self.context.models,
             context=self.task.row.context,
             question=self.task.row.question,
             reasoning=given["chain_of_thought"],
-            options=self.desk.options,
+            options=self.context.options,
             round=number,
         )
         self._turns += [turn for turn in found.turns if turn.role != "narrator" or turn.speaker != NARRATOR]
@@ -139,7 +139,7 @@ class Loop:
         return await self._ask("Terminator", "chair", round, prompt, Terminal)
 
     async def _ask(self, name: str, role: Role, round: int, prompt: str, reply: type[BaseModel]) -> Turn:
-        said = await self.desk.converse(prompt, [reply], persona=CAST[name])
+        said = await self.context.converse(prompt, [reply], persona=CAST[name])
         return said.spoken()[-1]._replace(role=role, round=round)
 
     def _shown(self) -> Mapping[str, str]:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents.search import make_engine
-from parley.judging.bbq.method import Desk, Solved, Task
+from parley.judging.bbq.method import BbqContext, Solved, Task
 from parley.judging.bbq.methods.mabrf import loop
 from parley.judging.search.agent import SearchAgent
 
@@ -48,9 +48,9 @@ class Mabrf:
     def reply_tokens(self) -> int:
         return 80
 
-    async def solve(self, task: Task, desk: Desk) -> Solved:
-        warm = Desk(desk.client, desk.models, {"temperature": self.settings.temperature, **desk.options})
-        return await loop.Loop(task, warm, passes=self.settings.passes, search=self.search).hold()
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
+        warm = BbqContext(context.client, context.models, {"temperature": self.settings.temperature, **context.options})
+        return await loop.Loop(task, warm, passes=self.settings.passes, search=self.search).run()
 
 
 class MabrfSearch(Mabrf):

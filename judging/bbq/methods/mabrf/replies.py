@@ -14,7 +14,7 @@ import re
 from itertools import islice
 from typing import NamedTuple, Self
 
-from parley.agents import TextReply, looks_refused
+from parley.agents import TextReply, looks_like_refusal
 from parley.judging.bbq.method import Task
 from parley.scenarios.bbq import match
 
@@ -122,7 +122,7 @@ class Reasoning(TextReply):
     @classmethod
     def read(cls, text: str) -> tuple[Self | None, str]:
         before = _before_answer(text)
-        plain = () if looks_refused(text) else tuple(line.strip(" \t-*•>") for line in before.splitlines())
+        plain = () if looks_like_refusal(text) else tuple(line.strip(" \t-*•>") for line in before.splitlines())
         steps = _steps(before) or tuple(line for line in plain if re.search(r"\w", line))
         answer = _answer(text)
         missing = [*(["numbered steps"] if not steps else []), *(["one line 'Answer: <0/1/2>'"] if not answer else [])]
@@ -137,7 +137,7 @@ class Terminal(TextReply):
     @classmethod
     def read(cls, text: str) -> tuple[Self | None, str]:
         answer = _answer(text)
-        if answer is None and len(text.split("\n")) == 1 and not _ANSWER.search(text) and not looks_refused(text):
+        if answer is None and len(text.split("\n")) == 1 and not _ANSWER.search(text) and not looks_like_refusal(text):
             answer = text.strip() or None
         return (cls(answer=answer), "") if answer else (None, "it has no line 'Answer: <0/1/2>'")
 

@@ -12,7 +12,7 @@ import time
 
 from parley.agents.errors import SearchError
 from parley.agents.models.session import SESSION
-from parley.agents.search.engine import Engine, Found
+from parley.agents.search.engine import SearchEngine, SearchResult
 
 TRIES = 3
 FIRST_WAIT = 1.0
@@ -22,13 +22,13 @@ FIRST_WAIT = 1.0
 class Careful:
     """An engine, asked with care. `pause` (seconds between queries) and `cacheable` are the engine's to say."""
 
-    def __init__(self, engine: Engine, *, first_wait: float = FIRST_WAIT) -> None:
+    def __init__(self, engine: SearchEngine, *, first_wait: float = FIRST_WAIT) -> None:
         self.engine = engine
         self.name = engine.name
         self._pause: float = getattr(engine, "pause", 0.0)
         self._cacheable: bool = getattr(engine, "cacheable", True)
         self._first_wait = first_wait
-        self._flying: dict[tuple[str, int], asyncio.Task[list[Found]]] = {}
+        self._flying: dict[tuple[str, int], asyncio.Task[list[SearchResult]]] = {}
         self._turn = asyncio.Lock()
         self._free_at = 0.0
 
@@ -37,7 +37,7 @@ class Careful:
         tell = getattr(self.engine, "sources", None)
         return dict(tell()) if tell else {}
 
-    async def search(self, query: str, limit: int = 5) -> list[Found]:
+    async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         query = query.encode("utf-8", "replace").decode()  # half a surrogate pair cannot be sent to anyone
         key = (query, limit)
         flying = self._flying.get(key)
@@ -46,18 +46,18 @@ class Careful:
             flying.add_done_callback(lambda _: self._flying.pop(key, None))
         return list(await asyncio.shield(flying))
 
-    async def _look(self, query: str, limit: int) -> list[Found]:
+    async def _look(self, query: str, limit: int) -> list[SearchResult]:
         session = SESSION.get()
         cache = session.cache if session is not None and self._cacheable else None
         address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
         if cache is not None and (kept := cache.get_text(address)) is not None:
-            return [Found(*row) for row in json.loads(kept)]
+            return [SearchResult(*row) for row in json.loads(kept)]
         found = await self._ask(query, limit)
         if cache is not None:
             cache.put_text(address, self.name, json.dumps(found))
         return found
 
-    async def _ask(self, query: str, limit: int) -> list[Found]:
+    async def _ask(self, query: str, limit: int) -> list[SearchResult]:
         for tried in range(1, TRIES + 1):
             await self._wait_for_turn()
             try:
