@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
 
 from parley.cli.commands import COMMANDS, add_commands
 
@@ -38,6 +39,8 @@ def other_parley() -> str | None:
         other = distribution("parley")
     except PackageNotFoundError:
         return None
+    if Path(str(other.locate_file("pyproject.toml"))).is_file():
+        return None  # metadata that an earlier build left in the checkout: nothing is installed from it
     return (
         f"warning: 'parley' {other.version} is installed too, and overwrites files of 'parley-autogen': "
         "pip uninstall -y parley parley-autogen, then pip install parley-autogen"

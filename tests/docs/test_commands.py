@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import io
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,7 +23,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from parley.cli import main, parse
+from parley.cli.commands import COMMANDS
 from parley.cli.run import _parser
+from parley.cli.score import VERBS
 from parley.studies import known_studies
 
 MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|server|local|hf)/([^\s,?]+)[^\s,]*")
@@ -270,9 +274,9 @@ def every_flag() -> set[str]:
         patch.setattr(
             argparse.ArgumentParser, "parse_known_args", lambda self, *a, **k: (walk(self), real(self, *a, **k))[1]
         )
-        parse(["models"])
-        parse(["score", "bbq", "--data", "x", "--predictions", "y"])
-        parse(["score", "squad", "--data", "x", "--predictions", "y"])
+        for words in (*([name] for name in COMMANDS), *(["score", kind] for kind in VERBS)):
+            with redirect_stdout(io.StringIO()), suppress(SystemExit):
+                parse([*words, "--help"])
         for study in known_studies():
             _parser(study).parse_known_args([])
     root = Path(__file__).parents[2]
