@@ -4,5 +4,5 @@ from __future__ import annotations
 
 
 def plural(count: int, singular: str, many: str | None = None) -> str:
-    """The count with its noun: "1 unit", "2 units", "1,200 units"; `many` is the plural where it takes more than an s."""
+    """The count with its noun: "1 unit", "2 units", "1,200 units"; `many` if it takes more than an s."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"

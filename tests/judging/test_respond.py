@@ -17,7 +17,7 @@ from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_sui
 
 QUICK = {scenario.id: scenario for scenario in load_suite("quick")[0].scenario}
 GYM, GARAGE, NURSERY = (
-    QUICK["fitness-context-worker"],
+    QUICK["fitness-desk-worker"],
     QUICK["engineering-garage-crack"],
     QUICK["childcare-first-morning"],
 )
