@@ -1,0 +1,175 @@
+"""The wheel beside other packages: nothing of anybody's is overwritten, and folders of common names do no harm."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TAKEN = ("agents", "analysis", "training", "scenarios", "judging")
+"""Names that research repositories and other packages use for folders of their own."""
+RUN = """
+from parley import Critique, Debate, Persona, run
+from parley.analysis import malibu
+from parley.training.config import TrainConfig
+result = run("malibu", suite="quick", model="sim/judge", out="a.sqlite")
+assert result.complete, result
+print("ran", result.progress.done)
+"""
+
+
+def call(*command: object, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment["PARLEY_HOME"] = str(cwd / "home")
+    done = subprocess.run(
+        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
+    return done.stdout
+
+
+def imports(python: Path, statement: str, cwd: Path) -> bool:
+    return subprocess.run([str(python), "-c", statement], cwd=cwd, capture_output=True, check=False).returncode == 0
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy without the links parley/agents and so on, as on Windows."""
+    source = tmp_path_factory.mktemp("source")
+    names = call("git", "ls-files", cwd=ROOT).splitlines()
+    for name in names:
+        path = ROOT / name
+        if path.is_file() and not path.is_symlink():
+            target = source / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(path.read_bytes())
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = (sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", folder)
+    call(*pip, source, cwd=folder)
+    (built,) = folder.glob("parley_autogen-*.whl")
+    return built
+
+
+@pytest.fixture
+def python(tmp_path: Path) -> Path:
+    """A fresh environment that sees what is installed here, Parley itself excepted."""
+    site = Path(pytest.__file__).parents[1]
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    for entry in site.iterdir():
+        if not entry.name.lower().startswith(("parley", "__editable__", "_distutils", "distutils-precedence")):
+            (shared / entry.name).symlink_to(entry, target_is_directory=entry.is_dir())
+    venv.create(tmp_path / "venv", with_pip=True)
+    (packages,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    (packages / "shared.pth").write_text(f"{shared}\n")
+    return tmp_path / "venv" / "bin" / "python"
+
+
+def test_the_wheel_adds_one_package_and_its_metadata(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names}
+    assert {top for top in tops if not top.endswith(".dist-info")} == {"parley"}
+    assert len(tops) == 2
+    assert "parley/py.typed" in names
+    tracked = call("git", "ls-files", *TAKEN, "parley", cwd=ROOT).splitlines()
+    files = {name for name in tracked if not (ROOT / name).is_symlink() and (ROOT / name).is_file()}
+    inside = {name if name.startswith("parley/") else f"parley/{name}" for name in files}
+    assert inside - set(names) == set(), "not in the wheel"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the environment is made with links")
+@pytest.mark.parametrize("parley_first", [True, False], ids=["parley first", "openai-agents first"])
+def test_parley_and_openai_agents_live_side_by_side(
+    wheel: Path, python: Path, tmp_path: Path, parley_first: bool
+) -> None:
+    """Both bring something called agents; each works, and goes without taking the other along."""
+    reachable = subprocess.run(
+        [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", str(tmp_path / "index"), "openai-agents"],
+        capture_output=True,
+        check=False,
+    )
+    if reachable.returncode:
+        pytest.skip("no package index can be reached")
+    order = (f"--no-deps {wheel}", "openai-agents") if parley_first else ("openai-agents", f"--no-deps {wheel}")
+    for wanted in order:
+        call(python, "-m", "pip", "install", "-q", *wanted.split(), cwd=tmp_path)
+    assert imports(python, "from agents import Runner", tmp_path)
+    assert imports(python, "from parley.agents import Debate; import parley.cli", tmp_path)
+    gone, left = ("parley-autogen", "openai-agents") if parley_first else ("openai-agents", "parley-autogen")
+    call(python, "-m", "pip", "uninstall", "-q", "-y", gone, cwd=tmp_path)
+    assert imports(python, "from agents import Runner", tmp_path) == (left == "openai-agents")
+    assert imports(python, "from parley import Debate", tmp_path) == (left == "parley-autogen")
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> Path:
+    """A researcher's folder with packages of its own, which have Parley's names and must not be touched."""
+    for name in TAKEN:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(f"raise RuntimeError('{name} of the user was imported')\n")
+    return tmp_path
+
+
+def test_a_script_runs_beside_folders_of_the_same_names(crowded: Path) -> None:
+    (crowded / "script.py").write_text(RUN)
+    assert "ran 18" in call(sys.executable, "script.py", cwd=crowded)
+    again = RUN.replace('out="a.sqlite"', 'out="b.sqlite", options=Options(executor="processes", workers=1)')
+    again = again.replace("Persona, run", "Options, Persona, run").replace("\n", "\n    ")
+    (crowded / "workers.py").write_text(f"if __name__ == '__main__':\n    {again}")
+    assert "ran 18" in call(sys.executable, "workers.py", cwd=crowded)
+
+
+def test_a_notebook_runs_beside_folders_of_the_same_names(crowded: Path) -> None:
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    cell = RUN.replace("result = run(", "result = await run_async(").replace("Persona, run", "Persona, run_async")
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+    nbclient.NotebookClient(book, timeout=120, resources={"metadata": {"path": str(crowded)}}).execute()
+    assert "ran 18" in book.cells[0].outputs[-1]["text"]
+
+
+def test_an_uninstalled_checkout_works_on_pythonpath(crowded: Path) -> None:
+    """-S leaves out the site's .pth files, and with them an editable installation."""
+    site = Path(pytest.__file__).parents[1]
+    code = "import parley.agents, parley.cli, sys; print(parley.agents.__file__)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(site)])}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=crowded, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert Path(done.stdout.strip()).resolve() == ROOT / "agents" / "__init__.py"
+
+
+def test_help_and_version_take_no_time() -> None:
+    """What costs a second (AutoGen, pandas, torch) is not imported for them; a clock would make this test flaky."""
+    heavy = ("autogen_core", "pandas", "torch", "pydantic", "rich", "aiohttp", "numpy")
+    code = f"""
+import contextlib, io, sys
+from parley.cli import main
+for words in (["--help"], ["--version"]):
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+        main(words)
+print([name for name in {heavy!r} if name in sys.modules])
+"""
+    assert call(sys.executable, "-c", code, cwd=ROOT).strip() == "[]"
+
+
+def test_another_parley_is_named_in_one_line(tmp_path: Path) -> None:
+    """The distribution `parley` on the package index is somebody else's, and has a package `parley` too."""
+    metadata = tmp_path / "parley-0.7.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: parley\nVersion: 0.7\n")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "parley", "--version"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert "'parley' 0.7" in line
+    assert "pip uninstall -y parley parley-autogen" in line
