@@ -19,17 +19,17 @@ from typing import ClassVar
 from autogen_core.models import RequestUsage
 from pydantic import Field
 
-from parley.agents.models import Client, Options, Reply, Request
+from parley.agents.models import Client, ClientOptions, Reply, Request
 
 LIMIT = 5
 
 
-class AcmeOptions(Options):
+class AcmeOptions(ClientOptions):
     volume: int = Field(1, ge=1)
 
 
 class AcmeClient(Client):
-    OptionsType: ClassVar[type[Options]] = AcmeOptions
+    OptionsType: ClassVar[type[ClientOptions]] = AcmeOptions
 
     async def send(self, request: Request) -> Reply:
         text = "Seven" + "!" * self.options.volume

@@ -199,7 +199,8 @@ async def test_an_engine_of_the_users_own_is_a_class_in_a_file(tmp_path: Path) -
         "class Mine:\n"
         "    def __init__(self, word='x'):\n        self.name, self.word = 'mine', word\n"
         "    async def search(self, query, limit=5):\n"
-        "        from parley.agents.search import Found\n        return [Found(self.word, 'here', query)] * 9\n"
+        "        from parley.agents.search import SearchResult\n"
+        "        return [SearchResult(self.word, 'here', query)] * 9\n"
         "    async def close(self): ...\n"
     )
     found = await make_engine(f"{tmp_path}/mine.py:Mine?word=tower").search("bridge", 2)

@@ -74,7 +74,7 @@ def groups() -> dict[str, list[Requirement]]:
 
     def flat(lines: Iterable[str]) -> Iterator[Requirement]:
         for requirement in map(Requirement, lines):
-            if requirement.name == "parley":
+            if requirement.name == "parley-autogen":
                 for extra in requirement.extras:
                     yield from flat(extras[extra])
             else:

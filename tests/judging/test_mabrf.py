@@ -342,7 +342,7 @@ def test_a_search_that_is_down_fails_the_unit_and_is_tried_again(
     cast: Cast, held: Callable[..., Any], place: Path, run_file: Any
 ) -> None:
     (place / "down.py").write_text(
-        "from pathlib import Path\nfrom agents import SearchError\n\n\nclass Down:\n    name = 'down'\n"
+        "from pathlib import Path\nfrom parley.agents import SearchError\n\n\nclass Down:\n    name = 'down'\n"
         "    async def search(self, query, limit=5):\n"
         "        if not Path('up').exists():\n            raise SearchError('the engine is down')\n"
         "        return []\n"

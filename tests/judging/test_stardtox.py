@@ -226,8 +226,8 @@ def test_another_model_may_judge(hold: Callable[..., Any]) -> None:
 
 def test_a_method_of_ones_own(place: Path, hold: Callable[..., Any]) -> None:
     (place / "hurried.py").write_text(
-        "from parley.judging.stardtox import Prompted\n\n"
-        "class Hurried(Prompted):\n"
+        "from parley.judging.stardtox import PromptedCompletion\n\n"
+        "class Hurried(PromptedCompletion):\n"
         "    name = 'hurried'\n\n"
         "    async def complete(self, row, context):\n"
         "        return await context.complete(row, f'At once: {row.text}')\n"

@@ -70,7 +70,7 @@ def test_what_is_written_is_the_same(recording: None, tiny: Path, make: Callable
     model = make(tiny).eval()
     with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
         plain, before = write(model), Remembered.steps
-        with replay.replayed(model, 26) as fast:
+        with replay.cuda_graph_decoding(model, 26) as fast:
             assert write(model, compile_config=ANYWHERE, **fast) == plain
     assert Remembered.steps - before >= 16, "the steps were not replayed"
     assert "get_compiled_call" not in vars(model), "a model that holds itself is never let go"
@@ -80,7 +80,7 @@ def test_adapters_are_replayed_by_their_base(recording: None, tiny: Path) -> Non
     peft = pytest.importorskip("peft")
     model = peft.get_peft_model(llama(tiny), peft.LoraConfig(r=2, target_modules=["q_proj"])).eval()
     plain, before = write(model), Remembered.steps
-    with replay.replayed(model, 26) as fast:
+    with replay.cuda_graph_decoding(model, 26) as fast:
         assert write(model, compile_config=ANYWHERE, **fast) == plain
     assert Remembered.steps - before >= 16
 
@@ -110,7 +110,7 @@ def test_a_trainers_answers_are_replayed_and_nothing_else(recording: None, tiny:
 
 
 def test_what_cannot_be_recorded_is_written_plainly(tiny: Path) -> None:
-    with replay.replayed(llama(tiny), 20) as fast:
+    with replay.cuda_graph_decoding(llama(tiny), 20) as fast:
         assert fast == {}, "this is no GPU"
     seen: list[dict[str, Any]] = []
     stand_in = Remembered(lambda **inputs: seen.append(inputs))
