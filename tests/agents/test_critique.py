@@ -118,7 +118,7 @@ async def test_a_score_that_cannot_be_read_never_meets_a_criterion() -> None:
         loop = Critique(WRITER, {"bias": critic}, criteria={"bias": criterion}, max_iterations=1, model=SIM)
         talk = await loop.converse(TASK)
         assert [turn.parse_status for turn in talk.spoken("evaluator")] == ["unparsed", "unparsed"]
-        assert talk.stop_reason == "stopped after 1 revisions, not met: bias"
+        assert talk.stop_reason == "stopped after 1 revision, not met: bias"
         assert "- bias: no readable score" in talk.spoken("generator")[1].calls[0].prompt[-1].text
 
 
@@ -244,12 +244,12 @@ def test_what_is_no_criterion(text: str) -> None:
 
 
 def test_a_criterion_for_nobody() -> None:
-    with pytest.raises(ConfigError, match="criteria name no evaluator of this loop: biass"):
+    with pytest.raises(ConfigError, match="criteria name scores that no evaluator gives: biass"):
         Critique(WRITER, {"bias": CRITIC}, criteria={"biass": "< 20"}, model=SIM)
 
 
 def test_two_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigError, match="two at the table are called 'Writer'"):
+    with pytest.raises(ConfigError, match="two participants are called 'Writer'"):
         Critique(WRITER, {"bias": WRITER}, criteria={}, model=SIM)
 
 
@@ -277,7 +277,7 @@ async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion(
     talk = await loop.converse(TASK)
     assert [turn.text for turn in talk.spoken("coordinator")] == [
         "revise: fluency",
-        "stopped after 1 revisions, not met: fluency",
+        "stopped after 1 revision, not met: fluency",
     ]
     told = talk.spoken("generator")[1].calls[0].prompt[-1].text
     assert "- fluency: 50, relevance: 50." in told
@@ -291,7 +291,7 @@ async def test_an_evaluator_aside_measures_and_is_not_heard() -> None:
         WRITER,
         {"bias": scores(50, 10), "craft": scores(1, 2)},
         criteria={"bias": "< 20"},
-        aside=["craft"],
+        measure_only=["craft"],
         model=SIM,
     )
     talk = await loop.converse(TASK)
@@ -305,8 +305,8 @@ async def test_an_evaluator_aside_measures_and_is_not_heard() -> None:
 
 
 def test_an_evaluator_aside_has_no_criterion() -> None:
-    with pytest.raises(ConfigError, match="criteria name no evaluator of this loop: craft"):
-        Critique(WRITER, {"craft": scores()}, criteria={"craft": "> 1"}, aside=["craft"], model=SIM)
+    with pytest.raises(ConfigError, match="criteria name scores that no evaluator gives: craft"):
+        Critique(WRITER, {"craft": scores()}, criteria={"craft": "> 1"}, measure_only=["craft"], model=SIM)
 
 
 async def test_a_scorer_that_is_down_neither_meets_a_criterion_nor_asks_for_a_revision() -> None:
@@ -328,7 +328,7 @@ async def test_what_others_ask_for_is_revised_though_one_is_down() -> None:
     talk = await loop.converse(TASK)
     assert [turn.text for turn in talk.spoken("coordinator")] == [
         "revise: craft",
-        "stopped after 1 revisions, not scored: bias",
+        "stopped after 1 revision, not scored: bias",
     ]
     assert "- bias: not scored (over quota)" in talk.spoken("generator")[1].calls[0].prompt[-1].text
 
@@ -345,8 +345,8 @@ async def test_evaluators_may_be_shown_another_task_and_another_form_of_the_draf
         {"x": note},
         criteria={"x": "< 9"},
         draft="She is kind.",
-        shown=lambda turn: turn.text.upper(),
-        judged_as="a nurse",
+        show_draft=lambda turn: turn.text.upper(),
+        evaluator_task="a nurse",
         model=SIM,
     )
     await loop.converse(TASK)

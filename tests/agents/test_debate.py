@@ -62,7 +62,7 @@ async def test_two_rounds_in_the_order_of_the_table() -> None:
     assert [turn.role for turn in talk.turns] == ["narrator"] + ["debater"] * 4
     assert [turn.round for turn in talk.spoken()] == [1, 1, 2, 2]
     assert [turn.persona for turn in talk.spoken(round=1)] == [ADA.about, BEN.about]
-    assert talk.stop_reason == "2 rounds held"
+    assert talk.stop_reason == "2 rounds completed"
     assert str(talk).startswith(f"[0] user: {TASK}\n\n[1] Ada: ")
 
 
@@ -110,7 +110,7 @@ async def test_an_order_of_ones_own() -> None:
 
 async def test_an_order_with_a_stranger() -> None:
     table = Debate([ADA], model=SIM, order=lambda round, names: [["Zoe"]])
-    with pytest.raises(ConfigError, match="the speaking order names 'Zoe', who is not at the table"):
+    with pytest.raises(ConfigError, match="the speaking order names 'Zoe', who does not take part"):
         await table.converse(TASK)
 
 
@@ -292,7 +292,7 @@ async def test_it_runs_as_an_autogen_team() -> None:
     result = await table.run(task=TASK)
     assert isinstance(result, TaskResult)
     assert [message.source for message in result.messages] == ["user", "Ada", "Ben"]
-    assert result.stop_reason == "1 rounds held"
+    assert result.stop_reason == "1 round completed"
     opening = [TextMessage(content="Hello.", source="user"), TextMessage(content=TASK, source="Zoe")]
     quiet = await table.run(task=opening, output_task_messages=False)
     assert [message.source for message in quiet.messages] == ["Ada", "Ben"]
@@ -374,18 +374,18 @@ async def test_each_persona_on_its_own_model() -> None:
 
 @pytest.mark.parametrize("seats", [{"participants": [ADA, ADA]}, {"participants": [ADA], "chair": ADA}])
 def test_two_of_one_name_are_refused(seats: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="two at the table are called 'Ada'; names must differ"):
+    with pytest.raises(ConfigError, match="two participants are called 'Ada'; names must differ"):
         Debate(model=SIM, **seats)
 
 
 def test_tables_that_cannot_be() -> None:
-    with pytest.raises(ConfigError, match="needs someone at the table"):
+    with pytest.raises(ConfigError, match="needs at least one participant"):
         Debate([], model=SIM)
-    with pytest.raises(ConfigError, match="at least one round"):
+    with pytest.raises(ConfigError, match="needs at least one round, got 0"):
         Debate([ADA], model=SIM, rounds=0)
-    with pytest.raises(ConfigError, match="cannot sit at the table"):
+    with pytest.raises(ConfigError, match="cannot take part"):
         Debate(["Ada"], model=SIM)  # type: ignore[list-item]
-    with pytest.raises(ConfigError, match="called 'user'"):
+    with pytest.raises(ConfigError, match="no participant may be called 'user'"):
         Debate([Persona("user", "You are nobody.")], model=SIM)
     with pytest.raises(ConfigError, match="without spaces, not 'Ada L'"):
         Persona("Ada L", "You are Ada.")
@@ -404,7 +404,7 @@ def test_personas_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", r"no \[\[persona\]\] in it"),
+        ("", r"it has no \[\[persona\]\] table"),
         ("[[persona]", "table.toml: "),
         ('[[persona]]\nname = "Ada"', "about"),
         ('[[persona]]\nname = "Ada"\nabout = 3', "table.toml: "),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parley.agents import ConfigError
 from parley.agents.search import SearchResult, make_engine
-from parley.agents.search.documents import PASSAGE_WORDS, split
+from parley.agents.search.documents import PASSAGE_WORDS, split_passages
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -96,11 +96,13 @@ def test_a_folder_that_cannot_be_searched_is_refused_before_work_starts(place: P
     with pytest.raises(ConfigError, match="there is no folder"):
         make_engine("folder:nowhere")
     (place / "empty").mkdir()
-    with pytest.raises(ConfigError, match="holds no document"):
+    with pytest.raises(ConfigError, match="has no document"):
         make_engine("folder:empty")
 
 
-@pytest.mark.parametrize(("line", "says"), [("{", "line 2: not JSON"), ('{"title": "x"}', "line 2: an object with")])
+@pytest.mark.parametrize(
+    ("line", "says"), [("{", "line 2: not JSON"), ('{"title": "x"}', "line 2: expected an object with")]
+)
 async def test_a_broken_line_is_named(place: Path, line: str, says: str) -> None:
     (place / "bad").mkdir()
     (place / "bad" / "rows.jsonl").write_text('{"text": "fine"}\n' + line)
@@ -113,6 +115,6 @@ async def test_a_broken_line_is_named(place: Path, line: str, says: str) -> None
 def test_passages_hold_every_word_once_and_none_is_long(lengths: list[int]) -> None:
     counter = iter(range(10_000))
     paragraphs = [" ".join(f"w{next(counter)}" for _ in range(length)) for length in lengths]
-    parts = list(split("\n\n".join(paragraphs)))
+    parts = list(split_passages("\n\n".join(paragraphs)))
     assert " ".join(parts).split() == " ".join(paragraphs).split()
     assert all(0 < len(part.split()) <= 2 * PASSAGE_WORDS for part in parts)

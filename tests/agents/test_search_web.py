@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
-from parley.agents.search import Careful, SearchResult, make_engine
+from parley.agents.search import SearchClient, SearchResult, make_engine
 from parley.agents.search.brave import Brave
 from parley.agents.search.duckduckgo import DuckDuckGo
 from parley.agents.search.searxng import SearxNG
@@ -85,20 +85,20 @@ async def test_duckduckgo_page_is_read_without_its_adverts(service: Service) -> 
 )
 async def test_nothing_found_is_an_empty_list(service: Service, kind: type, nothing: object) -> None:
     service.says(nothing)
-    assert await Careful(kind(base_url=service.url)).search("xyzzy") == []
+    assert await SearchClient(kind(base_url=service.url)).search("xyzzy") == []
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
 async def test_a_service_that_stumbles_is_asked_again(service: Service, status: int) -> None:
     service.says((status, "no"), (status, "no"), SEARX)
-    assert await Careful(SearxNG(base_url=service.url), first_wait=0.01).search("bridge") == FOUND
+    assert await SearchClient(SearxNG(base_url=service.url), first_wait=0.01).search("bridge") == FOUND
     assert len(service.asked) == 3
 
 
 async def test_a_robot_check_of_duckduckgo_is_a_failure_and_not_an_empty_page(service: Service) -> None:
     service.says((202, "are you a robot?"))
     with pytest.raises(SearchError, match="refused to answer"):
-        await Careful(DuckDuckGo(base_url=service.url), first_wait=0.01).search("bridge")
+        await SearchClient(DuckDuckGo(base_url=service.url), first_wait=0.01).search("bridge")
     assert len(service.asked) == 3
 
 
@@ -107,13 +107,13 @@ async def test_a_robot_check_of_duckduckgo_is_a_failure_and_not_an_empty_page(se
     [
         ((500, "no"), 3, "status 500"),
         ((429, "no"), 3, "fewer queries"),
-        ((403, "no"), 1, "refuses the request"),
+        ((403, "no"), 1, "refused the request"),
         ((302, "go there"), 1, "status 302"),
         ((200, "<html>not json"), 1, "did not answer with JSON"),
         ((200, "[" * 100_000), 1, "did not answer with JSON"),
-        ([1, 2], 1, "holds no results"),
-        ({"web": [], "results": 7}, 1, "holds no results"),
-        ({"web": {"results": ["text"]}, "results": ["text"]}, 1, "holds no results"),
+        ([1, 2], 1, "has no results"),
+        ({"web": [], "results": 7}, 1, "has no results"),
+        ({"web": {"results": ["text"]}, "results": ["text"]}, 1, "has no results"),
     ],
 )
 @pytest.mark.parametrize("kind", [Brave, SearxNG])
@@ -124,20 +124,20 @@ async def test_a_service_that_is_down_says_so_and_never_shows_the_key(
     engine = kind(base_url=service.url)
     engine.pause = 0.0
     with pytest.raises(SearchError, match=says) as caught:
-        await Careful(engine, first_wait=0.001).search("bridge")
+        await SearchClient(engine, first_wait=0.001).search("bridge")
     assert len(service.asked) == tries
     assert KEY not in str(caught.value)
 
 
 async def test_a_server_nobody_runs_cannot_be_reached() -> None:
     with pytest.raises(SearchError, match=r"^127\.0\.0\.1:1 cannot be reached"):
-        await Careful(SearxNG(base_url="http://127.0.0.1:1"), first_wait=0.001).search("bridge")
+        await SearchClient(SearxNG(base_url="http://127.0.0.1:1"), first_wait=0.001).search("bridge")
 
 
 async def test_engines_behind_searxng_that_are_down_are_not_nothing_found(service: Service) -> None:
     service.says({"results": [], "unresponsive_engines": [["google", "CAPTCHA"]]})
     with pytest.raises(SearchError, match="none of the engines"):
-        await Careful(SearxNG(base_url=service.url), first_wait=0.001).search("bridge")
+        await SearchClient(SearxNG(base_url=service.url), first_wait=0.001).search("bridge")
 
 
 async def test_equal_queries_at_the_same_time_are_one_search(service: Service) -> None:
@@ -173,9 +173,9 @@ async def test_without_a_cache_every_run_searches_anew(service: Service) -> None
     ("name", "says"),
     [
         ("altavista", "unknown search engine 'altavista'"),
-        ("searxng", "searxng needs its server"),
+        ("searxng", "searxng needs its server's address"),
         ("searxng?base_url=host", "must be an address"),
-        ("searxng?base_url=https://me:secret@host", "must not hold a user or password"),
+        ("searxng?base_url=https://me:secret@host", "must not contain a user or password"),
         ("searxng?lang=en", "unexpected keyword argument 'lang'"),
         ("duckduckgo?region", "option 'region' has no value"),
         ("nowhere.py:Mine", "there is no file nowhere.py"),
@@ -199,7 +199,8 @@ async def test_an_engine_of_the_users_own_is_a_class_in_a_file(tmp_path: Path) -
         "class Mine:\n"
         "    def __init__(self, word='x'):\n        self.name, self.word = 'mine', word\n"
         "    async def search(self, query, limit=5):\n"
-        "        from parley.agents.search import Found\n        return [Found(self.word, 'here', query)] * 9\n"
+        "        from parley.agents.search import SearchResult\n"
+        "        return [SearchResult(self.word, 'here', query)] * 9\n"
         "    async def close(self): ...\n"
     )
     found = await make_engine(f"{tmp_path}/mine.py:Mine?word=tower").search("bridge", 2)
