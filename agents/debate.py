@@ -52,7 +52,7 @@ Order = Callable[[int, Sequence[str]], Sequence[Group]]
 """From the round and the debaters' names to groups. Groups speak one after the other, the agents of a group
 concurrently."""
 Sees = Callable[[Cue, Turn], bool]
-"""Whether this reader is shown that turn."""
+"""Whether this agent reads that turn."""
 Instructions = Callable[[Cue], str | None]
 """What the narrator tells an agent just before its turn; None for nothing."""
 ReplyType = Callable[[Cue], type[BaseModel] | None]
@@ -107,8 +107,8 @@ class Debate(Conversation):
             them.
         placement: Where a persona's description stands in the prompt (see `Placement`); `last` lets all agents share
             the prompt's prefix.
-        fence: Whether an agent is shown the others' turns as quoted data. The transcript has them unquoted. Off by
-            default: agents of a debate are usually meant to follow each other's arguments.
+        fence: Whether an agent reads the others' turns as quoted data; the transcript has them unquoted. Off by default,
+            as in the published debates.
         termination: An AutoGen condition that ends the debate early.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
