@@ -107,8 +107,8 @@ class Debate(Conversation):
             them.
         placement: Where a persona's description stands in the prompt (see `Placement`); `last` lets all agents share
             the prompt's prefix.
-        fence: Whether an agent reads the others' turns as quoted data; the transcript has them unquoted. Off by default,
-            as in the published debates.
+        fence: Whether an agent reads the others' turns as quoted data; the transcript has them unquoted. Off by
+            default, as in the published debates.
         termination: An AutoGen condition that ends the debate early.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
