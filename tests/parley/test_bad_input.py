@@ -117,7 +117,7 @@ def test_a_config_file_that_is_not_there(parley: Callable[..., Any]) -> None:
     [
         (b"[[persona]]\nname = 'Two words'\nabout = 'x'\n", ("'Two words'",)),
         (b"[[persona]]\nname = 'Ada'\n", ("judges.toml", "about")),
-        (b"[[judge]]\nname = 'Ada'\nabout = 'x'\n", ("judges.toml: no [[persona]] in it",)),
+        (b"[[judge]]\nname = 'Ada'\nabout = 'x'\n", ("judges.toml: it has no [[persona]] table",)),
         (b"[[persona]\n", ("judges.toml", "line 1")),
         (b"[[persona]]\nname = 'Ada'\nabout = '\xff'\n", ("judges.toml",)),
     ],
