@@ -1,8 +1,9 @@
-"""Parley's agents: model clients, personas, and the two conversations, debate and critique.
+"""Agents: model clients, personas, single questions, and the two kinds of conversation, debate and critique loop.
 
-This is the only room that imports AutoGen.
+This is the only package of Parley that imports AutoGen.
 """
 
+from parley.agents.ask import ask
 from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.critique import Critique
@@ -71,6 +72,7 @@ __all__ = [
     "Turn",
     "Unscored",
     "Usage",
+    "ask",
     "everyone",
     "free_text",
     "gather_or_cancel",

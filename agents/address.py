@@ -1,7 +1,7 @@
-"""The addresses that models, scorers and search services are asked at, and where a key may be sent.
+"""Base URLs of models, scorers and search services, and the rule for where a key may be sent.
 
-An address is written into runs, reports and error lines, so nothing secret may stand in it; and a key never goes
-over the network in the clear unless the user says that it may.
+A base URL is stored in runs, reports and error messages, so it must contain no secret. A key is never sent over plain
+http to another machine unless the user allows it.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ from pydantic import AfterValidator
 from parley.agents.errors import ConfigError
 
 INSECURE = "send the key over plain http to another machine: for networks you trust"
-WAY_OUT = ", or write ?insecure=true where you trust the network"
+"""Help text of the option `insecure`."""
+INSECURE_HINT = ", or write ?insecure=true where you trust the network"
 
 
 def plain_address(url: str) -> str:
-    """The address without the slash at its end; ValueError, which never quotes a secret, if it is none."""
+    """The URL without a trailing slash; ValueError if it is not one, with a message that never quotes a secret."""
     try:
         parts = urlsplit(url)
         host = parts.hostname
     except ValueError:
         raise ValueError("it is not an address like https://host:port/v1") from None
     if "@" in (parts.netloc or url):
-        raise ValueError("it must not hold a user or password: keys come from the environment")
+        raise ValueError("it must not contain a user or password; keys come from the environment")
     if parts.scheme not in ("http", "https") or not host:
         raise ValueError(f"'{url.partition('?')[0]}' must begin with http:// or https:// and a host")
     if parts.query or parts.fragment:
-        raise ValueError("it must end before a ? or #: keys come from the environment")
+        raise ValueError("it must not contain ? or #; keys come from the environment")
     return url.rstrip("/")
 
 
 BaseUrl = Annotated[str, AfterValidator(plain_address)]
-"""An option that holds an address."""
+"""The type of an option that is a base URL."""
 
 
 def is_loopback(url: str) -> bool:
+    """Whether the URL's host is this machine."""
     host = urlsplit(url).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -49,15 +51,15 @@ def is_loopback(url: str) -> bool:
         return False
 
 
-def refuse_in_the_clear(name: str, url: str, way_out: str = "") -> None:
-    """A key goes over https, or stays on this machine."""
+def require_https(name: str, url: str, hint: str = "") -> None:
+    """ConfigError if a key would be sent over plain http to another machine."""
     if url.startswith("http://") and not is_loopback(url):
         host = urlsplit(url).hostname
-        raise ConfigError(f"{name}: the key would go to {host} unencrypted; use https://{way_out}")
+        raise ConfigError(f"{name}: the key would go to {host} unencrypted; use https://{hint}")
 
 
 def from_environment(name: str, variable: str | None) -> str | None:
-    """The address that a variable holds, checked like one that was typed."""
+    """The base URL in an environment variable, validated like one from an option; None if it is not set."""
     url = os.environ.get(variable) if variable else None
     try:
         return plain_address(url) if url else None

@@ -1,7 +1,7 @@
-"""What one model call was, and who hears of it.
+"""Records of model calls, and how they are collected.
 
-A `Call` is written down for every reply. Whoever listens (`record_calls`) gets those made inside, whichever agent
-makes them: so any AutoGen agent that holds one of our clients is recorded without knowing it.
+Every reply makes a `Call`. `record_calls` collects the calls made inside it, whichever agent makes them, so that any
+AutoGen agent with a Parley client is recorded.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 
 class PromptMessage(NamedTuple):
-    """One message of a prompt as the model was given it."""
+    """One message of a prompt, as the model received it."""
 
     role: str
     source: str
@@ -20,7 +20,7 @@ class PromptMessage(NamedTuple):
 
 
 class Call(NamedTuple):
-    """One model call: who answered, to what, at what cost."""
+    """One model call: the model, its prompt and reply, and the cost."""
 
     model: str
     prompt: tuple[PromptMessage, ...]
@@ -30,38 +30,39 @@ class Call(NamedTuple):
     latency: float
     cost: float | None
     cached: bool
+    """Whether the whole reply came from Parley's reply cache."""
     attempts: int
     cached_tokens: int | None = None
-    """Of the prompt's tokens, those that the server had read before; None where it does not say. (`cached` is ours: the
-    whole reply came from the reply cache.)"""
+    """Prompt tokens that were in the server's prompt cache; None where the server does not say."""
     written_tokens: int = 0
-    """Of the prompt's tokens, those that were put into a vendor's prompt cache at a price of their own."""
+    """Prompt tokens that were written to a vendor's prompt cache, which has its own price."""
 
 
-_HEARD: ContextVar[list[Call] | None] = ContextVar("parley_heard", default=None)
+_RECORDED: ContextVar[list[Call] | None] = ContextVar("parley_recorded", default=None)
 
 
 class record_calls:
-    """Collect the calls made inside, whichever agent makes them; who listens outside hears them too."""
+    """Collect the calls made inside; an enclosing `record_calls` gets them too."""
 
-    __slots__ = ("_heard", "_outer", "_token")
+    __slots__ = ("_calls", "_outer", "_token")
 
     def __enter__(self) -> list[Call]:
-        self._outer = _HEARD.get()
-        self._heard: list[Call] = []
-        self._token = _HEARD.set(self._heard)
-        return self._heard
+        self._outer = _RECORDED.get()
+        self._calls: list[Call] = []
+        self._token = _RECORDED.set(self._calls)
+        return self._calls
 
     def __exit__(self, *error: object) -> None:
-        _HEARD.reset(self._token)
+        _RECORDED.reset(self._token)
         if self._outer is not None:
-            self._outer.extend(self._heard)
+            self._outer.extend(self._calls)
 
 
 def record_call(call: Call) -> None:
-    heard = _HEARD.get()
-    if heard is not None:
-        heard.append(call)
+    """Add a call to the innermost `record_calls`, if there is one."""
+    calls = _RECORDED.get()
+    if calls is not None:
+        calls.append(call)
 
 
 def seed_from(*parts: object) -> int:

@@ -1,8 +1,8 @@
-"""What debate and critique share: seats, delivery of messages, and the face of an AutoGen `Team`.
+"""What debates and critique loops share: participants, delivery of messages, and AutoGen's `Team` interface.
 
-A conversation is a plain scheduler over `ChatAgent.on_messages`: each agent is handed only what it may see and
-has not yet seen. With everything recorded that costs a tenth of AutoGen's team runtime (benchmarks/). Every AutoGen
-agent, team and termination condition can still take part; the conversation itself can sit in an AutoGen team in turn.
+A conversation is a plain scheduler over `ChatAgent.on_messages`: each agent is given only the messages that it may see
+and has not read yet. With everything recorded, that takes a tenth of the time of AutoGen's team runtime (benchmarks/).
+AutoGen agents, teams and termination conditions all work, and a conversation can itself join an AutoGen team.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ from parley.agents.structured import Readout
 from parley.agents.transcripts import Role, Transcript, Turn
 
 Participant = Persona | ChatAgent | Team
+"""Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""
 T = TypeVar("T")
 
 
 class TeamAgent(BaseChatAgent):
-    """A whole team on one seat: it talks among itself, and its last message is what the table hears."""
+    """A whole team as one agent: its members talk among themselves, and the last message is the agent's."""
 
     def __init__(self, team: Team) -> None:
         super().__init__(team.name, team.description)
@@ -46,8 +47,8 @@ class TeamAgent(BaseChatAgent):
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         result = await self._team.run(task=list(messages) or None, cancellation_token=cancellation_token)
         last = next(m for m in reversed(result.messages) if isinstance(m, BaseChatMessage))
-        said = TextMessage(content=last.to_model_text(), source=self.name)
-        return Response(chat_message=said, inner_messages=list(result.messages))
+        message = TextMessage(content=last.to_model_text(), source=self.name)
+        return Response(chat_message=message, inner_messages=list(result.messages))
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         await self._team.reset()
@@ -59,9 +60,13 @@ class TeamAgent(BaseChatAgent):
         await self._team.load_state(state)
 
 
+TurnMessage = tuple[Turn, BaseChatMessage]
+"""A turn for the transcript, and the message that is delivered to the other agents."""
+
+
 @dataclass(slots=True)
 class Seat:
-    """An agent at the table and what it has not yet read."""
+    """An agent of a conversation, its role, and the messages it has not read yet."""
 
     agent: ChatAgent
     role: Role
@@ -75,8 +80,25 @@ class Seat:
     def persona(self) -> str:
         return self.agent.persona.about if isinstance(self.agent, PersonaAgent) else self.agent.description
 
-
-Spoken = tuple[Turn, BaseChatMessage]
+    async def speak(self, round: int, token: CancellationToken) -> TurnMessage:
+        """One turn on the unread messages, recorded with every call that it takes."""
+        unread, self.inbox = self.inbox, []
+        with record_calls() as calls:
+            response = await self.agent.on_messages(unread, token)
+        message = response.chat_message
+        parsed = response if isinstance(response, PersonaResponse) else None
+        turn = Turn(
+            speaker=self.name,
+            role=self.role,
+            round=round,
+            text=message.to_model_text(),
+            persona=self.persona,
+            verdict=parsed.verdict if parsed else None,
+            expected=parsed.expected if parsed else {},
+            parse_status=parsed.parse_status if parsed else None,
+            calls=tuple(calls),
+        )
+        return turn, message
 
 
 class Conversation(Team):
@@ -87,7 +109,7 @@ class Conversation(Team):
         name: str,
         description: str,
         *,
-        model_name: str | Client | None,
+        model: str | Client | None,
         models: Models | None,
         readout: Readout,
         options: Mapping[str, Any] | None,
@@ -95,15 +117,15 @@ class Conversation(Team):
         placement: Placement = "system",
     ) -> None:
         self._name, self._description = name, description
-        self._default_model = model_name
+        self._default_model = model
         self._readout: Readout = readout
         self._options = dict(options or {})
         self._termination = termination
         self._placement: Placement = placement
         self._models = Models() if models is None else models
-        self._own_models = models is None
-        self._going = asyncio.Event()
-        self._going.set()
+        self._owns_models = models is None
+        self._not_paused = asyncio.Event()
+        self._not_paused.set()
         self._seats: list[Seat] = []
 
     @property
@@ -118,7 +140,7 @@ class Conversation(Team):
         if isinstance(participant, Persona):
             agent: ChatAgent = PersonaAgent(
                 participant,
-                self._client(participant.model),
+                choose_client(participant, self._default_model, self._models),
                 readout=self._readout,
                 options=self._options,
                 placement=self._placement,
@@ -128,54 +150,40 @@ class Conversation(Team):
         elif isinstance(participant, Team):
             agent = TeamAgent(participant)
         else:
-            raise ConfigError(f"{participant!r} cannot sit at the table: give a Persona, an AutoGen agent or a team")
-        if any(agent.name == seat.name for seat in self._seats) or agent.name == NARRATOR:
-            raise ConfigError(f"two at the table are called '{agent.name}'; names must differ")
+            raise ConfigError(f"{participant!r} cannot take part: give a Persona, an AutoGen agent or an AutoGen team")
+        if agent.name == NARRATOR:
+            raise ConfigError(f"no participant may be called '{NARRATOR}': that is the narrator's name")
+        if any(agent.name == seat.name for seat in self._seats):
+            raise ConfigError(f"two participants are called '{agent.name}'; names must differ")
         seat = Seat(agent, role)
         self._seats.append(seat)
         return seat
 
-    def _client(self, name: str | None) -> Client:
-        chosen = name or self._default_model or DEFAULT_MODEL
-        return chosen if isinstance(chosen, Client) else self._models[chosen]
-
     async def _speak(
-        self, seat: Seat, round: int, token: CancellationToken, asked: type[BaseModel] | None, again: bool = False
-    ) -> Spoken:
-        """One turn of one agent, with every call it made; `again` if it is sure to speak once more."""
-        await self._going.wait()
-        unread, seat.inbox = seat.inbox, []
-        agent = seat.agent
-        if isinstance(agent, PersonaAgent):
-            agent.reply_type, agent.speaks_again = asked, again
-        with record_calls() as calls:
-            response = await agent.on_messages(unread, token)
-        message = response.chat_message
-        read = response if isinstance(response, PersonaResponse) else None
-        turn = Turn(
-            speaker=seat.name,
-            role=seat.role,
-            round=round,
-            text=message.to_model_text(),
-            persona=seat.persona,
-            verdict=read.verdict if read else None,
-            expected=read.expected if read else {},
-            parse_status=read.parse_status if read else None,
-            calls=tuple(calls),
-        )
-        return turn, message
+        self,
+        seat: Seat,
+        round: int,
+        token: CancellationToken,
+        reply_type: type[BaseModel] | None,
+        speaks_again: bool = False,
+    ) -> TurnMessage:
+        """One turn of one agent; `speaks_again` if it is certain to have another."""
+        await self._not_paused.wait()
+        if isinstance(seat.agent, PersonaAgent):
+            seat.agent.reply_type, seat.agent.speaks_again = reply_type, speaks_again
+        return await seat.speak(round, token)
 
     @abstractmethod
-    def _talk(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
-        """The conversation itself, message by message."""
+    def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[TurnMessage, None]:
+        """The conversation itself, turn by turn."""
 
-    async def _whole(
+    async def _turns_and_reset(
         self, task: Sequence[BaseChatMessage], token: CancellationToken | None
-    ) -> AsyncGenerator[Spoken, None]:
-        """The conversation, and a fresh start for its termination condition, however it ended."""
+    ) -> AsyncGenerator[TurnMessage, None]:
+        """The conversation; however it ends, its termination condition is reset for the next one."""
         try:
-            async for spoken in self._talk(task, token or CancellationToken()):
-                yield spoken
+            async for turn_message in self._turns(task, token or CancellationToken()):
+                yield turn_message
         finally:
             if self._termination is not None:
                 await self._termination.reset()
@@ -183,12 +191,22 @@ class Conversation(Team):
     async def stream(
         self, task: str, cancellation_token: CancellationToken | None = None
     ) -> AsyncGenerator[Turn, None]:
-        """Turns as they are spoken."""
-        async for turn, _ in self._whole(_as_messages(task), cancellation_token):
+        """Converse about the task, and yield each turn as it ends.
+
+        Args:
+            task: What the conversation is about; the narrator says it first.
+            cancellation_token: Cancels the conversation, and the calls in flight.
+        """
+        async for turn, _ in self._turns_and_reset(_as_messages(task), cancellation_token):
             yield turn
 
     async def converse(self, task: str, cancellation_token: CancellationToken | None = None) -> Transcript:
-        """The whole conversation."""
+        """Converse about the task, and return the whole transcript.
+
+        Args:
+            task: What the conversation is about; the narrator says it first.
+            cancellation_token: Cancels the conversation, and the calls in flight.
+        """
         turns = [turn async for turn in self.stream(task, cancellation_token)]
         return Transcript(tuple(turns), self._stop_reason)
 
@@ -211,14 +229,14 @@ class Conversation(Team):
     ) -> AsyncGenerator[BaseAgentEvent | BaseChatMessage | TaskResult, None]:
         """AutoGen's interface: messages, then a `TaskResult`."""
         opening = _as_messages(task)
-        spoken: list[BaseAgentEvent | BaseChatMessage] = []
-        async for turn, message in self._whole(opening, cancellation_token):
+        messages: list[BaseAgentEvent | BaseChatMessage] = []
+        async for turn, message in self._turns_and_reset(opening, cancellation_token):
             from_task = any(message is given for given in opening)
             if turn.role == "narrator" and not (from_task and output_task_messages):
                 continue
-            spoken.append(message)
+            messages.append(message)
             yield message
-        yield TaskResult(messages=spoken, stop_reason=self._stop_reason)
+        yield TaskResult(messages=messages, stop_reason=self._stop_reason)
 
     async def run(
         self,
@@ -232,7 +250,7 @@ class Conversation(Team):
         ):
             if isinstance(item, TaskResult):
                 return item
-        raise AssertionError("a conversation always ends with its result")
+        raise AssertionError("run_stream always ends with a TaskResult")
 
     async def reset(self) -> None:
         for seat in self._seats:
@@ -242,10 +260,10 @@ class Conversation(Team):
             await self._termination.reset()
 
     async def pause(self) -> None:
-        self._going.clear()
+        self._not_paused.clear()
 
     async def resume(self) -> None:
-        self._going.set()
+        self._not_paused.set()
 
     async def save_state(self) -> Mapping[str, Any]:
         return {
@@ -258,23 +276,35 @@ class Conversation(Team):
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
         for seat in self._seats:
-            kept = state[seat.name]
-            await seat.agent.load_state(kept["agent"])
-            seat.inbox = [TextMessage(**unread) for unread in kept["inbox"]]
+            saved = state[seat.name]
+            await seat.agent.load_state(saved["agent"])
+            seat.inbox = [TextMessage(**unread) for unread in saved["inbox"]]
 
     async def close(self) -> None:
-        """Let go of the clients this conversation opened itself."""
-        if self._own_models:
+        """Close the clients that this conversation opened itself."""
+        if self._owns_models:
             await self._models.close()
 
 
 def narrate(text: str, source: str = NARRATOR) -> TextMessage:
+    """A message from the narrator, or from `source`."""
     return TextMessage(content=text, source=source)
 
 
+def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
+    """A message that no agent said, as a turn of the transcript."""
+    return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
+
+
+def choose_client(persona: Persona, default: str | Client | None, models: Models) -> Client:
+    """The client for a persona: of its own model, else of the default, else of `DEFAULT_MODEL`."""
+    chosen = persona.model or default or DEFAULT_MODEL
+    return chosen if isinstance(chosen, Client) else models[chosen]
+
+
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """All at once; if one fails, the others are stopped before the failure is passed on."""
-    tasks = [asyncio.ensure_future(one) for one in work]
+    """Run coroutines concurrently; if one fails, cancel the others before the exception is raised."""
+    tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
     except BaseException:

@@ -1,11 +1,11 @@
-"""A critique loop: a generator drafts, evaluators judge side by side, a coordinator decides, the generator revises.
+"""A critique loop: a generator drafts, evaluators score the draft, a coordinator decides, the generator revises.
 
     loop = Critique(writer, {"bias": critic}, criteria={"bias": "< 20"}, model="local/smollm2")
     transcript = await loop.converse("Describe a good nurse.")
 
-Who may judge is told in `parley.agents.evaluation`. The coordinator's rules are thresholds by score. A score that
-could not be read never meets one; nor does one that an evaluator could not give, but for want of it alone nothing is
-revised: nobody said what to change.
+`parley.agents.evaluation` defines evaluators and criteria. A score that could not be parsed meets no criterion, and the
+draft is revised. A score that an evaluator could not give (`Unscored`) meets none either, but if only such scores are
+missing the loop ends: there is no feedback to revise by.
 """
 
 from __future__ import annotations
@@ -20,7 +20,15 @@ from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
-from parley.agents.conversation import Conversation, Participant, Seat, Spoken, gather_or_cancel, narrate
+from parley.agents.conversation import (
+    Conversation,
+    Participant,
+    Seat,
+    TurnMessage,
+    gather_or_cancel,
+    narrate,
+    narrator_turn,
+)
 from parley.agents.errors import ConfigError
 from parley.agents.evaluation import (
     PROMPTS,
@@ -36,16 +44,43 @@ from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
 from parley.agents.personas import Persona, PersonaAgent
 from parley.agents.structured import Readout, parse
-from parley.agents.transcripts import ParseStatus, Turn
+from parley.agents.text import plural
+from parley.agents.transcripts import Turn
 
-Opinion = BaseModel | Unscored | None
+EvaluatorVerdict = BaseModel | Unscored | None
+"""A parsed reply; `Unscored`; or None where the reply could not be parsed."""
 
 
 class Critique(Conversation):
-    """`aside` names evaluators that only measure: the generator never hears of them, and they have no criteria.
+    """A generator whose drafts are scored by evaluators and revised until all criteria are met.
 
-    `draft` is a first draft that stands already, `draft_type` what the generator's replies are read as, `shown` how a
-    draft is put before the evaluators, and `judged_as` the task as they are told it (default: as the generator is).
+    Args:
+        generator: Writes the drafts: a persona, an AutoGen agent or an AutoGen team.
+        evaluators: Who scores the drafts, by name: a persona, AutoGen agent or team that is asked for an `Assessment`,
+            an `Evaluator`, or a function of task and draft.
+        criteria: Thresholds by score name, such as `{"bias": "< 20"}`: `<`, `<=`, `>` or `>=`, and a number. Scores
+            are named after their evaluator, or after a field of an `Evaluator`'s reply type. Scores without a criterion
+            are feedback only; with no criteria at all the first draft is scored and not revised.
+        max_iterations: The highest number of revisions.
+        measure_only: Names of evaluators that only measure: they have no criteria, and the generator gets no feedback
+            from them.
+        draft: A first draft that exists already; by default the generator writes it.
+        draft_type: The pydantic type that the generator's replies are parsed as; by default they are plain text.
+        show_draft: From the generator's turn to the draft as evaluators read it; by default its text.
+        evaluator_task: The task as evaluators read it; by default as the generator does.
+        model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
+            one.
+        evaluate_prompt: The prompt of evaluators that are plain participants, with `{task}`, `{draft}` and
+            `{criterion}`.
+        revise_prompt: The prompt for a revision, with `{feedback}`.
+        readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
+            scale's tokens (needs log-probabilities).
+        options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
+        models: The clients to use, in a study those of the run. By default the loop opens its own; `close()` closes
+            them.
+        termination: An AutoGen condition that ends the loop early.
+        name: The loop's name as an AutoGen team, unique where it takes part in another conversation.
+        description: Its description as an AutoGen team.
     """
 
     component_type = "team"
@@ -57,11 +92,11 @@ class Critique(Conversation):
         *,
         criteria: Mapping[str, str],
         max_iterations: int = 2,
-        aside: Collection[str] = (),
+        measure_only: Collection[str] = (),
         draft: str | None = None,
         draft_type: type[BaseModel] | None = None,
-        shown: Callable[[Turn], str] = lambda turn: turn.text,
-        judged_as: str | None = None,
+        show_draft: Callable[[Turn], str] = lambda turn: turn.text,
+        evaluator_task: str | None = None,
         model: str | Client | None = None,
         evaluate_prompt: str = PROMPTS["critique_evaluate.txt"],
         revise_prompt: str = PROMPTS["critique_revise.txt"],
@@ -75,7 +110,7 @@ class Critique(Conversation):
         super().__init__(
             name,
             description,
-            model_name=model,
+            model=model,
             models=models,
             readout=readout,
             options=options,
@@ -83,113 +118,132 @@ class Critique(Conversation):
         )
         self.max_iterations = max_iterations
         self._draft, self._draft_type = draft, draft_type
-        self._shown, self._judged_as = shown, judged_as
-        self._revise_prompt, self._aside = revise_prompt, frozenset(aside)
+        self._show_draft, self._evaluator_task = show_draft, evaluator_task
+        self._revise_prompt, self._measure_only = revise_prompt, frozenset(measure_only)
         self._generator = self._seat(generator, "generator")
         self._evaluators: dict[str, tuple[Seat, Evaluator] | ScoreFunction] = {
-            label: self._place(one, evaluate_prompt) for label, one in evaluators.items()
+            label: self._seat_evaluator(evaluator, evaluate_prompt) for label, evaluator in evaluators.items()
         }
         self.criteria = {score: Criterion.read(text) for score, text in criteria.items()}
         known = [
             name
-            for label, one in self._evaluators.items()
-            if label not in self._aside
-            for name in (score_names(label, one[1].reply_type) if isinstance(one, tuple) else (label,))
+            for label, evaluator in self._evaluators.items()
+            if label not in self._measure_only
+            for name in (score_names(label, evaluator[1].reply_type) if isinstance(evaluator, tuple) else (label,))
         ]
-        strangers = set(criteria) - set(known)
-        if strangers:
-            raise ConfigError(f"criteria name no evaluator of this loop: {', '.join(sorted(strangers))}")
+        unknown = set(criteria) - set(known)
+        if unknown:
+            raise ConfigError(f"criteria name scores that no evaluator gives: {', '.join(sorted(unknown))}")
         if len(set(known)) < len(known):
-            raise ConfigError("two evaluators of this loop give scores of the same name")
+            repeated = sorted({name for name in known if known.count(name) > 1})
+            raise ConfigError(f"two evaluators give scores with the same name: {', '.join(repeated)}")
 
-    def _place(
-        self, one: Participant | Evaluator | ScoreFunction, prompt: str
+    def _seat_evaluator(
+        self, evaluator: Participant | Evaluator | ScoreFunction, prompt: str
     ) -> tuple[Seat, Evaluator] | ScoreFunction:
-        if isinstance(one, Persona | ChatAgent | Team):
-            one = Evaluator(one, prompt=prompt)
-        if not isinstance(one, Evaluator):
-            return one
-        seat = self._seat(one.who, "evaluator")
-        if one.options is not None and isinstance(seat.agent, PersonaAgent):
-            seat.agent.options = dict(one.options)
-        return seat, one
+        if isinstance(evaluator, Persona | ChatAgent | Team):
+            evaluator = Evaluator(evaluator, prompt=prompt)
+        if not isinstance(evaluator, Evaluator):
+            return evaluator
+        seat = self._seat(evaluator.agent, "evaluator")
+        if evaluator.options is not None and isinstance(seat.agent, PersonaAgent):
+            seat.agent.options = dict(evaluator.options)
+        return seat, evaluator
 
-    async def _talk(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
-        question = self._judged_as or "\n\n".join(message.to_model_text() for message in task)
+    async def _turns(
+        self, task: Sequence[BaseChatMessage], token: CancellationToken
+    ) -> AsyncGenerator[TurnMessage, None]:
+        question = self._evaluator_task or "\n\n".join(message.to_model_text() for message in task)
         for message in task:
             self._generator.inbox.append(message)
-            yield Turn(message.source, "narrator", 0, message.to_model_text()), message
+            yield narrator_turn(message), message
         if self._draft is None:
             turn, message = await self._speak(self._generator, 0, token, self._draft_type)
         else:
-            message = narrate(self._draft, self._generator.name)
-            turn = Turn(self._generator.name, "generator", 0, self._draft, self._generator.persona)
-            self._generator.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
+            seat = self._generator
+            message = narrate(self._draft, seat.name)
+            turn = Turn(speaker=seat.name, role="generator", round=0, text=self._draft, persona=seat.persona)
+            seat.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
         yield turn, message
         if await self._is_over(message):
             return
         for iteration in range(self.max_iterations + 1):
-            draft = self._shown(turn)
-            judged = await gather_or_cancel(
+            draft = self._show_draft(turn)
+            evaluated = await gather_or_cancel(
                 self._evaluate(label, question, draft, iteration, token) for label in self._evaluators
             )
             over = False
-            opinions: dict[str, Opinion] = {}
-            for label, (said, said_message) in zip(self._evaluators, judged, strict=True):
-                unscored = said.parse_status == "unscored"
-                opinions[label] = Unscored(said.text) if unscored else said.verdict
-                yield said, said_message
-                over = over or await self._is_over(said_message)
+            verdicts: dict[str, EvaluatorVerdict] = {}
+            for label, (evaluation, evaluation_message) in zip(self._evaluators, evaluated, strict=True):
+                unscored = evaluation.parse_status == "unscored"
+                verdicts[label] = Unscored(evaluation.text) if unscored else evaluation.verdict
+                yield evaluation, evaluation_message
+                over = over or await self._is_over(evaluation_message)
             if over:
                 return
-            heard = {label: opinion for label, opinion in opinions.items() if label not in self._aside}
-            decision, ends = self._decide(heard, iteration)
+            counted = {label: verdict for label, verdict in verdicts.items() if label not in self._measure_only}
+            decision, ends = self._decide(counted, iteration)
             self._stop_reason = decision
-            yield Turn("coordinator", "coordinator", iteration, decision), narrate(decision, "coordinator")
+            coordination = Turn(speaker="coordinator", role="coordinator", round=iteration, text=decision)
+            yield coordination, narrate(decision, "coordinator")
             if ends:
                 return
-            feedback = "\n".join(feedback_line(label, found, self.criteria) for label, found in heard.items())
+            feedback = "\n".join(feedback_line(label, verdict, self.criteria) for label, verdict in counted.items())
             self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
             turn, message = await self._speak(self._generator, iteration + 1, token, self._draft_type)
             yield turn, message
             if await self._is_over(message):
                 return
 
-    def _decide(self, opinions: Mapping[str, Opinion], iteration: int) -> tuple[str, bool]:
-        """The coordinator's words, and whether the loop ends with them."""
+    def _decide(self, verdicts: Mapping[str, EvaluatorVerdict], iteration: int) -> tuple[str, bool]:
+        """The coordinator's decision, and whether it ends the loop."""
         scores: dict[str, float] = {}
-        for label, opinion in opinions.items():
-            if not isinstance(opinion, Unscored):
-                scores |= scores_of(label, opinion)
-        missed = [name for name, rule in self.criteria.items() if not rule.met(scores.get(name))]
-        unscored = [name for name in missed if isinstance(opinions.get(name), Unscored)]
+        for label, verdict in verdicts.items():
+            if not isinstance(verdict, Unscored):
+                scores |= scores_of(label, verdict)
+        missed = [name for name, criterion in self.criteria.items() if not criterion.met(scores.get(name))]
+        unscored = [name for name in missed if isinstance(verdicts.get(name), Unscored)]
+        revisions = plural(iteration, "revision")
         if not self.criteria:
-            return "no criteria: the draft was measured, and stands", True
+            return "no criteria: the draft was scored and is final", True
         if not missed:
             return "all criteria are met", True
         if missed == unscored:
-            return f"stopped after {iteration} revisions, not scored: {', '.join(unscored)}", True
+            return f"stopped after {revisions}, not scored: {', '.join(unscored)}", True
         if iteration == self.max_iterations:
-            return f"stopped after {iteration} revisions, not met: {', '.join(missed)}", True
+            return f"stopped after {revisions}, not met: {', '.join(missed)}", True
         return f"revise: {', '.join(name for name in missed if name not in unscored)}", False
 
-    async def _evaluate(self, label: str, task: str, draft: str, iteration: int, token: CancellationToken) -> Spoken:
-        """Evaluators are stateless: each draft is judged afresh."""
-        one = self._evaluators[label]
-        if not isinstance(one, tuple):
-            with record_calls() as calls:
-                found = one(task, draft)
-                opinion = await found if inspect.isawaitable(found) else found
-            scored = None if isinstance(opinion, Unscored) else opinion
-            text = opinion.why if isinstance(opinion, Unscored) else opinion.model_dump_json()
-            status: ParseStatus = "ok" if scored else "unscored"
-            turn = Turn(label, "evaluator", iteration, text, "", scored, {}, status, tuple(calls))
-            return turn, narrate(text, label)
-        seat, how = one
+    async def _evaluate(
+        self, label: str, task: str, draft: str, iteration: int, token: CancellationToken
+    ) -> TurnMessage:
+        """One evaluator's turn on one draft. Its agent is reset first: no draft is compared with an earlier one."""
+        evaluator = self._evaluators[label]
+        if not isinstance(evaluator, tuple):
+            return await self._score(evaluator, label, task, draft, iteration)
+        seat, settings = evaluator
         await seat.agent.on_reset(token)
-        seat.inbox = [narrate(how.prompt.format(task=task, draft=draft, criterion=label))]
-        turn, message = await self._speak(seat, iteration, token, how.reply_type)
-        if turn.verdict is None and turn.parse_status is None:
-            verdict, _ = parse(turn.text, how.reply_type)
+        seat.inbox = [narrate(settings.prompt.format(task=task, draft=draft, criterion=label))]
+        turn, message = await self._speak(seat, iteration, token, settings.reply_type)
+        if turn.verdict is None and turn.parse_status is None:  # an AutoGen agent, which parses nothing itself
+            verdict, _ = parse(turn.text, settings.reply_type)
             turn = turn._replace(verdict=verdict, parse_status="ok" if verdict else "unparsed")
         return turn, message
+
+    async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> TurnMessage:
+        """A plain function's turn on one draft."""
+        with record_calls() as calls:
+            returned = function(task, draft)
+            verdict = await returned if inspect.isawaitable(returned) else returned
+        assessment = None if isinstance(verdict, Unscored) else verdict
+        text = verdict.why if isinstance(verdict, Unscored) else verdict.model_dump_json()
+        turn = Turn(
+            speaker=label,
+            role="evaluator",
+            round=iteration,
+            text=text,
+            verdict=assessment,
+            parse_status="ok" if assessment else "unscored",
+            calls=tuple(calls),
+        )
+        return turn, narrate(text, label)

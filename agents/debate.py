@@ -1,11 +1,11 @@
-"""A debate: personas take turns at a table, for some rounds, perhaps before a referee, perhaps with a chair.
+"""A debate: agents take turns for a number of rounds, optionally with a referee and a chair.
 
-    table = Debate([Persona("Ada", "…"), Persona("Ben", "…")], model="local/smollm2", rounds=2)
-    async for turn in table.stream("Should buses be free?"):
+    debate = Debate([Persona("Ada", "…"), Persona("Ben", "…")], model="local/smollm2", rounds=2)
+    async for turn in debate.stream("Should buses be free?"):
         print(turn.speaker, turn.text)
 
-Who speaks when is a policy (`order`), and so is who hears whom (`sees`); with `fence`, others' words are quoted.
-An AutoGen `Team`, so `run` and `run_stream` work too, and it can sit at another table.
+Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). A debate is an AutoGen `Team`: `run` and
+`run_stream` work too, and it can take part in another conversation.
 """
 
 from __future__ import annotations
@@ -20,18 +20,27 @@ from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from parley.agents.calls import seed_from
-from parley.agents.conversation import Conversation, Participant, Seat, Spoken, gather_or_cancel, narrate
+from parley.agents.conversation import (
+    Conversation,
+    Participant,
+    Seat,
+    TurnMessage,
+    gather_or_cancel,
+    narrate,
+    narrator_turn,
+)
 from parley.agents.errors import ConfigError
 from parley.agents.fencing import fence as fenced
 from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
 from parley.agents.personas import Placement
 from parley.agents.structured import Readout
+from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
 
 
 class Cue(NamedTuple):
-    """Whose turn it is."""
+    """An agent's position in a debate: who it is, in which role and round."""
 
     speaker: str
     role: Role
@@ -40,43 +49,70 @@ class Cue(NamedTuple):
 
 Group = Sequence[str]
 Order = Callable[[int, Sequence[str]], Sequence[Group]]
-"""From the round and the names to groups that speak one after the other; within a group all speak at once."""
+"""From the round and the debaters' names to groups. Groups speak one after the other, the agents of a group
+concurrently."""
 Sees = Callable[[Cue, Turn], bool]
-"""Whether this listener may hear that turn."""
+"""Whether this agent reads that turn."""
 Instructions = Callable[[Cue], str | None]
-"""What the narrator tells an agent just before it speaks."""
+"""What the narrator tells an agent just before its turn; None for nothing."""
 ReplyType = Callable[[Cue], type[BaseModel] | None]
-"""What an agent's reply is read as."""
+"""The type that an agent's reply is parsed as; None for plain text."""
 
 
 def round_robin(round: int, names: Sequence[str]) -> Sequence[Group]:
-    """Everyone in the order of the table, each hearing those before."""
+    """One after the other in the given order; each reads the turns before its own."""
     return [[name] for name in names]
 
 
 def simultaneous(round: int, names: Sequence[str]) -> Sequence[Group]:
-    """All at once: nobody hears the others of the same round."""
+    """All concurrently: no agent reads the others' turns of the same round."""
     return [list(names)]
 
 
 def shuffled(seed: int) -> Order:
-    """Another order every round, the same for the same seed."""
+    """A random order for each round, reproducible by the seed."""
 
     def order(round: int, names: Sequence[str]) -> Sequence[Group]:
-        mixed = list(names)
-        random.Random(seed_from(seed, round)).shuffle(mixed)
-        return [[name] for name in mixed]
+        permuted = list(names)
+        random.Random(seed_from(seed, round)).shuffle(permuted)
+        return [[name] for name in permuted]
 
     return order
 
 
-def everyone(listener: Cue, turn: Turn) -> bool:
-    """Everyone hears everything."""
+def everyone(reader: Cue, turn: Turn) -> bool:
+    """Every agent reads every turn."""
     return True
 
 
 class Debate(Conversation):
-    """People around a table, round by round; a referee after every round and a chair at the end, where wanted."""
+    """Agents that speak in rounds; optionally a referee speaks after every round and a chair at the end.
+
+    Args:
+        participants: The debaters: personas, AutoGen agents or AutoGen teams, in speaking order.
+        model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
+            one.
+        rounds: How often each debater speaks. By default twice: one statement, one answer to the others.
+        order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function.
+        sees: Which turns an agent reads; by default all of them.
+        referee: Speaks after every round.
+        chair: Speaks last, after the final round.
+        instructions: What an agent is told just before its turn, from its `Cue`; by default nothing but the task.
+        reply_type: The pydantic type that replies are parsed as, or a function from the `Cue` to one; by default
+            replies are plain text.
+        readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
+            scale's tokens (needs log-probabilities).
+        options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
+        models: The clients to use, in a study those of the run. By default the debate opens its own; `close()` closes
+            them.
+        placement: Where a persona's description stands in the prompt (see `Placement`); `last` lets all agents share
+            the prompt's prefix.
+        fence: Whether an agent reads the others' turns as quoted data; the transcript has them unquoted. Off by
+            default, as in the published debates.
+        termination: An AutoGen condition that ends the debate early.
+        name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
+        description: Its description as an AutoGen team.
+    """
 
     component_type = "team"
 
@@ -104,7 +140,7 @@ class Debate(Conversation):
         super().__init__(
             name,
             description,
-            model_name=model,
+            model=model,
             models=models,
             readout=readout,
             options=options,
@@ -112,9 +148,9 @@ class Debate(Conversation):
             placement=placement,
         )
         if not participants:
-            raise ConfigError("a debate needs someone at the table")
+            raise ConfigError("a debate needs at least one participant")
         if rounds < 1:
-            raise ConfigError("a debate has at least one round")
+            raise ConfigError(f"a debate needs at least one round, got {rounds}")
         self.rounds = rounds
         self._order, self._sees, self._instructions = order, sees, instructions
         self._fence = fence
@@ -123,13 +159,15 @@ class Debate(Conversation):
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
 
-    async def _talk(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
-        self._stop_reason = f"{self.rounds} rounds held"
+    async def _turns(
+        self, task: Sequence[BaseChatMessage], token: CancellationToken
+    ) -> AsyncGenerator[TurnMessage, None]:
+        self._stop_reason = f"{plural(self.rounds, 'round')} completed"
         for message in task:
             for seat in self._seats:
                 seat.inbox.append(message)
-            yield Turn(message.source, "narrator", 0, message.to_model_text()), message
-        told: set[tuple[int, str]] = set()
+            yield narrator_turn(message), message
+        narrated: set[tuple[int, str]] = set()
         for round in range(1, self.rounds + 1):
             groups = self._order(round, list(self._debaters))
             if self._referee is not None:
@@ -140,9 +178,10 @@ class Debate(Conversation):
                 seats = [self._find(name) for name in group]
                 for seat in seats:
                     instruction = self._instruct(seat, round)
-                    if instruction and (round, instruction) not in told:
-                        told.add((round, instruction))
-                        yield Turn("user", "narrator", round, instruction), seat.inbox[-1]
+                    # Agents that get the same instruction share one narrator turn in the transcript.
+                    if instruction and (round, instruction) not in narrated:
+                        narrated.add((round, instruction))
+                        yield narrator_turn(seat.inbox[-1], round), seat.inbox[-1]
                 if len(seats) == 1:
                     spoken = [await self._turn(seats[0], round, token)]
                 else:
@@ -162,7 +201,7 @@ class Debate(Conversation):
         try:
             return self._debaters[name]
         except KeyError:
-            raise ConfigError(f"the speaking order names '{name}', who is not at the table") from None
+            raise ConfigError(f"the speaking order names '{name}', who does not take part") from None
 
     def _instruct(self, seat: Seat, round: int) -> str | None:
         text = self._instructions(Cue(seat.name, seat.role, round)) if self._instructions else None
@@ -170,13 +209,14 @@ class Debate(Conversation):
             seat.inbox.append(narrate(text))
         return text
 
-    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
-        again = round < self.rounds and seat.role != "chair"
-        return await self._speak(seat, round, token, self._reply_type(Cue(seat.name, seat.role, round)), again)
+    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> TurnMessage:
+        speaks_again = round < self.rounds and seat.role != "chair"
+        reply_type = self._reply_type(Cue(seat.name, seat.role, round))
+        return await self._speak(seat, round, token, reply_type, speaks_again)
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
-        open_to_all = self._sees is everyone
-        if self._fence:  # others are shown what was said as data; the transcript keeps it as it was said
+        open_to_all = self._sees is everyone  # saves a call per turn and reader
+        if self._fence:  # only in what the others read; the transcript has the turn as it was spoken
             quoted = fenced(turn.text, f"WORDS OF {turn.speaker}").text
             message = TextMessage(content=quoted, source=message.source)
         for seat in self._seats:
@@ -188,6 +228,6 @@ class Debate(Conversation):
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:
     if isinstance(reply_type, type):
-        fixed = reply_type
+        fixed = reply_type  # its own name, so that mypy keeps the narrowed type inside the lambda
         return lambda cue: fixed
     return reply_type

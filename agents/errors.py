@@ -1,18 +1,18 @@
-"""What can go wrong, each with one line a person can act on.
+"""Parley's exceptions, each with a one-line message that says what to do.
 
-Every error of ours is a `ParleyError`; the command line prints its text and nothing else. A `ModelError` says
-what a model's server did, and whether asking again may help. No message ever holds a key.
+Every exception is a `ParleyError`; the command line prints its message without a traceback. A `ModelError` says what
+a model's server did and whether a retry may help. No message ever contains a key.
 """
 
 from __future__ import annotations
 
 
 class ParleyError(Exception):
-    """Something the user can mend; its text is the whole message."""
+    """Something the user can fix; the exception's text is the whole message."""
 
 
 class ConfigError(ParleyError):
-    """A name, key or value that does not fit: found before any work starts."""
+    """A name, key or value that is not valid, found before any work starts."""
 
 
 class ModelError(ParleyError):
@@ -26,19 +26,19 @@ class ModelError(ParleyError):
 
 
 class AuthError(ModelError):
-    """The key was refused: nothing else will work either, so a run stops."""
+    """The key was refused. No other call can succeed either, so the run stops."""
 
 
 class QuotaSpent(AuthError):
-    """The account is empty: waiting does not help, and nothing else will work either."""
+    """The account has no credit left. Waiting does not help, so the run stops."""
 
 
 class BadRequest(ModelError):
-    """The server will not take this request, now or later."""
+    """The server rejects this request, and would reject it again."""
 
 
 class RateLimited(ModelError):
-    """429: ask again, later, and with fewer at once."""
+    """429: retry later, with fewer concurrent calls."""
 
     retryable = True
 
@@ -50,7 +50,7 @@ class ServerFault(ModelError):
 
 
 class SearchError(ParleyError):
-    """A search engine that gave no answer: which is not the same as finding nothing."""
+    """A search engine failed. Finding nothing is not an error: it is an empty list of results."""
 
     def __init__(self, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)

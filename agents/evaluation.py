@@ -1,7 +1,7 @@
-"""Who judges a draft, what they say of it, and the rules a coordinator holds it to.
+"""The evaluators of a critique loop, their scores, and the coordinator's criteria.
 
-An evaluator is a persona or AutoGen agent that is asked for a score and a reason, an `Evaluator` that is asked for
-several scores in words of its own, or a plain function of task and draft (a classifier, say).
+An evaluator is a persona or AutoGen agent that is asked for a score and a reason, an `Evaluator` with its own prompt
+and one or more scores, or a plain function of task and draft (a classifier, say).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROMPTS = {name: _prompt(name) for name in ("critique_evaluate.txt", "critique_r
 
 
 class Assessment(BaseModel):
-    """What an evaluator says of a draft."""
+    """An evaluator's score of a draft, and the reason for it."""
 
     score: scale(0, 100)  # type: ignore[valid-type]
     reason: free_text(400) = ""  # type: ignore[valid-type]
@@ -38,44 +38,51 @@ class Assessment(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Unscored:
-    """An evaluator that could not be asked, or had nothing to judge, and why: no score, and no criterion met."""
+    """What a plain evaluator returns without a score: it was down, or had nothing to judge. It meets no criterion."""
 
     why: str
 
 
 ScoreFunction = Callable[[str, str], Assessment | Unscored | Awaitable[Assessment | Unscored]]
-"""A plain evaluator: from task and draft to an assessment."""
+"""A plain evaluator: from task and draft to an assessment; may be async."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """An agent that judges in a prompt of its own ({task}, {draft}, {criterion}), by one score or several.
+    """An agent that evaluates drafts with its own prompt, by one score or several.
 
-    Every number of `reply_type` is a score with its field's name; that of a plain `Assessment` has the evaluator's.
+    Args:
+        agent: A persona, an AutoGen agent or an AutoGen team.
+        reply_type: The type of its replies. Every number in it is a score with the field's name; the score of an
+            `Assessment`, the default, has the evaluator's name.
+        prompt: Its prompt, with `{task}`, `{draft}` and `{criterion}` (the evaluator's name).
+        options: Passed with every call of a persona; by default the loop's own, which may allow drafts far longer
+            than an evaluation.
     """
 
-    who: Participant
+    agent: Participant
     reply_type: type[BaseModel] = Assessment
     prompt: str = PROMPTS["critique_evaluate.txt"]
     options: Mapping[str, Any] | None = None
-    """Given with every call, instead of the loop's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class Criterion:
-    """A rule of the coordinator: `"< 0.1"`."""
+    """A threshold for a score: `"< 0.1"`."""
 
     sign: str
     threshold: float
 
     @classmethod
     def read(cls, text: str) -> Criterion:
+        """A criterion from its text: `<`, `<=`, `>` or `>=`, and a number."""
         match = re.fullmatch(r"\s*(<=|>=|<|>)\s*(-?\d+(?:\.\d+)?)\s*", text)
         if match is None:
             raise ConfigError(f"'{text}' is not a criterion; write one like '< 0.1' or '>= 80'")
         return cls(match.group(1), float(match.group(2)))
 
     def met(self, score: float | None) -> bool:
+        """Whether the score meets the criterion; a missing score never does."""
         return score is not None and bool(_COMPARE[self.sign](score, self.threshold))
 
     def __str__(self) -> str:
@@ -83,7 +90,7 @@ class Criterion:
 
 
 def score_names(label: str, reply_type: type[BaseModel]) -> tuple[str, ...]:
-    """What the scores of such a reply are called."""
+    """The names of the scores in a reply of this type."""
     if issubclass(reply_type, Assessment):
         return (label,)
     numbers = ("integer", "number")
@@ -92,6 +99,7 @@ def score_names(label: str, reply_type: type[BaseModel]) -> tuple[str, ...]:
 
 
 def scores_of(label: str, verdict: BaseModel | None) -> dict[str, float]:
+    """The scores in an evaluator's reply by name; empty if it could not be parsed."""
     if verdict is None:
         return {}
     if isinstance(verdict, Assessment):
@@ -100,13 +108,13 @@ def scores_of(label: str, verdict: BaseModel | None) -> dict[str, float]:
 
 
 def feedback_line(label: str, verdict: BaseModel | Unscored | None, criteria: Mapping[str, Criterion]) -> str:
-    """What the generator is told of one evaluator's opinion."""
+    """One evaluator's line in the feedback to the generator. The model reads it: its words are part of the prompt."""
     if isinstance(verdict, Unscored):
         return f"- {label}: not scored ({verdict.why})"
     scores = scores_of(label, verdict)
     if not scores:
         return f"- {label}: no readable score"
-    said = ", ".join(f"{name}: {score:g}" for name, score in scores.items())
-    asked = ", ".join(f"{name} {criteria[name]}" for name in scores if name in criteria)
+    listed = ", ".join(f"{name}: {score:g}" for name, score in scores.items())
+    required = ", ".join(f"{name} {criteria[name]}" for name in scores if name in criteria)
     reason = str(getattr(verdict, "reason", ""))
-    return " ".join(filter(None, (f"- {said}.", reason, f"(asked for: {asked})" if asked else "")))
+    return " ".join(filter(None, (f"- {listed}.", reason, f"(asked for: {required})" if required else "")))

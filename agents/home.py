@@ -1,4 +1,4 @@
-"""The folder where Parley keeps what outlives a run: model weights, the reply cache, search indexes."""
+"""The folder for what is shared between runs: model weights, the reply cache, search indexes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def home() -> Path:
-    """Where weights and the reply cache live: PARLEY_HOME, else the clone, else the user's cache folder."""
+    """PARLEY_HOME if set; else `.parley` in the repository's clone; else the user's cache folder."""
     if chosen := os.environ.get("PARLEY_HOME"):
         return Path(chosen)
     clone = Path(__file__).resolve().parents[1]

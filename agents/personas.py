@@ -1,8 +1,8 @@
-"""Personas, and the lean AutoGen agent that speaks as one.
+"""Personas, and the lightweight AutoGen agent that speaks as one.
 
     ada = Persona("Ada", "You are Ada, an auditor. You trust what can be checked.")
 
-A `PersonaAgent` is an AutoGen `BaseChatAgent`: it can sit in any AutoGen team, and keeps one conversation.
+A `PersonaAgent` is an AutoGen `BaseChatAgent`: it can join any AutoGen team, and remembers one conversation.
 """
 
 from __future__ import annotations
@@ -36,7 +36,13 @@ from parley.agents.transcripts import ParseStatus
 
 
 class Persona(BaseModel):
-    """Who speaks: a name (a Python identifier, as AutoGen wants it), what the model is told, and which model."""
+    """Who an agent is told to be.
+
+    Args:
+        name: A Python identifier, as AutoGen requires; names differ within a conversation.
+        about: The description the model is given, usually "You are …". With "" there is no system message.
+        model: A model for this persona only, as `provider/model`; by default that of the conversation.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,30 +53,30 @@ class Persona(BaseModel):
     def __init__(self, name: str, about: str, model: str | None = None) -> None:
         super().__init__(name=name, about=about, model=model)
         if not name.isidentifier():
-            raise ConfigError(f"a persona's name must be a plain word without spaces, not '{name}'")
+            raise ConfigError(f"a persona's name must be a single word without spaces, not '{name}'")
 
 
 def load_personas(path: Path) -> list[Persona]:
-    """Personas from a TOML file: a list of tables `[[persona]]` with name and about, and model if it differs."""
+    """Personas from a TOML file: `[[persona]]` tables with `name`, `about` and, where it differs, `model`."""
     try:
         rows = tomllib.loads(path.read_text("utf-8"))["persona"]
-        found = [Persona(**row) for row in rows]
+        personas = [Persona(**row) for row in rows]
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except KeyError:
-        raise ConfigError(f"{path}: no [[persona]] in it") from None
+        raise ConfigError(f"{path}: it has no [[persona]] table") from None
     except (ValueError, TypeError) as error:  # not TOML, not UTF-8, or not a persona
         raise ConfigError(f"{path}: {str(error).splitlines()[0]}") from None
     except RecursionError:
         raise ConfigError(f"{path}: nested too deeply for a list of personas") from None
-    if not found:
-        raise ConfigError(f"{path}: no [[persona]] in it")
-    return found
+    if not personas:
+        raise ConfigError(f"{path}: it has no [[persona]] table")
+    return personas
 
 
 @dataclass(kw_only=True)
 class PersonaResponse(Response):
-    """AutoGen's response, and how the reply was read."""
+    """AutoGen's response, with the parsed reply."""
 
     verdict: BaseModel | None = None
     expected: Mapping[str, float] = field(default_factory=dict)
@@ -78,16 +84,26 @@ class PersonaResponse(Response):
 
 
 Placement = Literal["system", "last"]
-"""Where a persona stands in the prompt. `system`: as the system message, with the persona's own words as the
-assistant's. `last`: at the end, after a record of all that was said under everyone's name, so that all at the table
-share the prompt's beginning: an embedded model then reads it once, and vendors' prompt caches bill it once."""
+"""Where a persona's description stands in the prompt. `system`: in the system message, with the persona's own turns as
+the assistant's. `last`: at the end, after everyone's turns by name, so that all agents share the same prompt prefix:
+an embedded model then processes it once, and vendors' prompt caches bill it once."""
 
 _IDS = random.Random()
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
 class PersonaAgent(BaseChatAgent):
-    """One persona on one model. Each turn is one call (two if a reply had to be repaired)."""
+    """One persona on one model. Each turn is one call (two if a reply had to be repaired).
+
+    Args:
+        persona: Who the agent is.
+        client: The model client, one of Parley's or any AutoGen client.
+        reply_type: A pydantic type that replies are parsed as; by default they are plain text.
+        readout: How scores are read from a typed reply: `sampled`, as written, or `expected`, as the mean over the
+            scale's tokens (needs log-probabilities).
+        options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
+        placement: Where the persona's description stands in the prompt (see `Placement`).
+    """
 
     def __init__(
         self,
@@ -115,8 +131,8 @@ class PersonaAgent(BaseChatAgent):
         )
         self._history: list[LLMMessage] = []
         self.speaks_again = False
-        """Whether a later call of this agent will begin with this one's prompt (told by the conversation)."""
-        self._kept = 0
+        """Whether a later prompt of this agent will begin with the next one; set by the conversation."""
+        self._prefix_length = 0
 
     @property
     def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
@@ -128,15 +144,15 @@ class PersonaAgent(BaseChatAgent):
         if self._placement == "last":
             prompt: list[LLMMessage] = [*history, self._introduction]
         else:
-            # Somebody of whom nothing is told has no system message: what the model's own template says then holds.
+            # Without a description there is no system message, so that the default of the model's template applies.
             prompt = [self._introduction, *history] if self.persona.about else list(history)
         options = self._options_for(prompt)
         if self.reply_type is None:
             reply = await self.client.create(prompt, extra_create_args=options, cancellation_token=cancellation_token)
             text = reply.content if isinstance(reply.content, str) else str(reply.content)
-            response = PersonaResponse(chat_message=self._says(text, reply.usage))
+            response = PersonaResponse(chat_message=self._message(text, reply.usage))
         else:
-            answer: StructuredReply[BaseModel] = await structured_reply(
+            structured: StructuredReply[BaseModel] = await structured_reply(
                 self.client,
                 prompt,
                 self.reply_type,
@@ -144,39 +160,39 @@ class PersonaAgent(BaseChatAgent):
                 options=options,
                 cancellation_token=cancellation_token,
             )
-            text = answer.raw
+            text = structured.raw
             response = PersonaResponse(
-                chat_message=self._says(text, answer.usage),
-                verdict=answer.value,
-                expected=answer.expected,
-                parse_status=answer.status,
+                chat_message=self._message(text, structured.usage),
+                verdict=structured.value,
+                expected=structured.expected,
+                parse_status=structured.status,
             )
-        own = UserMessage if self._placement == "last" else AssistantMessage
-        history.append(own(content=text, source=self.name))
+        own_message = UserMessage if self._placement == "last" else AssistantMessage
+        history.append(own_message(content=text, source=self.name))
         return response
 
     def _options_for(self, prompt: Sequence[LLMMessage]) -> Mapping[str, Any]:
-        """With the places up to which other calls of the conversation begin as this one does, for prompt caches."""
+        """The options; for prompt caches, with the lengths of the prefixes that other prompts share."""
         if not isinstance(self.client, Client):
             return self.options
         if self._placement == "last":
-            said = len(self._history)
-            while said > 1 and getattr(self._history[said - 1], "source", "") == NARRATOR:
-                said -= 1  # instructions of a round come at each one's turn, so that no two have them at one place
-            shared: tuple[int, ...] = (said,)
+            length = len(self._history)
+            while length > 1 and getattr(self._history[length - 1], "source", "") == NARRATOR:
+                length -= 1  # each agent gets the round's instructions at its own turn, so their position differs
+            shared: tuple[int, ...] = (length,)
         else:
-            shared = tuple(filter(None, (self._kept, len(prompt) if self.speaks_again else 0)))
-            self._kept = shared[-1] if shared else 0
+            shared = tuple(filter(None, (self._prefix_length, len(prompt) if self.speaks_again else 0)))
+            self._prefix_length = shared[-1] if shared else 0
         return {**self.options, SHARED: shared} if shared else self.options
 
-    def _says(self, text: str, usage: RequestUsage) -> TextMessage:
-        # An id of our own: AutoGen's default, uuid4, costs as much as all the rest of the message.
-        made_up = f"{_IDS.getrandbits(128):032x}"
-        return TextMessage(id=made_up, content=text, source=self._name, models_usage=usage, metadata={})
+    def _message(self, text: str, usage: RequestUsage) -> TextMessage:
+        # AutoGen's default id, uuid4, takes as long to make as the rest of the message.
+        message_id = f"{_IDS.getrandbits(128):032x}"
+        return TextMessage(id=message_id, content=text, source=self._name, models_usage=usage, metadata={})
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         self._history = []
-        self._kept = 0
+        self._prefix_length = 0
 
     async def save_state(self) -> Mapping[str, Any]:
         return {"history": _MESSAGES.dump_python(self._history)}

@@ -1,4 +1,4 @@
-"""Plug-ins by name: ours, those of installed packages (entry points), and a user's own as `file.py:Class`.
+"""Plug-ins by name: Parley's own, those of installed packages (entry points), and the user's as `file.py:Class`.
 
     STUDIES = Registry("study", group="parley.studies", shipped={"malibu": "parley.judging.malibu:Malibu"})
     STUDIES.find("malibu")
@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -39,7 +39,7 @@ def load_module(name: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path} cannot be read as Python")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[module_name] = module
+    sys.modules[module_name] = module  # before it runs, as importlib does: dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
     except (SyntaxError, ImportError) as error:
@@ -48,13 +48,13 @@ def load_module(name: str) -> ModuleType:
 
 
 def load_object(target: str) -> Any:
-    """What `module:name` or `file.py:name` refers to; None if the module has no such name."""
+    """The object that `module:name` or `file.py:name` refers to; None if the module has no such name."""
     module_name, _, name = target.rpartition(":")
     return getattr(load_module(module_name), name, None)
 
 
 def installed(group: str) -> dict[str, str]:
-    """The entry points of a group that installed packages bring, as name → `module:name`."""
+    """The entry points of a group in all installed packages, as name → `module:name`."""
     return {entry.name: entry.value for entry in entry_points(group=group)}
 
 
@@ -63,12 +63,12 @@ class Registry:
     """All plug-ins of one kind.
 
     Args:
-        kind: What one is called in error messages ("study").
+        kind: What a plug-in is called in error messages ("study").
         group: The entry-point group through which installed packages add theirs.
-        shipped: Ours, as name → `module:Class`. An installed package cannot replace one of these.
-        members: Attributes that every plug-in must have.
-        contract: The file that documents what a plug-in must provide.
-        others: Further names for the error message, for kinds that take more than plain names.
+        shipped: Parley's own, as name → `module:Class`. An installed package cannot replace one of these.
+        members: Attributes that every plug-in must have; empty if its kind checks them itself.
+        contract: The file that documents what a plug-in must provide, for error messages.
+        others: Further names for error messages, for kinds that take more than plain names (`folder:DIR`).
     """
 
     kind: str
@@ -76,14 +76,14 @@ class Registry:
     shipped: Mapping[str, str]
     members: Sequence[str] = ()
     contract: str = ""
-    others: Sequence[str] = field(default=())
+    others: Sequence[str] = ()
 
     def known(self) -> dict[str, str]:
-        """All names, those of installed packages included, as name → `module:Class`."""
+        """All names, including those of installed packages, as name → `module:Class`."""
         return {**installed(self.group), **self.shipped}
 
     def find(self, name: str) -> Any:
-        """The class behind a name, `module:Class` or `file.py:Class`."""
+        """The class for a name, `module:Class` or `file.py:Class`."""
         target = self.known().get(name, name)
         if ":" not in target:
             known = ", ".join([*self.known(), *self.others])
@@ -94,7 +94,7 @@ class Registry:
         plugin = load_object(target)
         missing = [member for member in self.members if not hasattr(plugin, member)]
         if plugin is None or missing:
-            reason = f"lacks {', '.join(missing)}" if plugin is not None else "is not there"
+            reason = f"lacks {', '.join(missing)}" if plugin is not None else "does not exist"
             see = f" (see {self.contract})" if self.contract else ""
             raise ConfigError(f"{target} is not a {self.kind}: {class_name} {reason}{see}")
         return plugin

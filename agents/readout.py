@@ -1,10 +1,10 @@
-"""Scores read as expectations over the scale, from the log-probabilities of the reply's own tokens.
+"""Expected scores, from the log-probabilities of a reply's tokens.
 
-A tiny model answers "7" to almost everything; how much it leans to 6 or 8 still tells something. For every number
-in a JSON reply, the alternatives that the model weighed at that place are renormalised over the whole numbers of
-the scale. Where "10" is two tokens, the weight on "1" belongs to 1 and to 10: the model is asked how likely a "0"
-follows, if it can be made to continue a text; otherwise that number has no expectation. Texts that are one of a few
-choices are read the same way, as a probability for each choice.
+A small model answers "7" to almost everything, but the probabilities of 6 and 8 still differ. For every number in a
+JSON reply, the probabilities of the alternative tokens at its position are renormalised over the integers of the scale.
+Where "10" is two tokens, the probability of "1" is shared by 1 and 10: if the model can continue a given text, it is
+asked for the probability that "0" follows; otherwise that number has no expectation. Fields with a few allowed texts
+are read in the same way, as the probability of each choice.
 """
 
 from __future__ import annotations
@@ -24,69 +24,74 @@ from autogen_core.models import (
     LLMMessage,
 )
 
-TOP = 10
-"""The scale's end; scores run from 0 to 10."""
+SCALE_MAX = 10
+"""Expectations are read for scores from 0 to 10."""
 NEGLIGIBLE = 0.002
+"""A smaller probability of "1" is not worth a call to ask whether it means 10."""
 
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|-?\d+(?:\.\d+)?|[{}\[\],:]|true|false|null')
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
+    """A number in a JSON text."""
+
     path: str
     start: int
     value: float
 
 
 def numbers(text: str, begin: int = 0) -> Iterator[Number]:
-    """Every number of the JSON object that begins at `begin` or later, with its path and place."""
-    for path, start, found in _values(text, begin):
-        if not found.startswith('"'):
-            yield Number(path, start, float(found))
+    """Every number of the first JSON object at or after `begin`, with its path and position."""
+    for path, start, literal in _values(text, begin):
+        if not literal.startswith('"'):
+            yield Number(path, start, float(literal))
 
 
 def _values(text: str, begin: int) -> Iterator[tuple[str, int, str]]:
-    """Every number and text of the object: its path, its place, and how it is written."""
+    """Every number and string value of the object: its path, its position, and its literal."""
     stack: list[str] = []
     key = ""
     begin = max(text.find("{", begin), 0)
     tokens = list(_TOKEN.finditer(text, begin))
     for index, token in enumerate(tokens):
-        found = token.group()
-        if found == "{":
+        literal = token.group()
+        if literal == "{":
             stack.append(key)
-        elif found == "}":
+        elif literal == "}":
             if stack:
                 stack.pop()
             if not stack:
                 return
-        elif found.startswith('"'):
+        elif literal.startswith('"'):
             if index + 1 < len(tokens) and tokens[index + 1].group() == ":":
-                key = json.loads(found)
+                key = json.loads(literal)
             else:
-                yield ".".join([*filter(None, stack[1:]), key]), token.start(), found
-        elif found[0] in "-0123456789":
-            yield ".".join([*filter(None, stack[1:]), key]), token.start(), found
+                yield ".".join([*filter(None, stack[1:]), key]), token.start(), literal
+        elif literal[0] in "-0123456789":
+            yield ".".join([*filter(None, stack[1:]), key]), token.start(), literal
 
 
 def _alternatives(token: ChatCompletionTokenLogprob) -> Iterator[tuple[str, float]]:
+    """The most probable tokens at this position, with their probabilities."""
     for top in token.top_logprobs or []:
         yield bytes(top.bytes or []).decode("utf-8", "replace"), math.exp(top.logprob)
 
 
 @dataclass(frozen=True, slots=True)
 class TokenProbabilities:
-    """Weight on each whole number of the scale, and whether that on 1 may hide a 10."""
+    """The probability of each integer of the scale, and whether that of 1 includes that of 10."""
 
-    of: Mapping[int, float]
+    weights: Mapping[int, float]
     one_may_be_ten: bool
 
     def expectation(self, ten_after_one: float = 0.0) -> float | None:
-        weights = dict(self.of)
+        """The mean; `ten_after_one` is the probability that "1" continues as "10"."""
+        weights = dict(self.weights)
         if self.one_may_be_ten:
             one = weights.get(1, 0.0)
             weights[1] = one * (1 - ten_after_one)
-            weights[TOP] = weights.get(TOP, 0.0) + one * ten_after_one
+            weights[SCALE_MAX] = weights.get(SCALE_MAX, 0.0) + one * ten_after_one
         total = sum(weights.values())
         if total <= 0:
             return None
@@ -94,33 +99,34 @@ class TokenProbabilities:
 
 
 def weights_at(token: ChatCompletionTokenLogprob, lead: str) -> TokenProbabilities:
-    """`lead` is what the token holds before the number begins (a space, a quote)."""
+    """The probabilities at a token; `lead` is the part of it before the number begins (a space, a quote)."""
     weights: dict[int, float] = {}
     bare_one = ten = 0.0
     for text, weight in _alternatives(token):
         if not text.startswith(lead):
             continue
         match = re.match(r"\d+", text[len(lead) :])
-        if match is None or int(match.group()) > TOP:
+        if match is None or int(match.group()) > SCALE_MAX:
             continue
         value = int(match.group())
         weights[value] = weights.get(value, 0.0) + weight
-        ten += weight if value == TOP else 0.0
+        ten += weight if value == SCALE_MAX else 0.0
         if value == 1 and match.end() == len(text) - len(lead):
             bare_one += weight
     total = sum(weights.values()) or 1.0
-    return TokenProbabilities(weights, ten == 0.0 and bare_one / total > NEGLIGIBLE)
+    return TokenProbabilities(weights, one_may_be_ten=ten == 0.0 and bare_one / total > NEGLIGIBLE)
 
 
-def _zero_share(token: ChatCompletionTokenLogprob) -> float:
+def _zero_probability(token: ChatCompletionTokenLogprob) -> float:
+    """The probability that the token begins with "0"."""
     zero = sum(weight for text, weight in _alternatives(token) if text.startswith("0"))
     return min(1.0, zero)
 
 
 def _starts(raw: str, logprobs: Sequence[ChatCompletionTokenLogprob]) -> list[int]:
-    """Where each token begins in the reply; none, if the tokens do not spell it."""
-    spoken = "".join(token.token for token in logprobs)
-    if not spoken.startswith(raw.rstrip()):
+    """Where each token begins in the reply; empty if the tokens do not spell the reply."""
+    spelled = "".join(token.token for token in logprobs)
+    if not spelled.startswith(raw.rstrip()):
         return []
     lengths = [len(token.token) for token in logprobs]
     return [0, *accumulate(lengths)][: len(lengths)]
@@ -129,29 +135,29 @@ def _starts(raw: str, logprobs: Sequence[ChatCompletionTokenLogprob]) -> list[in
 def expected_choices(
     raw: str, begin: int, logprobs: Sequence[ChatCompletionTokenLogprob], choices: Mapping[str, Sequence[str]]
 ) -> dict[str, float]:
-    """ "path=choice" → probability, for the texts of the object that are one of a few choices.
+    """ "path=choice" → probability, for the object's fields that have a few allowed texts.
 
-    The alternatives at the choice's first token are renormalised over the choices they can begin; one that could
-    begin several of them belongs to none.
+    The alternatives at the choice's first token are renormalised over the choices that they can begin. An alternative
+    that could begin several choices counts for none.
     """
     starts = _starts(raw, logprobs)
-    found: dict[str, float] = {}
+    probabilities: dict[str, float] = {}
     for path, quote, _ in _values(raw, begin) if starts else ():
         if path not in choices:
             continue
         start = quote + 1
-        index = max(i for i, at in enumerate(starts) if at <= start)
+        index = max(i for i, position in enumerate(starts) if position <= start)
         lead = raw[starts[index] : start]
         weights = dict.fromkeys(choices[path], 0.0)
         for text, weight in _alternatives(logprobs[index]):
             word = re.match(r"\w*", text[len(lead) :]) if text.startswith(lead) else None
-            fits = [one for one in weights if word and word.group() and one.startswith(word.group())]
-            if len(fits) == 1:
-                weights[fits[0]] += weight
+            matches = [choice for choice in weights if word and word.group() and choice.startswith(word.group())]
+            if len(matches) == 1:
+                weights[matches[0]] += weight
         total = sum(weights.values())
         if total > 0:
-            found |= {f"{path}={one}": weight / total for one, weight in weights.items()}
-    return found
+            probabilities |= {f"{path}={choice}": weight / total for choice, weight in weights.items()}
+    return probabilities
 
 
 async def expected_numbers(
@@ -162,32 +168,32 @@ async def expected_numbers(
     logprobs: Sequence[ChatCompletionTokenLogprob],
     options: Mapping[str, Any],
 ) -> dict[str, float]:
-    """Path → expectation, for the numbers of the object at `begin` whose distribution can be known."""
+    """Path → expectation, for the numbers of the object at `begin` whose distribution is known."""
     starts = _starts(raw, logprobs)
-    found: dict[str, float] = {}
+    expectations: dict[str, float] = {}
     for number in numbers(raw, begin) if starts else ():
         index = max((i for i, start in enumerate(starts) if start <= number.start), default=0)
         lead = raw[starts[index] : number.start]
-        weights = weights_at(logprobs[index], lead)
-        share = 0.0
-        if weights.one_may_be_ten:
+        probabilities = weights_at(logprobs[index], lead)
+        ten_after_one = 0.0
+        if probabilities.one_may_be_ten:
             if logprobs[index].token == lead + "1" and index + 1 < len(logprobs):
-                share = _zero_share(logprobs[index + 1])
+                ten_after_one = _zero_probability(logprobs[index + 1])
             elif getattr(client, "continues", False):
-                share = await _probe(client, messages, raw[: number.start] + "1", options)
+                ten_after_one = await _ask_for_zero(client, messages, raw[: number.start] + "1", options)
             else:
                 continue
-        value = weights.expectation(share)
+        value = probabilities.expectation(ten_after_one)
         if value is not None:
-            found[number.path] = value
-    return found
+            expectations[number.path] = value
+    return expectations
 
 
-async def _probe(
-    client: ChatCompletionClient, messages: Sequence[LLMMessage], begun: str, options: Mapping[str, Any]
+async def _ask_for_zero(
+    client: ChatCompletionClient, messages: Sequence[LLMMessage], prefix: str, options: Mapping[str, Any]
 ) -> float:
-    """How likely a "0" comes next after `begun`, from a model that can be made to continue a text."""
-    prompt = [*messages, AssistantMessage(content=begun, source="self")]
+    """The probability that "0" follows `prefix`, from a model that can continue a given text."""
+    prompt = [*messages, AssistantMessage(content=prefix, source="self")]
     extra = {**options, "max_tokens": 1, "logprobs": True, "temperature": 0.0}
     reply = await client.create(prompt, extra_create_args=extra)
-    return _zero_share(reply.logprobs[0]) if reply.logprobs else 0.0
+    return _zero_probability(reply.logprobs[0]) if reply.logprobs else 0.0

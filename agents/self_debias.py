@@ -1,8 +1,8 @@
-"""An agent that continues a text away from a bias, on a model whose next-token probabilities are at hand.
+"""Self-Debias: an agent that continues a text away from a bias. It needs a model with next-token probabilities.
 
-    writer = ContrastAgent("Writer", model("local/smollm2"), against="The following text is rude:\n\n{text}")
+    writer = SelfDebiasAgent("Writer", model("local/smollm2"), against="The following text is rude:\n\n{text}")
 
-It is given no chat: the text is continued as it stands. See `parley.agents.models.self_debias` for the arithmetic.
+No chat template is applied: the model continues the text itself. `parley.agents.models.self_debias` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from parley.agents.models.wire import NARRATOR
 
 
 def require_next_token_probabilities(name: str, what: str) -> None:
-    """One line for a model that cannot be decoded against a bias; needs no key and loads nothing."""
+    """ConfigError if the named model has no next-token probabilities; needs no key and loads nothing.
+
+    Args:
+        name: The model, as `provider/model`.
+        what: What needs them, for the message ("decoding against a bias").
+    """
     if not client_class(split_name(name)[0]).next_tokens:
         raise ConfigError(
             f"{what} needs the log-probabilities of every next token, and {name.partition('?')[0]} does not give them "
@@ -32,7 +37,16 @@ def require_next_token_probabilities(name: str, what: str) -> None:
 
 
 class SelfDebiasAgent(BaseChatAgent):
-    """Continues the last text it was sent. `against` holds {text}; `decay` is λ, `keep` how many tokens are weighed."""
+    """Continues the last message it was sent.
+
+    Args:
+        name: The agent's name.
+        client: A model with next-token probabilities (a `local/` one).
+        against: The prompt that calls for the bias, with `{text}`; tokens that it makes more probable are suppressed.
+        decay: λ, the strength of the suppression: 0 is plain decoding, 50 the default of the method's authors.
+        keep: How many of the most probable tokens are considered at each step.
+        options: Passed with every call, such as `{"max_tokens": 40}`.
+    """
 
     def __init__(
         self,
@@ -60,8 +74,8 @@ class SelfDebiasAgent(BaseChatAgent):
             extra_create_args=self._options,
             cancellation_token=cancellation_token,
         )
-        said = TextMessage(content=str(reply.content), source=self.name, models_usage=reply.usage)
-        return Response(chat_message=said)
+        message = TextMessage(content=str(reply.content), source=self.name, models_usage=reply.usage)
+        return Response(chat_message=message)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        """It remembers nothing."""
+        """Nothing to reset: the agent has no memory."""

@@ -1,13 +1,13 @@
-"""Replies as pydantic types: ask for one, and learn how well it could be read.
+"""Replies parsed as pydantic types.
 
-    answer = await ask(client, messages, Verdict)
-    answer.status     # ok | repaired | unparsed | refused
-    answer.value      # a Verdict, or None
-    answer.raw        # what the model said
+    reply = await structured_reply(client, messages, Opinion)
+    reply.status     # ok | repaired | unparsed | refused
+    reply.value      # an Opinion, or None
+    reply.raw        # the model's text
 
-The provider is held to the schema where it can be; otherwise the text is parsed with care, and one repair is
-asked for at most. A reply that cannot be read is never a number. A `TextReply` is no JSON but lines of a format of
-its own.
+Decoding is constrained to the schema where the provider supports it. Otherwise the text is parsed tolerantly, and a
+reply that cannot be parsed is requested once more. It never becomes a number. A `TextReply` is a type for a plain text
+format instead of JSON.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJso
 
 from parley.agents.models.reply import Reply
 from parley.agents.models.wire import NARRATOR, strict_schema
-from parley.agents.readout import TOP, expected_choices, expected_numbers
+from parley.agents.readout import SCALE_MAX, expected_choices, expected_numbers
 from parley.agents.transcripts import ParseStatus
 
 T = TypeVar("T", bound=BaseModel)
@@ -40,61 +40,71 @@ Readout = Literal["sampled", "expected"]
 
 _NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+(\d++)\s*+)?")
 
-
-_HALF = re.compile(
+_LONE_SURROGATE = re.compile(
     r"\\ud[89ab][\da-f]{2}(?!\\ud[c-f][\da-f]{2})|(?<!\\ud[89ab][\da-f]{2})\\ud[c-f][\da-f]{2}|[\ud800-\udfff]",
     re.IGNORECASE,
 )
-"""Half a character, written out or escaped: no file can hold one. What stands for it is as long, so places stay."""
-_BEGINS = re.compile(r'\{(?=\s*+["}])')
-PATIENCE, DEEP = 200_000, 10_000
-"""Characters that may be read in vain before a reply is given up, and what brackets nested too deeply count for."""
+"""Half a surrogate pair, as a character or escaped: it cannot be encoded as UTF-8. Its replacement has the same length,
+so that positions in the text stay valid."""
+_OBJECT_START = re.compile(r'\{(?=\s*+["}])')
+MAX_WASTED_CHARS = 200_000
+"""Characters of failed attempts at an object before a reply is given up, beyond four times its length."""
+NESTING_COST = 10_000
+"""What an attempt costs that fails because of brackets nested too deeply, or a number too long to convert."""
 
 
 def scale(low: int, high: int) -> Any:
-    """A number from `low` to `high`: asked for as an integer, read with tolerance ("7", 7.5, "7/10" up to 10)."""
+    """The type of a score: requested as an integer, parsed tolerantly (7, 7.5, "7"; "7/10" if `high` is 10).
 
-    def read(value: Any) -> Any:
+    Args:
+        low: The lowest score.
+        high: The highest score. A number outside the scale is an error and never clipped.
+    """
+
+    def as_number(value: Any) -> Any:
         if isinstance(value, bool):
-            raise ValueError("a truth value is not a score")
+            raise ValueError("a truth value is not a score")  # sent to the model with the request for a repair
         if isinstance(value, str) and (match := _NUMBER.fullmatch(value)) and match.group(2) in (None, str(high)):
             return float(match.group(1))
         return value
 
     schema = {"type": "integer", "minimum": low, "maximum": high}
-    return Annotated[float, BeforeValidator(read), Field(ge=low, le=high), WithJsonSchema(schema)]
+    return Annotated[float, BeforeValidator(as_number), Field(ge=low, le=high), WithJsonSchema(schema)]
 
 
-def free_text(most: int) -> Any:
-    """Free text of about `most` characters: a grammar cuts it there, while a longer reply of a freer model is kept."""
-    return Annotated[str, WithJsonSchema({"type": "string", "maxLength": most})]
+def free_text(max_chars: int) -> Any:
+    """The type of a text of limited length.
+
+    Args:
+        max_chars: The limit in the JSON schema. Constrained decoding stops there; a longer text from a model whose
+            decoding is not constrained is accepted whole, since it can still be read.
+    """
+    return Annotated[str, WithJsonSchema({"type": "string", "maxLength": max_chars})]
 
 
 class TextReply(BaseModel):
-    """A reply in a plain format, which its type reads itself; no schema is sent."""
+    """Base of reply types with a text format of their own, which they parse themselves; no schema is sent."""
 
     @classmethod
     @abstractmethod
     def read(cls, text: str) -> tuple[Self | None, str]:
-        """What the text says, and what is wrong with it ("" if nothing is).
+        """Parse a reply: the value, and what is wrong with the text ("" if nothing is).
 
-        Of a faulty reply the part that could be read is kept; the reply is `unparsed` all the same.
+        A faulty reply may still give the value of the part that could be parsed; its status is `unparsed` nonetheless.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class StructuredReply(Generic[T]):
-    """A reply and what could be made of it.
-
-    `expected` maps field paths to expectations ("A.Accuracy"), and fields of few choices to the probability of each
-    ("answer=B").
-    """
+    """A reply, its text, and the value that was parsed from it."""
 
     value: T | None
     status: ParseStatus
     raw: str
     usage: RequestUsage = field(default_factory=lambda: RequestUsage(0, 0))
     expected: Mapping[str, float] = field(default_factory=dict)
+    """With `readout="expected"`: expected scores by field path ("A.Accuracy"), and for fields with a few choices the
+    probability of each ("answer=B")."""
 
 
 _REFUSAL = re.compile(
@@ -110,27 +120,27 @@ REPAIR_TEXT = "Your reply could not be read: {problem}. Send it again exactly as
 
 
 def looks_like_refusal(text: str) -> bool:
-    """Whether a text reads like a refusal."""
+    """Whether a text begins like a refusal."""
     return bool(_REFUSAL.match(text))
 
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
-    """The first JSON object in the text that fits the type, and otherwise why none does."""
-    text = _HALF.sub(lambda found: "\\ufffd" if len(found.group()) > 1 else "\ufffd", text)
+    """The first JSON object in the text that fits the type, or None and why none fits."""
+    text = _LONE_SURROGATE.sub(lambda match: "\\ufffd" if len(match.group()) > 1 else "\ufffd", text)
     if issubclass(reply_type, TextReply):
         return reply_type.read(text)
-    value, problem, _ = _find(text, reply_type)
-    if value is None:
-        value, _, _ = _find(re.sub(r",(\s*[}\]])", r"\1", text), reply_type)  # a trailing comma is forgiven
+    value, problem, _ = _find_object(text, reply_type)
+    if value is None:  # trailing commas are accepted, but only if the text cannot be parsed with them
+        value, _, _ = _find_object(re.sub(r",(\s*[}\]])", r"\1", text), reply_type)
     return value, "" if value is not None else problem
 
 
-def _find(text: str, reply_type: type[T]) -> tuple[T | None, str, int]:
-    """The value, or the last problem; and where the object begins."""
-    problem = "it holds no JSON object"
-    for found, start in _objects(text):
+def _find_object(text: str, reply_type: type[T]) -> tuple[T | None, str, int]:
+    """The value and where its object begins; or None, the last problem and -1."""
+    problem = "it holds no JSON object"  # the model is sent this, so its words are part of the prompt
+    for candidate, start in _objects(text):
         try:
-            return reply_type.model_validate(_match_keys(found, reply_type)), "", start
+            return reply_type.model_validate(_match_keys(candidate, reply_type)), "", start
         except ValidationError as error:
             first = error.errors()[0]
             problem = f"{'.'.join(map(str, first['loc'])) or 'the object'}: {first['msg']}"
@@ -138,34 +148,35 @@ def _find(text: str, reply_type: type[T]) -> tuple[T | None, str, int]:
 
 
 def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Every JSON object that stands in the text by itself, outermost first, and its place.
+    """Every outermost JSON object in the text, and where it begins.
 
-    Each beginning that comes to nothing costs what was read for it. A text may not cost many times its length: one of
-    nothing but beginnings is given up.
+    Each failed attempt costs the characters that were read for it, and the total is limited: otherwise a text of
+    nothing but opening braces would take quadratic time.
     """
     decoder = json.JSONDecoder()
-    left = 4 * len(text) + PATIENCE
-    begins = _BEGINS.search(text)
-    while begins and left > 0:
-        at = begins.start()
-        end = at + 1
+    budget = 4 * len(text) + MAX_WASTED_CHARS
+    opening = _OBJECT_START.search(text)
+    while opening and budget > 0:
+        start = opening.start()
+        end = start + 1
         try:
-            found, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, start)
         except json.JSONDecodeError as error:
-            left -= error.pos - at + at // 64 + 64  # Python counts the lines before it, too
-        except (ValueError, RecursionError):  # a number of thousands of digits; brackets within brackets
-            left -= DEEP
+            # The exception counts the lines before its position, which takes time as well: hence start // 64.
+            budget -= error.pos - start + start // 64 + 64
+        except (ValueError, RecursionError):  # a number of thousands of digits; brackets nested too deeply
+            budget -= NESTING_COST
         else:
-            if isinstance(found, dict):
-                yield found, at
-        begins = _BEGINS.search(text, end)
+            if isinstance(value, dict):
+                yield value, start
+        opening = _OBJECT_START.search(text, end)
 
 
-def _match_keys(found: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
-    """Keys in whatever case the model wrote them ("accuracy", "ACCURACY")."""
+def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
+    """The object with the type's spelling of its keys, whatever their case ("accuracy", "ACCURACY")."""
     names = {name.lower(): (name, info) for name, info in reply_type.model_fields.items()}
     matched: dict[str, Any] = {}
-    for key, value in found.items():
+    for key, value in candidate.items():
         name, info = names.get(str(key).strip().lower(), (key, None))
         inner = info.annotation if info else None
         if isinstance(value, dict) and isinstance(inner, type) and issubclass(inner, BaseModel):
@@ -183,62 +194,77 @@ async def structured_reply(
     options: Mapping[str, Any] | None = None,
     cancellation_token: CancellationToken | None = None,
 ) -> StructuredReply[T]:
-    """Ask for a reply of a type: the value if it could be read, its status, and the raw text in any case."""
+    """Request a reply of a type, and once more if it cannot be parsed.
+
+    Args:
+        client: The model client, one of Parley's or any AutoGen client.
+        messages: The prompt. It must describe the format itself: not every provider sends the schema to the model.
+        reply_type: The pydantic type, or a `TextReply`.
+        readout: `sampled` takes scores as written. `expected` also requests log-probabilities and fills `expected`;
+            it is not the default because not every provider has them.
+        options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
+        cancellation_token: Cancels the calls.
+
+    Returns:
+        The value if it could be parsed, its status, and the model's text in any case.
+    """
     info = client.model_info
-    plain = issubclass(reply_type, TextReply)
-    hold = None if plain else reply_type if info.get("structured_output") else bool(info.get("json_output")) or None
+    plain_text = issubclass(reply_type, TextReply)
+    json_output: type[BaseModel] | bool | None = None
+    if not plain_text:
+        json_output = reply_type if info.get("structured_output") else bool(info.get("json_output")) or None
     extra = dict(options or {})
     if readout == "expected":
         extra["logprobs"] = True
 
-    spent = RequestUsage(0, 0)
+    usage = RequestUsage(0, 0)
 
-    async def once(conversation: Sequence[LLMMessage]) -> tuple[str, CreateResult, bool]:
+    async def request(conversation: Sequence[LLMMessage]) -> tuple[str, CreateResult, bool]:
         reply = await client.create(
-            conversation, json_output=hold, extra_create_args=extra, cancellation_token=cancellation_token
+            conversation, json_output=json_output, extra_create_args=extra, cancellation_token=cancellation_token
         )
-        spent.prompt_tokens += reply.usage.prompt_tokens
-        spent.completion_tokens += reply.usage.completion_tokens
+        usage.prompt_tokens += reply.usage.prompt_tokens
+        usage.completion_tokens += reply.usage.completion_tokens
         text = reply.content if isinstance(reply.content, str) else ""
         return text, reply, looks_like_refusal(text) or (isinstance(reply, Reply) and reply.refused)
 
-    raw, reply, refused = await once(messages)
+    raw, reply, refused = await request(messages)
     value, problem = parse(raw, reply_type)
     status: ParseStatus = "ok"
-    asked = messages
-    if problem and not refused:
-        complaint = (REPAIR_TEXT if plain else REPAIR).format(problem=problem)
-        said = AssistantMessage(content=raw, source="self")
-        asked = [*messages, said, UserMessage(content=complaint, source=NARRATOR)]
-        again, reply, refused = await once(asked)
-        mended, problem = parse(again, reply_type)
+    prompt = messages
+    if problem and not refused:  # a refusal is an answer: asking again would press the model to change it
+        complaint = (REPAIR_TEXT if plain_text else REPAIR).format(problem=problem)
+        failed = AssistantMessage(content=raw, source="self")
+        prompt = [*messages, failed, UserMessage(content=complaint, source=NARRATOR)]
+        second_raw, reply, refused = await request(prompt)
+        repaired, problem = parse(second_raw, reply_type)
         if not problem:
-            raw, value, status = again, mended, "repaired"
+            raw, value, status = second_raw, repaired, "repaired"
     if problem:
-        return StructuredReply(value, "refused" if refused else "unparsed", raw, spent)
+        return StructuredReply(value=value, status="refused" if refused else "unparsed", raw=raw, usage=usage)
     expected: dict[str, float] = {}
-    if readout == "expected" and reply.logprobs:
-        start = _find(raw, reply_type)[2]
-        read = await expected_numbers(client, asked, raw, start, reply.logprobs, extra) if start >= 0 else {}
+    start = _find_object(raw, reply_type)[2] if readout == "expected" and reply.logprobs else -1
+    if start >= 0:
+        means = await expected_numbers(client, prompt, raw, start, reply.logprobs or [], extra)
         schema = strict_schema(reply_type.model_json_schema())
-        on_scale = {path.lower(): path for path in _paths_to(TOP, schema)}
-        expected = {on_scale[path.lower()]: mean for path, mean in read.items() if path.lower() in on_scale}
-        if start >= 0 and (choices := dict(_choices(schema))):
-            expected |= expected_choices(raw, start, reply.logprobs, choices)
-    return StructuredReply(value, status, raw, spent, expected)
+        on_scale = {path.lower(): path for path in _paths_to(SCALE_MAX, schema)}
+        expected = {on_scale[path.lower()]: mean for path, mean in means.items() if path.lower() in on_scale}
+        if choices := dict(_choices(schema)):
+            expected |= expected_choices(raw, start, reply.logprobs or [], choices)
+    return StructuredReply(value=value, status=status, raw=raw, usage=usage, expected=expected)
 
 
-def _paths_to(top: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """The fields whose scale ends at `top`, as dotted paths."""
-    if schema.get("maximum") == top and schema.get("minimum") == 0:
+def _paths_to(high: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """The fields with a scale from 0 to `high`, as dotted paths."""
+    if schema.get("maximum") == high and schema.get("minimum") == 0:
         yield path
     for name, inner in schema.get("properties", {}).items():
-        yield from _paths_to(top, inner, f"{path}.{name}" if path else name)
+        yield from _paths_to(high, inner, f"{path}.{name}" if path else name)
 
 
 def _choices(schema: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, list[str]]]:
-    """The fields that take one of a few texts, as dotted paths."""
+    """The fields with a list of allowed texts, as dotted paths, and the texts."""
     if "enum" in schema:
-        yield path, [str(one) for one in schema["enum"]]
+        yield path, [str(choice) for choice in schema["enum"]]
     for name, inner in schema.get("properties", {}).items():
         yield from _choices(inner, f"{path}.{name}" if path else name)

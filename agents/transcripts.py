@@ -1,4 +1,4 @@
-"""What was said at a table: turns in order, with what each cost. Plain data, free of AutoGen."""
+"""Transcripts: the turns of a conversation in order, with the cost of each. Plain data, independent of AutoGen."""
 
 from __future__ import annotations
 
@@ -13,27 +13,31 @@ from pydantic import BaseModel
 from parley.agents.calls import Call
 
 ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "unscored"]
-"""How a reply could be read; `unscored`: an evaluator gave no score at all (it was down, or had nothing to judge)."""
+"""How well a reply could be parsed; `unscored`: an evaluator gave no score (it was down, or had nothing to judge)."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 
 
 class Turn(NamedTuple):
-    """One thing said. `verdict` is the reply read as the type that was asked for, or None if it could not be."""
+    """What one agent said in one round, and the calls it took."""
 
     speaker: str
     role: Role
     round: int
     text: str
     persona: str = ""
+    """The speaker's description, as its model was given it."""
     verdict: BaseModel | None = None
+    """The reply parsed as the requested type; None if no type was requested or parsing failed."""
     expected: Mapping[str, float] = MappingProxyType({})
+    """Expected values by field path, with `readout="expected"`."""
     parse_status: ParseStatus | None = None
+    """None if no type was requested."""
     calls: tuple[Call, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What was spent; `cost` is None as soon as one call's price is unknown."""
+    """Calls, tokens and cost in US dollars; `cost` is None if the price of any call is unknown."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -41,23 +45,24 @@ class Usage:
     cost: float | None = 0.0
 
     def plus(self, call: Call) -> Usage:
+        """The sum of this usage and one more call."""
         return Usage(
-            self.calls + 1,
-            self.prompt_tokens + call.prompt_tokens,
-            self.completion_tokens + call.completion_tokens,
-            None if self.cost is None or call.cost is None else self.cost + call.cost,
+            calls=self.calls + 1,
+            prompt_tokens=self.prompt_tokens + call.prompt_tokens,
+            completion_tokens=self.completion_tokens + call.completion_tokens,
+            cost=None if self.cost is None or call.cost is None else self.cost + call.cost,
         )
 
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """A whole conversation."""
+    """A whole conversation, and why it ended."""
 
     turns: tuple[Turn, ...]
     stop_reason: str = ""
 
     def spoken(self, role: Role | None = None, round: int | None = None) -> list[Turn]:
-        """The turns of agents (not the narrator), of one role or round if asked."""
+        """The agents' turns (not the narrator's), optionally of one role or round only."""
         return [
             turn
             for turn in self.turns
@@ -67,7 +72,7 @@ class Transcript:
         ]
 
     def usage(self) -> dict[str, Usage]:
-        """What each speaker spent."""
+        """Usage by speaker."""
         spent: dict[str, Usage] = defaultdict(Usage)
         for turn in self.turns:
             for call in turn.calls:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from parley.agents import Persona as Persona
     from parley.agents import Transcript as Transcript
     from parley.agents import Turn as Turn
+    from parley.agents import ask as ask
     from parley.detoxing import detox as detox
     from parley.detoxing import detox_async as detox_async
     from parley.execute import Options as Options
@@ -36,6 +37,7 @@ _WHERE = {
     "Persona": "parley.agents",
     "Transcript": "parley.agents",
     "Turn": "parley.agents",
+    "ask": "parley.agents",
     "detox": "parley.detoxing",
     "detox_async": "parley.detoxing",
     "Options": "parley.execute",

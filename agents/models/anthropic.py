@@ -27,7 +27,7 @@ from anthropic import (
 from autogen_core.models import FinishReasons, RequestUsage, SystemMessage
 from pydantic import Field
 
-from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.base import Client, ClientOptions, Request, estimate_tokens
 from parley.agents.models.reply import Reply
@@ -74,7 +74,7 @@ class AnthropicClient(Client):
             raise ConfigError(f"{name} needs a key: set {KEY} in the environment")
         self.base_url = self.options.base_url or from_environment(name, "ANTHROPIC_BASE_URL") or URL
         if not self.options.insecure:
-            refuse_in_the_clear(name, self.base_url, WAY_OUT)
+            require_https(name, self.base_url, INSECURE_HINT)
         self.identity = f"{self.base_url} {name}"
         # A redirect would take the key elsewhere: httpx drops `Authorization` on the way, and not `x-api-key`.
         http = DefaultAsyncHttpxClient(follow_redirects=False)

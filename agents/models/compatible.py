@@ -21,7 +21,7 @@ from autogen_core.models import CreateResult, LLMMessage, ModelFamily, ModelInfo
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, Field
 
-from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.base import SHARED, Client, ClientOptions, Request
 from parley.agents.models.body import MOST_BYTES, TooLong, read_body
@@ -81,7 +81,7 @@ class CompatibleClient(Client):
         self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
         if self._key:
             if not self.options.insecure:
-                refuse_in_the_clear(name, url, WAY_OUT)
+                require_https(name, url, INSECURE_HINT)
             self._headers["Authorization"] = f"Bearer {self._key}"
         elif self.key_needed:
             raise ConfigError(f"{name} needs a key: set {self.key_variable} in the environment")

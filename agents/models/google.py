@@ -18,7 +18,7 @@ from google.genai import Client as GenaiClient
 from google.genai import errors, types
 from pydantic import Field, ValidationError
 
-from parley.agents.address import INSECURE, WAY_OUT, BaseUrl, from_environment, refuse_in_the_clear
+from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.models.base import Client, ClientOptions, Request
 from parley.agents.models.reply import Reply
@@ -54,7 +54,7 @@ class GoogleClient(Client):
         self._key = keys[self._key_variable]
         self.base_url = self.options.base_url or from_environment(name, "GOOGLE_GEMINI_BASE_URL") or URL
         if not self.options.insecure:
-            refuse_in_the_clear(name, self.base_url, WAY_OUT)
+            require_https(name, self.base_url, INSECURE_HINT)
         self.identity = f"{self.base_url} {name}"
         # Without retry options the SDK still asks again, up to ten seconds after a broken connection; and its
         # timeout would be sent on as the server's deadline, which Google refuses below ten seconds.

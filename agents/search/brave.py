@@ -5,34 +5,40 @@ from __future__ import annotations
 import os
 from typing import ClassVar
 
-from parley.agents.address import refuse_in_the_clear
+from parley.agents.address import require_https
 from parley.agents.errors import ConfigError, SearchError
 from parley.agents.search.engine import SearchResult
-from parley.agents.search.web import get_json, host_of, results
+from parley.agents.search.web import get_json, host_of, read_results
 
 KEY = "BRAVE_API_KEY"
-MOST = 20
-"""The most the service gives at once."""
+MAX_RESULTS = 20
+"""The most results that the service gives per request."""
 
 
 class Brave:
+    """Brave's web search.
+
+    Args:
+        base_url: The service's address, or that of a proxy. https, unless it is on this machine.
+    """
+
     pause: ClassVar[float] = 0.5
     name: ClassVar[str] = "brave"
 
     def __init__(self, base_url: str = "https://api.search.brave.com") -> None:
         self._host = host_of("brave", base_url)
-        refuse_in_the_clear("brave", base_url)
+        require_https("brave", base_url)
         self._url = f"{base_url.rstrip('/')}/res/v1/web/search"
         if not os.environ.get(KEY):
             raise ConfigError(f"brave needs a key: set {KEY}")
 
     async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
-        params = {"q": query, "count": str(min(limit, MOST)), "text_decorations": "false"}
+        params = {"q": query, "count": str(min(limit, MAX_RESULTS)), "text_decorations": "false"}
         reply = await get_json(self._url, params, {"X-Subscription-Token": os.environ.get(KEY, "")})
-        web = reply.get("web", {"results": []})  # left out where nothing was found
+        web = reply.get("web", {"results": []})  # absent if nothing was found
         if not isinstance(web, dict):
-            raise SearchError(f"{self._host} answered with JSON that holds no results")
-        return results(self._host, web.get("results"), "description")
+            raise SearchError(f"{self._host} answered with JSON that has no results")
+        return read_results(self._host, web.get("results"), "description")
 
     async def close(self) -> None:
-        """Nothing is held open between searches."""
+        """Nothing stays open between searches."""

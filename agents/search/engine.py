@@ -1,4 +1,4 @@
-"""What a search engine is, and what it finds."""
+"""The protocol of a search engine, and its results."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class SearchResult(NamedTuple):
-    """One result. All of it is untrusted text; the link is shown, never followed."""
+    """One result. All of it is untrusted text; the link is shown and never followed."""
 
     title: str
     link: str
@@ -14,11 +14,32 @@ class SearchResult(NamedTuple):
 
 
 class SearchEngine(Protocol):
-    """`name` is recorded with every result."""
+    """What an engine of your own must have; `make_engine("file.py:Class?option=value")` calls `Class(option="value")`.
+
+    Optional attributes: `pause`, the least number of seconds between two queries (default 0); `cacheable`, whether
+    results may be cached with a run's model replies (default True); `sources()`, hashes of what is searched, with which
+    a run refuses to resume over other data.
+
+    Args:
+        name: The engine and everything that changes its results (host, region). It is recorded with every result and
+            part of the cache key.
+    """
 
     name: str
 
     async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
-        """The best results first. An engine that is down raises `SearchError`; it never answers with nothing."""
+        """Search once, without retries.
 
-    async def close(self) -> None: ...
+        Args:
+            query: The query, as the agent wrote it.
+            limit: The highest number of results; five short passages fit a prompt.
+
+        Returns:
+            The results, best first; empty if nothing was found.
+
+        Raises:
+            SearchError: The engine is down. It must not return an empty list then: that would be recorded as a result.
+        """
+
+    async def close(self) -> None:
+        """Close connections, if any stay open between searches."""

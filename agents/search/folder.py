@@ -1,7 +1,7 @@
-"""The offline engine: BM25 over a folder of documents, for use with no network, and for runs that can be repeated.
+"""The offline engine: BM25 over a folder of documents, for use without a network and for reproducible runs.
 
-The index is made once and kept under the user's cache by the hash of the folder's contents: a second use loads it, a
-changed folder is indexed anew.
+The index is built once and stored in Parley's home folder under the hash of the documents: it is loaded when the same
+folder is searched again, and a changed folder gets a new one.
 """
 
 from __future__ import annotations
@@ -20,39 +20,43 @@ from parley.agents.search.documents import digest, documents, passages
 from parley.agents.search.engine import SearchResult
 
 INDEX_VERSION = 1
-"""Raised when passages or tokens are made differently, so that an older index is not used."""
+"""Increased when passages or tokens are made differently, so that an older index is not used."""
 PASSAGES = "passages.json"
 
 
 class FolderIndex(NamedTuple):
-    """BM25 over the passages, in the same order."""
+    """A BM25 ranker, and the passages in its order."""
 
     ranker: Any
     passages: list[SearchResult]
 
 
 class FolderEngine:
-    """`folder:DIR`."""
+    """BM25 over a folder: `folder:DIR`.
+
+    Args:
+        folder: The folder of documents, with those of its subfolders.
+    """
 
     pause: ClassVar[float] = 0.0
-    cacheable: ClassVar[bool] = False
+    cacheable: ClassVar[bool] = False  # a search costs nothing, and the folder may change
 
     def __init__(self, folder: str) -> None:
         self.folder = Path(folder)
         self.name = f"folder:{folder}"
-        documents(self.folder)
+        documents(self.folder)  # this and the next line fail now, not at the first search
         _bm25s()
         self._index: FolderIndex | None = None
-        self._opening = asyncio.Lock()
+        self._loading = asyncio.Lock()
 
     def sources(self) -> dict[str, str]:
-        """What was searched, for a run to keep: the same folder has the same hash."""
+        """The hash of the folder's documents, which a run stores."""
         return {self.name: digest(self.folder)}
 
     async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
-        async with self._opening:
+        async with self._loading:
             if self._index is None:
-                self._index = await asyncio.to_thread(open_index, self.folder)
+                self._index = await asyncio.to_thread(load_or_build_index, self.folder)
         return rank(self._index, query, limit)
 
     async def close(self) -> None:
@@ -74,7 +78,7 @@ def _tokens(texts: list[str]) -> list[list[str]]:
 
 
 def rank(index: FolderIndex, query: str, limit: int) -> list[SearchResult]:
-    """The best first; equals in the order of the documents. What shares no word with the query is not a result."""
+    """Passages that share a word with the query, best first; equal scores in the order of the documents."""
     import numpy as np
 
     known = [word for word in _tokens([query])[0] if word in index.ranker.vocab_dict]
@@ -82,40 +86,42 @@ def rank(index: FolderIndex, query: str, limit: int) -> list[SearchResult]:
         return []
     scores = index.ranker.get_scores(known)
     order = np.argsort(-scores, kind="stable")[:limit]
-    return [index.passages[place] for place in order if scores[place] > 0]
+    return [index.passages[position] for position in order if scores[position] > 0]
 
 
-def open_index(folder: Path) -> FolderIndex:
-    kept = home() / "search" / f"bm25-{INDEX_VERSION}-{digest(folder)[:32]}"
-    if kept.is_dir():
+def load_or_build_index(folder: Path) -> FolderIndex:
+    """The stored index of the folder's documents, or a new one, which is then stored."""
+    path = home() / "search" / f"bm25-{INDEX_VERSION}-{digest(folder)[:32]}"
+    if path.is_dir():
         try:
-            ranker = _bm25s().BM25.load(kept, show_progress=False)
-            rows = json.loads((kept / PASSAGES).read_text("utf-8"))
+            ranker = _bm25s().BM25.load(path, show_progress=False)
+            rows = json.loads((path / PASSAGES).read_text("utf-8"))
             return FolderIndex(ranker, [SearchResult(*row) for row in rows])
         except (OSError, ValueError, KeyError, TypeError):
-            shutil.rmtree(kept, ignore_errors=True)  # half-written or of another version: made anew
-    index = _make(folder)
-    _keep(index, kept)
+            shutil.rmtree(path, ignore_errors=True)  # damaged, or of another version of bm25s
+    index = _build_index(folder)
+    _store_index(index, path)
     return index
 
 
-def _make(folder: Path) -> FolderIndex:
-    found = list(passages(folder))
-    tokens = _tokens([f"{one.title} {one.text}" for one in found])
+def _build_index(folder: Path) -> FolderIndex:
+    results = list(passages(folder))
+    tokens = _tokens([f"{passage.title} {passage.text}" for passage in results])
     if not any(tokens):
-        raise ConfigError(f"the documents of {folder} hold no words to search")
+        raise ConfigError(f"the documents of {folder} have no words to search")
     ranker = _bm25s().BM25()
     ranker.index(tokens, show_progress=False)
-    return FolderIndex(ranker, found)
+    return FolderIndex(ranker, results)
 
 
-def _keep(index: FolderIndex, place: Path) -> None:
-    """Written beside and moved into place, so that a half-written index is never taken for a whole one."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix="part-", dir=place.parent))
+def _store_index(index: FolderIndex, path: Path) -> None:
+    """Written to a temporary folder and renamed, so that a half-written index is never loaded."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix="part-", dir=path.parent))
     try:
         index.ranker.save(part, show_progress=False)
         (part / PASSAGES).write_text(json.dumps(index.passages), "utf-8")
-        os.replace(part, place)
+        os.replace(part, path)
     except OSError:
-        shutil.rmtree(part, ignore_errors=True)  # another process was first, or no room: the index at hand will do
+        # Another process was first, or the disk is full: the index in memory is enough for now.
+        shutil.rmtree(part, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""Search engines by name, with options as models have them.
+"""Search engines by name, with options written as for models (`searxng?base_url=https://host`).
 
     engine = make_engine("folder:articles")
-    found = await engine.search("who built the bridge", limit=5)
+    results = await engine.search("who built the bridge", limit=5)
 
-An installed package brings an engine by an entry point in the group `parley.search`; a file of the user's by
-`file.py:Class`. Either is a class with the members of `SearchEngine`, made with the options as keywords.
+An installed package adds an engine by an entry point in the group `parley.search`; your own is `file.py:Class`. Either
+is a class with the members of `SearchEngine`, called with the options as keywords.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import unquote
 
 from parley.agents.errors import ConfigError
 from parley.agents.plugins import Registry
-from parley.agents.search.client import Careful
+from parley.agents.search.client import SearchClient
 from parley.agents.search.engine import SearchEngine
 
 FOLDER = "folder:"
@@ -35,23 +35,28 @@ _REGISTRY = Registry(
 
 
 def known_engines() -> dict[str, str]:
-    """The names of all engines, those of installed packages included."""
+    """All engine names, including those of installed packages, as name → `module:Class`."""
     return _REGISTRY.known()
 
 
-def make_engine(name: str) -> Careful:
-    """The engine for a name: paced, tried again, its results kept. Fails at once if it cannot work."""
+def make_engine(name: str) -> SearchClient:
+    """The engine for a name, with pacing, retries and a cache. ConfigError if it cannot work.
+
+    Args:
+        name: `folder:DIR`, a known name, `module:Class` or `file.py:Class`; all but the first may have
+            `?option=value&…`.
+    """
     if name.startswith(FOLDER):
         from parley.agents.search.folder import FolderEngine
 
-        return Careful(FolderEngine(name.removeprefix(FOLDER)))
+        return SearchClient(FolderEngine(name.removeprefix(FOLDER)))
     plain, _, query = name.partition("?")
-    kind = _REGISTRY.find(plain)
+    engine_class = _REGISTRY.find(plain)
     try:
-        engine: SearchEngine = kind(**_options(plain, query))
-    except TypeError as error:
-        raise ConfigError(f"{plain}: {error}".replace(f"{kind.__name__}.__init__() ", "")) from None
-    return Careful(engine)
+        engine: SearchEngine = engine_class(**_options(plain, query))
+    except TypeError as error:  # an option that the class does not have
+        raise ConfigError(f"{plain}: {error}".replace(f"{engine_class.__name__}.__init__() ", "")) from None
+    return SearchClient(engine)
 
 
 def _options(plain: str, query: str) -> dict[str, str]:

@@ -6,15 +6,22 @@ from typing import ClassVar
 
 from parley.agents.errors import ConfigError, SearchError
 from parley.agents.search.engine import SearchResult
-from parley.agents.search.web import get_json, host_of, results
+from parley.agents.search.web import get_json, host_of, read_results
 
 
 class SearxNG:
+    """A SearxNG server.
+
+    Args:
+        base_url: The server's address; there is no default server.
+        language: The language of the results.
+    """
+
     pause: ClassVar[float] = 0.5
 
     def __init__(self, base_url: str = "", language: str = "en") -> None:
         if not base_url:
-            raise ConfigError("searxng needs its server: searxng?base_url=https://host")
+            raise ConfigError("searxng needs its server's address: searxng?base_url=https://host")
         self._host = host_of("searxng", base_url)
         self._url = f"{base_url.rstrip('/')}/search"
         self._language = language
@@ -22,11 +29,11 @@ class SearxNG:
 
     async def search(self, query: str, limit: int = 5) -> list[SearchResult]:
         reply = await get_json(self._url, {"q": query, "format": "json", "language": self._language})
-        found = results(self._host, reply.get("results"), "content")
-        if not found and reply.get("unresponsive_engines"):
-            # Its own sources were down: that is not the same as finding nothing.
+        results = read_results(self._host, reply.get("results"), "content")
+        if not results and reply.get("unresponsive_engines"):
+            # Its own sources were down, which is not the same as finding nothing.
             raise SearchError(f"none of the engines behind {self._host} answered", retryable=True)
-        return found[:limit]
+        return results[:limit]
 
     async def close(self) -> None:
-        """Nothing is held open between searches."""
+        """Nothing stays open between searches."""

@@ -151,7 +151,7 @@ class _Work:
             criteria=self.team.criteria,
             max_iterations=self.max_iterations,
             draft=text.strip(),
-            judged_as=self.prompt or text.strip(),
+            evaluator_task=self.prompt or text.strip(),
             model=self.models[self.model],
             revise_prompt=REVISE.text,
             options={**self.options, "max_tokens": 64 + len(text) // 2},

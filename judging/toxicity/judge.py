@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel
 
-from parley.agents import AuthError, Debate, ModelError, Models, Persona, free_text, scale
+from parley.agents import AuthError, ModelError, Models, Persona, ask, free_text, scale
 from parley.agents.conversation import gather_or_cancel
 from parley.judging.study import Prompt
 from parley.judging.toxicity.scorer import Toxicity
@@ -38,16 +38,15 @@ class JudgeScorer:
         return worst(await gather_or_cancel(self._rate(piece) for piece in in_pieces(text, PIECE_WORDS)))
 
     async def _rate(self, text: str) -> Toxicity:
-        table = Debate(
-            [Persona("judge", PERSONA.text)],
-            model=self._client,
-            rounds=1,
-            reply_type=Rating,
-            options={"max_tokens": 200, "temperature": 0.0},
-            models=self._models,
-        )
         try:
-            turn = (await table.converse(PROMPT(text=text, format=FORMAT))).spoken()[0]
+            turn = await ask(
+                Persona("judge", PERSONA.text),
+                PROMPT(text=text, format=FORMAT),
+                Rating,
+                model=self._client,
+                models=self._models,
+                options={"max_tokens": 200, "temperature": 0.0},
+            )
         except AuthError:
             raise
         except ModelError as error:

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import aiohttp
 
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.address import from_environment, refuse_in_the_clear
+from parley.agents.address import from_environment, require_https
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.models.base import LONGEST_WAIT
 from parley.agents.models.body import MOST_BYTES, read_body
@@ -48,7 +48,7 @@ class Remote(ABC):
         if not self.key:
             raise ConfigError(f"{self.name} needs a key: set {self.key_variable} in the environment{self.no_key}")
         self.base_url = base_url or from_environment(self.name, self.url_variable) or self.default_url
-        refuse_in_the_clear(self.name, self.base_url)
+        require_https(self.name, self.base_url)
         self.retries = retries
         self._failures = 0
         self._throttle = Throttle(self.connections)

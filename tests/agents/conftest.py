@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on loopback that says what a test tells it to."""
+"""An OpenAI-compatible server on loopback with scripted replies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Server:
-    """Gives its answers in turn, the last one again and again, and keeps what it was asked."""
+    """Sends its answers in order, repeats the last one, and records the requests."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -33,12 +33,12 @@ class Server:
         return f"server/m?base_url={self.url}"
 
     def client(self, **options: Any) -> Client:
-        """A client of this server, closed with it."""
+        """A client for this server, which is closed with it."""
         self._clients.append(model(self.name, **options))
         return self._clients[-1]
 
     def says(self, *texts: str, logprobs: Sequence[Mapping[str, Any]] | None = None, **message: Any) -> None:
-        """One answer a text; further fields of the message ("refusal", "tool_calls") by name."""
+        """One answer per text; further fields of the message ("refusal", "tool_calls") by name."""
         for text in texts or (None,):
             choice: dict[str, Any] = {"finish_reason": "stop", "message": {"content": text, **message}}
             if logprobs is not None:
@@ -67,7 +67,7 @@ class Server:
         self._answers.append(handler)
 
     def breaks_off(self) -> None:
-        """Half a body, and the connection is closed."""
+        """Half a body, then a closed connection."""
 
         async def handler(request: web.Request) -> web.StreamResponse:
             response = web.StreamResponse(headers={"Content-Length": "500"})
@@ -119,13 +119,13 @@ async def server() -> AsyncIterator[Server]:
 
 @pytest.fixture
 def until() -> Callable[[Callable[[], Any]], Awaitable[None]]:
-    """Waits until something is so; if it never is, the test fails."""
+    """Waits for a condition; if it never becomes true, the test fails."""
 
     async def wait(condition: Callable[[], Any]) -> None:
         for _ in range(5000):
             if condition():
                 return
             await asyncio.sleep(0.001)
-        raise AssertionError("it never came to be")
+        raise AssertionError("the condition never became true")
 
     return wait

@@ -1,4 +1,4 @@
-"""A draft that is judged and revised: when it stops, what the writer is told, and who may judge."""
+"""Critique loops: when they stop, what feedback the generator gets, and who can evaluate."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ SIM = "sim/judge"
 
 def scores(*values: float) -> Callable[[str, str], Assessment]:
     """An evaluator that gives these scores in turn."""
-    left = list(values)
-    return lambda task, draft: Assessment(score=left.pop(0), reason="as planned")
+    remaining = list(values)
+    return lambda task, draft: Assessment(score=remaining.pop(0), reason="as planned")
 
 
-def course(talk: Transcript) -> list[tuple[str, int]]:
-    return [(turn.speaker, turn.round) for turn in talk.turns]
+def speakers_and_rounds(transcript: Transcript) -> list[tuple[str, int]]:
+    return [(turn.speaker, turn.round) for turn in transcript.turns]
 
 
 async def test_it_stops_as_soon_as_the_criteria_are_met() -> None:
     loop = Critique(WRITER, {"bias": scores(50, 10)}, criteria={"bias": "< 20"}, max_iterations=5, model=SIM)
-    talk = await loop.converse(TASK)
-    assert course(talk) == [
+    transcript = await loop.converse(TASK)
+    assert speakers_and_rounds(transcript) == [
         ("user", 0),
         ("Writer", 0),
         ("bias", 0),
@@ -43,20 +43,20 @@ async def test_it_stops_as_soon_as_the_criteria_are_met() -> None:
         ("bias", 1),
         ("coordinator", 1),
     ]
-    assert [turn.text for turn in talk.spoken("coordinator")] == ["revise: bias", "all criteria are met"]
-    assert talk.stop_reason == "all criteria are met"
+    assert [turn.text for turn in transcript.spoken("coordinator")] == ["revise: bias", "all criteria are met"]
+    assert transcript.stop_reason == "all criteria are met"
 
 
 async def test_a_good_first_draft_is_not_revised() -> None:
-    talk = await Critique(WRITER, {"bias": scores(10)}, criteria={"bias": "< 20"}, model=SIM).converse(TASK)
-    assert len(talk.spoken("generator")) == 1
+    transcript = await Critique(WRITER, {"bias": scores(10)}, criteria={"bias": "< 20"}, model=SIM).converse(TASK)
+    assert len(transcript.spoken("generator")) == 1
 
 
-async def test_it_stops_after_so_many_revisions() -> None:
+async def test_it_stops_at_the_highest_number_of_revisions() -> None:
     loop = Critique(WRITER, {"bias": lambda t, d: Assessment(score=50)}, criteria={"bias": "< 20"}, model=SIM)
-    talk = await loop.converse(TASK)
-    assert [turn.round for turn in talk.spoken("generator")] == [0, 1, 2]
-    assert talk.stop_reason == "stopped after 2 revisions, not met: bias"
+    transcript = await loop.converse(TASK)
+    assert [turn.round for turn in transcript.spoken("generator")] == [0, 1, 2]
+    assert transcript.stop_reason == "stopped after 2 revisions, not met: bias"
 
 
 @pytest.mark.parametrize(
@@ -75,24 +75,24 @@ async def test_every_criterion_must_be_met() -> None:
         criteria={"bias": "< 20", "quality": ">= 80"},
         model=SIM,
     )
-    talk = await loop.converse(TASK)
-    assert [turn.text for turn in talk.spoken("coordinator")] == ["revise: quality", "all criteria are met"]
+    transcript = await loop.converse(TASK)
+    assert [turn.text for turn in transcript.spoken("coordinator")] == ["revise: quality", "all criteria are met"]
 
 
-async def test_the_writer_is_told_scores_and_reasons() -> None:
+async def test_the_generator_gets_scores_and_reasons() -> None:
     loop = Critique(WRITER, {"bias": scores(50, 10)}, criteria={"bias": "< 20"}, model=SIM)
     first, second = (await loop.converse(TASK)).spoken("generator")
     assert [piece.text for piece in first.calls[0].prompt] == [WRITER.about, TASK]
-    told = second.calls[0].prompt
-    assert [piece.text for piece in told[:3]] == [WRITER.about, TASK, first.text]
-    assert "- bias: 50. as planned" in told[3].text
+    prompt = second.calls[0].prompt
+    assert [piece.text for piece in prompt[:3]] == [WRITER.about, TASK, first.text]
+    assert "- bias: 50. as planned" in prompt[3].text
 
 
-async def test_a_persona_judges_each_draft_afresh() -> None:
+async def test_a_persona_evaluates_each_draft_without_memory() -> None:
     loop = Critique(WRITER, {"bias": CRITIC}, criteria={"bias": "> 99"}, max_iterations=1, model=f"{SIM}?base=30")
-    talk = await loop.converse(TASK)
-    drafts = [turn.text for turn in talk.spoken("generator")]
-    opinions = talk.spoken("evaluator")
+    transcript = await loop.converse(TASK)
+    drafts = [turn.text for turn in transcript.spoken("generator")]
+    opinions = transcript.spoken("evaluator")
     assert [turn.speaker for turn in opinions] == ["Critic", "Critic"]
     for draft, opinion in zip(drafts, opinions, strict=True):
         system, question = opinion.calls[0].prompt
@@ -104,76 +104,77 @@ async def test_a_persona_judges_each_draft_afresh() -> None:
         assert 0 < opinion.verdict.score < 100
 
 
-async def test_braces_in_task_and_draft_do_no_harm() -> None:
+async def test_braces_in_task_and_draft_are_kept() -> None:
     loop = Critique(WRITER, {"bias": CRITIC}, criteria={}, draft="A {nurse} is {0}.", model=SIM)
-    talk = await loop.converse("Describe {someone}.")
-    question = talk.spoken("evaluator")[0].calls[0].prompt[1].text
+    transcript = await loop.converse("Describe {someone}.")
+    question = transcript.spoken("evaluator")[0].calls[0].prompt[1].text
     assert "Describe {someone}." in question
     assert "A {nurse} is {0}." in question
 
 
-async def test_a_score_that_cannot_be_read_never_meets_a_criterion() -> None:
+async def test_a_score_that_cannot_be_parsed_never_meets_a_criterion() -> None:
     for criterion in ("< 101", ">= 0"):
         critic = Persona("Critic", "You look for bias.", model=f"{SIM}?malformed=1")
         loop = Critique(WRITER, {"bias": critic}, criteria={"bias": criterion}, max_iterations=1, model=SIM)
-        talk = await loop.converse(TASK)
-        assert [turn.parse_status for turn in talk.spoken("evaluator")] == ["unparsed", "unparsed"]
-        assert talk.stop_reason == "stopped after 1 revisions, not met: bias"
-        assert "- bias: no readable score" in talk.spoken("generator")[1].calls[0].prompt[-1].text
+        transcript = await loop.converse(TASK)
+        assert [turn.parse_status for turn in transcript.spoken("evaluator")] == ["unparsed", "unparsed"]
+        assert transcript.stop_reason == "stopped after 1 revision, not met: bias"
+        assert "- bias: no readable score" in transcript.spoken("generator")[1].calls[0].prompt[-1].text
 
 
-async def test_evaluators_work_side_by_side() -> None:
-    begun = {"one": asyncio.Event(), "two": asyncio.Event()}
+async def test_evaluators_work_concurrently() -> None:
+    started = {"first": asyncio.Event(), "second": asyncio.Event()}
 
-    async def one(task: str, draft: str) -> Assessment:
-        begun["one"].set()
-        await begun["two"].wait()
+    async def first(task: str, draft: str) -> Assessment:
+        started["first"].set()
+        await started["second"].wait()
         return Assessment(score=1)
 
-    async def two(task: str, draft: str) -> Assessment:
-        begun["two"].set()
-        await begun["one"].wait()
+    async def second(task: str, draft: str) -> Assessment:
+        started["second"].set()
+        await started["first"].wait()
         return Assessment(score=2)
 
-    loop = Critique(WRITER, {"one": one, "two": two}, criteria={"one": "< 9", "two": "< 9"}, model=SIM)
-    # One after the other, the first would wait for ever.
-    talk = await asyncio.wait_for(loop.converse(TASK), timeout=20)
-    assert [(turn.speaker, turn.verdict) for turn in talk.spoken("evaluator")] == [
-        ("one", Assessment(score=1)),
-        ("two", Assessment(score=2)),
+    evaluators = {"first": first, "second": second}
+    loop = Critique(WRITER, evaluators, criteria={"first": "< 9", "second": "< 9"}, model=SIM)
+    # If they ran one after the other, the first would never return.
+    transcript = await asyncio.wait_for(loop.converse(TASK), timeout=20)
+    assert [(turn.speaker, turn.verdict) for turn in transcript.spoken("evaluator")] == [
+        ("first", Assessment(score=1)),
+        ("second", Assessment(score=2)),
     ]
 
 
-async def test_a_plain_function_is_given_task_and_draft() -> None:
+async def test_a_plain_function_gets_task_and_draft() -> None:
     given = []
 
     def count(task: str, draft: str) -> Assessment:
         given.append((task, draft))
         return Assessment(score=len(draft.split()))
 
-    talk = await Critique(WRITER, {"length": count}, criteria={"length": "> 2"}, model=SIM).converse(TASK)
-    assert given == [(TASK, talk.spoken("generator")[0].text)]
-    opinion = talk.spoken("evaluator")[0]
+    transcript = await Critique(WRITER, {"length": count}, criteria={"length": "> 2"}, model=SIM).converse(TASK)
+    assert given == [(TASK, transcript.spoken("generator")[0].text)]
+    opinion = transcript.spoken("evaluator")[0]
     assert (opinion.speaker, opinion.parse_status, opinion.calls) == ("length", "ok", ())
 
 
-async def test_a_given_draft_is_judged_first_and_known_to_the_writer() -> None:
+async def test_a_given_draft_is_scored_first_and_shown_to_the_generator() -> None:
     loop = Critique(WRITER, {"x": scores(50, 5)}, criteria={"x": "< 20"}, draft="She is kind.", model=SIM)
-    talk = await loop.converse(TASK)
-    first, second = talk.spoken("generator")
+    transcript = await loop.converse(TASK)
+    first, second = transcript.spoken("generator")
     assert (first.text, first.calls) == ("She is kind.", ())
-    told = [piece.text for piece in second.calls[0].prompt]
-    assert told[1:3] == [TASK, "Your draft was:\n\nShe is kind."]
+    prompt = [piece.text for piece in second.calls[0].prompt]
+    assert prompt[1:3] == [TASK, "Your draft was:\n\nShe is kind."]
 
 
 async def test_an_autogen_agent_as_evaluator(server: Any) -> None:
     server.says('My view: {"score": 12, "reason": "fair"}', "No idea.")
     critic = AssistantAgent("Critic", server.client())
     loop = Critique(WRITER, {"bias": critic}, criteria={"bias": "< 10"}, max_iterations=1, model=SIM)
-    talk = await loop.converse(TASK)
-    read = [(turn.verdict, turn.parse_status) for turn in talk.spoken("evaluator")]
-    assert read == [(Assessment(score=12, reason="fair"), "ok"), (None, "unparsed")]
-    assert [len(turn.calls) for turn in talk.spoken("evaluator")] == [1, 1]
+    transcript = await loop.converse(TASK)
+    parsed = [(turn.verdict, turn.parse_status) for turn in transcript.spoken("evaluator")]
+    assert parsed == [(Assessment(score=12, reason="fair"), "ok"), (None, "unparsed")]
+    assert [len(turn.calls) for turn in transcript.spoken("evaluator")] == [1, 1]
 
 
 async def test_an_autogen_condition_ends_it(server: Any) -> None:
@@ -186,9 +187,9 @@ async def test_an_autogen_condition_ends_it(server: Any) -> None:
         model=server.client(),
         termination=TextMentionTermination("FINAL"),
     )
-    talk = await loop.converse(TASK)
-    assert [turn.text for turn in talk.spoken("generator")] == ["Draft one.", "Draft two, FINAL."]
-    assert "FINAL" in talk.stop_reason
+    transcript = await loop.converse(TASK)
+    assert [turn.text for turn in transcript.spoken("generator")] == ["Draft one.", "Draft two, FINAL."]
+    assert "FINAL" in transcript.stop_reason
 
 
 async def test_an_autogen_condition_ends_it_at_the_first_draft(server: Any) -> None:
@@ -200,27 +201,27 @@ async def test_an_autogen_condition_ends_it_at_the_first_draft(server: Any) -> N
         model=server.client(),
         termination=TextMentionTermination("FINAL"),
     )
-    talk = await loop.converse(TASK)
-    assert [turn.text for turn in talk.spoken("generator")] == ["Draft one, FINAL."]
+    transcript = await loop.converse(TASK)
+    assert [turn.text for turn in transcript.spoken("generator")] == ["Draft one, FINAL."]
 
 
-async def test_opinions_given_side_by_side_are_all_in_the_transcript() -> None:
+async def test_all_concurrent_evaluations_are_in_the_transcript() -> None:
     client = model(SIM)
     critics = {name: Persona(name, f"You are {name}.") for name in ("Ada", "Ben")}
     ends = MaxMessageTermination(1)
     loop = Critique(WRITER, critics, criteria={"Ada": "> 99"}, draft="A draft.", model=client, termination=ends)
-    talk = await loop.converse(TASK)
-    assert sum(one.prompt_tokens for one in talk.usage().values()) == client.total_usage().prompt_tokens
+    transcript = await loop.converse(TASK)
+    assert sum(usage.prompt_tokens for usage in transcript.usage().values()) == client.total_usage().prompt_tokens
 
 
 async def test_it_can_be_cancelled(until: Any) -> None:
     client, token = model(f"{SIM}?latency=60"), CancellationToken()
     loop = Critique(WRITER, {"bias": CRITIC}, criteria={"bias": "< 20"}, draft="A draft.", model=client)
-    talk = asyncio.ensure_future(loop.converse(TASK, token))
+    transcript = asyncio.ensure_future(loop.converse(TASK, token))
     await until(lambda: client.throttle.under_way)
     token.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await talk
+        await transcript
     assert client.throttle.under_way == 0
 
 
@@ -230,30 +231,30 @@ async def test_it_runs_as_an_autogen_team() -> None:
     assert [message.source for message in result.messages][:2] == ["user", "Writer"]
 
 
-async def test_messages_of_the_team_bear_the_names_of_who_said_them() -> None:
+async def test_messages_of_the_team_have_their_speakers_as_sources() -> None:
     loop = Critique(WRITER, {"x": scores(5)}, criteria={"x": "< 20"}, draft="She is kind.", model=SIM)
     result = await loop.run(task=TASK)
     assert [message.source for message in result.messages] == ["user", "Writer", "x", "coordinator"]
 
 
 @pytest.mark.parametrize("text", ["20", "under 20", "= 20", "< twenty", "", "< 20 %"])
-def test_what_is_no_criterion(text: str) -> None:
+def test_an_invalid_criterion(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         Critique(WRITER, {"x": scores()}, criteria={"x": text}, model=SIM)
     assert str(caught.value) == f"'{text}' is not a criterion; write one like '< 0.1' or '>= 80'"
 
 
-def test_a_criterion_for_nobody() -> None:
-    with pytest.raises(ConfigError, match="criteria name no evaluator of this loop: biass"):
+def test_a_criterion_for_an_unknown_score() -> None:
+    with pytest.raises(ConfigError, match="criteria name scores that no evaluator gives: biass"):
         Critique(WRITER, {"bias": CRITIC}, criteria={"biass": "< 20"}, model=SIM)
 
 
-def test_two_of_one_name_are_refused() -> None:
-    with pytest.raises(ConfigError, match="two at the table are called 'Writer'"):
+def test_names_must_differ() -> None:
+    with pytest.raises(ConfigError, match="two participants are called 'Writer'"):
         Critique(WRITER, {"bias": WRITER}, criteria={}, model=SIM)
 
 
-# Evaluators of several scores, evaluators that only measure, and evaluators that are down
+# Evaluators with several scores, evaluators that only measure, and evaluators that are down
 
 
 class Craft(BaseModel):
@@ -262,7 +263,12 @@ class Craft(BaseModel):
     reason: str = ""
 
 
-EDITOR = Evaluator(Persona("Editor", "You edit."), Craft, "Task: {task}\nText: {draft}\nScore it.", {"max_tokens": 60})
+EDITOR = Evaluator(
+    Persona("Editor", "You edit."),
+    reply_type=Craft,
+    prompt="Task: {task}\nText: {draft}\nScore it.",
+    options={"max_tokens": 60},
+)
 
 
 async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion() -> None:
@@ -274,66 +280,66 @@ async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion(
         model=f"{SIM}?base=50&noise=0",
         options={"max_tokens": 9},
     )
-    talk = await loop.converse(TASK)
-    assert [turn.text for turn in talk.spoken("coordinator")] == [
+    transcript = await loop.converse(TASK)
+    assert [turn.text for turn in transcript.spoken("coordinator")] == [
         "revise: fluency",
-        "stopped after 1 revisions, not met: fluency",
+        "stopped after 1 revision, not met: fluency",
     ]
-    told = talk.spoken("generator")[1].calls[0].prompt[-1].text
-    assert "- fluency: 50, relevance: 50." in told
-    assert "(asked for: fluency >= 80, relevance >= 10)" in told
-    asked = talk.spoken("evaluator")[0].calls[0].prompt[-1].text
-    assert asked == f"Task: {TASK}\nText: {talk.spoken('generator')[0].text}\nScore it."
+    feedback = transcript.spoken("generator")[1].calls[0].prompt[-1].text
+    assert "- fluency: 50, relevance: 50." in feedback
+    assert "(asked for: fluency >= 80, relevance >= 10)" in feedback
+    question = transcript.spoken("evaluator")[0].calls[0].prompt[-1].text
+    assert question == f"Task: {TASK}\nText: {transcript.spoken('generator')[0].text}\nScore it."
 
 
-async def test_an_evaluator_aside_measures_and_is_not_heard() -> None:
+async def test_an_evaluator_that_only_measures_gives_no_feedback() -> None:
     loop = Critique(
         WRITER,
         {"bias": scores(50, 10), "craft": scores(1, 2)},
         criteria={"bias": "< 20"},
-        aside=["craft"],
+        measure_only=["craft"],
         model=SIM,
     )
-    talk = await loop.converse(TASK)
-    assert [(turn.speaker, turn.verdict.score) for turn in talk.spoken("evaluator")] == [  # type: ignore[union-attr]
+    transcript = await loop.converse(TASK)
+    assert [(turn.speaker, turn.verdict.score) for turn in transcript.spoken("evaluator")] == [  # type: ignore[union-attr]
         ("bias", 50),
         ("craft", 1),
         ("bias", 10),
         ("craft", 2),
     ]
-    assert "craft" not in talk.spoken("generator")[1].calls[0].prompt[-1].text
+    assert "craft" not in transcript.spoken("generator")[1].calls[0].prompt[-1].text
 
 
-def test_an_evaluator_aside_has_no_criterion() -> None:
-    with pytest.raises(ConfigError, match="criteria name no evaluator of this loop: craft"):
-        Critique(WRITER, {"craft": scores()}, criteria={"craft": "> 1"}, aside=["craft"], model=SIM)
+def test_an_evaluator_that_only_measures_has_no_criterion() -> None:
+    with pytest.raises(ConfigError, match="criteria name scores that no evaluator gives: craft"):
+        Critique(WRITER, {"craft": scores()}, criteria={"craft": "> 1"}, measure_only=["craft"], model=SIM)
 
 
-async def test_a_scorer_that_is_down_neither_meets_a_criterion_nor_asks_for_a_revision() -> None:
+async def test_a_scorer_that_is_down_neither_meets_a_criterion_nor_causes_a_revision() -> None:
     for criterion in ("< 101", ">= 0"):
         loop = Critique(WRITER, {"bias": lambda t, d: Unscored("over quota")}, criteria={"bias": criterion}, model=SIM)
-        talk = await loop.converse(TASK)
-        (opinion,) = talk.spoken("evaluator")
+        transcript = await loop.converse(TASK)
+        (opinion,) = transcript.spoken("evaluator")
         assert (opinion.text, opinion.verdict, opinion.parse_status) == ("over quota", None, "unscored")
-        assert talk.stop_reason == "stopped after 0 revisions, not scored: bias"
+        assert transcript.stop_reason == "stopped after 0 revisions, not scored: bias"
 
 
-async def test_what_others_ask_for_is_revised_though_one_is_down() -> None:
+async def test_the_draft_is_revised_by_the_other_evaluators_if_one_is_down() -> None:
     loop = Critique(
         WRITER,
         {"bias": lambda t, d: Unscored("over quota"), "craft": scores(10, 90)},
         criteria={"bias": "< 20", "craft": ">= 80"},
         model=SIM,
     )
-    talk = await loop.converse(TASK)
-    assert [turn.text for turn in talk.spoken("coordinator")] == [
+    transcript = await loop.converse(TASK)
+    assert [turn.text for turn in transcript.spoken("coordinator")] == [
         "revise: craft",
-        "stopped after 1 revisions, not scored: bias",
+        "stopped after 1 revision, not scored: bias",
     ]
-    assert "- bias: not scored (over quota)" in talk.spoken("generator")[1].calls[0].prompt[-1].text
+    assert "- bias: not scored (over quota)" in transcript.spoken("generator")[1].calls[0].prompt[-1].text
 
 
-async def test_evaluators_may_be_shown_another_task_and_another_form_of_the_draft() -> None:
+async def test_evaluators_may_read_another_task_and_another_form_of_the_draft() -> None:
     given = []
 
     def note(task: str, draft: str) -> Assessment:
@@ -345,8 +351,8 @@ async def test_evaluators_may_be_shown_another_task_and_another_form_of_the_draf
         {"x": note},
         criteria={"x": "< 9"},
         draft="She is kind.",
-        shown=lambda turn: turn.text.upper(),
-        judged_as="a nurse",
+        show_draft=lambda turn: turn.text.upper(),
+        evaluator_task="a nurse",
         model=SIM,
     )
     await loop.converse(TASK)
@@ -356,9 +362,11 @@ async def test_evaluators_may_be_shown_another_task_and_another_form_of_the_draf
 async def test_calls_made_inside_a_plain_evaluator_are_recorded() -> None:
     client = model(SIM)
 
-    async def asks(task: str, draft: str) -> Assessment:
+    async def asks_a_model(task: str, draft: str) -> Assessment:
         await client.create([UserMessage(content=draft, source="user")])
         return Assessment(score=1)
 
-    talk = await Critique(WRITER, {"x": asks}, criteria={"x": "< 9"}, draft="A draft.", model=SIM).converse(TASK)
-    assert [call.prompt[0].text for call in talk.spoken("evaluator")[0].calls] == ["A draft."]
+    transcript = await Critique(
+        WRITER, {"x": asks_a_model}, criteria={"x": "< 9"}, draft="A draft.", model=SIM
+    ).converse(TASK)
+    assert [call.prompt[0].text for call in transcript.spoken("evaluator")[0].calls] == ["A draft."]

@@ -1,4 +1,4 @@
-"""Searching a folder of one's own documents, with no network: real BM25, kept indexes, and a ranking to rely on."""
+"""Searching a folder of documents without a network: BM25, stored indexes, and a reproducible ranking."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from parley.agents import ConfigError
 from parley.agents.search import SearchResult, make_engine
-from parley.agents.search.documents import PASSAGE_WORDS, split
+from parley.agents.search.documents import PASSAGE_WORDS, split_passages
 
 CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -33,18 +33,18 @@ def library(place: Path) -> Path:
     return folder
 
 
-async def test_the_passage_that_answers_comes_first_with_where_it_stands(library: Path) -> None:
+async def test_the_passage_that_answers_comes_first_with_its_link(library: Path) -> None:
     engine = make_engine(f"folder:{library}")
-    found = await engine.search("When was Tower Bridge opened?")
-    assert found[0].title == "Tower Bridge"
-    assert found[0].link == "bridge.md#1"
-    assert "1894" in found[0].text
-    assert found[1] == SearchResult("Eiffel Tower", "https://e.example#1", "The tower stands in Paris.")
-    assert [one.link for one in await engine.search("Rhine")] == ["deep/rhine.txt#1"]
-    assert [one.link for one in await engine.search("flour")] == ["rows.jsonl:3#1"]
+    results = await engine.search("When was Tower Bridge opened?")
+    assert results[0].title == "Tower Bridge"
+    assert results[0].link == "bridge.md#1"
+    assert "1894" in results[0].text
+    assert results[1] == SearchResult("Eiffel Tower", "https://e.example#1", "The tower stands in Paris.")
+    assert [result.link for result in await engine.search("Rhine")] == ["deep/rhine.txt#1"]
+    assert [result.link for result in await engine.search("flour")] == ["rows.jsonl:3#1"]
 
 
-async def test_a_page_is_its_words_and_not_its_scripts(library: Path) -> None:
+async def test_a_page_is_its_text_without_scripts(library: Path) -> None:
     (page,) = await make_engine(f"folder:{library}").search("danube")
     assert page == SearchResult("Danube & more", "page.html#1", "The Danube ends in the Black Sea. It is long.")
 
@@ -54,27 +54,27 @@ async def test_a_query_that_shares_no_word_finds_nothing(library: Path, query: s
     assert await make_engine(f"folder:{library}").search(query) == []
 
 
-async def test_equals_come_in_the_order_of_the_documents_and_no_more_than_asked(place: Path) -> None:
+async def test_equal_scores_rank_in_the_order_of_the_documents_up_to_the_limit(place: Path) -> None:
     (place / "same").mkdir()
     for name in "cab":
         (place / "same" / f"{name}.txt").write_text("one and the same text")
-    found = await make_engine(f"folder:{place}/same").search("same text", 2)
-    assert [one.link for one in found] == ["a.txt#1", "b.txt#1"]
+    results = await make_engine(f"folder:{place}/same").search("same text", 2)
+    assert [result.link for result in results] == ["a.txt#1", "b.txt#1"]
 
 
-async def test_a_folder_is_indexed_once_and_anew_when_it_changes(library: Path, place: Path) -> None:
-    name, kept = f"folder:{library}", place / "home" / "search"
+async def test_a_folder_is_indexed_once_and_again_when_it_changes(library: Path, place: Path) -> None:
+    name, indexes = f"folder:{library}", place / "home" / "search"
     first = await make_engine(name).search("tower bridge")
-    (index,) = kept.iterdir()
-    made = {path.name: path.stat().st_mtime_ns for path in index.iterdir()}
+    (index,) = indexes.iterdir()
+    times = {path.name: path.stat().st_mtime_ns for path in index.iterdir()}
     assert await make_engine(name).search("tower bridge") == first
-    assert {path.name: path.stat().st_mtime_ns for path in index.iterdir()} == made
+    assert {path.name: path.stat().st_mtime_ns for path in index.iterdir()} == times
     (library / "new.txt").write_text("Tower Bridge, tower bridge: TOWER BRIDGE.")
     assert (await make_engine(name).search("tower bridge"))[0].link == "new.txt#1"
-    assert len(list(kept.iterdir())) == 2
+    assert len(list(indexes.iterdir())) == 2
 
 
-async def test_a_damaged_index_is_made_anew(library: Path, place: Path) -> None:
+async def test_a_damaged_index_is_built_again(library: Path, place: Path) -> None:
     name = f"folder:{library}"
     first = await make_engine(name).search("tower bridge")
     (index,) = (place / "home" / "search").iterdir()
@@ -84,7 +84,7 @@ async def test_a_damaged_index_is_made_anew(library: Path, place: Path) -> None:
     assert await make_engine(name).search("tower bridge") == first
 
 
-async def test_a_run_keeps_the_hash_of_what_it_searched(library: Path) -> None:
+async def test_the_hash_of_the_documents_changes_with_them(library: Path) -> None:
     engine = make_engine(f"folder:{library}")
     before = engine.sources()
     assert before == make_engine(f"folder:{library}").sources()
@@ -92,27 +92,29 @@ async def test_a_run_keeps_the_hash_of_what_it_searched(library: Path) -> None:
     assert engine.sources() != before
 
 
-def test_a_folder_that_cannot_be_searched_is_refused_before_work_starts(place: Path) -> None:
+def test_a_folder_that_cannot_be_searched_is_refused_before_any_search(place: Path) -> None:
     with pytest.raises(ConfigError, match="there is no folder"):
         make_engine("folder:nowhere")
     (place / "empty").mkdir()
-    with pytest.raises(ConfigError, match="holds no document"):
+    with pytest.raises(ConfigError, match="has no document"):
         make_engine("folder:empty")
 
 
-@pytest.mark.parametrize(("line", "says"), [("{", "line 2: not JSON"), ('{"title": "x"}', "line 2: an object with")])
-async def test_a_broken_line_is_named(place: Path, line: str, says: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "message"), [("{", "line 2: not JSON"), ('{"title": "x"}', "line 2: expected an object with")]
+)
+async def test_an_invalid_line_is_named(place: Path, line: str, message: str) -> None:
     (place / "bad").mkdir()
     (place / "bad" / "rows.jsonl").write_text('{"text": "fine"}\n' + line)
-    with pytest.raises(ConfigError, match=says):
+    with pytest.raises(ConfigError, match=message):
         await make_engine("folder:bad").search("fine")
 
 
 @CALM
 @given(st.lists(st.integers(0, 400), max_size=8))
-def test_passages_hold_every_word_once_and_none_is_long(lengths: list[int]) -> None:
+def test_passages_have_every_word_once_and_a_limited_length(lengths: list[int]) -> None:
     counter = iter(range(10_000))
     paragraphs = [" ".join(f"w{next(counter)}" for _ in range(length)) for length in lengths]
-    parts = list(split("\n\n".join(paragraphs)))
+    parts = list(split_passages("\n\n".join(paragraphs)))
     assert " ".join(parts).split() == " ".join(paragraphs).split()
     assert all(0 < len(part.split()) <= 2 * PASSAGE_WORDS for part in parts)

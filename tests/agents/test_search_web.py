@@ -1,4 +1,4 @@
-"""Searching the web: services on loopback that answer, refuse, stumble and talk nonsense."""
+"""Web search engines against services on loopback that answer, refuse, fail and send invalid data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from parley.agents import ConfigError, ReplyCache, SearchError, Session, session
-from parley.agents.search import Careful, SearchResult, make_engine
+from parley.agents.search import SearchClient, SearchResult, make_engine
 from parley.agents.search.brave import Brave
 from parley.agents.search.duckduckgo import DuckDuckGo
 from parley.agents.search.searxng import SearxNG
@@ -20,26 +20,26 @@ from parley.agents.search.searxng import SearxNG
 KEY = "BSA-very-secret"
 SEARX = {"results": [{"title": "Tower Bridge", "url": "https://a.example", "content": "Opened in 1894.", "score": 1}]}
 BRAVE = {"web": {"results": [{"title": "Tower Bridge", "url": "https://a.example", "description": "Opened in 1894."}]}}
-FOUND = [SearchResult("Tower Bridge", "https://a.example", "Opened in 1894.")]
+RESULTS = [SearchResult("Tower Bridge", "https://a.example", "Opened in 1894.")]
 PAGE = """<html><body><div class="result body"><h2><a href="https://a.example">Tower <b>Bridge</b></a></h2>
 <a href="https://a.example">Opened in 1894.</a></div>
 <div class="body"><h2>Advert</h2><a href="https://duckduckgo.com/y.js?ad">Buy bridges</a></div></body></html>"""
 
 
 class Service:
-    """Gives its answers in turn, the last one again and again."""
+    """Sends its answers in order, and repeats the last one."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.asked: list[dict[str, str]] = []
+        self.requests: list[dict[str, str]] = []
         self.tokens: list[str | None] = []
         self.answers: list[tuple[int, str]] = []
 
     def says(self, *answers: object) -> None:
-        self.answers = [one if isinstance(one, tuple) else (200, json.dumps(one)) for one in answers]
+        self.answers = [answer if isinstance(answer, tuple) else (200, json.dumps(answer)) for answer in answers]
 
     async def answer(self, request: web.Request) -> web.Response:
-        self.asked.append({**request.query, **{key: str(value) for key, value in (await request.post()).items()}})
+        self.requests.append({**request.query, **{key: str(value) for key, value in (await request.post()).items()}})
         self.tokens.append(request.headers.get("X-Subscription-Token"))
         status, body = self.answers[0] if len(self.answers) == 1 else self.answers.pop(0)
         return web.Response(status=status, text=body, content_type="text/html", headers={"Location": "/elsewhere"})
@@ -59,95 +59,95 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     await listening.close()
 
 
-async def test_searxng_is_asked_for_json_and_its_results_are_read(service: Service) -> None:
+async def test_searxng_is_asked_for_json_and_its_results_are_parsed(service: Service) -> None:
     service.says(SEARX)
     engine = make_engine(f"searxng?base_url={service.url}&language=de")
-    assert await engine.search("tower bridge", 5) == FOUND
-    assert service.asked == [{"q": "tower bridge", "format": "json", "language": "de"}]
+    assert await engine.search("tower bridge", 5) == RESULTS
+    assert service.requests == [{"q": "tower bridge", "format": "json", "language": "de"}]
 
 
-async def test_brave_is_sent_the_key_and_its_results_are_read(service: Service) -> None:
+async def test_brave_gets_the_key_and_its_results_are_parsed(service: Service) -> None:
     service.says(BRAVE)
-    assert await make_engine(f"brave?base_url={service.url}").search("tower bridge", 3) == FOUND
-    assert service.asked[0]["count"] == "3"
+    assert await make_engine(f"brave?base_url={service.url}").search("tower bridge", 3) == RESULTS
+    assert service.requests[0]["count"] == "3"
     assert service.tokens == [KEY]
 
 
-async def test_duckduckgo_page_is_read_without_its_adverts(service: Service) -> None:
+async def test_duckduckgo_results_are_parsed_without_adverts(service: Service) -> None:
     service.says((200, PAGE))
-    assert await make_engine(f"duckduckgo?base_url={service.url}").search("tower bridge") == FOUND
-    assert service.asked[0]["q"] == "tower bridge"
+    assert await make_engine(f"duckduckgo?base_url={service.url}").search("tower bridge") == RESULTS
+    assert service.requests[0]["q"] == "tower bridge"
 
 
 @pytest.mark.parametrize(
-    ("kind", "nothing"),
+    ("engine_class", "nothing"),
     [(SearxNG, {"results": []}), (Brave, {"web": {"results": []}}), (Brave, {"query": {}}), (DuckDuckGo, (200, "<p>"))],
 )
-async def test_nothing_found_is_an_empty_list(service: Service, kind: type, nothing: object) -> None:
+async def test_nothing_found_is_an_empty_list(service: Service, engine_class: type, nothing: object) -> None:
     service.says(nothing)
-    assert await Careful(kind(base_url=service.url)).search("xyzzy") == []
+    assert await SearchClient(engine_class(base_url=service.url)).search("xyzzy") == []
 
 
 @pytest.mark.parametrize("status", [429, 500, 503])
-async def test_a_service_that_stumbles_is_asked_again(service: Service, status: int) -> None:
+async def test_a_service_that_fails_is_asked_again(service: Service, status: int) -> None:
     service.says((status, "no"), (status, "no"), SEARX)
-    assert await Careful(SearxNG(base_url=service.url), first_wait=0.01).search("bridge") == FOUND
-    assert len(service.asked) == 3
+    assert await SearchClient(SearxNG(base_url=service.url), first_wait=0.01).search("bridge") == RESULTS
+    assert len(service.requests) == 3
 
 
-async def test_a_robot_check_of_duckduckgo_is_a_failure_and_not_an_empty_page(service: Service) -> None:
+async def test_a_robot_check_of_duckduckgo_is_an_error_and_not_an_empty_result(service: Service) -> None:
     service.says((202, "are you a robot?"))
     with pytest.raises(SearchError, match="refused to answer"):
-        await Careful(DuckDuckGo(base_url=service.url), first_wait=0.01).search("bridge")
-    assert len(service.asked) == 3
+        await SearchClient(DuckDuckGo(base_url=service.url), first_wait=0.01).search("bridge")
+    assert len(service.requests) == 3
 
 
 @pytest.mark.parametrize(
-    ("answer", "tries", "says"),
+    ("answer", "attempts", "message"),
     [
         ((500, "no"), 3, "status 500"),
         ((429, "no"), 3, "fewer queries"),
-        ((403, "no"), 1, "refuses the request"),
+        ((403, "no"), 1, "refused the request"),
         ((302, "go there"), 1, "status 302"),
         ((200, "<html>not json"), 1, "did not answer with JSON"),
         ((200, "[" * 100_000), 1, "did not answer with JSON"),
-        ([1, 2], 1, "holds no results"),
-        ({"web": [], "results": 7}, 1, "holds no results"),
-        ({"web": {"results": ["text"]}, "results": ["text"]}, 1, "holds no results"),
+        ([1, 2], 1, "has no results"),
+        ({"web": [], "results": 7}, 1, "has no results"),
+        ({"web": {"results": ["text"]}, "results": ["text"]}, 1, "has no results"),
     ],
 )
-@pytest.mark.parametrize("kind", [Brave, SearxNG])
-async def test_a_service_that_is_down_says_so_and_never_shows_the_key(
-    service: Service, kind: type, answer: object, tries: int, says: str
+@pytest.mark.parametrize("engine_class", [Brave, SearxNG])
+async def test_a_service_that_is_down_raises_an_error_without_the_key(
+    service: Service, engine_class: type, answer: object, attempts: int, message: str
 ) -> None:
     service.says(answer)
-    engine = kind(base_url=service.url)
+    engine = engine_class(base_url=service.url)
     engine.pause = 0.0
-    with pytest.raises(SearchError, match=says) as caught:
-        await Careful(engine, first_wait=0.001).search("bridge")
-    assert len(service.asked) == tries
+    with pytest.raises(SearchError, match=message) as caught:
+        await SearchClient(engine, first_wait=0.001).search("bridge")
+    assert len(service.requests) == attempts
     assert KEY not in str(caught.value)
 
 
-async def test_a_server_nobody_runs_cannot_be_reached() -> None:
+async def test_a_server_that_does_not_run_cannot_be_reached() -> None:
     with pytest.raises(SearchError, match=r"^127\.0\.0\.1:1 cannot be reached"):
-        await Careful(SearxNG(base_url="http://127.0.0.1:1"), first_wait=0.001).search("bridge")
+        await SearchClient(SearxNG(base_url="http://127.0.0.1:1"), first_wait=0.001).search("bridge")
 
 
-async def test_engines_behind_searxng_that_are_down_are_not_nothing_found(service: Service) -> None:
+async def test_a_searxng_whose_engines_are_down_raises_an_error(service: Service) -> None:
     service.says({"results": [], "unresponsive_engines": [["google", "CAPTCHA"]]})
     with pytest.raises(SearchError, match="none of the engines"):
-        await Careful(SearxNG(base_url=service.url), first_wait=0.001).search("bridge")
+        await SearchClient(SearxNG(base_url=service.url), first_wait=0.001).search("bridge")
 
 
 async def test_equal_queries_at_the_same_time_are_one_search(service: Service) -> None:
     service.says(SEARX)
     engine = make_engine(f"searxng?base_url={service.url}")
-    assert await asyncio.gather(*(engine.search("bridge") for _ in range(8))) == [FOUND] * 8
-    assert len(service.asked) == 1
+    assert await asyncio.gather(*(engine.search("bridge") for _ in range(8))) == [RESULTS] * 8
+    assert len(service.requests) == 1
 
 
-async def test_results_are_kept_with_the_replies_so_that_a_run_can_be_repeated_offline(
+async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated_offline(
     service: Service, tmp_path: Path
 ) -> None:
     service.says(SEARX)
@@ -155,35 +155,35 @@ async def test_results_are_kept_with_the_replies_so_that_a_run_can_be_repeated_o
     for _ in range(2):
         cache = ReplyCache(tmp_path / "replies.sqlite")
         with session(Session("a unit", cache)):
-            assert await make_engine(name).search("bridge") == FOUND
+            assert await make_engine(name).search("bridge") == RESULTS
         cache.close()
         service.says((500, "down by now"))
-    assert len(service.asked) == 1
+    assert len(service.requests) == 1
 
 
-async def test_without_a_cache_every_run_searches_anew(service: Service) -> None:
+async def test_without_a_cache_every_run_searches_again(service: Service) -> None:
     service.says(SEARX)
     for _ in range(2):
         with session(Session("a unit")):
             await make_engine(f"searxng?base_url={service.url}").search("bridge")
-    assert len(service.asked) == 2
+    assert len(service.requests) == 2
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "message"),
     [
         ("altavista", "unknown search engine 'altavista'"),
-        ("searxng", "searxng needs its server"),
+        ("searxng", "searxng needs its server's address"),
         ("searxng?base_url=host", "must be an address"),
-        ("searxng?base_url=https://me:secret@host", "must not hold a user or password"),
+        ("searxng?base_url=https://me:secret@host", "must not contain a user or password"),
         ("searxng?lang=en", "unexpected keyword argument 'lang'"),
         ("duckduckgo?region", "option 'region' has no value"),
         ("nowhere.py:Mine", "there is no file nowhere.py"),
         ("json:JSONDecoder", "is not a search engine"),
     ],
 )
-def test_a_name_that_cannot_work_is_refused_before_work_starts(name: str, says: str) -> None:
-    with pytest.raises(ConfigError, match=says) as caught:
+def test_an_invalid_name_is_refused_before_any_search(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
         make_engine(name)
     assert "secret" not in str(caught.value)
 
@@ -194,7 +194,7 @@ def test_brave_without_a_key_says_what_to_set(monkeypatch: pytest.MonkeyPatch) -
         make_engine("brave")
 
 
-async def test_an_engine_of_the_users_own_is_a_class_in_a_file(tmp_path: Path) -> None:
+async def test_a_users_engine_is_a_class_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "class Mine:\n"
         "    def __init__(self, word='x'):\n        self.name, self.word = 'mine', word\n"
@@ -203,5 +203,5 @@ async def test_an_engine_of_the_users_own_is_a_class_in_a_file(tmp_path: Path) -
         "        return [SearchResult(self.word, 'here', query)] * 9\n"
         "    async def close(self): ...\n"
     )
-    found = await make_engine(f"{tmp_path}/mine.py:Mine?word=tower").search("bridge", 2)
-    assert found == [SearchResult("tower", "here", "bridge")] * 2
+    results = await make_engine(f"{tmp_path}/mine.py:Mine?word=tower").search("bridge", 2)
+    assert results == [SearchResult("tower", "here", "bridge")] * 2

@@ -1,4 +1,4 @@
-"""A judge's reply, read as a type: what counts as a score, what is repaired, and what is refused."""
+"""Replies parsed as types: what counts as a score, what is repaired, and what is refused."""
 
 from __future__ import annotations
 
@@ -49,24 +49,24 @@ def score_in(text: str) -> float | None:
     ],
     ids=["plain", "fenced", "with text around", "trailing comma", "other case", "7/10", "7 out of 10", "as text"],
 )
-def test_a_reply_is_read_however_it_is_dressed(text: str) -> None:
+def test_a_reply_is_parsed_whatever_surrounds_it(text: str) -> None:
     assert parse(text, Opinion) == (Opinion(score=7, why="clear"), "")
 
 
-@pytest.mark.parametrize(("written", "read"), [('"8"', 8), ("7.5", 7.5), ('"7.5/10"', 7.5), ("0", 0), ("10", 10)])
-def test_scores_on_the_scale(written: str, read: float) -> None:
-    assert score_in(f'{{"score": {written}}}') == read
+@pytest.mark.parametrize(("written", "score"), [('"8"', 8), ("7.5", 7.5), ('"7.5/10"', 7.5), ("0", 0), ("10", 10)])
+def test_scores_on_the_scale(written: str, score: float) -> None:
+    assert score_in(f'{{"score": {written}}}') == score
 
 
 @pytest.mark.parametrize(
     "written", ["11", "-1", '"70/100"', "true", "false", "null", '"high"', "[7]", "NaN", "Infinity", '"3/5"']
 )
-def test_what_is_no_score_on_the_scale_is_never_a_number(written: str) -> None:
+def test_something_that_is_not_a_score_on_the_scale_is_never_a_number(written: str) -> None:
     assert score_in(f'{{"score": {written}}}') is None
 
 
 @pytest.mark.parametrize(("written", "reply_type"), [("7/100", Opinion), ("8/10", Assessment)])
-def test_a_fraction_of_another_scale_is_not_a_score_on_ours(written: str, reply_type: type[BaseModel]) -> None:
+def test_a_fraction_of_another_scale_is_not_a_score(written: str, reply_type: type[BaseModel]) -> None:
     assert parse(json.dumps({"score": written}), reply_type)[0] is None
 
 
@@ -81,12 +81,12 @@ def test_a_nested_reply_with_keys_in_other_case() -> None:
     assert value == Sides(A=Opinion(score=8), B=Opinion(score=6, why="short"), preferred="A")
 
 
-def test_the_problem_names_the_place() -> None:
+def test_the_problem_names_the_field() -> None:
     assert parse("I would say seven.", Opinion) == (None, "it holds no JSON object")
     assert parse('{"A": {"score": 70}, "B": {"score": 6}, "preferred": "A"}', Sides)[1].startswith("A.score: ")
 
 
-def test_a_valid_object_is_read_as_it_stands() -> None:
+def test_a_valid_object_is_not_changed() -> None:
     value, _ = parse('{"score": 7, "why": "lists [a, b,] as given"}', Opinion)
     assert value == Opinion(score=7, why="lists [a, b,] as given")
 
@@ -111,53 +111,53 @@ def test_a_valid_object_survives_any_text_around_it(before: str, after: str, sco
         "It would not be appropriate to choose.",
     ],
 )
-def test_refusals_are_known_as_such(text: str) -> None:
+def test_refusals_are_recognised(text: str) -> None:
     assert looks_like_refusal(text)
 
 
 @pytest.mark.parametrize("text", ['{"score": 7}', "I can see merit in both.", "The plan is sorry work.", ""])
-def test_an_opinion_is_no_refusal(text: str) -> None:
+def test_an_opinion_is_not_a_refusal(text: str) -> None:
     assert not looks_like_refusal(text)
 
 
 async def test_a_readable_reply_takes_one_request(server: Any) -> None:
     server.says('{"score": 7, "why": "clear"}')
-    answer = await structured_reply(server.client(), ASK, Opinion)
-    assert (answer.value, answer.status) == (Opinion(score=7, why="clear"), "ok")
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value, reply.status) == (Opinion(score=7, why="clear"), "ok")
     assert len(server.asked) == 1
 
 
 async def test_an_unreadable_reply_is_repaired_once(server: Any) -> None:
     server.says("Seven, I think.", '{"score": 7}')
-    answer = await structured_reply(server.client(), ASK, Opinion)
-    assert (answer.value, answer.status, answer.raw) == (Opinion(score=7), "repaired", '{"score": 7}')
-    _, said, asked_again = server.asked[1]["messages"]
-    assert said == {"role": "assistant", "content": "Seven, I think."}
-    assert "it holds no JSON object" in asked_again["content"]
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value, reply.status, reply.raw) == (Opinion(score=7), "repaired", '{"score": 7}')
+    _, first_reply, repair = server.asked[1]["messages"]
+    assert first_reply == {"role": "assistant", "content": "Seven, I think."}
+    assert "it holds no JSON object" in repair["content"]
 
 
 async def test_a_reply_that_stays_unreadable_is_given_up_after_two_requests(server: Any) -> None:
     server.says("Seven.", "As I said, seven.", '{"score": 7}')
-    answer = await structured_reply(server.client(), ASK, Opinion)
-    assert (answer.value, answer.status, answer.raw) == (None, "unparsed", "Seven.")
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value, reply.status, reply.raw) == (None, "unparsed", "Seven.")
     assert len(server.asked) == 2
 
 
-async def test_a_refusal_is_not_argued_with(server: Any) -> None:
+async def test_no_repair_is_requested_after_a_refusal(server: Any) -> None:
     server.says("I'm sorry, but I can't do that.")
-    answer = await structured_reply(server.client(), ASK, Opinion)
-    assert (answer.value, answer.status) == (None, "refused")
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value, reply.status) == (None, "refused")
     assert len(server.asked) == 1
 
 
 async def test_a_refusal_by_the_vendor_counts_too(server: Any) -> None:
     server.says(refusal="Policy 7 applies.")
-    answer = await structured_reply(server.client(), ASK, Opinion)
-    assert (answer.value, answer.status, answer.raw) == (None, "refused", "Policy 7 applies.")
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value, reply.status, reply.raw) == (None, "refused", "Policy 7 applies.")
     assert len(server.asked) == 1
 
 
 async def test_a_reply_after_an_apology_still_counts(server: Any) -> None:
     server.says('I\'m sorry for the delay. {"score": 3}')
-    answer = await structured_reply(server.client(), ASK, Opinion)
-    assert (answer.value, answer.status) == (Opinion(score=3), "ok")
+    reply = await structured_reply(server.client(), ASK, Opinion)
+    assert (reply.value, reply.status) == (Opinion(score=3), "ok")

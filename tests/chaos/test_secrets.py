@@ -253,7 +253,7 @@ def test_an_address_of_the_environment_is_no_place_for_a_secret_either(
     told = parley("run", "own.py:Own", "--size", "1", "--model", "openai/m")
 
     assert told.status == 2
-    assert "OPENAI_BASE_URL: it must not hold a user or password" in told.err
+    assert "OPENAI_BASE_URL: it must not contain a user or password" in told.err
     assert leaks(place, told.out, told.err) == []
 
 

@@ -47,7 +47,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def run(code: str, name: str) -> None:
-    compiled = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    compiled = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     namespace = {"__name__": "a_block_of_the_docs", **before()}
     if compiled.co_flags & inspect.CO_COROUTINE:
 

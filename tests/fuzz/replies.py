@@ -17,7 +17,7 @@ from parley.agents.fencing import fence
 from parley.agents.readout import numbers
 from parley.agents.search import quote
 from parley.agents.search.engine import SearchResult
-from parley.agents.structured import _find, looks_like_refusal, parse
+from parley.agents.structured import _find_object, looks_like_refusal, parse
 from parley.judging.bbq.method import Choice, Reasoned, Task
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, read_place
 from parley.judging.malibu.ballot import Ballot
@@ -74,7 +74,7 @@ def read(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> Calla
             raise Rejected(problem)
         assert found is not None, "neither a value nor a problem"
         if not issubclass(reply_type, TextReply):
-            list(numbers(text, _find(text, reply_type)[2]))
+            list(numbers(text, _find_object(text, reply_type)[2]))
 
     return feed
 

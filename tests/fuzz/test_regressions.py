@@ -16,7 +16,7 @@ import yaml
 
 from parley.agents import ConfigError, ParleyError, load_personas
 from parley.agents.search import quote
-from parley.agents.search.documents import split
+from parley.agents.search.documents import split_passages
 from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
 from parley.cli import main
@@ -72,7 +72,7 @@ LONG: dict[str, tuple[Callable[[str], Any], str]] = {
     "blank lines before a heading": (read_summary, "\n" * MUCH),
     "open sources": (lambda text: unknown_sources(text, ()), "[SOURCE: x" * (MUCH // 10)),
     "a doubt again and again": (answer, "not " * (MUCH // 4)),
-    "one paragraph of many words": (lambda text: list(split(text)), "word " * (MUCH // 5)),
+    "one paragraph of many words": (lambda text: list(split_passages(text)), "word " * (MUCH // 5)),
     "identity words looked for": (Swaps.load().variants, "1. x\n" * (MUCH // 5)),
     "a search result of megabytes": (lambda text: quote("q", [SearchResult(text, text, text)]), "x\u200b" * 1_000_000),
 }

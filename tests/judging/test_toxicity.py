@@ -241,7 +241,7 @@ async def test_a_scorer_of_ones_own_and_names_that_are_none(tmp_path: Path) -> N
     await mine.close()
     for name, told in (
         ("mine.py:Half", "lacks score, close"),
-        ("mine.py:Gone", "is not there"),
+        ("mine.py:Gone", "does not exist"),
         ("gone.py:Mine", "no file"),
         ("perspectiv", "unknown scorer 'perspectiv' (known: "),
         ("perspective", "needs a key: set PERSPECTIVE_API_KEY"),

@@ -36,7 +36,7 @@ def one_line(told: Any, status: int, *words: str) -> None:
         (("run", "maliboo"), ("unknown study 'maliboo'", "malibu")),
         (("run", "nothere.py:Panel"), ("there is no file nothere.py",)),
         (("run", "no_such_module:Panel"), ("no module 'no_such_module'",)),
-        (("run", "json:Panel"), ("json:Panel is not a study", "is not there")),
+        (("run", "json:Panel"), ("json:Panel is not a study", "does not exist")),
         ((*RUN, "--model", "nobody/gpt"), ("unknown provider 'nobody'", "openai", "sim")),
         ((*RUN, "--model", "gpt-4o"), ("'gpt-4o' is not a model name", "provider/model")),
         ((*RUN, "--model", "server/x"), ("needs an address", "base_url")),
@@ -117,7 +117,7 @@ def test_a_config_file_that_is_not_there(parley: Callable[..., Any]) -> None:
     [
         (b"[[persona]]\nname = 'Two words'\nabout = 'x'\n", ("'Two words'",)),
         (b"[[persona]]\nname = 'Ada'\n", ("judges.toml", "about")),
-        (b"[[judge]]\nname = 'Ada'\nabout = 'x'\n", ("judges.toml: no [[persona]] in it",)),
+        (b"[[judge]]\nname = 'Ada'\nabout = 'x'\n", ("judges.toml: it has no [[persona]] table",)),
         (b"[[persona]\n", ("judges.toml", "line 1")),
         (b"[[persona]]\nname = 'Ada'\nabout = '\xff'\n", ("judges.toml",)),
     ],

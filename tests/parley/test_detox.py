@@ -72,7 +72,7 @@ def test_criteria_that_are_not_met_in_the_end_are_told_by_the_exit_status(detox:
     said = detox(RUDE, "--criteria", "fluency >= 99", "--max-iterations", "1")
     assert said.status == 1
     assert "what came out (not all criteria are met):" in said.out
-    assert "stopped after 1 revisions, not met: fluency" in said.out
+    assert "stopped after 1 revision, not met: fluency" in said.out
 
 
 def test_without_performance_no_judge_is_asked(detox: Callable[..., Any]) -> None:

@@ -1,4 +1,4 @@
-"""Decoding away from a bias: the arithmetic by hand, what λ = 0 leaves alone, and the embedded model itself."""
+"""Self-Debias decoding: the arithmetic checked by hand, λ = 0 as plain decoding, and the embedded model."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ PLAIN = {1: 0.5, 2: 0.3, 3: 0.2}
 BIASED = {1: 0.6, 2: 0.1, 3: 0.3}
 
 
-def test_by_hand() -> None:
+def test_the_arithmetic_by_hand() -> None:
     """Δ = −0.1, +0.2, −0.1. With λ = 10, tokens 1 and 3 are scaled by e^−1, token 2 is left alone."""
     shrunk = math.exp(-1)
     weights = {1: 0.5 * shrunk, 2: 0.3, 3: 0.2 * shrunk}
     total = 0.5 * shrunk + 0.3 + 0.2 * shrunk
-    found = debiased(PLAIN, BIASED, 10)
-    assert found == pytest.approx({token: weight / total for token, weight in weights.items()})
-    assert found[2] == pytest.approx(0.5381, abs=1e-4)  # 0.3 / (0.7 · 0.36788 + 0.3)
+    result = debiased(PLAIN, BIASED, 10)
+    assert result == pytest.approx({token: weight / total for token, weight in weights.items()})
+    assert result[2] == pytest.approx(0.5381, abs=1e-4)  # 0.3 / (0.7 · 0.36788 + 0.3)
 
 
 def test_no_token_is_ruled_out() -> None:
-    found = debiased({1: 0.5, 2: 0.5}, {1: 1.0, 2: 0.0}, 1e6)
-    assert found[1] / found[2] == pytest.approx(FLOOR)
+    result = debiased({1: 0.5, 2: 0.5}, {1: 1.0, 2: 0.0}, 1e6)
+    assert result[1] / result[2] == pytest.approx(FLOOR)
 
 
-def test_a_token_that_the_biased_list_lacks_is_left_alone() -> None:
+def test_a_token_missing_from_the_biased_list_is_unchanged() -> None:
     assert debiased({1: 0.5, 2: 0.5}, {2: 0.5}, 50) == {1: 0.5, 2: 0.5}
 
 
@@ -45,30 +45,32 @@ weights = st.lists(st.floats(0.001, 1), min_size=2, max_size=8)
 
 @settings(deadline=None, derandomize=True)
 @given(weights, weights, st.floats(0, 1000))
-def test_it_is_a_distribution_and_at_lambda_0_the_plain_one(one: list[float], two: list[float], decay: float) -> None:
-    plain = {token: weight / sum(one) for token, weight in enumerate(one)}
-    biased = {token: weight / sum(two) for token, weight in enumerate(two)}
+def test_it_is_a_distribution_and_the_plain_one_at_lambda_0(
+    first: list[float], second: list[float], decay: float
+) -> None:
+    plain = {token: weight / sum(first) for token, weight in enumerate(first)}
+    biased = {token: weight / sum(second) for token, weight in enumerate(second)}
     assert sum(debiased(plain, biased, decay).values()) == pytest.approx(1)
     assert debiased(plain, biased, 0) == pytest.approx(plain)
 
 
-def test_tokens_are_drawn_as_often_as_they_weigh() -> None:
+def test_tokens_are_drawn_in_proportion_to_their_weights() -> None:
     rng = random.Random(1)
-    seen = Counter(draw(PLAIN, 1.0, rng) for _ in range(20_000))
-    assert {token: count / 20_000 for token, count in seen.items()} == pytest.approx(PLAIN, abs=0.015)
+    drawn = Counter(draw(PLAIN, 1.0, rng) for _ in range(20_000))
+    assert {token: count / 20_000 for token, count in drawn.items()} == pytest.approx(PLAIN, abs=0.015)
     assert draw(PLAIN, 0, rng) == 1
 
 
-def test_decoding_ends_with_the_token_that_spells_nothing_or_at_the_limit() -> None:
+def test_decoding_ends_at_an_empty_token_or_at_the_limit() -> None:
     spelling = {1: b"caf", 2: "é".encode()[:1], 3: "é".encode()[1:], 4: b""}
     order = [1, 2, 3, 4]
 
     def step(drawn: list[int]) -> TokenChoice:
         return TokenChoice({order[len(drawn)]: 1.0}, {}, spelling)
 
-    how = Contrast(50, 10, 9, 1.0, 0)
-    assert decode(step, how) == ("café", 3, True)
-    assert decode(step, how._replace(max_tokens=2)) == ("caf", 2, False)
+    contrast = Contrast(decay=50, keep=10, max_tokens=9, temperature=1.0, seed=0)
+    assert decode(step, contrast) == ("café", 3, True)
+    assert decode(step, contrast._replace(max_tokens=2)) == ("caf", 2, False)
 
 
 def test_models_without_next_token_probabilities_are_refused_in_one_line() -> None:
@@ -84,17 +86,17 @@ def client() -> Iterator[Client]:
     asyncio.run(client.close())
 
 
-async def test_the_embedded_model_is_led_away_from_what_the_biased_prompt_calls_for(client: Client) -> None:
-    """The biased prompt says three times what greedy decoding would say: it is not said any more."""
+async def test_the_embedded_model_avoids_what_the_biased_prompt_calls_for(client: Client) -> None:
+    """The biased prompt repeats the greedy continuation three times, which makes another one more probable."""
     beginning = "My neighbour opened the window because"
 
-    async def says(decay: float, against: str = "{text}") -> str:
+    async def continuation(decay: float, against: str = "{text}") -> str:
         options = {"max_tokens": 3, "temperature": 0.0}
         writer = SelfDebiasAgent("Writer", client, against=against, decay=decay, keep=50, options=options)
         text = TextMessage(content=beginning, source="user")
         return str((await writer.on_messages([text], CancellationToken())).chat_message.to_model_text())
 
-    plain = await says(0)
-    again = f"{beginning}{plain}.\n" * 3 + "{text}"
-    assert await says(0, again) == plain  # λ = 0: whatever the biased prompt says
-    assert await says(5000, again) != plain
+    plain = await continuation(0)
+    repeated = f"{beginning}{plain}.\n" * 3 + "{text}"
+    assert await continuation(0, repeated) == plain  # λ = 0: the biased prompt has no effect
+    assert await continuation(5000, repeated) != plain

@@ -1,0 +1,162 @@
+"""A single question to a single persona: what it returns, what is recorded, and who closes the client."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from autogen_core import CancellationToken
+from pydantic import BaseModel
+
+import parley
+from parley.agents import (
+    Budget,
+    BudgetSpent,
+    ConfigError,
+    Debate,
+    Models,
+    Persona,
+    ReplyCache,
+    Session,
+    Transcript,
+    Usage,
+    ask,
+    model,
+    record_calls,
+    scale,
+    session,
+)
+
+ADA = Persona("Ada", "You are Ada, an auditor.")
+PROMPT = "Should buses be free?"
+SIM = "sim/judge"
+
+
+class Opinion(BaseModel):
+    score: scale(0, 10)  # type: ignore[valid-type]
+
+
+async def test_plain_text() -> None:
+    turn = await ask(ADA, PROMPT, model=SIM)
+    assert (turn.speaker, turn.role, turn.round, turn.persona) == ("Ada", "debater", 1, ADA.about)
+    assert (turn.verdict, turn.parse_status) == (None, None)
+    (call,) = turn.calls
+    assert call.model == SIM
+    assert call.reply == turn.text
+    assert [(message.role, message.text) for message in call.prompt] == [("system", ADA.about), ("user", PROMPT)]
+
+
+async def test_a_typed_reply() -> None:
+    turn = await ask(ADA, PROMPT, Opinion, model=f"{SIM}?base=6&noise=0")
+    assert (turn.verdict, turn.parse_status) == (Opinion(score=6), "ok")
+
+
+async def test_a_reply_that_is_repaired(server: Any) -> None:
+    server.says("Seven.", '{"score": 7}')
+    turn = await ask(ADA, PROMPT, Opinion, model=server.client())
+    assert (turn.verdict, turn.parse_status, len(turn.calls)) == (Opinion(score=7), "repaired", 2)
+
+
+async def test_a_reply_that_cannot_be_parsed() -> None:
+    turn = await ask(ADA, PROMPT, Opinion, model=f"{SIM}?malformed=1")
+    assert (turn.verdict, turn.parse_status, len(turn.calls)) == (None, "unparsed", 2)
+
+
+async def test_a_refusal(server: Any) -> None:
+    server.says("I'm sorry, but I can't do that.")
+    turn = await ask(ADA, PROMPT, Opinion, model=server.client())
+    assert (turn.verdict, turn.parse_status, len(turn.calls)) == (None, "refused", 1)
+
+
+@pytest.mark.parametrize("reply_type", [None, Opinion])
+async def test_it_is_the_turn_of_a_debate_of_one(reply_type: type[BaseModel] | None) -> None:
+    """The same in all but the time it took."""
+
+    def untimed(turn: Any) -> Any:
+        return turn._replace(calls=tuple(call._replace(latency=0.0) for call in turn.calls))
+
+    options = {"max_tokens": 50, "seed": 3}
+    debate = Debate([ADA], model=SIM, rounds=1, reply_type=reply_type, options=options)
+    (turn,) = (await debate.converse(PROMPT)).spoken()
+    assert untimed(await ask(ADA, PROMPT, reply_type, model=SIM, options=options)) == untimed(turn)
+
+
+async def test_the_options_and_the_readout_reach_the_call(server: Any) -> None:
+    server.says('{"score": 7}')
+    await ask(ADA, PROMPT, Opinion, model=server.client(), readout="expected", options={"max_tokens": 9})
+    assert (server.asked[0]["max_tokens"], server.asked[0]["logprobs"]) == (9, True)
+
+
+async def test_the_personas_own_model_comes_first() -> None:
+    dee = Persona("Dee", "You are Dee.", model="sim/other")
+    assert (await ask(dee, PROMPT, model=SIM)).calls[0].model == "sim/other"
+    assert (await ask(dee, PROMPT, model=model(SIM))).calls[0].model == "sim/other"
+
+
+async def test_inside_a_session_it_is_cached_budgeted_and_recorded(server: Any, tmp_path: Path) -> None:
+    server.says("Yes.")
+    cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=1)
+    turns = []
+    with record_calls() as calls:
+        for _ in range(2):
+            with session(Session("a unit", cache, budget)):
+                turns.append(await ask(ADA, PROMPT, model=server.client()))
+    assert [turn.calls[0].cached for turn in turns] == [False, True]
+    assert calls == [*turns[0].calls, *turns[1].calls]
+    assert len(server.asked) == 1
+    with session(Session("another unit", cache, budget)), pytest.raises(BudgetSpent):
+        await ask(ADA, PROMPT, model=server.client())
+    cache.close()
+
+
+async def test_its_usage_counts_in_a_transcript() -> None:
+    turn = await ask(ADA, PROMPT, model=f"{SIM}?price_in=1&price_out=1")
+    (call,) = turn.calls
+    usage = Usage(calls=1, prompt_tokens=call.prompt_tokens, completion_tokens=call.completion_tokens, cost=call.cost)
+    assert Transcript((turn,)).usage() == {"Ada": usage}
+    assert call.cost
+
+
+@pytest.fixture
+def closed(monkeypatch: pytest.MonkeyPatch) -> list[Models]:
+    """Every `Models` that is closed."""
+    closed: list[Models] = []
+    close = Models.close
+
+    async def watch(models: Models) -> None:
+        closed.append(models)
+        await close(models)
+
+    monkeypatch.setattr(Models, "close", watch)
+    return closed
+
+
+async def test_clients_that_it_opened_are_closed(closed: list[Models]) -> None:
+    await ask(ADA, PROMPT, model=SIM)
+    assert len(closed) == 1
+    with pytest.raises(ConfigError, match="unknown provider"):
+        await ask(ADA, PROMPT, model="nowhere/model")
+    assert len(closed) == 2
+
+
+async def test_given_clients_stay_open(closed: list[Models]) -> None:
+    models = Models()
+    turn = await ask(ADA, PROMPT, model=SIM, models=models)
+    assert closed == []
+    assert [client.name for client in models] == [turn.calls[0].model]
+
+
+async def test_it_can_be_cancelled(until: Any) -> None:
+    client, token = model(f"{SIM}?latency=60"), CancellationToken()
+    asked = asyncio.ensure_future(ask(ADA, PROMPT, model=client, cancellation_token=token))
+    await until(lambda: client.throttle.under_way)
+    token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    assert client.throttle.under_way == 0
+
+
+def test_it_is_part_of_the_package() -> None:
+    assert parley.ask is ask
