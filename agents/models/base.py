@@ -327,8 +327,8 @@ class Client(ChatCompletionClient):
         report_call(call)
 
     def retry_delay(self, attempt: int, retry_after: float | None) -> float:
-        """Seconds to wait after a failed attempt: doubling from 0.5 s up to 30 s, times a random factor so that calls do
-        not retry in step; at least what the server's Retry-After says."""
+        """Seconds to wait after a failed attempt: doubling from 0.5 s up to 30 s, times a random factor so that calls
+        do not retry in step; at least what the server's Retry-After says."""
         backoff = min(30.0, 0.5 * float(2 ** (attempt - 1))) * (0.5 + self._jitter.random())
         return max(backoff, retry_after or 0.0)
 
