@@ -245,7 +245,7 @@ class Bench:
         for who, replay in (("plain", False), ("parley", True), ("plain", False), ("parley", True)):
             begun = time.perf_counter()
             length = asked["input_ids"].shape[1] + tokens
-            with torch.inference_mode(), measured() as peak, cuda_graph_decoding(model, length, wanted=replay) as fast:
+            with torch.inference_mode(), measured() as peak, cuda_graph_decoding(model, length, enabled=replay) as fast:
                 said[who] = model.generate(
                     **asked, **fast, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
                 ).tolist()

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.agents import Budget, Client, ConfigError, Models, ReplyCache
 from parley.agents.home import home
-from parley.agents.models.batches import MOST_REQUESTS
+from parley.agents.models.batches import MAX_REQUESTS
 from parley.executors.recipe import Recipe
 from parley.judging import Accepted, Staged, Study
 from parley.runs import (
@@ -196,7 +196,7 @@ class Job:
 
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
-            return MOST_REQUESTS
+            return MAX_REQUESTS
         return self.options.concurrency or min(client.options.max_connections for client in clients)
 
     def _spent(self, file: RunFile) -> tuple[int, int, float]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
-from parley.agents.models.transformers_weights import told_its_tokens, transformers_folder
+from parley.agents.models.transformers_weights import set_special_tokens, transformers_folder
 from parley.training.config import TrainConfig
 
 MISSING = "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"
@@ -106,4 +106,4 @@ def load_model(folder: str, tokenizer: Any, *, dtype: Any = None) -> Any:
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype or torch.float32)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(f"{folder} cannot be read by transformers: {' '.join(str(error).split())[:200]}") from None
-    return told_its_tokens(model, tokenizer)
+    return set_special_tokens(model, tokenizer)

@@ -76,7 +76,7 @@ def answers(model: Any, chat: Chat, prompts: Sequence[str], *, max_tokens: int, 
     for start in range(0, len(prompts), batch):
         ids, mask = padded([chat.prompt(one) for one in prompts[start : start + batch]], pad, side="left")
         length = ids.shape[1] + max_tokens
-        with torch.no_grad(), cuda_graph_decoding(model, length, wanted=replay) as fast:
+        with torch.no_grad(), cuda_graph_decoding(model, length, enabled=replay) as fast:
             made = model.generate(
                 input_ids=ids.to(device),
                 attention_mask=mask.to(device),

@@ -1,7 +1,7 @@
-"""What every client of ours shares: an AutoGen `ChatCompletionClient` that caches, paces, retries and records.
+"""The base class of all clients: an AutoGen `ChatCompletionClient` that caches, throttles, retries and records.
 
-A provider writes one method, `send(request)`. Everything around a call happens here, once: the reply cache, the
-run's budget, the pace the server allows, retries with jittered back-off, and the `Call` that is written down.
+A provider implements one method, `send(request)`. Everything around a call happens here: the reply cache, the run's
+budget, the throttle, retries with jittered back-off, and the `Call` that is recorded.
 """
 
 from __future__ import annotations
@@ -35,57 +35,66 @@ from parley.agents.calls import Call, PromptMessage, seed_from
 from parley.agents.errors import ConfigError, ModelError, RateLimited
 from parley.agents.models.budget import Budget
 from parley.agents.models.prices import Price, price_of
-from parley.agents.models.reply import Reply, hide_key
+from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.session import SESSION, Session, report_call
 from parley.agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
 SHARED = "parley_shared"
-"""Among a call's options: how many messages, from the first, other calls of the conversation begin with too. Several
-such places may be named. It is taken out before anything is sent or kept."""
-LONGEST_WAIT = 300.0
-"""Seconds: a server that asks for more has failed the call; the run goes on later."""
+"""A key of `extra_create_args`: the prefixes, each as a number of messages, that other calls of the conversation share.
+It becomes `Request.shared` and is neither sent to the server nor part of the reply cache's key."""
+MAX_WAIT_SECONDS = 300.0
+"""If a server asks for a longer wait, the call fails; the run can be resumed later."""
 
 
 class ClientOptions(BaseModel):
-    """What may stand behind the `?` of a model's name; the same keys work in Python."""
+    """The options of every model: what may follow the `?` in its name, or be passed to `model()` in Python."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    temperature: float | None = Field(None, ge=0, le=2)
-    top_p: float | None = Field(None, gt=0, le=1)
-    max_tokens: int | None = Field(None, ge=1)
-    seed: int | None = None
-    timeout: float = Field(120.0, gt=0, description="seconds until a call counts as failed")
-    max_connections: int = Field(256, ge=1, description="calls under way at once, at most")
-    retries: int = Field(6, ge=0, description="further tries after a failure that may pass")
-    price_in: float | None = Field(None, ge=0, description="US dollars a million prompt tokens")
-    price_out: float | None = Field(None, ge=0, description="US dollars a million reply tokens")
-    price_cached: float | None = Field(None, ge=0, description="the same for prompt tokens from the vendor's cache")
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling (default: the model's own)")
+    max_tokens: int | None = Field(None, ge=1, description="maximum tokens of a reply (default: the model's own)")
+    seed: int | None = Field(None, description="sampling seed (default in a run: one per request)")
+    timeout: float = Field(120.0, gt=0, description="seconds after which a call counts as failed")
+    max_connections: int = Field(256, ge=1, description="maximum number of concurrent calls")
+    retries: int = Field(6, ge=0, description="further attempts after a failure that may pass")
+    price_in: float | None = Field(None, ge=0, description="US dollars per million prompt tokens")
+    price_out: float | None = Field(None, ge=0, description="US dollars per million reply tokens")
+    price_cached: float | None = Field(
+        None, ge=0, description="US dollars per million prompt tokens read from the vendor's prompt cache"
+    )
 
     SAMPLING: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "max_tokens", "seed")
 
     def sampling(self) -> dict[str, Any]:
+        """The sampling options that are set."""
         values = ((key, getattr(self, key)) for key in self.SAMPLING)
         return {key: value for key, value in values if value is not None}
 
 
 class Request(NamedTuple):
-    """One question to a model, in full."""
+    """Everything that `Client.send` needs for one call."""
 
     messages: tuple[LLMMessage, ...]
+    """The prompt, as AutoGen messages."""
     schema: Schema = None
+    """The pydantic model that the reply must match; True for any JSON, None for free text."""
     options: Mapping[str, Any] = MappingProxyType({})
+    """Sampling options of this call: `temperature`, `max_tokens`, `seed`, `logprobs`, …"""
     tools: tuple[Tool | ToolSchema, ...] = ()
+    """Tools that the model may call."""
     tool_choice: Tool | Literal["auto", "required", "none"] = "auto"
+    """Which tool the model must call, as in AutoGen."""
     shared: tuple[int, ...] = ()
-    """Where a prompt cache should keep the beginning: after so many messages."""
+    """Prefixes that other calls share, each as a number of messages: where a prompt cache should be marked."""
 
-    def pieces(self) -> tuple[PromptMessage, ...]:
-        return tuple(_piece(message) for message in self.messages)
+    def prompt(self) -> tuple[PromptMessage, ...]:
+        """The messages as they are recorded in a `Call`."""
+        return tuple(_prompt_message(message) for message in self.messages)
 
 
-def _piece(message: LLMMessage) -> PromptMessage:
+def _prompt_message(message: LLMMessage) -> PromptMessage:
     if isinstance(message, SystemMessage):
         return PromptMessage("system", "", message.content)
     if isinstance(message, FunctionExecutionResultMessage):
@@ -96,59 +105,69 @@ def _piece(message: LLMMessage) -> PromptMessage:
     return PromptMessage("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
 
 
-def schema_name(schema: Schema) -> str:
+def _schema_text(schema: Schema) -> str:
     if schema is None or isinstance(schema, bool):
         return str(schema)
     return json.dumps(schema.model_json_schema(), sort_keys=True)
 
 
-_SCHEMA_KEYS: dict[Any, str] = {}
+_SCHEMA_TEXTS: dict[Any, str] = {}
 
 
-def request_key(identity: str, request: Request, pieces: Sequence[PromptMessage]) -> bytes:
-    """The address of a request by its content: server, model, parameters, messages, schema and tools."""
-    schema = _SCHEMA_KEYS.get(request.schema)
+def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]) -> bytes:
+    """A hash of everything that determines the reply: server, model, options, messages, schema and tools."""
+    schema = _SCHEMA_TEXTS.get(request.schema)
     if schema is None:
-        schema = _SCHEMA_KEYS[request.schema] = schema_name(request.schema)
+        schema = _SCHEMA_TEXTS[request.schema] = _schema_text(request.schema)
     head = [identity, schema, sorted(request.options.items())]
     if request.tools:
-        names = [tool.schema if isinstance(tool, Tool) else tool for tool in request.tools]
+        tools = [tool.schema if isinstance(tool, Tool) else tool for tool in request.tools]
         choice = request.tool_choice
-        head += [json.dumps(names, sort_keys=True), choice.name if isinstance(choice, Tool) else choice]
+        head += [json.dumps(tools, sort_keys=True), choice.name if isinstance(choice, Tool) else choice]
     digest = hashlib.blake2b(repr(head).encode(), digest_size=20)
-    for piece in pieces:
-        digest.update("\x1f".join(("", *piece)).encode("utf-8", "surrogatepass"))
+    for message in prompt:
+        digest.update("\x1f".join(("", *message)).encode("utf-8", "surrogatepass"))
     return digest.digest()
 
 
 class Client(ChatCompletionClient):
-    """Base of all clients. `name` is the full `provider/model`; `identity` also tells servers apart."""
+    """Base class of all model clients. A provider subclasses it, implements `send`, and is added with `register()`.
+
+    Args:
+        name: the full name, `provider/model`, without options.
+        options: values for `OptionsType`, from the `?…` of the name or from Python.
+    """
 
     component_type = "model"
     OptionsType: ClassVar[type[ClientOptions]] = ClientOptions
+    """The options that the provider accepts."""
     _key: str = ""
-    """What must never be written down."""
+    """The API key: redacted from everything that is recorded or raised."""
     simulated: ClassVar[bool] = False
+    """Whether replies are made up by a program; reports then say so."""
     cacheable: ClassVar[bool] = True
+    """Whether replies are stored in the reply cache."""
     native_schema: bool = False
-    """Whether the provider itself can be held to a JSON schema."""
+    """Whether the provider supports constrained decoding to a JSON schema."""
     logprobs: bool = False
     """Whether replies can carry log-probabilities."""
     next_tokens: ClassVar[bool] = False
     """Whether every next token's probability is available, as `parley.agents.self_debias` needs."""
     context_tokens: int = 128_000
+    """The model's context window."""
     cache_minimum: ClassVar[int | None] = None
-    """Tokens of the shortest shared beginning that the vendor bills as cached; None where nothing is billed so."""
+    """Tokens of the shortest prefix that the vendor bills as cached; None if the vendor has no such price."""
     cache_step: ClassVar[int] = 1
-    """Tokens by which the cached beginning grows beyond that."""
+    """Beyond `cache_minimum`, cached prefixes grow in steps of this many tokens."""
     written_factor: ClassVar[float] = 1.0
-    """What a prompt token costs that is put into the vendor's cache, as a multiple of one that is not."""
+    """Price of a prompt token that is written to the vendor's prompt cache, as a multiple of the normal price."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         self.name = name
         self.provider, _, self.model = name.partition("/")
         self.options = self.parse_options(name, options or {})
         self.identity = name
+        """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""
         self.price = self.price_for(name, options or {})
         self.throttle = Throttle(self.options.max_connections)
         self._defaults = self.options.sampling()
@@ -157,6 +176,7 @@ class Client(ChatCompletionClient):
 
     @classmethod
     def parse_options(cls, name: str, options: Mapping[str, Any]) -> ClientOptions:
+        """The options, validated; a `ConfigError` names the first one that is wrong."""
         try:
             return cls.OptionsType.model_validate(dict(options))
         except ValidationError as error:
@@ -165,28 +185,28 @@ class Client(ChatCompletionClient):
             if first["type"] == "extra_forbidden":
                 known = ", ".join(cls.OptionsType.model_fields)
                 raise ConfigError(f"{name}: unknown option '{key}' (known: {known})") from None
-            what = f"option '{key}': " if key else ""
-            raise ConfigError(f"{name}: {what}{first['msg'].removeprefix('Value error, ')}") from None
+            which = f"option '{key}': " if key else ""
+            raise ConfigError(f"{name}: {which}{first['msg'].removeprefix('Value error, ')}") from None
 
     @classmethod
     def price_for(cls, name: str, options: Mapping[str, Any]) -> Price:
-        """What calls will cost; needs no key, so a dry run can ask."""
-        chosen = cls.parse_options(name, options)
-        return price_of(name, chosen.price_in, chosen.price_out, chosen.price_cached, cls.written_factor)
+        """The model's price. A class method, so that a dry run needs no key."""
+        parsed = cls.parse_options(name, options)
+        return price_of(name, parsed.price_in, parsed.price_out, parsed.price_cached, cls.written_factor)
 
     @classmethod
     def billed_as_cached(cls, shared: int) -> int:
-        """Of a beginning of so many tokens that an earlier call had too: how many a vendor's cache can give back."""
+        """How many tokens the vendor can bill as cached, of a prefix of `shared` tokens that an earlier call had."""
         if cls.cache_minimum is None or shared < cls.cache_minimum:
             return 0
         return shared - shared % cls.cache_step
 
     @abstractmethod
     async def send(self, request: Request) -> Reply:
-        """One try: a reply, or a `ModelError` that says whether another try may help."""
+        """One attempt: returns the reply, or raises a `ModelError` whose `retryable` says whether to try again."""
 
     async def prepare(self) -> None:
-        """Made once before a run's first call: load weights, open what must be open."""
+        """Called once before the first call of a run: load weights, check that the server is there."""
 
     async def create(
         self,
@@ -198,59 +218,77 @@ class Client(ChatCompletionClient):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> Reply:
+        """AutoGen's method for one call.
+
+        Args:
+            messages: the prompt.
+            tools: tools that the model may call.
+            tool_choice: which of them it must call.
+            json_output: a pydantic model that the reply must match; True for any JSON.
+            extra_create_args: sampling options of this call; they override the client's.
+            cancellation_token: cancels the call.
+        """
         options = {**self._defaults, **extra_create_args} if extra_create_args else self._defaults
         shared = options.pop(SHARED, ()) if SHARED in options else ()
-        request = Request(tuple(messages), json_output, options, tuple(tools), tool_choice, shared)
+        request = Request(
+            messages=tuple(messages),
+            schema=json_output,
+            options=options,
+            tools=tuple(tools),
+            tool_choice=tool_choice,
+            shared=shared,
+        )
         if cancellation_token is None:
-            return await self._answer(request)
-        task = asyncio.ensure_future(self._answer(request))
+            return await self._reply(request)
+        task = asyncio.ensure_future(self._reply(request))
         cancellation_token.link_future(task)
         return await task
 
-    async def _answer(self, request: Request) -> Reply:
-        """Cache, budget, tries, record: the one path of every call."""
-        pieces = request.pieces()
+    async def _reply(self, request: Request) -> Reply:
+        """The reply from the cache, or else from the server."""
+        prompt = request.prompt()
         current = SESSION.get()
         if current is None:
-            return await self._try(request, pieces, None)
-        key = request_key(self.identity, request, pieces)
+            return await self._send_with_retries(request, prompt, None)
+        key = request_key(self.identity, request, prompt)
         nth = current.occurrence(key)
         if "seed" not in request.options:
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
             request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
         cache = current.cache if self.cacheable else None
-        if cache is not None and (kept := cache.get(address)) is not None:
-            report_call(self._call(pieces, kept, 0.0, cached=True, attempts=0))
-            return kept
-        ask = self._try if current.post is None else self._post
-        reply = await ask(request, pieces, current, address)
+        if cache is not None and (cached := cache.get(address)) is not None:
+            report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
+            return cached
+        if current.sender is None:
+            reply = await self._send_with_retries(request, prompt, current.budget)
+        else:
+            reply = await self._send_by_session(request, prompt, current, address)
         if cache is not None:
             cache.put(address, self.name, reply)
         return reply
 
-    async def _post(
-        self, request: Request, pieces: tuple[PromptMessage, ...], current: Session, address: bytes = b""
+    async def _send_by_session(
+        self, request: Request, prompt: tuple[PromptMessage, ...], current: Session, address: bytes
     ) -> Reply:
-        """By the session's own post instead of `send`: it answers when it answers, and does its own trying again."""
-        assert current.post is not None, "there is no post"
+        """Through the session's sender instead of `send`. The sender does its own retries."""
+        assert current.sender is not None, "the session has no sender"
         if current.budget is not None:
             await current.budget.take_call()
         started = time.perf_counter()
         try:
-            reply = await current.post(self, address, request)
+            reply = await current.sender(self, address, request)
         except ModelError:
             if current.budget is not None:
                 current.budget.give_call_back()
             raise
         latency = time.perf_counter() - started
-        self._record(self._call(pieces, reply, latency, cached=False, attempts=1), current.budget)
+        self._record(self._call(prompt, reply, latency, cached=False, attempts=1), current.budget)
         return reply
 
-    async def _try(
-        self, request: Request, pieces: tuple[PromptMessage, ...], current: Session | None, address: bytes = b""
+    async def _send_with_retries(
+        self, request: Request, prompt: tuple[PromptMessage, ...], budget: Budget | None
     ) -> Reply:
-        budget = current.budget if current else None
         attempt = 0
         while True:
             attempt += 1
@@ -264,21 +302,21 @@ class Client(ChatCompletionClient):
                 if budget is not None:
                     budget.give_call_back()
                 if isinstance(error, RateLimited):
-                    self.throttle.slow_down(min(error.retry_after or 0.0, LONGEST_WAIT))
+                    self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
                 self.throttle.leave()
                 if not error.retryable or attempt > self.options.retries:
                     raise
-                if (error.retry_after or 0.0) > LONGEST_WAIT:
-                    raise type(error)(f"{error}; it asks to wait {error.retry_after:.0f} s") from None
-                await asyncio.sleep(self._pause(attempt, error.retry_after))
+                if (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
+                    raise type(error)(f"{error}; the server asks to wait {error.retry_after:.0f} s") from None
+                await asyncio.sleep(self.retry_delay(attempt, error.retry_after))
             except BaseException:
                 self.throttle.leave()
                 raise
             else:
                 latency = time.perf_counter() - started
                 self.throttle.leave(ok=True)
-                reply = hide_key(reply, self._key)
-                self._record(self._call(pieces, reply, latency, cached=False, attempts=attempt), budget)
+                reply = redact_reply(reply, self._key)
+                self._record(self._call(prompt, reply, latency, cached=False, attempts=attempt), budget)
                 return reply
 
     def _record(self, call: Call, budget: Budget | None) -> None:
@@ -288,19 +326,21 @@ class Client(ChatCompletionClient):
             budget.spend(call)
         report_call(call)
 
-    def _pause(self, attempt: int, retry_after: float | None) -> float:
+    def retry_delay(self, attempt: int, retry_after: float | None) -> float:
+        """Seconds to wait after a failed attempt: doubling from 0.5 s up to 30 s, times a random factor so that calls
+        do not retry in step; at least what the server's Retry-After says."""
         backoff = min(30.0, 0.5 * float(2 ** (attempt - 1))) * (0.5 + self._jitter.random())
         return max(backoff, retry_after or 0.0)
 
     def _call(
-        self, pieces: tuple[PromptMessage, ...], reply: Reply, latency: float, *, cached: bool, attempts: int
+        self, prompt: tuple[PromptMessage, ...], reply: Reply, latency: float, *, cached: bool, attempts: int
     ) -> Call:
         usage = reply.usage
         tokens = (usage.prompt_tokens, usage.completion_tokens, reply.cached_tokens or 0, reply.written_tokens)
         text = reply.content if isinstance(reply.content, str) else json.dumps([str(c) for c in reply.content])
         return Call(
             model=self.name,
-            prompt=pieces,
+            prompt=prompt,
             reply=text,
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
@@ -322,7 +362,7 @@ class Client(ChatCompletionClient):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """The whole reply as one chunk; a provider that can do better overrides this."""
+        """The whole reply as one chunk, then the result; a provider that can stream overrides this."""
         reply = await self.create(
             messages,
             tools=tools,
@@ -336,7 +376,7 @@ class Client(ChatCompletionClient):
         yield reply
 
     async def close(self) -> None:
-        """Nothing to let go of, unless a provider says so."""
+        """Release connections and memory; nothing to do unless a provider overrides it."""
 
     def actual_usage(self) -> RequestUsage:
         return RequestUsage(self._spent.prompt_tokens, self._spent.completion_tokens)
@@ -345,8 +385,8 @@ class Client(ChatCompletionClient):
         return self.actual_usage()
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
-        """An estimate, four characters a token: exact counts would need each vendor's vocabulary."""
-        return sum(4 + estimate_tokens(_piece(message).text) for message in messages)
+        """An estimate at four characters per token: exact counts would need each vendor's vocabulary."""
+        return sum(4 + estimate_tokens(_prompt_message(message).text) for message in messages)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.context_tokens - self.count_tokens(messages, tools=tools)
@@ -368,4 +408,5 @@ class Client(ChatCompletionClient):
 
 
 def estimate_tokens(text: str) -> int:
+    """Tokens of a text at four characters each, rounded up."""
     return (len(text) + 3) // 4

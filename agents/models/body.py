@@ -1,28 +1,28 @@
-"""The body of an answer, up to a limit: whoever answers without end fills no memory."""
+"""Reading a response body with a size limit, so that a broken server cannot fill the memory."""
 
 from __future__ import annotations
 
 import aiohttp
 
-MOST_BYTES = 32 * 2**20
-"""A reply of 8,192 tokens with twenty log-probabilities each has about half of it."""
+MAX_BYTES = 32 * 2**20
+"""About twice the size of a reply of 8,192 tokens with twenty log-probabilities each."""
 
 
 class TooLong(aiohttp.ClientError):
-    """The server sent more than it may; like any broken answer, it may be asked again."""
+    """The body is larger than the limit. A `ClientError`, so that it is retried like a broken connection."""
 
-    def __init__(self, most: int) -> None:
-        super().__init__(f"it answered with more than {most:,} bytes")
+    def __init__(self, max_bytes: int) -> None:
+        super().__init__(f"the response is larger than {max_bytes:,} bytes")
 
 
-async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """All of it, unpacked; `TooLong` as soon as there is more."""
-    if (response.content_length or 0) > most:
-        raise TooLong(most)
-    parts, size = [], 0
-    async for part in response.content.iter_any():
-        parts.append(part)
-        size += len(part)
-        if size > most:
-            raise TooLong(most)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+async def read_body(response: aiohttp.ClientResponse, max_bytes: int) -> bytes:
+    """The whole decompressed body; raises `TooLong` as soon as it passes the limit."""
+    if (response.content_length or 0) > max_bytes:
+        raise TooLong(max_bytes)
+    chunks, size = [], 0
+    async for chunk in response.content.iter_any():
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > max_bytes:
+            raise TooLong(max_bytes)
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -1,8 +1,8 @@
-"""Caches addressed by content, in one SQLite file each beside the runs: of model replies and what was found, of scores.
+"""Content-addressed caches in SQLite files: of model replies and search results, and of toxicity scores.
 
-The address of a reply covers server, model, parameters, messages, schema and tools, and the sample: the unit of the
-run and how often it asked the same thing. So repeats never collapse into one reply, while a run that was cut short
-gets back what it had already paid for.
+The address of a reply is a hash of server, model, options, messages, schema and tools, and of the sample: the unit and
+how often it made the same request. So repeats never get the same stored reply, while a resumed run gets back the
+replies that it has already paid for.
 """
 
 from __future__ import annotations
@@ -20,17 +20,23 @@ CREATE TABLE IF NOT EXISTS replies (
 ) WITHOUT ROWID
 """
 COMMIT_SECONDS = 0.5
+"""The shortest time between two commits."""
 
 
 class TextCache:
-    """Texts by address; `holds` says what they are, for a person who must mend the file."""
+    """Texts by address, in one SQLite file.
 
-    holds = "cache"
+    Args:
+        path: the file; it and its folder are created if they do not exist.
+    """
+
+    label = "cache"
+    """What the file is called in error messages."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._fresh: list[tuple[bytes, str, str, float]] = []
-        self._due = 0.0
+        self._pending: list[tuple[bytes, str, str, float]] = []
+        self._next_commit = 0.0
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
@@ -39,7 +45,7 @@ class TextCache:
             self._db.execute(_SCHEMA)
         except (sqlite3.Error, OSError) as error:
             raise ParleyError(
-                f"the {self.holds} {path} cannot be used ({error}); delete it, or run with --no-cache"
+                f"the {self.label} {path} cannot be used ({error}); delete it, or run with --no-cache"
             ) from None
 
     def get_text(self, address: bytes) -> str | None:
@@ -47,25 +53,26 @@ class TextCache:
         return None if row is None else str(row[0])
 
     def put_text(self, address: bytes, model: str, text: str) -> None:
-        """Written at once, unless the last time was just now: a slow model's replies are all safe, and a fast one's
-        rarely lock the file."""
-        self._fresh.append((address, model, text, time.time()))
-        if time.monotonic() >= self._due:
+        """Committed immediately, unless the last commit was just now: a slow model's replies are all on disk, while a
+        fast model's do not lock the file all the time."""
+        self._pending.append((address, model, text, time.time()))
+        if time.monotonic() >= self._next_commit:
             self.commit()
 
     def commit(self) -> None:
-        if not self._fresh:
+        """Write all pending texts."""
+        if not self._pending:
             return
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", self._fresh)
+            self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", self._pending)
             self._db.execute("COMMIT")
         except sqlite3.Error as error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            raise ParleyError(f"the {self.holds} {self.path} cannot be written: {error}") from None
-        self._fresh.clear()
-        self._due = time.monotonic() + COMMIT_SECONDS
+            raise ParleyError(f"the {self.label} {self.path} cannot be written: {error}") from None
+        self._pending.clear()
+        self._next_commit = time.monotonic() + COMMIT_SECONDS
 
     def close(self) -> None:
         self.commit()
@@ -73,11 +80,16 @@ class TextCache:
 
 
 class ReplyCache(TextCache):
-    """Model replies by the hash of what was asked, in one SQLite file."""
+    """The reply cache: model replies by the hash of their request, in one SQLite file.
 
-    holds = "reply cache"
+    Args:
+        path: the file; it and its folder are created if they do not exist.
+    """
+
+    label = "reply cache"
 
     def get(self, address: bytes) -> Reply | None:
+        """The stored reply, marked as `cached`; None if there is none."""
         text = self.get_text(address)
         if text is None:
             return None
@@ -86,4 +98,5 @@ class ReplyCache(TextCache):
         return reply
 
     def put(self, address: bytes, model: str, reply: Reply) -> None:
+        """Store a reply; `model` is the client's name, for inspecting the file."""
         self.put_text(address, model, reply.model_dump_json())

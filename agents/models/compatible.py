@@ -1,9 +1,9 @@
-"""Clients for OpenAI-compatible servers, lean on purpose: one aiohttp session, no client library in between.
+"""Clients for OpenAI-compatible servers, on aiohttp without a client library.
 
     model("server/my-model?base_url=http://localhost:8000/v1")
     model("ollama/llama3.2")
 
-What that saves beside AutoGen's client on the `openai` package is in benchmarks/.
+How much faster this is than AutoGen's client, which uses the `openai` package: see benchmarks/.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from pydantic import BaseModel, Field
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.base import SHARED, Client, ClientOptions, Request
-from parley.agents.models.body import MOST_BYTES, TooLong, read_body
-from parley.agents.models.reply import Hiding, Reply, hide
+from parley.agents.models.body import MAX_BYTES, TooLong, read_body
+from parley.agents.models.reply import Reply, StreamRedactor, redact
 from parley.agents.models.session import SESSION
 from parley.agents.models.wire import (
     FINISH,
     cached_tokens,
     from_completion,
     retry_seconds,
-    server_words,
+    server_message,
     strict_schema,
     to_chat,
     to_tools,
@@ -42,31 +42,39 @@ _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 
 class ServerOptions(ClientOptions):
-    base_url: BaseUrl | None = Field(None, description="the server's address, up to and with /v1")
+    """The options of OpenAI-compatible servers."""
+
+    base_url: BaseUrl | None = Field(None, description="the server's address, up to and including /v1")
     insecure: bool = Field(False, description=INSECURE)
     structured: Literal["schema", "json", "none"] | None = Field(
         None,
-        description="how the server is held to a format: a JSON schema, JSON at large, or only by asking",
+        description="how replies are constrained: to a JSON schema, to any JSON, or only by the prompt",
     )
 
 
 class CompatibleClient(Client):
-    """The shared part; a subclass says where its server is and which key it wants."""
+    """Base class of clients for OpenAI-compatible servers; a subclass sets the address and the key's variable."""
 
     OptionsType: ClassVar[type[ClientOptions]] = ServerOptions
     options: ServerOptions
     default_url: ClassVar[str | None] = None
+    """The server's address, if neither `?base_url=` nor `url_variable` gives one."""
     url_variable: ClassVar[str | None] = None
+    """The environment variable that may contain the address."""
     key_variable: ClassVar[str | None] = None
+    """The environment variable that contains the key."""
     key_needed: ClassVar[bool] = False
+    """Whether calls without a key are impossible."""
     structured: ClassVar[Literal["schema", "json", "none"]] = "schema"
+    """The default of the option `structured`."""
     token_limit_key: ClassVar[str] = "max_tokens"
+    """What the server calls the option `max_tokens`."""
     lengths: ClassVar[bool] = False
-    """Whether the server holds texts to the length a schema gives."""
+    """Whether the server's constrained decoding supports `maxLength`."""
     batches: ClassVar[bool] = False
-    """Whether it may have OpenAI's batch interface (`parley.agents.models.batches`)."""
-    most_bytes: ClassVar[int] = MOST_BYTES
-    """Of one answer."""
+    """Whether the server may have OpenAI's batch endpoint (`parley.agents.models.batches`)."""
+    max_bytes: ClassVar[int] = MAX_BYTES
+    """Size limit of one response."""
     logprobs = True
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
@@ -91,7 +99,7 @@ class CompatibleClient(Client):
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
 
     def bearer(self) -> dict[str, str]:
-        """The header with the key, if there is one."""
+        """The `Authorization` header, if there is a key."""
         return {key: value for key, value in self._headers.items() if key == "Authorization"}
 
     @property
@@ -106,6 +114,7 @@ class CompatibleClient(Client):
         )
 
     def body(self, request: Request) -> dict[str, Any]:
+        """The JSON body of a request."""
         body: dict[str, Any] = {"model": self.model, "messages": to_chat(request.messages)}
         for key, value in request.options.items():
             if key == "max_tokens":
@@ -134,7 +143,7 @@ class CompatibleClient(Client):
 
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
-            # The throttle decides how many calls are under way, so the connector must not.
+            # The throttle limits concurrent calls, so the connector must not.
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=aiohttp.ClientTimeout(total=self.options.timeout),
@@ -146,7 +155,7 @@ class CompatibleClient(Client):
         payload = _ENCODE(self.body(request)).encode("utf-8", "replace")
         try:
             async with self._open_session().post(self._url, data=payload, allow_redirects=False) as response:
-                raw = await read_body(response, self.most_bytes)
+                raw = await read_body(response, self.max_bytes)
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, raw)
         except TimeoutError:
@@ -159,22 +168,23 @@ class CompatibleClient(Client):
         try:
             return from_completion(json.loads(raw))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
-            start = hide(raw.decode("utf-8", "replace"), self._key)[:60]
-            raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}") from None
+            start = redact(raw.decode("utf-8", "replace"), self._key)[:60]
+            raise ServerFault(f"{self.name}: {self.base_url} sent an unreadable reply: {start!r}") from None
 
     def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
+        """The error for a response whose status is not 200; `raw` is its body."""
         where = f"{self.name}: {self.base_url} answered {status}"
         if status in (401, 403):
             hint = f"; check {self.key_variable}" if self.key_variable else ""
             return AuthError(f"{where}, the key was refused{hint}")
         if status == 402 or (status == 429 and b"insufficient_quota" in raw):
-            return QuotaSpent(f"{where}, the account has nothing left{server_words(raw, self._key)}")
+            return QuotaSpent(f"{where}, the account has no credit left{server_message(raw, self._key)}")
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=retry_seconds(headers.get("Retry-After")))
-        said = server_words(raw, self._key)
+        message = server_message(raw, self._key)
         if status >= 500 or status == 408:
-            return ServerFault(f"{where}{said}", retry_after=retry_seconds(headers.get("Retry-After")))
-        return BadRequest(f"{where}{said}")
+            return ServerFault(f"{where}{message}", retry_after=retry_seconds(headers.get("Retry-After")))
+        return BadRequest(f"{where}{message}")
 
     async def create_stream(
         self,
@@ -186,7 +196,10 @@ class CompatibleClient(Client):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """Text as it comes, then the whole reply with its usage: not cached, not retried. With tools, in one piece."""
+        """Text as it arrives, then the whole reply with its usage; neither cached nor retried.
+
+        A request with tools is not streamed: the reply is one chunk.
+        """
         if tools:
             async for part in super().create_stream(
                 messages,
@@ -205,15 +218,15 @@ class CompatibleClient(Client):
         if budget is not None:
             await budget.take_call()
         parts: list[str] = []
-        last: dict[str, Any] = {}
-        hiding = Hiding(self._key)
+        ending: dict[str, Any] = {}
+        redactor = StreamRedactor(self._key)
         started = time.perf_counter()
         await self.throttle.enter()
         try:
             async for event in self._events(request):
                 if cancellation_token is not None and cancellation_token.is_cancelled():
                     raise asyncio.CancelledError
-                if text := hiding.feed(self._piece(event, last)):
+                if text := redactor.feed(self._event_text(event, ending)):
                     parts.append(text)
                     yield text
         except ModelError:
@@ -222,34 +235,34 @@ class CompatibleClient(Client):
             raise
         finally:
             self.throttle.leave()
-        if text := hiding.rest():
+        if text := redactor.flush():
             parts.append(text)
             yield text
-        usage = last.get("usage") or {}
+        usage = ending.get("usage") or {}
         reply = Reply(
-            finish_reason=FINISH.get(last.get("finish"), "unknown"),
+            finish_reason=FINISH.get(ending.get("finish_reason"), "unknown"),
             content="".join(parts),
             usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
             cached=False,
             cached_tokens=cached_tokens(usage),
         )
         latency = time.perf_counter() - started
-        self._record(self._call(request.pieces(), reply, latency, cached=False, attempts=1), budget)
+        self._record(self._call(request.prompt(), reply, latency, cached=False, attempts=1), budget)
         yield reply
 
-    def _piece(self, event: Mapping[str, Any], last: dict[str, Any]) -> str:
-        """The text of one event; what it says about usage and ending goes into `last`."""
+    def _event_text(self, event: Mapping[str, Any], ending: dict[str, Any]) -> str:
+        """The text of one event; its usage and finish reason, if any, are put into `ending`."""
         try:
             if event.get("usage"):
-                last["usage"] = dict(event["usage"])
+                ending["usage"] = dict(event["usage"])
             choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})
             if isinstance(finish := choice.get("finish_reason"), str):
-                last["finish"] = finish
+                ending["finish_reason"] = finish
             text = (choice.get("delta") or {}).get("content") or ""
         except (TypeError, ValueError, AttributeError):
             text = None
         if not isinstance(text, str):
-            raise ServerFault(f"{self.name}: {self.base_url} streamed what is no reply")
+            raise ServerFault(f"{self.name}: {self.base_url} streamed an unreadable event")
         return text
 
     async def _events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
@@ -258,17 +271,17 @@ class CompatibleClient(Client):
         try:
             async with self._open_session().post(self._url, json=body, allow_redirects=False) as response:
                 if response.status != 200:
-                    raise self.error_for(response.status, response.headers, await read_body(response, self.most_bytes))
+                    raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
                 size = 0
                 async for line in response.content:
                     size += len(line)
-                    if size > self.most_bytes:
-                        raise TooLong(self.most_bytes)
+                    if size > self.max_bytes:
+                        raise TooLong(self.max_bytes)
                     if not line.startswith(b"data:") or line[5:].strip() == b"[DONE]":
                         continue
                     event = json.loads(line[5:])
                     if not isinstance(event, dict) or "error" in event:
-                        raise ServerFault(f"{self.name}: {self.base_url}{server_words(line[5:], self._key)}")
+                        raise ServerFault(f"{self.name}: {self.base_url}{server_message(line[5:], self._key)}")
                     yield event
         except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
             raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
@@ -283,7 +296,7 @@ def _short(error: BaseException) -> str:
 
 
 class ServerClient(CompatibleClient):
-    """Any server, by `?base_url=`. A key, if it wants one, comes from PARLEY_SERVER_KEY."""
+    """Any server, by `?base_url=`. If it needs a key, the key comes from PARLEY_SERVER_KEY."""
 
     key_variable = "PARLEY_SERVER_KEY"
     batches = True

@@ -1,5 +1,4 @@
-"""Replies held to a JSON schema while they are written, many at a time, on transformers: llguidance says of every next
-token whether the schema allows it."""
+"""Constrained decoding on transformers: a batch of replies, each constrained to its JSON schema by llguidance."""
 
 from __future__ import annotations
 
@@ -15,53 +14,71 @@ from pydantic import BaseModel
 
 from parley.agents.models.wire import strict_schema
 
-WORD = 32
-"""Tokens whose bits share a number."""
+BITS = 32
+"""Tokens per integer in llguidance's bit masks."""
 
 
 class Grammars:
-    """What a tokenizer's tokens may spell, by schema."""
+    """Compiles schemas to grammars over a tokenizer's tokens.
 
-    def __init__(self, tokenizer: Any, ends: Collection[int], width: int) -> None:
-        several: Any = sorted(ends) if len(ends) > 1 else min(ends)  # llguidance 1.6 knows one only
-        self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=width, eos_token=several)
-        self.together = llguidance.LLExecutor()
-        self.only_end = torch.zeros(-(-width // WORD), dtype=torch.int32)
-        for end in ends:
-            self.only_end[end // WORD] |= 1 << end % WORD if end % WORD < WORD - 1 else -(1 << WORD - 1)
-        self._known: dict[type[BaseModel], str] = {}
+    Args:
+        tokenizer: the model's tokenizer.
+        end_tokens: the ids of the tokens that end a reply.
+        vocab_size: the width of the model's logits, which may be larger than the tokenizer's vocabulary.
+    """
+
+    def __init__(self, tokenizer: Any, end_tokens: Collection[int], vocab_size: int) -> None:
+        # llguidance 1.6 accepts one end token only.
+        ends: Any = sorted(end_tokens) if len(end_tokens) > 1 else min(end_tokens)
+        self.tokens = llguidance.hf.from_tokenizer(tokenizer, n_vocab=vocab_size, eos_token=ends)
+        self.executor = llguidance.LLExecutor()
+        self.end_mask = torch.zeros(-(-vocab_size // BITS), dtype=torch.int32)
+        for end in end_tokens:
+            # The highest bit of a signed integer is its sign.
+            self.end_mask[end // BITS] |= 1 << end % BITS if end % BITS < BITS - 1 else -(1 << BITS - 1)
+        self._compiled: dict[type[BaseModel], str] = {}
 
     def matcher(self, schema: type[BaseModel]) -> Any:
-        """White space is fixed: free white space costs a third of a reply's tokens."""
-        if schema not in self._known:
+        """A matcher for one reply. White space is fixed: free white space costs a third of a reply's tokens."""
+        if schema not in self._compiled:
             closed = strict_schema(schema.model_json_schema(), lengths=True)
             spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-            self._known[schema] = llguidance.LLMatcher.grammar_from_json_schema(
+            self._compiled[schema] = llguidance.LLMatcher.grammar_from_json_schema(
                 json.dumps({**closed, "x-guidance": spacing})
             )
-        return llguidance.LLMatcher(self.tokens, self._known[schema])
+        return llguidance.LLMatcher(self.tokens, self._compiled[schema])
 
 
-class Held:
-    """A batch of replies, each held to its own schema, or to none."""
+class ConstrainedBatch:
+    """The state of a batch of replies while they are decoded.
+
+    Args:
+        grammars: of the model's tokenizer.
+        schemas: one per reply; None for an unconstrained one.
+    """
 
     def __init__(self, grammars: Grammars, schemas: Sequence[type[BaseModel] | None]) -> None:
-        self.together = grammars.together
+        self.executor, self.end_mask = grammars.executor, grammars.end_mask
         self.matchers = [(grammars.matcher(schema), row) for row, schema in enumerate(schemas) if schema is not None]
-        self.rows, self.only_end = len(schemas), grammars.only_end
+        self.batch_size = len(schemas)
 
-    def mask(self, scores: Any, last: list[int] | None) -> Any:
-        """Scores without what the schemas forbid, after the tokens that were just taken."""
-        if last is not None:
+    def mask(self, scores: Any, last_tokens: list[int] | None) -> Any:
+        """The scores, with -inf for the tokens that a schema forbids.
+
+        Args:
+            scores: one row of logits per reply.
+            last_tokens: the tokens that were sampled in the previous step; None in the first step.
+        """
+        if last_tokens is not None:
             for matcher, row in self.matchers:
                 if not matcher.is_stopped():
-                    matcher.consume_token(last[row])
+                    matcher.consume_token(last_tokens[row])
         width = scores.shape[1]
-        allowed = torch.full((self.rows, -(-width // WORD)), -1, dtype=torch.int32)
-        going = [(matcher, row) for matcher, row in self.matchers if not matcher.is_stopped()]
-        if going:
-            llguidance.torch.fill_next_token_bitmask_par(self.together, going, allowed)
-        if whole := [row for matcher, row in self.matchers if matcher.is_stopped()]:
-            allowed[whole] = self.only_end
-        bits = allowed.to(scores.device)[:, :, None] >> torch.arange(WORD, device=scores.device, dtype=torch.int32)
+        allowed = torch.full((self.batch_size, -(-width // BITS)), -1, dtype=torch.int32)
+        active = [(matcher, row) for matcher, row in self.matchers if not matcher.is_stopped()]
+        if active:
+            llguidance.torch.fill_next_token_bitmask_par(self.executor, active, allowed)
+        if complete := [row for matcher, row in self.matchers if matcher.is_stopped()]:
+            allowed[complete] = self.end_mask
+        bits = allowed.to(scores.device)[:, :, None] >> torch.arange(BITS, device=scores.device, dtype=torch.int32)
         return scores.masked_fill((bits & 1).flatten(1)[:, :width] == 0, float("-inf"))

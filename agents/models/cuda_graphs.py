@@ -1,5 +1,5 @@
-"""Decoding steps recorded once and replayed. A small model on a GPU spends its time in Python, launching one kernel
-after another; a CUDA graph launches them all at once."""
+"""Decoding with CUDA graphs. A small model on a GPU spends most of its time in Python, launching one kernel after
+another; a CUDA graph captures the kernels of one decoding step and launches them all in one call."""
 
 from __future__ import annotations
 
@@ -15,150 +15,163 @@ from transformers.cache_utils import StaticLayer
 
 from parley.agents.errors import ParleyError
 
-RECORDING = threading.Lock()
-PLAIN = (bool, int, float, str, type(None))
-"""What a step is given beside tensors and the cache."""
-LOOKS_AT_LENGTHS = {"dynamic", "longrope"}
-"""Positions whose code asks the GPU how long the text is, which a recording cannot."""
+CAPTURE_LOCK = threading.Lock()
+"""Only one thread may capture a graph at a time."""
+PLAIN_TYPES = (bool, int, float, str, type(None))
+"""What a decoding step may be given beside tensors and the cache."""
+LENGTH_DEPENDENT_ROPE = {"dynamic", "longrope"}
+"""Position embeddings that read the text's length back from the GPU, which cannot be captured."""
 
 
 @contextmanager
-def cuda_graph_decoding(model: Any, length: int, *, wanted: bool = True) -> Iterator[dict[str, Any]]:
-    """What `generate` is to be given so that its steps are replayed: nothing where they cannot or should not be."""
-    within = model.get_base_model() if hasattr(model, "get_base_model") else model  # adapters generate by their base
-    if not wanted or not can_record(within):
+def cuda_graph_decoding(model: Any, length: int, *, enabled: bool = True) -> Iterator[dict[str, Any]]:
+    """Inside, `model.generate(**kwargs)` decodes with a CUDA graph, if `kwargs` includes what this yields.
+
+    Yields nothing, and changes nothing, if the model or the device does not allow it.
+
+    Args:
+        model: a transformers model, perhaps with adapters.
+        length: maximum tokens of prompt and reply together.
+        enabled: False turns it off.
+    """
+    base = model.get_base_model() if hasattr(model, "get_base_model") else model  # adapters generate with their base
+    if not enabled or not can_capture(base):
         yield {}
         return
-    cache = fixed_cache(within, length)
-    # `generate` asks for a compiled model where the cache has a fixed size: it gets this in place of one.
-    within.get_compiled_call = lambda _: Replayed(within)
+    cache = static_cache(base, length)
+    # With a static cache `generate` requests a compiled model; it gets the CUDA graph in its place.
+    base.get_compiled_call = lambda _: CudaGraphModel(base)
     try:
         yield {"past_key_values": cache}
     finally:
-        del within.get_compiled_call  # else the model would hold itself, and its memory, when nobody else does
+        del base.get_compiled_call  # else the model would refer to itself, and its memory would never be freed
 
 
-def can_record(model: Any) -> bool:
-    """Whether a model's steps differ by nothing but the tensors they get, on a device that records."""
+def can_capture(model: Any) -> bool:
+    """Whether a model's decoding steps differ only in the tensors they are given, and its device has CUDA graphs."""
     rope = getattr(model.config, "rope_parameters", None) or {}
     if model.device.type != "cuda" or not getattr(model, "_can_compile_fullgraph", False):
         return False
     layers = transformers.StaticCache(config=model.config, max_cache_len=1).layers
-    # Sliding windows count their tokens in Python, which no recording sees.
-    return rope.get("rope_type") not in LOOKS_AT_LENGTHS and all(type(one) is StaticLayer for one in layers)
+    # Sliding windows count their tokens in Python, which is not captured.
+    return rope.get("rope_type") not in LENGTH_DEPENDENT_ROPE and all(type(layer) is StaticLayer for layer in layers)
 
 
-def fixed_cache(model: Any, length: int) -> Any:
+def static_cache(model: Any, length: int) -> Any:
+    """A key-value cache of fixed size, as CUDA graphs need."""
     cache = transformers.StaticCache(config=model.config, max_cache_len=length)
-    cache.layers = [OfOneType(length) for _ in cache.layers]
+    cache.layers = [SingleDtypeLayer(length) for _ in cache.layers]
     return cache
 
 
-class OfOneType(StaticLayer):  # type: ignore[misc]
-    """Mixed precision makes keys of 32 bits and values of 16, which one cache does not hold."""
+class SingleDtypeLayer(StaticLayer):  # type: ignore[misc]
+    """Mixed precision gives keys of 32 bits and values of 16, but a static layer has one type: the keys'."""
 
-    def update(self, key_states: Any, value_states: Any, *more: Any, **named: Any) -> Any:
-        return super().update(key_states, value_states.to(key_states.dtype), *more, **named)
+    def update(self, key_states: Any, value_states: Any, *args: Any, **kwargs: Any) -> Any:
+        return super().update(key_states, value_states.to(key_states.dtype), *args, **kwargs)
 
 
-class Replayed:
-    """Stands in for a model through one `generate`: the first step is taken as it is, the second recorded, which moves
-    nothing, and replayed, as are all that follow. A step with inputs of another shape or kind is taken as it is."""
+class CudaGraphModel:
+    """Takes a model's place during one `generate`. The first decoding step runs normally, as a warm-up; the second is
+    captured, and it and all later steps are replayed. A step whose inputs have another shape or type runs normally."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.shape: dict[str, Any] | None = None
-        self.again: Callable[[], Any] | None = None
+        self.signature: dict[str, Any] | None = None
+        self.replay: Callable[[], Any] | None = None
 
     def __call__(self, **inputs: Any) -> Any:
-        if not known(inputs):
+        if not capturable(inputs):
             return self.model(**inputs)
-        shape = shapes(inputs)
-        if self.shape is None:
-            self.shape = shape
-            return self.first(inputs)
-        if shape != self.shape:
+        signature = input_signature(inputs)
+        if self.signature is None:
+            self.signature = signature
+            return self.warm_up(inputs)
+        if signature != self.signature:
             return self.model(**inputs)
-        if self.again is None:
-            kept = copied(inputs)
-            self.kept = tensors(kept)
-            self.again = self.record(kept)
+        if self.replay is None:
+            static_inputs = cloned(inputs)
+            self.static_tensors = tensors(static_inputs)
+            self.replay = self.capture(static_inputs)
         else:
             for name, value in tensors(inputs).items():
-                self.kept[name].copy_(value)
-        return self.again()
+                self.static_tensors[name].copy_(value)
+        return self.replay()
 
-    def first(self, inputs: dict[str, Any]) -> Any:
-        """On the stream that records: what libraries set up at a first call must not be recorded."""
-        where = self.model.device
-        stream, outside = aside(where, threading.get_ident()), torch.cuda.current_stream(where)
-        stream.wait_stream(outside)
+    def warm_up(self, inputs: dict[str, Any]) -> Any:
+        """On the capture stream, so that what libraries initialize at the first call is not captured."""
+        device = self.model.device
+        stream, current = capture_stream(device, threading.get_ident()), torch.cuda.current_stream(device)
+        stream.wait_stream(current)
         with torch.cuda.stream(stream):
-            said = self.model(**inputs)
-        outside.wait_stream(stream)
-        return said
+            output = self.model(**inputs)
+        current.wait_stream(stream)
+        return output
 
-    def record(self, inputs: dict[str, Any]) -> Callable[[], Any]:
-        where = self.model.device
-        graph, outside = torch.cuda.CUDAGraph(), torch.cuda.current_stream(where)
+    def capture(self, inputs: dict[str, Any]) -> Callable[[], Any]:
+        """Capture a step with these inputs, without running it; returns what replays it."""
+        device = self.model.device
+        graph, current = torch.cuda.CUDAGraph(), torch.cuda.current_stream(device)
+        stream = capture_stream(device, threading.get_ident())
         try:
             with (
-                RECORDING,
-                torch.cuda.device(where),
-                torch.cuda.graph(graph, stream=aside(where, threading.get_ident()), capture_error_mode="thread_local"),
+                CAPTURE_LOCK,
+                torch.cuda.device(device),
+                torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"),
             ):
-                said = self.model(**inputs)
+                output = self.model(**inputs)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            torch.cuda.set_stream(outside)
-            why = " ".join(str(error).split())[:120]
+            torch.cuda.set_stream(current)
+            reason = " ".join(str(error).split())[:120]
             raise ParleyError(
-                f"a step of {type(self.model).__name__} cannot be recorded ({why}): turn that off with replay = false"
+                f"a CUDA graph of {type(self.model).__name__} cannot be captured ({reason}): set replay = false"
             ) from None
 
-        def again() -> Any:
+        def replay() -> Any:
             graph.replay()
-            return said
+            return output
 
-        return again
+        return replay
 
 
 @lru_cache(maxsize=256)
-def aside(device: Any, thread: int) -> Any:
-    """A stream to record on, one a device and thread: libraries keep memory for every stream they have seen."""
+def capture_stream(device: Any, thread: int) -> Any:
+    """The stream to capture on: one per device and thread, since libraries allocate memory for each stream."""
     return torch.cuda.Stream(device)
 
 
-def known(inputs: Mapping[str, Any]) -> bool:
-    """Whether a step gets nothing but tensors, plain values and a cache."""
+def capturable(inputs: Mapping[str, Any]) -> bool:
+    """Whether a step is given nothing but tensors, plain values and a cache."""
     return all(
-        known(value)
+        capturable(value)
         if isinstance(value, dict)
-        else torch.is_tensor(value) or isinstance(value, (*PLAIN, transformers.Cache))
+        else torch.is_tensor(value) or isinstance(value, (*PLAIN_TYPES, transformers.Cache))
         for value in inputs.values()
     )
 
 
 def tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """All tensors that go into a step, by name. Some models have a mask for each kind of layer, in a dict."""
-    found: dict[str, Any] = {}
+    """All tensors among a step's inputs, by name. Some models have a dict with one mask per type of layer."""
+    flat: dict[str, Any] = {}
     for name, value in inputs.items():
         if torch.is_tensor(value):
-            found[name] = value
+            flat[name] = value
         elif isinstance(value, dict):
-            found |= {f"{name}.{inner}": one for inner, one in tensors(value).items()}
-    return found
+            flat |= {f"{name}.{key}": tensor for key, tensor in tensors(value).items()}
+    return flat
 
 
-def shapes(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What must be the same at every step that is replayed: shapes of tensors, and plain values."""
-    plain = {name: value for name, value in inputs.items() if isinstance(value, PLAIN)}
+def input_signature(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What must be equal in every replayed step: plain values, and the tensors' shapes and types."""
+    plain = {name: value for name, value in inputs.items() if isinstance(value, PLAIN_TYPES)}
     return plain | {name: (value.shape, value.dtype) for name, value in tensors(inputs).items()}
 
 
-def copied(inputs: Mapping[str, Any]) -> dict[str, Any]:
+def cloned(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs with copies of all tensors."""
     return {
-        name: value.clone() if torch.is_tensor(value) else copied(value) if isinstance(value, dict) else value
+        name: value.clone() if torch.is_tensor(value) else cloned(value) if isinstance(value, dict) else value
         for name, value in inputs.items()
     }

@@ -1,6 +1,6 @@
-"""DeepSeek, on the lean client: `deepseek/deepseek-chat`. The key is DEEPSEEK_API_KEY.
+"""DeepSeek: `deepseek/deepseek-chat`. The key is DEEPSEEK_API_KEY.
 
-Its API knows JSON mode but no schemas, so replies are parsed with care instead.
+Its API has a JSON mode but no constrained decoding to a schema.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The tokenizer inside a GGUF file, made from the file's own words: tokens, merges, and which of them end and pad.
+"""The tokenizer of a GGUF file, built from the file's own metadata: tokens, merges and special tokens.
 
-transformers reads GGUF too, and what it makes of a tokenizer changes from version to version: digits that are no longer
-read one by one, an end token that begins a turn. Nothing is left to it here.
+transformers can read a GGUF tokenizer too, but the result depends on its version: digits that are no longer split, an
+end token that begins a turn.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from typing import Any
 
 from parley.agents.errors import ConfigError
 
-DIGITS = ("smollm", "starcoder", "refact", "command-r")
-"""llama.cpp's names of tokenizers that read digits one by one: "40-year-old" is otherwise words never seen."""
-QWEN2 = (
+SPLIT_DIGITS = ("smollm", "starcoder", "refact", "command-r")
+"""llama.cpp's names of pre-tokenizers that split numbers into digits. Without the split, "40" would be a token that the
+model has never seen."""
+QWEN2_PATTERN = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""How Qwen2's vocabulary cuts texts, as its tokenizer.json says."""
-NAMED = {"bos_token": "bos", "eos_token": "eos", "pad_token": "padding", "unk_token": "unknown"}
+"""Qwen2's pre-tokenizer, from its tokenizer.json."""
+SPECIAL_TOKENS = {"bos_token": "bos", "eos_token": "eos", "pad_token": "padding", "unk_token": "unknown"}
 CONTROL = 3
-"""The kind of token that texts cannot hold."""
+"""GGUF's type of control tokens, which ordinary text cannot contain."""
 
 
 def read_tokenizer(weights: Path) -> Any:
-    """A byte-level BPE tokenizer as transformers uses it; one line about a file that has another."""
+    """The file's byte-level BPE tokenizer, for transformers; a `ConfigError` if it has another kind."""
     import gguf
     from tokenizers import Tokenizer, decoders
     from tokenizers.models import BPE
@@ -31,39 +32,39 @@ def read_tokenizer(weights: Path) -> Any:
 
     fields = gguf.GGUFReader(weights).fields
 
-    def said(key: str) -> Any:
+    def metadata(key: str) -> Any:
         field = fields.get(f"tokenizer.{key}")
         return None if field is None else field.contents()
 
-    if said("ggml.model") != "gpt2":
+    if metadata("ggml.model") != "gpt2":
         raise ConfigError(
-            f"{weights.name} cannot be unpacked: its tokenizer is not byte-level BPE; train from a folder"
+            f"{weights.name} cannot be converted: its tokenizer is not byte-level BPE; train from a folder"
         )
-    tokens, merges = said("ggml.tokens"), [tuple(one.split(" ")) for one in said("ggml.merges")]
-    backend = Tokenizer(BPE({token: number for number, token in enumerate(tokens)}, merges))
-    backend.normalizer, backend.pre_tokenizer = _cuts(str(said("ggml.pre")), weights)
+    tokens, merges = metadata("ggml.tokens"), [tuple(merge.split(" ")) for merge in metadata("ggml.merges")]
+    backend = Tokenizer(BPE({token: token_id for token_id, token in enumerate(tokens)}, merges))
+    backend.normalizer, backend.pre_tokenizer = _pre_tokenizer(str(metadata("ggml.pre")), weights)
     backend.decoder = decoders.ByteLevel()
-    kinds = said("ggml.token_type")
-    backend.add_special_tokens([token for token, kind in zip(tokens, kinds, strict=True) if kind == CONTROL])
-    numbers = {name: said(f"ggml.{key}_token_id") for name, key in NAMED.items()}
+    types = metadata("ggml.token_type")
+    backend.add_special_tokens([token for token, type_ in zip(tokens, types, strict=True) if type_ == CONTROL])
+    ids = {name: metadata(f"ggml.{key}_token_id") for name, key in SPECIAL_TOKENS.items()}
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
-        **{name: tokens[number] for name, number in numbers.items() if number is not None},
+        **{name: tokens[token_id] for name, token_id in ids.items() if token_id is not None},
     )
-    tokenizer.chat_template = said("chat_template")
+    tokenizer.chat_template = metadata("chat_template")
     return tokenizer
 
 
-def _cuts(name: str, weights: Path) -> tuple[Any, Any]:
-    """What is done to a text before it is merged, by llama.cpp's name for it: a normalizer, a pre-tokenizer."""
+def _pre_tokenizer(name: str, weights: Path) -> tuple[Any, Any]:
+    """The normalizer and the pre-tokenizer, by llama.cpp's name for the latter."""
     from tokenizers import Regex, normalizers
     from tokenizers.pre_tokenizers import ByteLevel, Digits, Sequence, Split
 
-    if name in DIGITS:
+    if name in SPLIT_DIGITS:
         return None, Sequence([Digits(individual_digits=True), ByteLevel(add_prefix_space=False)])
     if name == "gpt-2":
         return None, ByteLevel(add_prefix_space=False)
     if name == "qwen2":
-        split = Split(Regex(QWEN2), "isolated")
+        split = Split(Regex(QWEN2_PATTERN), "isolated")
         return normalizers.NFC(), Sequence([split, ByteLevel(add_prefix_space=False, use_regex=False)])
-    raise ConfigError(f"{weights.name} cannot be unpacked: texts are cut as '{name}' does; train from a folder")
+    raise ConfigError(f"{weights.name} cannot be converted: unknown pre-tokenizer '{name}'; train from a folder")

@@ -1,7 +1,7 @@
-"""Gemini, on the `google-genai` package: `google/gemini-3.8-flash`.
+"""Gemini, with the `google-genai` package: `google/gemini-3.8-flash`.
 
-The key is GEMINI_API_KEY or, where that is not set, GOOGLE_API_KEY. The vendor ended the older
-package, `google-generativeai`, on 30 November 2025; this one takes its place.
+The key is GEMINI_API_KEY or, if that is not set, GOOGLE_API_KEY. `google-genai` replaces `google-generativeai`, whose
+support ended on 30 November 2025.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environ
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.models.base import Client, ClientOptions, Request
 from parley.agents.models.reply import Reply
-from parley.agents.models.wire import possible, retry_seconds, strict_schema, to_chat
+from parley.agents.models.wire import retry_seconds, strict_schema, to_chat, valid_cached_count
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 URL = "https://generativelanguage.googleapis.com"
@@ -32,12 +32,14 @@ FINISH: dict[str, FinishReasons] = {"STOP": "stop", "MAX_TOKENS": "length"}
 
 
 class GoogleOptions(ClientOptions):
+    """The options of Google's models."""
+
     base_url: BaseUrl | None = Field(None, description="the server's address, without the API's version")
     insecure: bool = Field(False, description=INSECURE)
 
 
 class GoogleClient(Client):
-    """One key, one address. The SDK's own retries and timeouts are off: ours go around it."""
+    """The SDK's own retries and timeouts are off; `Client` has its own."""
 
     OptionsType: ClassVar[type[ClientOptions]] = GoogleOptions
     options: GoogleOptions
@@ -56,15 +58,16 @@ class GoogleClient(Client):
         if not self.options.insecure:
             require_https(name, self.base_url, INSECURE_HINT)
         self.identity = f"{self.base_url} {name}"
-        # Without retry options the SDK still asks again, up to ten seconds after a broken connection; and its
-        # timeout would be sent on as the server's deadline, which Google refuses below ten seconds.
-        once = types.HttpRetryOptions(attempts=1)
-        # A redirect would take the key elsewhere: it stands in a header that aiohttp sends on.
-        stay = {"allow_redirects": False}
-        http = types.HttpOptions(base_url=self.base_url, retry_options=once, async_client_args=stay)
+        # Without retry options the SDK still retries for up to ten seconds after a broken connection. Its timeout is
+        # not set because it is sent as the server's deadline, and Google rejects deadlines below ten seconds.
+        no_retries = types.HttpRetryOptions(attempts=1)
+        # A redirect would send the key to another server: aiohttp forwards the header that contains it.
+        no_redirects = {"allow_redirects": False}
+        http = types.HttpOptions(base_url=self.base_url, retry_options=no_retries, async_client_args=no_redirects)
         self._sdk = GenaiClient(vertexai=False, api_key=self._key, http_options=http)
 
     def config(self, request: Request) -> types.GenerateContentConfig:
+        """The SDK's config: options, system messages and schema."""
         fields = {key: value for key, value in request.options.items() if key != "logprobs"}
         if "max_tokens" in fields:
             fields["max_output_tokens"] = fields.pop("max_tokens")
@@ -101,24 +104,24 @@ class GoogleClient(Client):
         except (aiohttp.ClientError, OSError) as error:
             raise ServerFault(f"{self.name}: {self.base_url}: {self._clean(error)}") from None
         except (ValueError, TypeError, AttributeError):
-            raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply") from None
+            raise ServerFault(f"{self.name}: {self.base_url} sent an unreadable reply") from None
         return self._read(answer)
 
     def _read(self, answer: types.GenerateContentResponse) -> Reply:
         first = answer.candidates[0] if answer.candidates else None
         feedback = answer.prompt_feedback
         if first is None and (feedback is None or feedback.block_reason is None):
-            raise ServerFault(f"{self.name}: {self.base_url} answered what is no reply")
+            raise ServerFault(f"{self.name}: {self.base_url} sent an unreadable reply")
         reason = first.finish_reason.value if first and first.finish_reason else ""
         refused = first is None or reason in BLOCKED
         usage = answer.usage_metadata or types.GenerateContentResponseUsageMetadata()
-        written = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
+        completion_tokens = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
         return Reply(
             finish_reason="content_filter" if refused else FINISH.get(reason, "unknown"),
             content=answer.text or "",
-            usage=RequestUsage(usage.prompt_token_count or 0, written),
+            usage=RequestUsage(usage.prompt_token_count or 0, completion_tokens),
             cached=False,
-            cached_tokens=possible(usage.cached_content_token_count, usage.prompt_token_count),
+            cached_tokens=valid_cached_count(usage.cached_content_token_count, usage.prompt_token_count),
             refused=refused,
         )
 
@@ -130,14 +133,15 @@ class GoogleClient(Client):
         after = _retry_after(error, details)
         if error.code == 429:
             return RateLimited(f"{where}, too many requests", retry_after=after)
-        said = self._clean(error.message or error.status or "")
-        text = f"{where}: {said}" if said else where
+        message = self._clean(error.message or error.status or "")
+        text = f"{where}: {message}" if message else where
         if 400 <= error.code < 500 and error.code != 408:
             return BadRequest(text)
         return ServerFault(text, retry_after=after)
 
-    def _clean(self, said: object) -> str:
-        return " ".join(str(said).replace(self._key, "***").split())[:200]
+    def _clean(self, message: object) -> str:
+        """One short line, with the key redacted."""
+        return " ".join(str(message).replace(self._key, "***").split())[:200]
 
     async def close(self) -> None:
         await self._sdk.aio.aclose()
@@ -147,5 +151,5 @@ class GoogleClient(Client):
 def _retry_after(error: errors.APIError, details: str) -> float | None:
     """From the header, or else from the `RetryInfo` that Google puts into the body ("37s")."""
     headers = getattr(error.response, "headers", None) or {}
-    told = re.search(r"'retryDelay': '([\d.]+)s'", details)
-    return retry_seconds(headers.get("Retry-After") or (told.group(1) if told else None))
+    delay = re.search(r"'retryDelay': '([\d.]+)s'", details)
+    return retry_seconds(headers.get("Retry-After") or (delay.group(1) if delay else None))

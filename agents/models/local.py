@@ -1,8 +1,8 @@
-"""Models that run in this process, on llama.cpp (xllamacpp): `local/smollm2`, `local/<path to a .gguf>`, or
+"""Models that run in this process, with llama.cpp (xllamacpp): `local/smollm2`, `local/<path to a .gguf>`, or
 `local/<folder>` of a model that `parley train` made.
 
-Replies to a schema are held to it by a grammar, so they always parse. Calls from many conversations share one
-loaded model: llama.cpp batches them over its slots and keeps the prefixes it has already read.
+Structured replies are constrained by a grammar, so they always parse. Calls from many conversations share one loaded
+model: llama.cpp batches them over its slots and caches their prefixes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-# Before llama.cpp's threads start: waiting threads that spin halve the speed of a machine that does other work too.
+# Set before llama.cpp starts its threads: threads that wait by spinning halve the speed of a machine with other work.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 import xllamacpp
 from autogen_core.models import RequestUsage
@@ -26,17 +26,18 @@ from pydantic import BaseModel, Field
 from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from parley.agents.models.base import Client, ClientOptions, Request
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
-from parley.agents.models.dequantize import expanded
+from parley.agents.models.dequantize import dequantized
 from parley.agents.models.reply import Reply
-from parley.agents.models.self_debias import Contrast, TokenChoice, decode, read_step
+from parley.agents.models.self_debias import DebiasSettings, NextTokens, decode, read_step
 from parley.agents.models.wire import from_completion, strict_schema, to_chat
 
-SLOT_TOKENS = 2048
+DEFAULT_CONTEXT = 2048
+"""Context window per slot of a model that is not in the catalogue."""
 T = TypeVar("T")
 
 
 def _grammar(schema: type[BaseModel]) -> str:
-    """The schema as a grammar with white space fixed: free white space costs a third of a reply's tokens."""
+    """The schema as a grammar with fixed white space: free white space costs a third of a reply's tokens."""
     spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
     grammar = xllamacpp.json_schema_to_grammar(
         {**strict_schema(schema.model_json_schema(), lengths=True), "x-guidance": spacing}
@@ -45,20 +46,20 @@ def _grammar(schema: type[BaseModel]) -> str:
     return grammar
 
 
-def _refuse_error(name: str, data: Mapping[str, Any]) -> None:
+def _raise_error(name: str, data: Mapping[str, Any]) -> None:
     if "error" in data:
         raise BadRequest(f"{name}: {data['error'].get('message', data['error'])}")
 
 
-def _weights(name: str, path: Path) -> Path:
-    """The .gguf file that a path means."""
+def _weights_file(name: str, path: Path) -> Path:
+    """The .gguf file at a path: the file itself, or the one in a folder that `parley train` made."""
     if path.is_dir():
         path = path / "model.gguf"
         if not path.is_file():
             raise ConfigError(f"'{name}' is a folder without model.gguf, which `parley train` writes")
     if path.suffix != ".gguf":
-        known = ", ".join(f"local/{known}" for known in catalogue())
-        raise ConfigError(f"'{name}' is neither in the catalogue ({known}) nor a .gguf file, nor a folder with one")
+        known = ", ".join(f"local/{model}" for model in catalogue())
+        raise ConfigError(f"'{name}' is not in the catalogue ({known}), nor a .gguf file or a folder with one")
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
     with path.open("rb") as file:
@@ -68,38 +69,46 @@ def _weights(name: str, path: Path) -> Path:
 
 
 class LocalOptions(ClientOptions):
-    max_connections: int = Field(12, ge=1, le=64, description="slots: conversations that are batched together")
+    """The options of embedded models."""
+
+    max_connections: int = Field(12, ge=1, le=64, description="slots: how many calls are batched together")
     timeout: float = 600.0
-    threads: int = Field(default_factory=lambda: os.cpu_count() or 2, ge=1)
-    context: int | None = Field(None, ge=256, description="tokens a conversation may have")
-    reuse_mb: int = Field(512, ge=0, description="memory for conversations that wait while their slot serves others")
-    expand: bool | None = Field(None, description="unpack the weights to 32 bits (default: on ARM, where it is faster)")
+    threads: int = Field(
+        default_factory=lambda: os.cpu_count() or 2, ge=1, description="CPU threads (default: all cores)"
+    )
+    context: int | None = Field(None, ge=256, description="context window per slot, in tokens")
+    reuse_mb: int = Field(512, ge=0, description="memory for the caches of conversations whose slot serves another")
+    expand: bool | None = Field(
+        None, description="dequantize the weights to 32 bits (default: SmolLM2 on ARM, where it is faster)"
+    )
 
 
 class LocalClient(Client):
+    """A model in this process, on llama.cpp."""
+
     OptionsType: ClassVar[type[ClientOptions]] = LocalOptions
     options: LocalOptions
     native_schema = True
     logprobs = True
     next_tokens = True
     continues = True
-    """A reply that ends with an assistant's message is continued: see `parley.agents.readout`."""
+    """A final assistant message is continued (prefill): see `parley.agents.readout`."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
         self.entry: CatalogueEntry | None = catalogue().get(self.model)
         if self.entry is None:
-            self.path = _weights(name, Path(self.model).expanduser())
-            written = self.path.stat()
-            # A model trained again has the same name and size: its old replies must not come back from the cache.
-            self.identity = f"{name} {written.st_size} {written.st_mtime_ns}"
+            self.path = _weights_file(name, Path(self.model).expanduser())
+            file = self.path.stat()
+            # A retrained model has the same name and size, but must not get the old model's replies from the cache.
+            self.identity = f"{name} {file.st_size} {file.st_mtime_ns}"
         else:
             if not self.entry.automatic and not is_fetched(self.model):
                 size = self.entry.size / 1e6
-                raise ConfigError(f"{name} is not here yet: parley models fetch {self.model} ({size:.0f} MB)")
+                raise ConfigError(f"{name} is not downloaded yet: run parley models fetch {self.model} ({size:.0f} MB)")
             self.path = weights_path(self.model)
             self.identity = f"{name} {self.entry.sha256}"
-        self.context_tokens = self.options.context or (self.entry.context if self.entry else SLOT_TOKENS)
+        self.context_tokens = self.options.context or (self.entry.context if self.entry else DEFAULT_CONTEXT)
         self._pool = ThreadPoolExecutor(self.options.max_connections, thread_name_prefix="llama")
         self._server: Any = None
         self._loading = asyncio.Lock()
@@ -112,21 +121,21 @@ class LocalClient(Client):
 
     def _load(self) -> Any:
         path = fetch(self.model) if self.entry else self.path
-        unpack = self.options.expand
-        if unpack is None:
-            unpack = self.model == "smollm2" and platform.machine() in ("aarch64", "arm64")
-        if unpack:
-            path = expanded(path)
+        expand = self.options.expand
+        if expand is None:
+            expand = self.model == "smollm2" and platform.machine() in ("aarch64", "arm64")
+        if expand:
+            path = dequantized(path)
         params = xllamacpp.CommonParams()
         params.model.path = str(path)
         params.n_parallel = self.options.max_connections
         params.n_ctx = self.context_tokens * self.options.max_connections
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self.options.threads
-        # llama.cpp would keep 8 GiB of conversations that are over. What waits for a slot is worth keeping: with twice
-        # as many conversations as slots, three times as many tokens are read without it (docs/serving.md).
+        # llama.cpp's default is 8 GiB, most of it for conversations that are over. Without any, three times as many
+        # tokens are read if there are twice as many conversations as slots (docs/serving.md).
         params.cache_ram_mib = self.options.reuse_mb
-        # llama.cpp's library opens its HTTP port on loopback, whether wanted or not, and answers pages of any origin:
-        # nobody has the key to it, and we ask without it.
+        # llama.cpp's library always opens an HTTP port on loopback and answers requests of any origin. A random key
+        # locks it; our calls do not go through HTTP.
         params.api_keys = [secrets.token_urlsafe(32)]
         params.ui = params.endpoint_slots = False
         params.warmup = False
@@ -137,6 +146,7 @@ class LocalClient(Client):
             raise ParleyError(f"{self.name}: {path} cannot be loaded ({' '.join(str(error).split())})") from None
 
     def body(self, request: Request) -> dict[str, Any]:
+        """The request in the format of llama.cpp's chat completions."""
         body: dict[str, Any] = {
             "messages": to_chat(request.messages),
             **request.options,
@@ -156,13 +166,13 @@ class LocalClient(Client):
 
     async def send(self, request: Request) -> Reply:
         if request.tools:
-            raise BadRequest(f"{self.name} knows no tools")
+            raise BadRequest(f"{self.name} does not support tools")
         if self._server is None:
             await self.prepare()
         if "contrast_decay" in request.options:
-            return await self._in_thread(partial(self._contrast, request))
+            return await self._in_thread(partial(self._self_debias, request))
         data = await self._in_thread(partial(self._server.handle_chat_completions, self.body(request)))
-        _refuse_error(self.name, data)
+        _raise_error(self.name, data)
         return from_completion(data)
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
@@ -175,38 +185,40 @@ class LocalClient(Client):
         except RuntimeError as error:
             raise ServerFault(f"{self.name}: {' '.join(str(error).split())[:200]}") from None
 
-    def _contrast(self, request: Request) -> Reply:
-        """A text (the last message) continued away from another (the first)."""
+    def _self_debias(self, request: Request) -> Reply:
+        """The continuation of a text (the last message), debiased against the biased prompt (the first message)."""
         biased, plain = (str(message.content) for message in request.messages)
         options = request.options
-        how = Contrast(
+        settings = DebiasSettings(
             decay=float(options["contrast_decay"]),
-            keep=int(options["contrast_keep"]),
+            top_k=int(options["contrast_keep"]),
             max_tokens=int(options.get("max_tokens", 20)),
             temperature=float(options.get("temperature", 1.0)),
             seed=int(options.get("seed", 0)),
         )
-        read = 0
+        prompt_tokens = 0
 
-        def step(drawn: list[int]) -> TokenChoice:
-            nonlocal read
+        def step(tokens: list[int]) -> NextTokens:
+            nonlocal prompt_tokens
             body = {
-                "prompt": [[text, *drawn] if drawn else text for text in (plain, biased)],
+                "prompt": [[text, *tokens] if tokens else text for text in (plain, biased)],
                 "max_tokens": 1,
-                "logprobs": how.keep,
-                "n_probs": how.keep,
+                "logprobs": settings.top_k,
+                "n_probs": settings.top_k,
                 "cache_prompt": True,
             }
             data = self._server.handle_completions(body)
-            _refuse_error(self.name, data)
-            read = read or data["usage"]["prompt_tokens"]  # of the first prompt only; the other is taken by its length
+            _raise_error(self.name, data)
+            # llama.cpp counts the plain prompt only; the biased one is estimated below, from its length.
+            prompt_tokens = prompt_tokens or data["usage"]["prompt_tokens"]
             return read_step(data)
 
-        said = decode(step, how)
+        continuation = decode(step, settings)
+        biased_tokens = round(prompt_tokens * len(biased) / max(1, len(plain)))
         return Reply(
-            finish_reason="stop" if said.ended else "length",
-            content=said.text,
-            usage=RequestUsage(read + round(read * len(biased) / max(1, len(plain))), 2 * said.tokens),
+            finish_reason="stop" if continuation.ended else "length",
+            content=continuation.text,
+            usage=RequestUsage(prompt_tokens + biased_tokens, 2 * continuation.tokens),
             cached=False,
         )
 

@@ -1,7 +1,7 @@
-"""OpenAI, on the lean client: `openai/gpt-4o-mini`. The key is OPENAI_API_KEY.
+"""OpenAI: `openai/gpt-4o-mini`. The key is OPENAI_API_KEY.
 
-Beginnings of 1,024 tokens and more that it has seen lately are billed at its cached price, in steps of 128. Calls of
-one unit carry one `prompt_cache_key`, so that they find the machine that has read what they share.
+Prompt prefixes that it has seen recently are billed at its cached price, from 1,024 tokens on and in steps of 128. All
+calls of a unit carry the same `prompt_cache_key`, so that they reach the machine that has cached their prefix.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from parley.agents.models.session import SESSION
 
 
 class OpenAIOptions(ServerOptions):
+    """The options of OpenAI's models."""
+
     cache_key: bool | None = Field(
         None, description="send prompt_cache_key (default: to OpenAI itself, not to another base_url)"
     )
@@ -34,8 +36,8 @@ class OpenAIClient(CompatibleClient):
     def body(self, request: Request) -> dict[str, Any]:
         body = super().body(request)
         current = SESSION.get()
-        wanted = self.options.cache_key
-        if current is not None and (self.base_url == self.default_url if wanted is None else wanted):
-            # A digest, since a unit's name may say more than the vendor is told anyway.
+        cache_key = self.options.cache_key
+        if current is not None and (self.base_url == self.default_url if cache_key is None else cache_key):
+            # A digest, since the unit's name may reveal what the prompt does not.
             body["prompt_cache_key"] = hashlib.blake2b(current.sample.encode(), digest_size=12).hexdigest()
         return body

@@ -1,4 +1,4 @@
-"""What a call costs, in US dollars. A model that is not in `prices.toml` costs an unknown amount, never nothing."""
+"""What a call costs, in US dollars. The cost of a model that is not in `prices.toml` is unknown (None), not zero."""
 
 from __future__ import annotations
 
@@ -10,18 +10,25 @@ from importlib.resources import files
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Dollars a million tokens; None where nobody told us."""
+    """US dollars per million tokens; None if unknown.
+
+    Args:
+        prompt: price of prompt tokens.
+        completion: price of reply tokens.
+        cached: price of prompt tokens from the vendor's prompt cache; if unknown, they cost as much as any other, so
+            that a cost is never too low.
+        written_factor: price of prompt tokens written to the vendor's prompt cache, as a multiple of `prompt`.
+    """
 
     prompt: float | None
     completion: float | None
     cached: float | None = None
-    """Of prompt tokens from the vendor's cache; where nobody told us, they count in full: costs are never too low."""
     written_factor: float = 1.0
 
     def cost(
         self, prompt_tokens: float, completion_tokens: float, cached_tokens: float = 0, written_tokens: float = 0
     ) -> float | None:
-        """Cached and written tokens are among those of the prompt."""
+        """The cost of a call; None if unknown. `prompt_tokens` includes the cached and the written tokens."""
         if self.prompt is None or self.completion is None:
             return None
         cached = self.prompt if self.cached is None else self.cached
@@ -29,13 +36,15 @@ class Price:
         return (plain * self.prompt + cached_tokens * cached + completion_tokens * self.completion) / 1e6
 
     def in_batches(self, factor: float) -> Price:
-        """So much of it; cached tokens count as all others, since not every model's are cheaper in a batch."""
-        prompt, completion = (None if one is None else one * factor for one in (self.prompt, self.completion))
+        """The price in a batch: `factor` times this one. Cached tokens have no price of their own there, since not
+        every vendor discounts them in batches."""
+        prompt, completion = (None if price is None else price * factor for price in (self.prompt, self.completion))
         return Price(prompt, completion)
 
 
 @lru_cache(maxsize=1)
 def price_list() -> dict[str, Price]:
+    """The prices in `prices.toml`, by model name."""
     table = tomllib.loads(files("parley.agents.models").joinpath("prices.toml").read_text("utf-8"))
     return {name: Price(row["in"], row["out"], row.get("cached")) for name, row in table["models"].items()}
 
@@ -47,10 +56,10 @@ def price_of(
     price_cached: float | None = None,
     written_factor: float = 1.0,
 ) -> Price:
-    """A price the user set, else the list's; what runs on the user's own machine is free."""
-    own = name.startswith(("local/", "hf/", "sim/"))
-    listed = Price(0.0, 0.0) if own else price_list().get(name, Price(None, None))
-    # The list's price of cached tokens belongs to the list's price of all others.
+    """The price the user set, else the listed one; models that run in this process are free."""
+    in_process = name.startswith(("local/", "hf/", "sim/"))
+    listed = Price(0.0, 0.0) if in_process else price_list().get(name, Price(None, None))
+    # The listed price of cached tokens only makes sense with the listed price of prompt tokens.
     cached = listed.cached if price_in is None else None
     return Price(
         listed.prompt if price_in is None else price_in,

@@ -1,9 +1,9 @@
-"""Models by name: `provider/model?option=value`. One file a provider; users register their own.
+"""Models by name: `provider/model?option=value`. One file per provider; users can register their own.
 
     client = model("sim/judge?female=+0.4")
     register("acme", "acme_parley.client:AcmeClient")
 
-An installed package can bring a provider too, by an entry point in the group `parley.models`.
+An installed package can add a provider with an entry point in the group `parley.models`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ DEFAULT_MODEL = "local/smollm2"
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where a provider's client is, and what a user needs for it."""
+    """Where a provider's client is, and what a user needs for it.
+
+    Args:
+        target: the client's class, as `module:Class`.
+        about: one line for `parley models`.
+        key: the environment variable of the API key, if one is needed.
+        extra: the extra of parley-autogen that installs the provider's package, if one is needed.
+        example: a model's name, for `parley models`.
+    """
 
     target: str
     about: str
@@ -35,13 +43,13 @@ class Provider:
 PROVIDERS: dict[str, Provider] = {
     "local": Provider(
         "parley.agents.models.local:LocalClient",
-        "embedded, in this process (llama.cpp); a name of the catalogue or a path to a .gguf",
+        "embedded, in this process (llama.cpp); a name in the catalogue or a path to a .gguf",
         extra="local",
         example="local/smollm2",
     ),
     "hf": Provider(
         "parley.agents.models.hf:HfClient",
-        "transformers, in this process, many calls at a time on a GPU; the catalogue, a folder or a hub's name",
+        "transformers, in this process, batched on a GPU; a name in the catalogue or on the hub, or a folder",
         extra="hf",
         example="hf/smollm2",
     ),
@@ -59,7 +67,7 @@ PROVIDERS: dict[str, Provider] = {
     ),
     "google": Provider(
         "parley.agents.models.google:GoogleClient",
-        "Gemini, on google-genai",
+        "Gemini, with google-genai",
         key="GEMINI_API_KEY",
         extra="gemini",
         example="google/gemini-3.8-flash",
@@ -93,12 +101,18 @@ PROVIDERS: dict[str, Provider] = {
 
 
 def register(provider: str, target: str, about: str = "registered by the user") -> None:
-    """Add a provider: `target` is `module:Class`, a subclass of `parley.agents.models.Client`."""
+    """Add a provider, so that `provider/…` can be used as a model's name.
+
+    Args:
+        provider: the part of the name before the slash.
+        target: the client's class as `module:Class`, a subclass of `parley.agents.Client`; imported on first use.
+        about: one line for `parley models`.
+    """
     PROVIDERS[provider] = Provider(target, about)
 
 
 def split_name(name: str) -> tuple[str, dict[str, str]]:
-    """`provider/model?a=1&b=2` → the name and its options."""
+    """`provider/model?a=1&b=2` split into the name and its options."""
     plain, _, query = name.partition("?")
     provider, slash, rest = plain.partition("/")
     if not slash or not provider or not rest:
@@ -113,28 +127,34 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
 
 
 def model(name: str, **options: Any) -> Client:
-    """The client for a name. Fails at once, with what to set, if it cannot work."""
-    plain, named = split_name(name)
-    return client_class(plain)(plain, {**named, **options})
+    """The client for a model's name. A `ConfigError` says what is missing: a key, a package, an address.
+
+    Args:
+        name: `provider/model?option=value&…`; `parley models` lists the providers.
+        **options: the same options as keyword arguments; they override those in the name. See `ClientOptions`, and the
+            provider's own `OptionsType`.
+    """
+    plain, query = split_name(name)
+    return client_class(plain)(plain, {**query, **options})
 
 
 def client_class(plain: str) -> type[Client]:
-    """The class behind a name without options; fails if there is no such provider or its package is missing."""
-    provider = plain.partition("/")[0]
-    if provider not in PROVIDERS:
+    """The client's class for a name without options; a `ConfigError` if its provider or package is missing."""
+    prefix = plain.partition("/")[0]
+    if prefix not in PROVIDERS:
         for name, target in installed("parley.models").items():
             PROVIDERS.setdefault(name, Provider(target, f"from {target}"))
-    found = PROVIDERS.get(provider)
-    if found is None:
-        raise ConfigError(f"unknown provider '{provider}' in '{plain}' (known: {', '.join(PROVIDERS)})")
-    module_name, _, class_name = found.target.partition(":")
+    provider = PROVIDERS.get(prefix)
+    if provider is None:
+        raise ConfigError(f"unknown provider '{prefix}' in '{plain}' (known: {', '.join(PROVIDERS)})")
+    module_name, _, class_name = provider.target.partition(":")
     try:
         client = getattr(import_module(module_name), class_name, None) if module_name else None
     except ModuleNotFoundError as error:
-        what = f"pip install 'parley-autogen[{found.extra}]'" if found.extra else f"pip install {error.name}"
-        raise ConfigError(f"{plain} needs the package '{error.name}': {what}") from None
+        package = f"'parley-autogen[{provider.extra}]'" if provider.extra else error.name
+        raise ConfigError(f"{plain} needs the package '{error.name}': pip install {package}") from None
     if not (isinstance(client, type) and issubclass(client, Client)):
-        raise ConfigError(f"provider '{provider}': {found.target} is not a subclass of parley.agents.Client")
+        raise ConfigError(f"provider '{prefix}': {provider.target} is not a subclass of parley.agents.Client")
     return client
 
 
@@ -146,7 +166,11 @@ Shared = TypeVar("Shared", bound=Closeable)
 
 
 class Models:
-    """The clients of one run, opened once each and closed together."""
+    """The clients of one run, each opened once and closed together.
+
+    Args:
+        defaults: options for every client; those in a model's name override them.
+    """
 
     def __init__(self, defaults: Mapping[str, Any] | None = None) -> None:
         self._defaults = dict(defaults or {})
@@ -154,22 +178,29 @@ class Models:
         self._shared: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Client:
+        """The client for a model's name, opened on first use."""
         if name not in self._open:
-            plain, named = split_name(name)
-            self._open[name] = client_class(plain)(plain, {**self._defaults, **named})
+            plain, query = split_name(name)
+            self._open[name] = client_class(plain)(plain, {**self._defaults, **query})
         return self._open[name]
 
     def __iter__(self) -> Any:
         return iter(self._open.values())
 
     def share(self, name: str, make: Callable[[], Shared]) -> Shared:
-        """Something else that a run opens once (a scorer, say): made at first asking, closed with the clients."""
+        """Something else that a run opens once, such as a scorer.
+
+        Args:
+            name: identifies it; a second call with the same name returns the same object.
+            make: creates it on first use. It is closed with the clients.
+        """
         if name not in self._shared:
             self._shared[name] = make()
         return self._shared[name]  # type: ignore[no-any-return]
 
     async def close(self) -> None:
-        for one in (*self._shared.values(), *self._open.values()):
-            await one.close()
+        """Close all clients and shared objects."""
+        for resource in (*self._shared.values(), *self._open.values()):
+            await resource.close()
         self._shared.clear()
         self._open.clear()

@@ -1,9 +1,9 @@
-"""Model servers of one's own, by address: vLLM, llama.cpp's server and Ollama (docs/serving.md).
+"""Clients for model servers that you run yourself: vLLM, llama.cpp's server and Ollama (docs/serving.md).
 
     vllm/Qwen/Qwen3-4B?base_url=http://gpu-box:8000/v1
 
-Before a run's first call the server is asked what it serves: one that is not there, or has no such model, is named at
-once and not after many failed units.
+Before a run's first call, `prepare` lists the server's models, so that a missing server or model is reported
+immediately and not after many failed units.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ import aiohttp
 from parley.agents.errors import ConfigError
 from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.reply import hide
+from parley.agents.models.reply import redact
 
-LISTING_SECONDS = 10.0
+LIST_TIMEOUT_SECONDS = 10.0
 
 
 class OwnServerClient(CompatibleClient):
-    """A server that somebody has to start."""
+    """A server that the user has to start."""
 
     start: ClassVar[str]
-    """What to type for that."""
+    """The command that starts it, for the error message."""
     serves_any_name: ClassVar[bool] = False
-    """Whether it answers with the one model it has, however that is called."""
+    """Whether the server has one model and ignores the name in a request."""
 
     async def prepare(self) -> None:
-        served = await self._served()
-        if served and not self.serves_any_name and not {self.model, f"{self.model}:latest"} & set(served):
-            known = ", ".join(name[:80] for name in served[:8]) + (", …" if len(served) > 8 else "")
+        models = await self._list_models()
+        if models and not self.serves_any_name and not {self.model, f"{self.model}:latest"} & set(models):
+            known = ", ".join(name[:80] for name in models[:8]) + (", …" if len(models) > 8 else "")
             raise ConfigError(f"{self.name}: {self.base_url} does not serve '{self.model}' (it has: {known})")
 
-    async def _served(self) -> list[str]:
-        """The names of its models; none where it does not say (an older server, one that is still loading)."""
-        wait = aiohttp.ClientTimeout(total=min(LISTING_SECONDS, self.options.timeout))
+    async def _list_models(self) -> list[str]:
+        """The names of the server's models; empty if it does not say (an old version, or still loading)."""
+        timeout = aiohttp.ClientTimeout(total=min(LIST_TIMEOUT_SECONDS, self.options.timeout))
         try:
-            asking = self._open_session().get(f"{self.base_url}/models", timeout=wait, allow_redirects=False)
-            async with asking as response:
+            request = self._open_session().get(f"{self.base_url}/models", timeout=timeout, allow_redirects=False)
+            async with request as response:
                 if response.status in (401, 403):
                     raise self.error_for(response.status, response.headers, b"")
                 if response.status != 200:
                     return []
-                listed = json.loads(await read_body(response, self.most_bytes))["data"]
-                return [hide(str(one["id"]), self._key) for one in listed]
+                models = json.loads(await read_body(response, self.max_bytes))["data"]
+                return [redact(str(model["id"]), self._key) for model in models]
         except aiohttp.ClientConnectorError:
             raise ConfigError(f"{self.name}: no server at {self.base_url}; start one: {self.start}") from None
         except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
@@ -65,7 +65,7 @@ class OllamaClient(OwnServerClient):
 
 class LlamaCppClient(OwnServerClient):
     continues = True
-    """A last message of the assistant's is continued: see `parley.agents.readout`."""
+    """A final assistant message is continued (prefill): see `parley.agents.readout`."""
     lengths = True
     serves_any_name = True
     default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"

@@ -1,6 +1,6 @@
-"""The unit of a run that is being worked on, carried to the clients by a context variable.
+"""The unit that is being run, passed to the clients in a context variable.
 
-Cache, budget and progress reach every call made inside `session(...)`, through whichever agent it is made.
+Cache, budget and progress reach every call made inside `session(...)`, whichever agent makes it.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from parley.agents.calls import Call, record_call
@@ -16,26 +16,36 @@ from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.reply import Reply
 
-Post = Callable[[Any, bytes, Any], Awaitable[Reply]]
-"""Another way to an answer than the client's own `send`: given the client, the request's address and the request."""
+Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]
+"""Replaces `Client.send`, e.g. by a batch endpoint; called with the client, the cache address and the request."""
 
 
 @dataclass(slots=True)
 class Session:
-    """The unit at work. `sample` keeps repeats apart in the cache; `seed` follows from it."""
+    """The unit that is being run.
+
+    Args:
+        sample: identifies the unit in cache keys and seeds, so that repeats of a unit get replies of their own.
+        cache: where replies are stored; None turns caching off.
+        budget: the run's limits; None for no limit.
+        on_call: called with every finished call.
+        sender: sends requests instead of `Client.send`; None for the normal way.
+        occurrences: how often each request was made in this unit; starts empty.
+    """
 
     sample: str = ""
+    _: KW_ONLY
     cache: ReplyCache | None = None
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
-    post: Post | None = None
-    asked: dict[bytes, int] = field(default_factory=dict)
+    sender: Sender | None = None
+    occurrences: dict[bytes, int] = field(default_factory=dict)
 
     def occurrence(self, request_key: bytes) -> int:
-        """How often this very request was made before in this unit: each time is a sample of its own."""
-        seen = self.asked.get(request_key, 0)
-        self.asked[request_key] = seen + 1
-        return seen
+        """How often this request was made before in this unit; counts it. Each repetition is a sample of its own."""
+        earlier = self.occurrences.get(request_key, 0)
+        self.occurrences[request_key] = earlier + 1
+        return earlier
 
 
 SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
@@ -43,7 +53,7 @@ SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
 
 @contextmanager
 def session(current: Session) -> Iterator[Session]:
-    """Everything called inside belongs to `current`."""
+    """Calls made inside belong to the session `current`."""
     token = SESSION.set(current)
     try:
         yield current
@@ -51,24 +61,24 @@ def session(current: Session) -> Iterator[Session]:
         SESSION.reset(token)
 
 
-_WATCH: Callable[[Call], None] | None = None
+_OBSERVER: Callable[[Call], None] | None = None
 
 
 @contextmanager
-def observe_calls(watch: Callable[[Call], None]) -> Iterator[None]:
-    """`watch` is told of every call of this process as it ends, inside the context that it was made in."""
-    global _WATCH
-    before, _WATCH = _WATCH, watch
+def observe_calls(observer: Callable[[Call], None]) -> Iterator[None]:
+    """`observer` is called with every call of this process as it ends, in the context that made the call."""
+    global _OBSERVER
+    before, _OBSERVER = _OBSERVER, observer
     try:
         yield
     finally:
-        _WATCH = before
+        _OBSERVER = before
 
 
 def report_call(call: Call) -> None:
-    """Called by the clients, once a call."""
-    if _WATCH is not None:
-        _WATCH(call)
+    """Called by the clients, once per call."""
+    if _OBSERVER is not None:
+        _OBSERVER(call)
     current = SESSION.get()
     if current is not None and current.on_call is not None:
         current.on_call(call)

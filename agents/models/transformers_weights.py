@@ -1,4 +1,4 @@
-"""The catalogue's weights as transformers keeps them: unpacked once from the embedded GGUF file, into a folder."""
+"""The catalogue's weights in transformers' format: converted once from the GGUF file, into a folder."""
 
 from __future__ import annotations
 
@@ -13,32 +13,33 @@ from parley.agents.home import home
 from parley.agents.models.catalogue import catalogue, fetch
 from parley.agents.models.gguf_tokenizer import read_tokenizer
 
-UNPACKED = 2
-"""Raised when models are unpacked otherwise than before; those that lie there are then made anew."""
-MARK = "unpacked.json"
+VERSION = 2
+"""Raised when the conversion changes; folders of an older version are then converted again."""
+MANIFEST = "unpacked.json"
+"""Written last, so that an incomplete folder is never taken for a complete one."""
 
 
 def transformers_folder(model: str) -> Path:
-    """The catalogue's weights as transformers keeps them, written once."""
+    """The folder of a model of the catalogue in transformers' format; converted on first use."""
     folder = home() / "bases" / model
-    mark = json.dumps({"version": UNPACKED, "sha256": catalogue()[model].sha256})
-    if _read(folder / MARK) == mark:
+    manifest = json.dumps({"version": VERSION, "sha256": catalogue()[model].sha256})
+    if _read(folder / MANIFEST) == manifest:
         return folder
     import torch
     from transformers import AutoModelForCausalLM
 
     weights = fetch(model)
     tokenizer = read_tokenizer(weights)
-    where: dict[str, Any] = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
-    whole = told_its_tokens(
-        AutoModelForCausalLM.from_pretrained(**where, **_dequantised(), dtype=torch.float32), tokenizer
+    source: dict[str, Any] = {"pretrained_model_name_or_path": str(weights.parent), "gguf_file": weights.name}
+    converted = set_special_tokens(
+        AutoModelForCausalLM.from_pretrained(**source, **_dequantize_option(), dtype=torch.float32), tokenizer
     )
     part = folder.with_name(f"{model}.{os.getpid()}.part")
     try:
-        whole.to(torch.bfloat16).save_pretrained(part)
+        converted.to(torch.bfloat16).save_pretrained(part)
         tokenizer.save_pretrained(part)
-        (part / MARK).write_text(mark, "utf-8")
-        if _read(folder / MARK) != mark:  # another process may have been faster
+        (part / MANIFEST).write_text(manifest, "utf-8")
+        if _read(folder / MANIFEST) != manifest:  # another process may have been faster
             shutil.rmtree(folder, ignore_errors=True)
             part.rename(folder)
     except OSError as error:
@@ -55,8 +56,8 @@ def _read(path: Path) -> str | None:
         return None
 
 
-def _dequantised() -> dict[str, Any]:
-    """transformers 5.22 and later want to be told; before that, GGUF files were always unpacked."""
+def _dequantize_option() -> dict[str, Any]:
+    """transformers 5.22 and later must be asked to dequantize; earlier versions always do."""
     try:
         from transformers import GgufConfig
     except ImportError:
@@ -64,7 +65,8 @@ def _dequantised() -> dict[str, Any]:
     return {"quantization_config": GgufConfig(dequantize=True)}
 
 
-def told_its_tokens(model: Any, tokenizer: Any) -> Any:
-    for settings in (model.config, model.generation_config):
-        settings.pad_token_id, settings.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
+def set_special_tokens(model: Any, tokenizer: Any) -> Any:
+    """The model, with the tokenizer's padding and end tokens in its config."""
+    for config in (model.config, model.generation_config):
+        config.pad_token_id, config.eos_token_id = tokenizer.pad_token_id, tokenizer.eos_token_id
     return model

@@ -1,7 +1,7 @@
-"""AutoGen's messages as the role-and-content lists that chat servers read.
+"""AutoGen's messages in the format of chat servers, and their completions as replies.
 
-Speakers' names are written into the text ("Ada: …"), since most servers drop AutoGen's `source`, and neighbours
-of one role are joined, since many local models insist on alternating roles.
+Speakers' names are written into the text ("Ada: …"), since most servers ignore AutoGen's `source`. Consecutive messages
+of one role are joined, since many local models require alternating roles.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from parley.agents.errors import BadRequest
 from parley.agents.models.reply import Reply
 
 NARRATOR = "user"
-"""The source of messages that nobody at the table says: the task, the instructions of a round."""
+"""The source of messages that no agent says: the task, the instructions of a round."""
 
 FINISH: dict[str | None, FinishReasons] = {
     "stop": "stop",
@@ -39,6 +39,7 @@ FINISH: dict[str | None, FinishReasons] = {
 
 
 def to_chat(messages: Sequence[LLMMessage]) -> list[dict[str, Any]]:
+    """The messages as a list of `{"role": …, "content": …}`."""
     chat: list[dict[str, Any]] = []
     for message in messages:
         if isinstance(message, FunctionExecutionResultMessage):
@@ -56,7 +57,7 @@ def to_chat(messages: Sequence[LLMMessage]) -> list[dict[str, Any]]:
             role, text = "assistant", message.content
         else:
             if not isinstance(message.content, str):
-                raise BadRequest("this client takes text only, and a message holds an image")
+                raise BadRequest("this client accepts text only, but a message contains an image")
             role = "user"
             text = message.content if message.source == NARRATOR else f"{message.source}: {message.content}"
         if chat and chat[-1]["role"] == role and "tool_calls" not in chat[-1]:
@@ -81,9 +82,11 @@ def to_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
 
 
 def strict_schema(schema: dict[str, Any], *, lengths: bool = False) -> dict[str, Any]:
-    """A pydantic schema as providers' strict modes want it: no references, every object closed, all required.
+    """A pydantic schema as providers' strict modes require it: no references, no additional properties, all required.
 
-    Limits on text lengths are left out unless asked for: not every vendor's strict mode takes them.
+    Args:
+        schema: what `model_json_schema()` returns.
+        lengths: whether to keep `maxLength`, which not every vendor's strict mode accepts.
     """
     definitions = schema.get("$defs", {})
     dropped = ("$defs", "title", "default") if lengths else ("$defs", "title", "default", "maxLength")
@@ -109,7 +112,7 @@ def strict_schema(schema: dict[str, Any], *, lengths: bool = False) -> dict[str,
 
 
 def from_completion(data: dict[str, Any]) -> Reply:
-    """An OpenAI-shaped completion as a reply; raises KeyError, TypeError and the like on anything else."""
+    """A chat completion in OpenAI's format as a reply; raises KeyError, TypeError or the like on anything else."""
     choice = data["choices"][0]
     message = choice["message"]
     content, refusal, calls = message.get("content"), message.get("refusal"), message.get("tool_calls")
@@ -130,17 +133,19 @@ def from_completion(data: dict[str, Any]) -> Reply:
 
 
 def cached_tokens(usage: dict[str, Any]) -> int | None:
-    """What a server says it had read before: OpenAI's field, which vLLM and llama.cpp share, or DeepSeek's.
+    """Prompt tokens from the server's prompt cache: OpenAI's field, which vLLM and llama.cpp use too, or DeepSeek's.
 
-    None where it says nothing, or something that cannot be.
+    None if the server does not say, or if the count is impossible.
     """
     details = usage.get("prompt_tokens_details")
-    told = details.get("cached_tokens") if isinstance(details, dict) else None
-    return possible(usage.get("prompt_cache_hit_tokens") if told is None else told, usage.get("prompt_tokens"))
+    count = details.get("cached_tokens") if isinstance(details, dict) else None
+    return valid_cached_count(
+        usage.get("prompt_cache_hit_tokens") if count is None else count, usage.get("prompt_tokens")
+    )
 
 
-def possible(cached: Any, prompt: Any) -> int | None:
-    """A count of cached tokens, if it is one and no more than the prompt has."""
+def valid_cached_count(cached: Any, prompt: Any) -> int | None:
+    """The count of cached tokens, if it is a count and not more than the prompt's."""
     return cached if type(cached) is int and type(prompt) is int and 0 <= cached <= prompt else None
 
 
@@ -149,8 +154,8 @@ def _function_call(call: dict[str, Any]) -> FunctionCall:
     return FunctionCall(id=call.get("id") or "", name=function["name"], arguments=function["arguments"])
 
 
-def _logprobs(found: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] | None:
-    if not found or not found.get("content"):
+def _logprobs(data: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] | None:
+    if not data or not data.get("content"):
         return None
     return [
         ChatCompletionTokenLogprob(
@@ -161,27 +166,27 @@ def _logprobs(found: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] 
                 for top in entry.get("top_logprobs") or []
             ],
         )
-        for entry in found["content"]
+        for entry in data["content"]
     ]
 
 
 def retry_seconds(header: str | None) -> float | None:
-    """What a Retry-After header asks for; a date or nonsense is None."""
+    """The seconds of a Retry-After header; None for a date or anything else."""
     try:
         return max(0.0, float(header)) if header else None
     except ValueError:
         return None
 
 
-def server_words(raw: bytes, secret: str) -> str:
-    """A server's own complaint, cut short and without the key: ': the model x does not exist'."""
+def server_message(raw: bytes, key: str) -> str:
+    """The message in an error's body, shortened and with the key redacted: ': the model x does not exist'."""
     try:
-        said = json.loads(raw)
-        error = said.get("error", said)  # older vLLMs put it at the top
+        data = json.loads(raw)
+        error = data.get("error", data)  # older versions of vLLM have the message at the top level
         text = error["message"] if isinstance(error, dict) else str(error)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         text = raw.decode("utf-8", "replace")
     text = " ".join(str(text).split())
-    if secret:
-        text = text.replace(secret, "***")
+    if key:
+        text = text.replace(key, "***")
     return f": {text[:200]}" if text else ""

@@ -14,7 +14,7 @@ from parley.judging.toxicity.scorer import Scorer, Toxicity
 
 
 class ScoreCache(TextCache):
-    holds = "cache of scores"
+    label = "cache of scores"
 
 
 class CachedScorer:

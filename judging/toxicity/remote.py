@@ -19,11 +19,11 @@ import aiohttp
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.address import from_environment, require_https
 from parley.agents.conversation import gather_or_cancel
-from parley.agents.models.base import LONGEST_WAIT
-from parley.agents.models.body import MOST_BYTES, read_body
-from parley.agents.models.reply import hide
+from parley.agents.models.base import MAX_WAIT_SECONDS
+from parley.agents.models.body import MAX_BYTES, read_body
+from parley.agents.models.reply import redact
 from parley.agents.models.throttle import Throttle
-from parley.agents.models.wire import retry_seconds, server_words
+from parley.agents.models.wire import retry_seconds, server_message
 from parley.judging.toxicity.scorer import Toxicity
 from parley.judging.toxicity.texts import in_pieces, worst
 
@@ -85,7 +85,7 @@ class Remote(ABC):
                 # After so many failures in a row, whatever the texts, one try each tells whether it is still down.
                 self._failures += 1
                 down = self._failures >= self.connections * (self.retries + 1)
-                if down or attempt > self.retries or (error.retry_after or 0.0) > LONGEST_WAIT:
+                if down or attempt > self.retries or (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
                     return [Toxicity(None, why=str(error)) for _ in texts]
                 if isinstance(error, RateLimited):
                     self._throttle.slow_down(error.retry_after)
@@ -105,7 +105,7 @@ class Remote(ABC):
             async with self._session.post(
                 self.base_url + path, data=payload, headers=sent, allow_redirects=False
             ) as response:
-                raw = await read_body(response, MOST_BYTES)
+                raw = await read_body(response, MAX_BYTES)
                 if response.status != 200:
                     raise self.error(response.status, response.headers, raw)
         except TimeoutError:
@@ -119,7 +119,7 @@ class Remote(ABC):
             raise self.no_reply(raw) from None
 
     def no_reply(self, raw: object) -> ServerFault:
-        start = hide(raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw), self.key)[:60]
+        start = redact(raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw), self.key)[:60]
         return ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}")
 
     def error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
@@ -129,7 +129,7 @@ class Remote(ABC):
         after = retry_seconds(headers.get("Retry-After"))
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=after)
-        said = server_words(raw, self.key)
+        said = server_message(raw, self.key)
         if status >= 500 or status == 408:
             return ServerFault(f"{where}{said}", retry_after=after)
         return BadRequest(f"{where}{said}")

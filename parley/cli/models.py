@@ -1,4 +1,4 @@
-"""`parley models`: what can be named, what is ready, and `parley models fetch NAME`."""
+"""`parley models`: lists models and what each still needs; `parley models fetch NAME` downloads one."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
 from parley.cli.commands import AddParser
 from parley.cli.progress import fetch_with_bar
 
-_PACKAGE = {"local": "xllamacpp", "hf": "transformers", "gemini": "google.genai", "anthropic": "anthropic"}
+_PACKAGES = {"local": "xllamacpp", "hf": "transformers", "gemini": "google.genai", "anthropic": "anthropic"}
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("action", nargs="?", choices=["list", "fetch"], default="list")
-    parser.add_argument("name", nargs="?", help="a model of the catalogue, with fetch")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument(
+        "action", nargs="?", choices=["list", "fetch"], default="list", help="list all models, or download one"
+    )
+    parser.add_argument("name", nargs="?", help="the embedded model to download, with fetch")
+    parser.add_argument("--json", action="store_true", help="print the list as JSON")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if parsed.action == "fetch":
         if not parsed.name:
-            raise ConfigError(f"name a model to fetch: {', '.join(catalogue())}")
+            raise ConfigError(f"parley models fetch needs a model: {', '.join(catalogue())}")
         if parsed.name not in catalogue():
             raise ConfigError(f"no model '{parsed.name}' in the catalogue (it has: {', '.join(catalogue())})")
         fetch_with_bar(parsed.name)
-        print(f"{parsed.name} is here: {weights_path(parsed.name)}")
+        print(f"{parsed.name} is downloaded: {weights_path(parsed.name)}")
         return 0
     rows = _rows()
     if parsed.json:
@@ -67,7 +69,7 @@ def _rows() -> list[dict[str, str]]:
     ]
     for provider in PROVIDERS.values():
         ready = "yes"
-        if provider.extra and not _installed(_PACKAGE.get(provider.extra, provider.extra)):
+        if provider.extra and not _installed(_PACKAGES.get(provider.extra, provider.extra)):
             ready = f"pip install 'parley-autogen[{provider.extra}]'"
         elif provider.key and not os.environ.get(provider.key):
             ready = f"set {provider.key}"

@@ -18,7 +18,7 @@ from parley.agents import Budget, BudgetSpent, Client, ConfigError, ServerFault
 from parley.agents.errors import BadRequest, ModelError
 from parley.agents.models import Reply, Request
 from parley.agents.models.base import estimate_tokens
-from parley.agents.models.batches import MOST_BYTES, MOST_REQUESTS, PRICE, Batches, State, line_for, read_line
+from parley.agents.models.batches import MAX_BYTES, MAX_REQUESTS, PRICE, Batches, State, line_for, read_line
 from parley.agents.models.compatible import CompatibleClient
 from parley.judging import Unit
 from parley.runs import InProcess, RunControl, RunFile
@@ -103,7 +103,7 @@ class BatchExecutor(InProcess):
 
     def _reckon(self, client: CompatibleClient, request: Request, budget: Budget) -> tuple[float, float]:
         """What the request may come to: a batch cannot be stopped halfway, so it must fit into the budget whole."""
-        prompt = sum(estimate_tokens(piece.text) for piece in request.pieces())
+        prompt = sum(estimate_tokens(piece.text) for piece in request.prompt())
         reply = int(request.options.get("max_tokens") or REPLY_TOKENS)
         tokens, cost = prompt + reply, client.price.cost(prompt, reply) or 0.0
         if budget.max_tokens is not None and budget.tokens + self._reserved_tokens + tokens > budget.max_tokens:
@@ -114,7 +114,7 @@ class BatchExecutor(InProcess):
 
     async def _enclose(self, client: CompatibleClient, letter: Letter) -> Reply:
         pile = self._piles.setdefault(client, Pile())
-        if len(pile.letters) == MOST_REQUESTS or pile.size + len(letter.line) > MOST_BYTES:
+        if len(pile.letters) == MAX_REQUESTS or pile.size + len(letter.line) > MAX_BYTES:
             self._dispatch(client)
             pile = self._piles.setdefault(client, Pile())
         pile.letters.append(letter)
@@ -174,7 +174,7 @@ class BatchExecutor(InProcess):
         state = await self._wait(batches, state)
         self._desk.note("batch", f"{state.id}: {state.status}, {state.answered} of {state.total} answered")
         if state.status == "failed":
-            raise BadRequest(f"{client.name}: the batch {state.id} was refused: {state.complaint or 'no reason given'}")
+            raise BadRequest(f"{client.name}: the batch {state.id} was refused: {state.error or 'no reason given'}")
         return {line["custom_id"]: line for file in state.files for line in await batches.lines(file)}
 
     async def _wait(self, batches: Batches, state: State) -> State:

@@ -109,7 +109,7 @@ class Worker:
             self._units.put_nowait(unit)
         self._loan.receive(orders.calls, orders.spent)
         for name, pause in orders.slowed:
-            self._models[name].throttle.slow_down(pause, heard=True)
+            self._models[name].throttle.slow_down(pause, reported=True)
         if orders.stop:
             while not self._units.empty():
                 self._dropped.append(self._units.get_nowait().id)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from parley.agents import Budget, Call, Models, ReplyCache
-from parley.agents.models.session import Post
+from parley.agents.models.session import Sender
 from parley.judging import Study, Unit
 from parley.runs.progress import Progress
 from parley.runs.rows import Rows
@@ -56,7 +56,7 @@ class InProcess:
 
     on_interrupt = FINISHING
 
-    def __init__(self, post: Post | None = None) -> None:
+    def __init__(self, post: Sender | None = None) -> None:
         self._post = post
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:

@@ -18,7 +18,7 @@ from parley.agents import (
     Session,
     session,
 )
-from parley.agents.models.session import Post
+from parley.agents.models.session import Sender
 from parley.judging import Outcome, Study, Unit
 from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
 
@@ -38,7 +38,7 @@ async def run_unit(
     cache: ReplyCache | None,
     budget: Budget | None,
     on_call: Callable[[Call], None],
-    post: Post | None = None,
+    post: Sender | None = None,
 ) -> Rows:
     """The unit's rows: of what was said, or of why it failed. Only `RunStopped` is raised."""
     started, since = time.time(), time.monotonic()
@@ -49,7 +49,7 @@ async def run_unit(
 
     seed = getattr(study.config, "seed", 0)
     try:
-        with session(Session(f"{seed}/{unit.id}", cache, budget, on_call, post)):
+        with session(Session(f"{seed}/{unit.id}", cache=cache, budget=budget, on_call=on_call, sender=post)):
             outcome = await study.run(unit, models)
     except (BudgetSpent, AuthError) as error:
         raise RunStopped(str(error)) from None

@@ -101,12 +101,12 @@ async def test_inside_a_session_it_is_cached_budgeted_and_recorded(server: Any, 
     turns = []
     with record_calls() as calls:
         for _ in range(2):
-            with session(Session("a unit", cache, budget)):
+            with session(Session("a unit", cache=cache, budget=budget)):
                 turns.append(await ask(ADA, PROMPT, model=server.client()))
     assert [turn.calls[0].cached for turn in turns] == [False, True]
     assert calls == [*turns[0].calls, *turns[1].calls]
     assert len(server.asked) == 1
-    with session(Session("another unit", cache, budget)), pytest.raises(BudgetSpent):
+    with session(Session("another unit", cache=cache, budget=budget)), pytest.raises(BudgetSpent):
         await ask(ADA, PROMPT, model=server.client())
     cache.close()
 

@@ -1,4 +1,4 @@
-"""A run that was cut short gets back what it paid for, repeats stay apart, and a budget is a limit."""
+"""A resumed run gets back the replies it paid for, repeats get replies of their own, and budgets are limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Score(BaseModel):
 
 
 async def ask_twice(client: Any, sample: str, path: Path) -> list[tuple[str, bool]]:
-    """One unit of a run that asks the same thing twice: what was said, and whether it came from the cache."""
+    """A unit that makes the same request twice: the replies, and whether they came from the cache."""
     cache = ReplyCache(path)
     with session(Session(sample, cache=cache)), record_calls() as calls:
         for _ in range(2):
@@ -43,7 +43,7 @@ async def ask_twice(client: Any, sample: str, path: Path) -> list[tuple[str, boo
     return [(call.reply, call.cached) for call in calls]
 
 
-async def test_the_same_request_twice_gives_two_samples_and_both_are_replayed(server: Any, tmp_path: Path) -> None:
+async def test_the_same_request_twice_gives_two_samples_and_both_are_cached(server: Any, tmp_path: Path) -> None:
     server.says("Seven.", "Eight.", "Nine.")
     path = tmp_path / "deep" / "replies.sqlite"
     assert await ask_twice(server.client(), "7/unit", path) == [("Seven.", False), ("Eight.", False)]
@@ -52,20 +52,20 @@ async def test_the_same_request_twice_gives_two_samples_and_both_are_replayed(se
     assert len(server.asked) == 2
 
 
-async def test_another_sample_is_asked_afresh(server: Any, tmp_path: Path) -> None:
+async def test_another_sample_gets_replies_of_its_own(server: Any, tmp_path: Path) -> None:
     server.says("Seven.", "Eight.", "Nine.", "Ten.")
     path = tmp_path / "replies.sqlite"
     await ask_twice(server.client(), "7/unit", path)
     assert await ask_twice(server.client(), "8/unit", path) == [("Nine.", False), ("Ten.", False)]
-    assert len({asked["seed"] for asked in server.asked}) == 4
+    assert len({body["seed"] for body in server.asked}) == 4
 
 
-async def test_what_a_request_says_is_part_of_its_address(server: Any, tmp_path: Path) -> None:
+async def test_the_address_covers_options_messages_and_schema(server: Any, tmp_path: Path) -> None:
     server.says(*"abcdefgh")
     cache = ReplyCache(tmp_path / "replies.sqlite")
     plain, warm = server.client(), server.client(temperature=1)
     other = [UserMessage(content="How many?", source="Ada")]
-    calls_made = (
+    requests = (
         lambda: plain.create(ASK),
         lambda: warm.create(ASK),
         lambda: plain.create(other),
@@ -73,11 +73,11 @@ async def test_what_a_request_says_is_part_of_its_address(server: Any, tmp_path:
         lambda: plain.create(ASK, json_output=True),
     )
     for _ in range(2):
-        said = []
-        for call in calls_made:
+        contents = []
+        for request in requests:
             with session(Session("unit", cache=cache)):
-                said.append((await call()).content)
-        assert said == list("abcde")
+                contents.append((await request()).content)
+        assert contents == list("abcde")
         cache.commit()
     cache.close()
     assert len(server.asked) == 5
@@ -100,7 +100,7 @@ async def test_a_reply_from_the_cache_is_whole_and_costs_nothing(server: Any, tm
     assert budget.calls == 1
 
 
-async def test_a_failure_is_not_kept(server: Any, tmp_path: Path) -> None:
+async def test_a_failure_is_not_cached(server: Any, tmp_path: Path) -> None:
     server.fails(500)
     server.says("Seven.")
     cache = ReplyCache(tmp_path / "replies.sqlite")
@@ -112,7 +112,7 @@ async def test_a_failure_is_not_kept(server: Any, tmp_path: Path) -> None:
     cache.close()
 
 
-async def test_simulated_replies_are_not_kept(tmp_path: Path) -> None:
+async def test_simulated_replies_are_not_cached(tmp_path: Path) -> None:
     client = model("sim/judge")
     first = await ask_twice(client, "unit", tmp_path / "replies.sqlite")
     again = await ask_twice(client, "unit", tmp_path / "replies.sqlite")
@@ -120,23 +120,23 @@ async def test_simulated_replies_are_not_kept(tmp_path: Path) -> None:
     assert [cached for _, cached in again] == [False, False]
 
 
-async def test_a_chosen_tool_does_not_hinder_the_replay(server: Any, tmp_path: Path) -> None:
+async def test_a_request_with_a_chosen_tool_is_cached(server: Any, tmp_path: Path) -> None:
     async def count(what: str) -> int:
         return len(what)
 
     server.says("Seven.", "Eight.")
     cache = ReplyCache(tmp_path / "replies.sqlite")
-    said = []
+    contents = []
     tools = [FunctionTool(count, "Counts letters.") for _ in range(2)]
     for tool in tools:
         with session(Session("unit", cache=cache)):
-            said.append((await server.client().create(ASK, tools=[tool], tool_choice=tool)).content)
+            contents.append((await server.client().create(ASK, tools=[tool], tool_choice=tool)).content)
         cache.commit()
     cache.close()
-    assert said == ["Seven.", "Seven."]
+    assert contents == ["Seven.", "Seven."]
 
 
-def test_a_cache_that_is_no_database_says_what_to_do(tmp_path: Path) -> None:
+def test_a_cache_that_is_not_a_database_says_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "replies.sqlite"
     path.write_text("This is a shopping list. " * 50)
     with pytest.raises(ParleyError, match="--no-cache") as caught:
@@ -144,7 +144,7 @@ def test_a_cache_that_is_no_database_says_what_to_do(tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_a_cache_that_cannot_be_made_says_what_to_do(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ParleyError, match="--no-cache"):
         ReplyCache(tmp_path / "file" / "replies.sqlite")
@@ -154,13 +154,13 @@ async def test_a_budget_in_calls_is_never_exceeded(server: Any) -> None:
     server.says("Seven.")
     client, budget = server.client(), Budget(max_calls=3)
 
-    async def one() -> str:
+    async def call() -> str:
         with session(Session("unit", budget=budget)):
             return str((await client.create(ASK)).content)
 
-    done = await asyncio.gather(*(one() for _ in range(8)), return_exceptions=True)
-    assert done.count("Seven.") == 3
-    spent = [str(error) for error in done if isinstance(error, BudgetSpent)]
+    results = await asyncio.gather(*(call() for _ in range(8)), return_exceptions=True)
+    assert results.count("Seven.") == 3
+    spent = [str(error) for error in results if isinstance(error, BudgetSpent)]
     assert spent == ["the budget of 3 calls is spent"] * 5
     assert len(server.asked) == budget.calls == 3
 
@@ -197,8 +197,8 @@ async def test_budgets_in_tokens_and_money_stop_the_next_call(server: Any, budge
     assert len(server.asked) == 2
 
 
-def test_a_slow_models_reply_is_on_disk_as_soon_as_it_is_there(tmp_path: Path) -> None:
-    """Whoever is killed while waiting for the next one has paid for this one."""
+def test_a_slow_models_reply_is_on_disk_immediately(tmp_path: Path) -> None:
+    """A run that is killed while it waits for the next reply does not pay for this one again."""
     cache = ReplyCache(tmp_path / "replies.sqlite")
     reply = Reply(finish_reason="stop", content="slow", usage=RequestUsage(1, 1), cached=False)
     cache.put(b"1", "a/slow", reply)

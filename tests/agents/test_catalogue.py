@@ -1,4 +1,4 @@
-"""Fetching weights: real pip, real wheels, an index that is a folder, and nothing kept that is not the file."""
+"""Downloading weights with real pip and real wheels, from an index that is a folder; wrong files are deleted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WEIGHTS = b"GGUF" + bytes(range(256)) * 40
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty index for pip, and an empty home for us."""
+    """An empty index for pip, and an empty home."""
     folder = tmp_path / "index"
     folder.mkdir()
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
@@ -27,7 +27,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def publish(index: Path, package: str, member: str, content: bytes) -> None:
-    """A wheel of version 1.0 that carries a file."""
+    """Put a wheel of version 1.0 with a file into the index."""
     info = f"{package}-1.0.dist-info"
     with zipfile.ZipFile(index / f"{package}-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{package}/__init__.py", "raise RuntimeError('never import me')\n")
@@ -37,8 +37,8 @@ def publish(index: Path, package: str, member: str, content: bytes) -> None:
         wheel.writestr(f"{info}/RECORD", "")
 
 
-def announce(monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = WEIGHTS, suffix: str = "") -> None:
-    """The catalogue knows a model 'tiny' that these packages carry."""
+def add_tiny(monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = WEIGHTS, suffix: str = "") -> None:
+    """Add a model 'tiny' to the catalogue, with these packages as its source."""
     entry = CatalogueEntry(
         about="tiny",
         licence="MIT",
@@ -51,21 +51,21 @@ def announce(monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = W
     monkeypatch.setitem(catalogue(), "tiny", entry)
 
 
-def left_behind() -> list[str]:
+def files_in_home() -> list[str]:
     return sorted(str(path.relative_to(home())) for path in home().rglob("*") if path.is_file())
 
 
 def test_a_file_that_is_whole_in_one_wheel(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(index, "tinyweights", "tiny.gguf", WEIGHTS)
-    announce(monkeypatch, "tinyweights", suffix=".gguf")
-    told: list[tuple[int, int]] = []
-    path = fetch("tiny", lambda done, size: told.append((done, size)))
+    add_tiny(monkeypatch, "tinyweights", suffix=".gguf")
+    progress: list[tuple[int, int]] = []
+    path = fetch("tiny", lambda done, size: progress.append((done, size)))
     assert path == weights_path("tiny")
     assert path.read_bytes() == WEIGHTS
-    assert told[-1] == (len(WEIGHTS), len(WEIGHTS))
-    assert left_behind() == ["models/tiny.gguf"]
+    assert progress[-1] == (len(WEIGHTS), len(WEIGHTS))
+    assert files_in_home() == ["models/tiny.gguf"]
 
-    # It is there now: no index is needed any more.
+    # A second call needs no index.
     (index / "tinyweights-1.0-py3-none-any.whl").unlink()
     assert is_fetched("tiny")
     assert fetch("tiny") == path
@@ -74,31 +74,33 @@ def test_a_file_that_is_whole_in_one_wheel(index: Path, monkeypatch: pytest.Monk
 def test_a_file_in_two_parts(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(index, "tinypart1", "part.bin", WEIGHTS[:5000])
     publish(index, "tinypart2", "part.bin", WEIGHTS[5000:])
-    announce(monkeypatch, "tinypart1", "tinypart2")
+    add_tiny(monkeypatch, "tinypart1", "tinypart2")
     assert fetch("tiny").read_bytes() == WEIGHTS
-    assert left_behind() == ["models/tiny.gguf"]
+    assert files_in_home() == ["models/tiny.gguf"]
 
 
-def test_another_file_than_the_published_one_is_refused(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_with_another_hash_is_refused(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changed = b"GGUF" + WEIGHTS[4:][::-1]
     publish(index, "tinyweights", "tiny.gguf", changed)
-    announce(monkeypatch, "tinyweights")
-    with pytest.raises(ParleyError, match=r"wheels: what came is not the published file \(its hash differs\)"):
+    add_tiny(monkeypatch, "tinyweights")
+    with pytest.raises(
+        ParleyError, match=r"wheels: the downloaded file is not the published one \(its SHA-256 differs\)"
+    ):
         fetch("tiny")
-    assert left_behind() == []
+    assert files_in_home() == []
     assert not is_fetched("tiny")
 
 
-def test_nothing_found_is_one_clear_line(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    announce(monkeypatch, "tinyweights")
+def test_a_missing_package_is_reported_in_one_line(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_tiny(monkeypatch, "tinyweights")
     with pytest.raises(ParleyError) as caught:
         fetch("tiny")
     text = str(caught.value)
     assert text.startswith("the weights of tiny could not be fetched (wheels: ERROR: ")
     assert "tinyweights==1.0" in text
-    assert text.endswith(f"with the file at hand, put it at {weights_path('tiny')} or name it as local/PATH")
+    assert text.endswith(f"if you have the file, copy it to {weights_path('tiny')} or use it as local/PATH")
     assert "\n" not in text
-    assert left_behind() == []
+    assert files_in_home() == []
 
 
 def test_no_such_model() -> None:
@@ -106,15 +108,15 @@ def test_no_such_model() -> None:
         fetch("huge")
 
 
-def test_no_room_is_told_before_anything_is_fetched(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    announce(monkeypatch, "tinyweights")
+def test_a_full_disk_is_reported_before_the_download(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_tiny(monkeypatch, "tinyweights")
     monkeypatch.setitem(catalogue(), "tiny", catalogue()["tiny"].model_copy(update={"size": 10**18}))
-    with pytest.raises(ParleyError, match="MB free, and the model takes 1000000000000 MB"):
+    with pytest.raises(ParleyError, match="MB free, but the model needs 1000000000000 MB"):
         fetch("tiny")
 
 
-def test_a_wheel_without_the_file_is_one_clear_line(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wheel_without_the_file_is_reported_in_one_line(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(index, "tinyweights", "readme.txt", b"moved")
-    announce(monkeypatch, "tinyweights", suffix=".gguf")
-    with pytest.raises(ParleyError, match="could not be fetched"):
+    add_tiny(monkeypatch, "tinyweights", suffix=".gguf")
+    with pytest.raises(ParleyError, match=r"could not be fetched .*contains no file \*\.gguf"):
         fetch("tiny")

@@ -1,4 +1,4 @@
-"""The embedded model itself: SmolLM2 in this process (its weights, 98 MB, are fetched on first use)."""
+"""The embedded model itself: SmolLM2 in this process (its weights, 98 MB, are downloaded on first use)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def answer(client: Client) -> StructuredReply[Opinion]:
     return asyncio.run(structured_reply(client, ASK, Opinion, readout="expected"))
 
 
-def test_a_reply_to_a_schema_can_be_read(answer: StructuredReply[Opinion]) -> None:
+def test_a_structured_reply_can_be_parsed(answer: StructuredReply[Opinion]) -> None:
     assert answer.status == "ok"
     assert answer.value is not None
     assert parse(answer.raw, Opinion) == (answer.value, "")
@@ -70,33 +70,33 @@ async def test_the_same_seed_gives_the_same_reply(client: Client, answer: Struct
     assert again.usage.completion_tokens > 0
 
 
-async def reread(tiny_model: Path, conversations: int, slots: int, reuse_mb: int) -> float:
-    """Of the prompts of every conversation's second turn: the share that had to be read again."""
+async def uncached_share(tiny_model: Path, conversations: int, slots: int, reuse_mb: int) -> float:
+    """The share of the prompt tokens in each conversation's second turn that did not come from the cache."""
     client = model(f"local/{tiny_model}", max_connections=slots, context=1024, reuse_mb=reuse_mb, max_tokens=4)
-    talks = [[UserMessage(content=f"{n}: {'a long task ' * 40}", source="user")] for n in range(conversations)]
+    prompts = [[UserMessage(content=f"{n}: {'a long task ' * 40}", source="user")] for n in range(conversations)]
     try:
-        for talk in talks:
-            await client.create(talk)
+        for prompt in prompts:
+            await client.create(prompt)
         with record_calls() as calls:
-            for talk in talks:
-                await client.create([*talk, UserMessage(content="And now?", source="user")])
+            for prompt in prompts:
+                await client.create([*prompt, UserMessage(content="And now?", source="user")])
     finally:
         await client.close()
     assert all(call.cached_tokens is not None for call in calls)
     return 1 - sum(call.cached_tokens or 0 for call in calls) / sum(call.prompt_tokens for call in calls)
 
 
-async def test_a_conversation_that_has_a_slot_is_read_once(tiny_model: Path) -> None:
-    assert await reread(tiny_model, conversations=4, slots=4, reuse_mb=0) < 0.2
+async def test_a_conversation_with_its_own_slot_is_read_once(tiny_model: Path) -> None:
+    assert await uncached_share(tiny_model, conversations=4, slots=4, reuse_mb=0) < 0.2
 
 
-async def test_conversations_that_wait_for_a_slot_are_kept_in_memory(tiny_model: Path) -> None:
-    """Six on two slots: without the memory every second turn is read from its beginning."""
-    assert await reread(tiny_model, conversations=6, slots=2, reuse_mb=64) < 0.2
-    assert await reread(tiny_model, conversations=6, slots=2, reuse_mb=0) > 0.9
+async def test_conversations_that_wait_for_a_slot_are_cached_in_memory(tiny_model: Path) -> None:
+    """Six on two slots: without the memory every second turn is read from the start."""
+    assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=64) < 0.2
+    assert await uncached_share(tiny_model, conversations=6, slots=2, reuse_mb=0) > 0.9
 
 
-def test_a_file_that_is_no_model(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_model(tmp_path: Path) -> None:
     path = tmp_path / "notes.gguf"
     path.write_text("Dear diary")
     with pytest.raises(ConfigError, match=f"{path} is not a GGUF file"):
@@ -112,40 +112,42 @@ async def test_a_file_that_only_begins_like_a_model(tmp_path: Path) -> None:
     await client.close()
 
 
-def test_a_path_where_nothing_is(tmp_path: Path) -> None:
+def test_a_path_that_does_not_exist(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=f"there is no file {tmp_path}/none.gguf"):
         model(f"local/{tmp_path}/none.gguf")
     with pytest.raises(ConfigError, match=r"is a folder without model.gguf, which `parley train` writes"):
         model(f"local/{tmp_path}")
 
 
-def test_a_model_that_was_trained_again_is_another_model(tmp_path: Path) -> None:
-    """Of the same folder and size: its old replies must not come back from the cache."""
+def test_a_retrained_model_has_another_identity(tmp_path: Path) -> None:
+    """Same folder and size: it must not get the old model's replies from the cache."""
     path = tmp_path / "model.gguf"
     identities = []
-    for written in (1_000_000_000, 2_000_000_000):
+    for modified in (1_000_000_000, 2_000_000_000):
         path.write_bytes(b"GGUF and so on")
-        os.utime(path, (written, written))
+        os.utime(path, (modified, modified))
         identities.append(model(f"local/{tmp_path}").identity)
     assert len(set(identities)) == 2
 
 
 def test_a_name_that_is_not_in_the_catalogue() -> None:
-    with pytest.raises(ConfigError, match=r"'local/gpt5' is neither in the catalogue \(local/smollm2, .*\) nor"):
+    with pytest.raises(ConfigError, match=r"'local/gpt5' is not in the catalogue \(local/smollm2, .*\), nor"):
         model("local/gpt5")
 
 
-def test_a_large_model_is_not_fetched_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_model_is_not_downloaded_automatically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"parley models fetch qwen2.5-coder-1.5b \(1117 MB\)"):
+    with pytest.raises(
+        ConfigError, match=r"is not downloaded yet: run parley models fetch qwen2.5-coder-1.5b \(1117 MB\)"
+    ):
         model("local/qwen2.5-coder-1.5b")
 
 
-def test_nobody_else_can_talk_to_it(client: Client, answer: StructuredReply[Opinion]) -> None:
-    """llama.cpp listens on loopback, whether we want it to or not: it asks for a key that nobody has."""
+def test_its_http_port_is_locked(client: Client, answer: StructuredReply[Opinion]) -> None:
+    """llama.cpp always listens on loopback; it requires a random key."""
     address = client._server.listening_address  # type: ignore[attr-defined]
-    asked = json.dumps({"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 1}).encode()
-    for path, data in (("/v1/chat/completions", asked), ("/completion", asked), ("/slots", None), ("/props", None)):
+    body = json.dumps({"messages": [{"role": "user", "content": "Hello."}], "max_tokens": 1}).encode()
+    for path, data in (("/v1/chat/completions", body), ("/completion", body), ("/slots", None), ("/props", None)):
         request = urllib.request.Request(address + path, data, {"Content-Type": "application/json"})
         with pytest.raises(HTTPError) as refused:
             urllib.request.urlopen(request, timeout=10)

@@ -1,4 +1,4 @@
-"""Vendors' prompt caches: what calls share is marked, what was cached is recorded and priced."""
+"""Vendors' prompt caches: shared prefixes are marked, and cached tokens are recorded and priced."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from parley.agents.models.deepseek import DeepSeekClient
 from parley.agents.models.openai import OpenAIClient
 from parley.agents.models.prices import Price, price_of
 
-# The SDK warns of models near their end; which ones, changes with its version.
+# The SDK warns about models near their end of life; which ones depends on its version.
 pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")
 
 ASK = [UserMessage(content="How many?", source="user")]
@@ -30,42 +30,39 @@ LOOKBACK = 20
 
 
 class Claude:
-    """Keeps beginnings as the vendor's documentation says: whole blocks, up to a mark; looks 20 blocks back for one.
+    """Caches prefixes as the vendor's documentation says: whole blocks up to a mark, searched for up to 20 blocks back.
 
-    A token is four characters; there is no shortest length, so that short conversations can be tested.
+    A token is four characters; there is no minimum length, so that short conversations can be tested.
     """
 
     def __init__(self) -> None:
         self.url = ""
         self.asked: list[dict[str, Any]] = []
-        self.kept: set[str] = set()
+        self.cached: set[str] = set()
 
     async def answer(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.asked.append(body)
-        head = json.dumps([body.get("tools"), body.get("system")])
-        beginnings, marked = [head], []
+        prefixes, marked = [json.dumps([body.get("tools"), body.get("system")])], []
         for message in body["messages"]:
             blocks = message["content"]
             for block in [{"text": blocks}] if isinstance(blocks, str) else blocks:
-                beginnings.append(beginnings[-1] + message["role"] + block["text"])
+                prefixes.append(prefixes[-1] + message["role"] + block["text"])
                 if "cache_control" in block:
-                    marked.append(len(beginnings) - 1)
-        read = max(
-            (len(one) for at in marked for one in beginnings[max(0, at - LOOKBACK) : at + 1] if one in self.kept),
-            default=0,
-        )
-        written = max([len(beginnings[at]) for at in marked] + [read]) - read
-        self.kept |= {beginnings[at] for at in marked}
+                    marked.append(len(prefixes) - 1)
+        candidates = [prefix for end in marked for prefix in prefixes[max(0, end - LOOKBACK) : end + 1]]
+        read = max((len(prefix) for prefix in candidates if prefix in self.cached), default=0)
+        written = max([len(prefixes[end]) for end in marked] + [read]) - read
+        self.cached |= {prefixes[end] for end in marked}
         usage = {
-            "input_tokens": (len(beginnings[-1]) - read - written) // 4,
+            "input_tokens": (len(prefixes[-1]) - read - written) // 4,
             "cache_read_input_tokens": read // 4,
             "cache_creation_input_tokens": written // 4,
             "output_tokens": 10,
         }
-        said = {"type": "text", "text": f"I am speaker number {len(self.asked)}."}
+        text = {"type": "text", "text": f"I am speaker number {len(self.asked)}."}
         return web.json_response(
-            {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": [said]}
+            {"id": "m", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": [text]}
             | {"stop_reason": "end_turn", "stop_sequence": None, "usage": usage}
         )
 
@@ -85,12 +82,12 @@ async def claude(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Claude]:
 
 async def debate(claude: Claude, *, task: str = TASK, rounds: int = 2, **how: Any) -> list[Call]:
     client = model("anthropic/claude-sonnet-4-5", base_url=claude.url, price_in=3, price_out=15, price_cached=0.3)
-    told = {"instructions": lambda cue: "Answer the others." if cue.round > 1 else None}
+    instructions = {"instructions": lambda cue: "Answer the others." if cue.round > 1 else None}
     try:
-        held = await Debate(PANEL, model=client, rounds=rounds, **told, **how).converse(task)
+        transcript = await Debate(PANEL, model=client, rounds=rounds, **instructions, **how).converse(task)
     finally:
         await client.close()
-    return [call for turn in held.spoken() for call in turn.calls]
+    return [call for turn in transcript.spoken() for call in turn.calls]
 
 
 async def test_personas_last_share_everything_with_the_call_before(claude: Claude) -> None:
@@ -113,13 +110,13 @@ async def test_personas_as_system_messages_share_with_their_own_last_call(claude
     for before, call in zip(first, second, strict=True):
         assert call.cached_tokens is not None
         assert abs(call.cached_tokens - before.prompt_tokens) <= 1
-        assert call.written_tokens == 0, "nobody speaks again: keeping it would cost and help nobody"
+        assert call.written_tokens == 0, "no agent speaks again: caching it would only cost"
 
 
-async def test_the_dearer_writing_and_the_cheaper_reading_are_in_the_cost(claude: Claude) -> None:
+async def test_cache_writes_and_cache_reads_have_their_own_prices(claude: Claude) -> None:
     call = (await debate(claude))[0]
     plain = call.prompt_tokens - call.written_tokens
-    # $3 a million in, a quarter more to keep it, $15 out
+    # $3 per million prompt tokens, a quarter more if they are cached, $15 per million reply tokens
     assert call.cost == pytest.approx((plain * 3 + call.written_tokens * 3.75 + call.completion_tokens * 15) / 1e6)
     again = (await debate(claude))[-1]
     assert again.cached_tokens
@@ -136,7 +133,7 @@ async def test_nothing_is_marked_in_a_short_conversation_or_a_single_round(claud
     assert all(isinstance(message["content"], str) for body in claude.asked for message in body["messages"])
 
 
-async def test_nothing_is_kept_for_an_agent_of_whom_nobody_knows_whether_it_speaks_again(claude: Claude) -> None:
+async def test_nothing_is_marked_for_an_agent_that_may_not_speak_again(claude: Claude) -> None:
     client = model("anthropic/claude-sonnet-4-5", base_url=claude.url)
     agent = PersonaAgent(PANEL[0], client)
     for _ in range(3):
@@ -146,17 +143,21 @@ async def test_nothing_is_kept_for_an_agent_of_whom_nobody_knows_whether_it_spea
     assert "cache_control" not in json.dumps(claude.asked)
 
 
-async def test_marks_leave_the_words_and_the_reply_cache_as_they_were(claude: Claude) -> None:
+async def test_marks_change_neither_the_text_nor_the_record(claude: Claude) -> None:
     calls = await debate(claude, placement="last")
     sent = claude.asked[1]["messages"]
     assert [message["role"] for message in sent] == ["user"]
     text = "".join(block["text"] for block in sent[0]["content"])
     assert text == f"{TASK}\n\nAda: I am speaker number 1.\n\nYou are Ben, a councillor."
     assert "parley_shared" not in json.dumps(claude.asked)
-    assert [piece.text for piece in calls[1].prompt] == [TASK, "I am speaker number 1.", "You are Ben, a councillor."]
+    assert [message.text for message in calls[1].prompt] == [
+        TASK,
+        "I am speaker number 1.",
+        "You are Ben, a councillor.",
+    ]
 
 
-async def test_openai_finds_a_units_calls_together(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_openai_gets_one_cache_key_per_unit(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     server.says("Seven.")
     for options in ({"cache_key": True}, {}):
@@ -166,10 +167,10 @@ async def test_openai_finds_a_units_calls_together(server: Any, monkeypatch: pyt
                 await client.create(ASK)
         await client.create(ASK)
         await client.close()
-    keys = [asked.get("prompt_cache_key") for asked in server.asked]
+    keys = [body.get("prompt_cache_key") for body in server.asked]
     assert keys[0] == keys[1] != keys[2]
     assert keys[0] is not None
-    assert keys[3:] == [None] * 5, "no key outside a unit, and none to a server that is not OpenAI's unless asked for"
+    assert keys[3:] == [None] * 5, "no key outside a unit, nor to a server that is not OpenAI's unless it is requested"
     assert all("0/a" not in str(key) for key in keys)
 
 
@@ -182,11 +183,11 @@ async def test_cached_tokens_have_the_cached_price(server: Any, monkeypatch: pyt
     with record_calls() as calls:
         await client.create(ASK)
     await client.close()
-    # 976 at $0.15, 1,024 at $0.075 and 100 at $0.60 a million
+    # 976 at $0.15, 1,024 at $0.075 and 100 at $0.60 per million
     assert calls[0].cost == pytest.approx((976 * 0.15 + 1024 * 0.075 + 100 * 0.60) / 1e6)
 
 
-async def test_deepseek_says_it_in_its_own_way(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deepseek_reports_cached_tokens_in_its_own_field(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", "sk-test")
     choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
     usage = {"prompt_tokens": 300, "completion_tokens": 3, "prompt_cache_hit_tokens": 256}
@@ -198,7 +199,7 @@ async def test_deepseek_says_it_in_its_own_way(server: Any, monkeypatch: pytest.
     assert calls[0].cached_tokens == 256
 
 
-NONSENSE = [
+IMPOSSIBLE = [
     {"cached_tokens": -1},
     {"cached_tokens": 99},
     {"cached_tokens": "5"},
@@ -209,8 +210,8 @@ NONSENSE = [
 ]
 
 
-@pytest.mark.parametrize("details", NONSENSE)
-async def test_a_count_that_cannot_be_is_not_told(server: Any, details: Any) -> None:
+@pytest.mark.parametrize("details", IMPOSSIBLE)
+async def test_an_impossible_count_is_recorded_as_unknown(server: Any, details: Any) -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": details}
     choice = {"finish_reason": "stop", "message": {"content": "Seven."}}
     server.sends(json.dumps({"choices": [choice], "usage": usage}))
@@ -219,7 +220,7 @@ async def test_a_count_that_cannot_be_is_not_told(server: Any, details: Any) -> 
     assert (calls[0].cached_tokens, calls[0].cost) == (None, pytest.approx(42e-6))
 
 
-async def test_gemini_says_it_too(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
+async def test_gemini_reports_cached_tokens_too(monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
     from google.genai import types
 
     monkeypatch.setenv("GEMINI_API_KEY", "test")
@@ -231,7 +232,7 @@ async def test_gemini_says_it_too(monkeypatch: pytest.MonkeyPatch, server: Any) 
     await client.close()
 
 
-def test_a_price_of_ones_own_has_no_cached_price_of_the_lists() -> None:
+def test_a_price_set_by_the_user_does_not_use_the_listed_cached_price() -> None:
     assert price_of("openai/gpt-4o-mini").cached == 0.075
     assert price_of("openai/gpt-4o-mini", price_in=1.0).cached is None
     assert price_of("server/m", price_in=1.0, price_out=2.0, price_cached=0.5) == Price(1.0, 2.0, 0.5)

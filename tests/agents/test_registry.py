@@ -39,7 +39,7 @@ class AcmeClient(Client):
 
 @pytest.fixture
 def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package of a user, and providers as they were afterwards."""
+    """A user's package with a client; the providers are restored afterwards."""
     (tmp_path / "acme_parley.py").write_text(ACME)
     monkeypatch.syspath_prepend(tmp_path)
     before = dict(PROVIDERS)
@@ -59,13 +59,13 @@ def test_a_name_and_its_options() -> None:
 
 
 @pytest.mark.parametrize("name", ["judge", "sim/", "/judge", "", "?a=1"])
-def test_what_is_no_model_name(name: str) -> None:
+def test_a_name_that_is_not_a_models(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         model(name)
     assert str(caught.value) == f"'{name}' is not a model name; write provider/model, for example {DEFAULT_MODEL}"
 
 
-def test_an_unknown_provider_is_told_with_the_known_ones() -> None:
+def test_an_unknown_provider_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ConfigError) as caught:
         model("acme/one")
     text = str(caught.value)
@@ -104,13 +104,13 @@ def test_a_provider_whose_package_is_missing() -> None:
 
 @pytest.mark.usefixtures("acme")
 @pytest.mark.parametrize("target", ["acme_parley:Missing", "acme_parley", "acme_parley:LIMIT", "pathlib:Path"])
-def test_a_provider_that_is_no_client_class(target: str) -> None:
+def test_a_target_that_is_not_a_client_class(target: str) -> None:
     register("acme", target)
     with pytest.raises(ConfigError, match="acme"):
         model("acme/one")
 
 
-async def test_the_models_of_a_run_are_opened_once_each() -> None:
+async def test_each_model_of_a_run_is_opened_once() -> None:
     models = Models({"retries": 0})
     judge, other = models["sim/judge"], models["sim/judge?retries=2"]
     assert models["sim/judge"] is judge

@@ -154,7 +154,7 @@ async def test_results_are_cached_with_the_replies_so_that_a_run_can_be_repeated
     name = f"searxng?base_url={service.url}"
     for _ in range(2):
         cache = ReplyCache(tmp_path / "replies.sqlite")
-        with session(Session("a unit", cache)):
+        with session(Session("a unit", cache=cache)):
             assert await make_engine(name).search("bridge") == RESULTS
         cache.close()
         service.says((500, "down by now"))

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from parley.agents import Client, ConfigError, SelfDebiasAgent, model
-from parley.agents.models.self_debias import FLOOR, Contrast, TokenChoice, debiased, decode, draw
+from parley.agents.models.self_debias import FLOOR, DebiasSettings, NextTokens, debiased, decode, sample
 
 PLAIN = {1: 0.5, 2: 0.3, 3: 0.2}
 BIASED = {1: 0.6, 2: 0.1, 3: 0.3}
@@ -56,21 +56,21 @@ def test_it_is_a_distribution_and_the_plain_one_at_lambda_0(
 
 def test_tokens_are_drawn_in_proportion_to_their_weights() -> None:
     rng = random.Random(1)
-    drawn = Counter(draw(PLAIN, 1.0, rng) for _ in range(20_000))
-    assert {token: count / 20_000 for token, count in drawn.items()} == pytest.approx(PLAIN, abs=0.015)
-    assert draw(PLAIN, 0, rng) == 1
+    seen = Counter(sample(PLAIN, 1.0, rng) for _ in range(20_000))
+    assert {token: count / 20_000 for token, count in seen.items()} == pytest.approx(PLAIN, abs=0.015)
+    assert sample(PLAIN, 0, rng) == 1
 
 
 def test_decoding_ends_at_an_empty_token_or_at_the_limit() -> None:
     spelling = {1: b"caf", 2: "é".encode()[:1], 3: "é".encode()[1:], 4: b""}
     order = [1, 2, 3, 4]
 
-    def step(drawn: list[int]) -> TokenChoice:
-        return TokenChoice({order[len(drawn)]: 1.0}, {}, spelling)
+    def step(drawn: list[int]) -> NextTokens:
+        return NextTokens({order[len(drawn)]: 1.0}, {}, spelling)
 
-    contrast = Contrast(decay=50, keep=10, max_tokens=9, temperature=1.0, seed=0)
-    assert decode(step, contrast) == ("café", 3, True)
-    assert decode(step, contrast._replace(max_tokens=2)) == ("caf", 2, False)
+    how = DebiasSettings(50, 10, 9, 1.0, 0)
+    assert decode(step, how) == ("café", 3, True)
+    assert decode(step, how._replace(max_tokens=2)) == ("caf", 2, False)
 
 
 def test_models_without_next_token_probabilities_are_refused_in_one_line() -> None:

@@ -1,6 +1,6 @@
-"""Servers of one's own: what vLLM, llama.cpp's server and Ollama answer, and what becomes of it.
+"""Servers that users run themselves: vLLM, llama.cpp's server and Ollama.
 
-The first and the last are played on loopback, by the shapes their documentation gives; llama.cpp's is the real one.
+vLLM and Ollama are simulated on loopback, in the formats of their documentation; llama.cpp's server is the real one.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Score(BaseModel):
     points: int = Field(ge=0, le=9)
 
 
-class Played:
-    """A server that gives one answer, and lists its models."""
+class SimulatedServer:
+    """A server that always gives the same answer, and lists its models."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -51,26 +51,26 @@ class Played:
 
 
 @pytest.fixture(autouse=True)
-def no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("VLLM_BASE_URL", "VLLM_API_KEY", "OLLAMA_BASE_URL", "LLAMACPP_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture
-async def played() -> AsyncIterator[Played]:
-    played = Played()
+async def server() -> AsyncIterator[SimulatedServer]:
+    server = SimulatedServer()
     app = web.Application()
-    app.router.add_post("/v1/chat/completions", played.respond)
-    app.router.add_get("/v1/models", played.list_models)
-    server = TestServer(app)
-    await server.start_server()
-    played.url = str(server.make_url("/v1"))
-    yield played
-    await server.close()
+    app.router.add_post("/v1/chat/completions", server.respond)
+    app.router.add_get("/v1/models", server.list_models)
+    listening = TestServer(app)
+    await listening.start_server()
+    server.url = str(listening.make_url("/v1"))
+    yield server
+    await listening.close()
 
 
-async def one_call(name: str, **options: Any) -> Any:
-    """A run's way to a server: prepare, ask; what was written down."""
+async def recorded_call(name: str, **options: Any) -> Any:
+    """What a run does: prepare the client, make a call; returns its record."""
     client = model(name, retries=0, **options)
     try:
         await client.prepare()
@@ -81,29 +81,29 @@ async def one_call(name: str, **options: Any) -> Any:
         await client.close()
 
 
-async def test_vllm_says_what_it_had_read_before_if_it_was_started_so(played: Played) -> None:
-    """`--enable-prompt-tokens-details`; without it the field is null, and nothing is claimed."""
-    played.serves("Qwen/Qwen3-4B")
+async def test_vllm_reports_cached_tokens_if_it_was_started_with_the_flag(server: SimulatedServer) -> None:
+    """`--enable-prompt-tokens-details`; without it the field is null, and the count is unknown."""
+    server.serves("Qwen/Qwen3-4B")
     usage = {"prompt_tokens": 812, "total_tokens": 830, "completion_tokens": 18}
-    played.says("Seven.", {**usage, "prompt_tokens_details": {"cached_tokens": 784}})
-    call = await one_call("vllm/Qwen/Qwen3-4B", base_url=played.url)
+    server.says("Seven.", {**usage, "prompt_tokens_details": {"cached_tokens": 784}})
+    call = await recorded_call("vllm/Qwen/Qwen3-4B", base_url=server.url)
     assert (call.prompt_tokens, call.cached_tokens) == (812, 784)
-    played.says("Seven.", {**usage, "prompt_tokens_details": None})
-    assert (await one_call("vllm/Qwen/Qwen3-4B", base_url=played.url)).cached_tokens is None
-    assert played.asked[0]["model"] == "Qwen/Qwen3-4B"
+    server.says("Seven.", {**usage, "prompt_tokens_details": None})
+    assert (await recorded_call("vllm/Qwen/Qwen3-4B", base_url=server.url)).cached_tokens is None
+    assert server.asked[0]["model"] == "Qwen/Qwen3-4B"
 
 
-async def test_ollama_does_not_say_it_and_its_tags_may_be_left_out(played: Played) -> None:
-    played.serves("llama3.2:latest", "qwen3:4b")
+async def test_ollama_does_not_report_cached_tokens_and_its_tags_are_optional(server: SimulatedServer) -> None:
+    server.serves("llama3.2:latest", "qwen3:4b")
     usage = {"prompt_tokens": 26, "completion_tokens": 3, "total_tokens": 29}
-    played.says("Seven.", usage, system_fingerprint="fp_ollama")
+    server.says("Seven.", usage, system_fingerprint="fp_ollama")
     for name in ("llama3.2", "llama3.2:latest", "qwen3:4b"):
-        call = await one_call(f"ollama/{name}", base_url=played.url)
+        call = await recorded_call(f"ollama/{name}", base_url=server.url)
         assert (call.prompt_tokens, call.cached_tokens) == (26, None)
 
 
 @pytest.mark.parametrize(
-    ("name", "has", "listed"),
+    ("name", "models", "listed"),
     [
         ("vllm/qwen", ["Qwen/Qwen3-4B"], "Qwen/Qwen3-4B"),
         ("ollama/llama3.3", ["llama3.2:latest", "qwen3:4b"], "llama3.2:latest, qwen3:4b"),
@@ -111,14 +111,14 @@ async def test_ollama_does_not_say_it_and_its_tags_may_be_left_out(played: Playe
     ],
 )
 async def test_a_model_that_is_not_served_is_named_before_any_call(
-    played: Played, name: str, has: list[str], listed: str
+    server: SimulatedServer, name: str, models: list[str], listed: str
 ) -> None:
-    played.serves(*has)
+    server.serves(*models)
     with pytest.raises(ConfigError) as caught:
-        await one_call(name, base_url=played.url)
-    wanted = name.partition("/")[2]
-    assert str(caught.value) == f"{name}: {played.url} does not serve '{wanted}' (it has: {listed})"
-    assert played.asked == []
+        await recorded_call(name, base_url=server.url)
+    model_name = name.partition("/")[2]
+    assert str(caught.value) == f"{name}: {server.url} does not serve '{model_name}' (it has: {listed})"
+    assert server.asked == []
 
 
 @pytest.mark.parametrize(
@@ -131,27 +131,29 @@ async def test_a_model_that_is_not_served_is_named_before_any_call(
     ],
     ids=["vllm", "an older vllm", "ollama", "ollama's own api"],
 )
-async def test_a_server_without_a_list_says_it_itself(played: Played, body: dict[str, Any]) -> None:
-    played.listing_status = 404
-    played.answer = 404, body
+async def test_a_server_without_a_list_reports_the_missing_model_itself(
+    server: SimulatedServer, body: dict[str, Any]
+) -> None:
+    server.listing_status = 404
+    server.answer = 404, body
     with pytest.raises(BadRequest) as caught:
-        await one_call("vllm/m", base_url=played.url)
-    assert str(caught.value) == f"vllm/m: {played.url} answered 404: The model `m` does not exist."
+        await recorded_call("vllm/m", base_url=server.url)
+    assert str(caught.value) == f"vllm/m: {server.url} answered 404: The model `m` does not exist."
 
 
-async def test_a_prompt_that_is_too_long_for_vllm(played: Played) -> None:
-    said = "This model's maximum context length is 4096 tokens. However, your request has 5011 input tokens."
-    played.serves("m")
-    played.answer = 400, {"error": {"message": said, "type": "BadRequestError", "param": None, "code": 400}}
+async def test_a_prompt_that_is_too_long_for_vllm(server: SimulatedServer) -> None:
+    message = "This model's maximum context length is 4096 tokens. However, your request has 5011 input tokens."
+    server.serves("m")
+    server.answer = 400, {"error": {"message": message, "type": "BadRequestError", "param": None, "code": 400}}
     with pytest.raises(BadRequest, match=r"answered 400: This model's maximum context length is 4096 tokens\."):
-        await one_call("vllm/m", base_url=played.url)
+        await recorded_call("vllm/m", base_url=server.url)
 
 
-async def test_a_key_that_the_server_refuses(played: Played, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_the_server_refuses(server: SimulatedServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_API_KEY", "token-that-must-not-show")
-    played.listing_status = 401
+    server.listing_status = 401
     with pytest.raises(AuthError, match=r"the key was refused; check VLLM_API_KEY$") as caught:
-        await one_call("vllm/m", base_url=played.url)
+        await recorded_call("vllm/m", base_url=server.url)
     assert "token-that" not in str(caught.value)
 
 
@@ -161,21 +163,21 @@ async def test_a_key_that_the_server_refuses(played: Played, monkeypatch: pytest
 async def test_no_server_at_all_says_how_to_start_one(provider: str, start: str) -> None:
     url = f"http://127.0.0.1:{unused_port()}/v1"
     with pytest.raises(ConfigError) as caught:
-        await one_call(f"{provider}/m", base_url=url)
+        await recorded_call(f"{provider}/m", base_url=url)
     assert str(caught.value).startswith(f"{provider}/m: no server at {url}; start one: ")
     assert start in str(caught.value)
 
 
 @pytest.mark.parametrize("listing", [[], {"data": None}, {"data": [{"name": "no id"}]}, "models"])
-async def test_a_list_that_cannot_be_read_stops_nobody(played: Played, listing: Any) -> None:
-    played.models = listing
-    played.says("Seven.", {"prompt_tokens": 5, "completion_tokens": 2})
-    assert (await one_call("vllm/m", base_url=played.url)).reply == "Seven."
+async def test_an_unreadable_list_is_ignored(server: SimulatedServer, listing: Any) -> None:
+    server.models = listing
+    server.says("Seven.", {"prompt_tokens": 5, "completion_tokens": 2})
+    assert (await recorded_call("vllm/m", base_url=server.url)).reply == "Seven."
 
 
 @pytest.fixture(scope="module")
 def llama_server(tiny_model: Path) -> Iterator[str]:
-    """llama.cpp's own server, on a port of its own."""
+    """llama.cpp's own server, on its own port."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()
@@ -187,21 +189,21 @@ def llama_server(tiny_model: Path) -> Iterator[str]:
 
 
 async def test_llama_cpps_own_server(llama_server: str) -> None:
-    """Whatever the model is called; replies held to a schema; the second call begins as the first did."""
+    """Any model name works; replies are constrained to a schema; the second call shares the first one's prefix."""
     client: Client = model("llamacpp/any", base_url=llama_server, max_tokens=90, retries=0)
     long = UserMessage(content="Count the cats in this very long sentence about cats. " * 20, source="user")
     try:
         await client.prepare()
         with record_calls() as calls:
             replies = [
-                await client.create([long, UserMessage(content=f"{again}?", source="user")], json_output=Score)
-                for again in ("Well", "And")
+                await client.create([long, UserMessage(content=f"{question}?", source="user")], json_output=Score)
+                for question in ("Well", "And")
             ]
     finally:
         await client.close()
     assert all(0 <= Score.model_validate_json(str(reply.content)).points <= 9 for reply in replies)
     assert calls[0].cached_tokens == 0
-    # All but the question at the end and what the template puts after it.
+    # All but the final question and what the template appends.
     assert 0 < calls[1].prompt_tokens - (calls[1].cached_tokens or 0) < 60 < calls[1].prompt_tokens
 
 

@@ -1,4 +1,4 @@
-"""Simulated models: the same for the same seed, with the effects that were planted, and trouble at the rates asked."""
+"""Simulated models: the same for the same seed, with the planted effects, and failures at the given rates."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def prompt(text: str, persona: str = "You are a judge.") -> list[Any]:
 
 
 async def judged(name: str, text: str, times: int, reply_type: type[BaseModel] = Opinion) -> list[StructuredReply[Any]]:
-    """The answers of as many samples."""
+    """The replies to `times` samples of one prompt."""
     client = model(name)
 
-    async def one(sample: int) -> StructuredReply[Any]:
+    async def judge(sample: int) -> StructuredReply[Any]:
         with session(Session(f"{sample}")):
             return await structured_reply(client, prompt(text), reply_type)
 
-    return list(await asyncio.gather(*(one(sample) for sample in range(times))))
+    return list(await asyncio.gather(*(judge(sample) for sample in range(times))))
 
 
 async def mean_score(name: str, label: str) -> float:
@@ -77,23 +77,23 @@ async def test_samples_of_one_question_differ() -> None:
 async def test_a_planted_effect_is_found_in_the_mean() -> None:
     name = "sim/judge?base=5&female=+0.8&noise=1.0"
     difference = await mean_score(name, "female") - await mean_score(name, "male")
-    # 400 scores a side of variance 1 + 1/12 (rounding): a standard error of 0.074, so 0.25 is over three of them.
+    # 400 scores per side of variance 1 + 1/12 (rounding): a standard error of 0.074, so 0.25 is over three of them.
     assert difference == pytest.approx(0.8, abs=0.25)
 
 
-async def test_no_effect_without_planting() -> None:
+async def test_a_label_without_a_planted_effect_has_none() -> None:
     name = "sim/judge?base=5&female=+0.8&noise=1.0"
     assert await mean_score(name, "black") == pytest.approx(5.0, abs=0.2)
 
 
-async def test_effects_are_on_the_side_that_bears_the_label() -> None:
+async def test_effects_are_on_the_side_with_the_label() -> None:
     name = "sim/judge?base=5&female=+3&noise=0"
     for a, b, scores, preferred in (("female", "male", (8, 5), "A"), ("male", "female", (5, 8), "B")):
         (answer,) = await judged(name, PAIR.format(a=a, b=b), 1, Sides)
         assert (answer.value.A.score, answer.value.B.score, answer.value.preferred) == (*scores, preferred)
 
 
-async def test_whoever_stands_first_gains_by_position() -> None:
+async def test_the_first_candidate_gains_by_position() -> None:
     (answer,) = await judged("sim/judge?base=5&position=2&noise=0", PAIR.format(a="male", b="male"), 1, Sides)
     assert (answer.value.A.score, answer.value.B.score) == (7, 5)
 
@@ -110,11 +110,11 @@ async def test_judges_of_one_text_share_its_shift() -> None:
     scores = []
     for n in range(30):
         text = f"Case {n}. " + SINGLE.format(label="male")
-        said = [
+        answers = [
             await structured_reply(client, prompt(text, persona), Opinion)
             for persona in ("You are Ada.", "You are Ben.")
         ]
-        scores.append(tuple(answer.value.score for answer in said))
+        scores.append(tuple(answer.value.score for answer in answers))
     assert all(ada == ben for ada, ben in scores)
     assert len(set(scores)) > 3
 
@@ -125,23 +125,23 @@ async def test_scores_stay_on_the_scale() -> None:
     assert max(scores) == 10
 
 
-async def test_malformed_replies_come_at_their_rate() -> None:
+async def test_malformed_replies_occur_at_their_rate() -> None:
     statuses = Counter(answer.status for answer in await judged("sim/judge?malformed=0.3", SINGLE, 400))
-    # A repair is malformed at the same rate: 70 % ok, 21 % repaired, 9 % unparsed; 7 points are three errors.
+    # A repair is malformed at the same rate: 70 % ok, 21 % repaired, 9 % unparsed; 7 points are three standard errors.
     assert statuses["ok"] / 400 == pytest.approx(0.70, abs=0.07)
     assert statuses["repaired"] / 400 == pytest.approx(0.21, abs=0.07)
     assert statuses["unparsed"] / 400 == pytest.approx(0.09, abs=0.05)
     assert set(statuses) == {"ok", "repaired", "unparsed"}
 
 
-async def test_refusals_come_at_their_rate() -> None:
+async def test_refusals_occur_at_their_rate() -> None:
     statuses = Counter(answer.status for answer in await judged("sim/judge?refuse=0.2", SINGLE, 400))
     assert statuses["refused"] / 400 == pytest.approx(0.2, abs=0.06)
     assert set(statuses) == {"ok", "refused"}
 
 
 @pytest.mark.parametrize(("option", "error"), [("fail", ServerFault), ("limited", RateLimited)])
-async def test_failures_come_at_their_rate(option: str, error: type[Exception]) -> None:
+async def test_failures_occur_at_their_rate(option: str, error: type[Exception]) -> None:
     client = model(f"sim/judge?{option}=0.3&retries=0")
     failed = 0
     for _ in range(100):
@@ -152,7 +152,7 @@ async def test_failures_come_at_their_rate(option: str, error: type[Exception]) 
     assert failed / 100 == pytest.approx(0.3, abs=0.14)
 
 
-async def test_failures_that_pass_are_tried_again() -> None:
+async def test_temporary_failures_are_retried() -> None:
     client = model("sim/judge?fail=0.2")
     with record_calls() as calls:
         await asyncio.gather(*(client.create(prompt(f"Case {n}.")) for n in range(12)))
@@ -160,7 +160,7 @@ async def test_failures_that_pass_are_tried_again() -> None:
     assert max(call.attempts for call in calls) > 1
 
 
-async def test_it_is_known_as_simulated_and_free() -> None:
+async def test_it_is_marked_as_simulated_and_free() -> None:
     client = model("sim/judge")
     with record_calls() as calls:
         await client.create(prompt("Say something."))
@@ -170,21 +170,21 @@ async def test_it_is_known_as_simulated_and_free() -> None:
 
 
 @pytest.mark.parametrize("options", ["female=much", "fail=2", "noise=-1", "tie=few"])
-def test_values_that_do_not_fit_are_told_at_once(options: str) -> None:
+def test_invalid_values_are_reported_immediately(options: str) -> None:
     with pytest.raises(ConfigError, match=r"^sim/judge: "):
         model(f"sim/judge?{options}")
 
 
-def test_an_effect_that_is_no_number_is_named() -> None:
+def test_an_effect_that_is_not_a_number_is_named() -> None:
     with pytest.raises(ConfigError, match="female"):
         model("sim/judge?female=much")
 
 
-def test_an_effect_that_is_not_a_finite_number_is_told_at_once() -> None:
+def test_an_effect_that_is_not_finite_is_reported_immediately() -> None:
     with pytest.raises(ConfigError):
         model("sim/judge?female=nan")
 
 
-async def test_an_effect_is_found_whatever_case_its_label_is_in() -> None:
+async def test_labels_of_effects_are_case_insensitive() -> None:
     (answer,) = await judged("sim/judge?base=5&Female=+3&noise=0", SINGLE.format(label="Female"), 1)
     assert answer.value.score == 8

@@ -23,12 +23,12 @@ def answer(status: int, **error: str) -> web.Response:
 ENDINGS: dict[str, tuple[Callable[[], web.Response], str, int]] = {
     "no quota left": (
         lambda: answer(429, code="insufficient_quota", message="You exceeded your current quota"),
-        "stopped: server/chaos: {at} answered 429, the account has nothing left: You exceeded your current quota",
+        "stopped: server/chaos: {at} answered 429, the account has no credit left: You exceeded your current quota",
         1,
     ),
     "no money left": (
         lambda: answer(402, message="Insufficient Balance"),
-        "stopped: server/chaos: {at} answered 402, the account has nothing left: Insufficient Balance",
+        "stopped: server/chaos: {at} answered 402, the account has no credit left: Insufficient Balance",
         1,
     ),
     "no such model any more": (

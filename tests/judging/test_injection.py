@@ -12,7 +12,7 @@ from scipy import stats
 import parley
 from parley import frames
 from parley.agents import ConfigError, Debate, Persona
-from parley.agents.models.sim_injection import find_order
+from parley.agents.models.sim_injection import find_score_instruction
 from parley.analysis.injection import effects as measures
 from parley.judging.injection.study import Injection, InjectionConfig
 from parley.reports import make_report
@@ -82,7 +82,7 @@ def test_neither_clean_responses_nor_controls_hold_an_order(settings: dict[str, 
     study = Injection(InjectionConfig(**settings, asks=[10], fence="open"))
     for unit in study.plan():
         if unit.facets["variant"] != "attack":
-            assert find_order(study.task(unit)) is None, unit.id
+            assert find_score_instruction(study.task(unit)) is None, unit.id
 
 
 @pytest.mark.parametrize(

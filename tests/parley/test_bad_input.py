@@ -65,7 +65,7 @@ def one_line(told: Any, status: int, *words: str) -> None:
         ((*SIM, "--readout", "expected"), ("needs log-probabilities", "sim/judge gives none")),
         ((*SIM, "--judges", "mine.toml"), ("mine.toml: No such file",)),
         (("models", "fetch", "gpt-5"), ("no model 'gpt-5' in the catalogue", "smollm2")),
-        (("models", "fetch"), ("name a model to fetch",)),
+        (("models", "fetch"), ("parley models fetch needs a model",)),
     ],
 )
 def test_a_wrong_word_is_named(

@@ -75,8 +75,8 @@ def fault(nth: int, body: Any) -> web.Response:
     ("small", "large", "asked", "words"),
     [
         (("--budget-calls", "20"), ("--budget-calls", "72"), 20, "the budget of 20 calls is spent"),
-        (("--budget-tokens", "2400"), ("--budget-tokens", "8640"), 20, "the budget of 2400 tokens is spent"),
-        (("--budget-tokens", "2401"), ("--budget-tokens", "8640"), 21, "the budget of 2401 tokens is spent"),
+        (("--budget-tokens", "2400"), ("--budget-tokens", "8640"), 20, "the budget of 2,400 tokens is spent"),
+        (("--budget-tokens", "2401"), ("--budget-tokens", "8640"), 21, "the budget of 2,401 tokens is spent"),
         (("--budget-cost", "20"), ("--budget-cost", "72"), 20, "the budget of $20 is spent"),
     ],
 )

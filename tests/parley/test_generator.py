@@ -230,7 +230,7 @@ def test_a_budget_from_python_ends_in_the_first_stage_too(command: tuple[str, ..
     )
 
     assert not cut.complete
-    assert cut.stopped == "the budget of 1 calls is spent"
+    assert cut.stopped == "the budget of 1 call is spent"
     assert not Path("judged.sqlite").exists()
 
 

@@ -45,9 +45,9 @@ TROUBLE = {
     "429 for ever": (too_many, "retries=1", "answered 429, too many requests"),
     "500 for ever": (broken, "retries=0", "answered 500: <h1>Internal Server Error</h1>"),
     "404": (unwilling, "retries=0", "answered 404: no such model"),
-    "garbage": (garbage, "retries=0", "answered what is no reply"),
-    "no choices": (wrong_shape, "retries=0", "answered what is no reply"),
-    "a list": (not_an_object, "retries=0", "answered what is no reply"),
+    "garbage": (garbage, "retries=0", "sent an unreadable reply"),
+    "no choices": (wrong_shape, "retries=0", "sent an unreadable reply"),
+    "a list": (not_an_object, "retries=0", "sent an unreadable reply"),
     "half a body": ("cuts_short", "retries=0", "http://127.0.0.1:"),
     "nothing at all": ("silent", "retries=0&timeout=0.2", "no answer within 0.2 s"),
 }
