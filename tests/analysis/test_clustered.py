@@ -19,8 +19,8 @@ from parley.analysis.stats.clustered import (
     observed_design_effect,
 )
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.resampling import percentile, resampled_sums
-from parley.analysis.stats.tables import cell_means, distinct
+from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval
+from parley.analysis.stats.tables import cell_means, unique_rows
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges; also psych::ICC's own example.
 TARGETS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], float)
@@ -31,7 +31,7 @@ TARGETS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10,
 
 def test_a_draw_is_a_sum_over_units_drawn_with_replacement() -> None:
     units = np.array([[1.0, 1.0], [10.0, 1.0], [100.0, 1.0]])
-    sums = resampled_sums(units, 4000, 0)
+    sums = bootstrap_sums(units, 4000, 0)
     assert set(sums[:, 1]) == {3.0}, "as many units as there are, every time"
     possible = {a + 10 * b + 100 * (3 - a - b) for a in range(4) for b in range(4 - a)}
     assert set(sums[:, 0]) == possible
@@ -42,22 +42,22 @@ def test_a_draw_is_a_sum_over_units_drawn_with_replacement() -> None:
 
 def test_equal_units_may_be_counted_instead_of_listed() -> None:
     units, times = np.array([[0.0], [1.0]]), np.array([700, 300])
-    counted = resampled_sums(units, 3000, 1, times)[:, 0]
-    listed = resampled_sums(np.repeat(units, times, axis=0), 3000, 2)[:, 0]
+    counted = bootstrap_sums(units, 3000, 1, times)[:, 0]
+    listed = bootstrap_sums(np.repeat(units, times, axis=0), 3000, 2)[:, 0]
     assert stats.ks_2samp(counted, listed).pvalue > 0.01
     assert counted.std() == pytest.approx(math.sqrt(1000 * 0.3 * 0.7), rel=0.05)
 
 
 def test_many_units_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     units = np.arange(50.0)[:, None]
-    monkeypatch.setattr("parley.analysis.stats.resampling.BLOCK", 100)  # two draws a block
-    assert resampled_sums(units, 501, 0).mean() == pytest.approx(units.sum(), rel=0.02)
+    monkeypatch.setattr("parley.analysis.stats.resampling.BLOCK_SIZE", 100)  # two draws a block
+    assert bootstrap_sums(units, 501, 0).mean() == pytest.approx(units.sum(), rel=0.02)
 
 
 def test_distinct_rows_are_found_again() -> None:
     rows = np.random.default_rng(0).integers(0, 3, (200, 3)).astype(float)
     rows[::7, 1] = np.nan
-    kinds, member = distinct(rows)
+    kinds, member = unique_rows(rows)
     np.testing.assert_array_equal(kinds[member], rows)
     assert len(kinds) == len({tuple(row) for row in rows.astype(str)})
 
@@ -66,7 +66,7 @@ def test_the_tails_are_those_of_hesterberg() -> None:
     # R, resample::ExpandProbs: z(probs2)·sqrt((n - 1) / n) = t(probs, n - 1). On normal draws with the bootstrap's
     # narrower spread the interval is then Student's.
     draws = stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000) * math.sqrt(9 / 10)
-    low, high = percentile(draws, 10, 0.95)
+    low, high = percentile_interval(draws, 10, 0.95)
     assert (low, high) == pytest.approx((-2.2622, 2.2622), abs=2e-3)  # t(0.975, 9)
 
 

@@ -163,7 +163,7 @@ def test_a_shift_of_both_labels_is_no_gap() -> None:
     row = table(compare(first, first.assign(value=first["value"] - 2), NAMES)).loc["gender: female − male"]
     assert row["difference"] == 0.0
     assert math.isnan(row["p"])
-    assert "nothing to flip" in row["note"]
+    assert "no sign to flip" in row["note"]
 
 
 def test_a_reply_only_one_could_read_makes_no_gap() -> None:

@@ -105,7 +105,7 @@ def test_random_arrangements_agree_with_all_of_them(monkeypatch: pytest.MonkeyPa
     cells.iloc[2, 1] = np.nan
     exact = effect_of_cells(cells)
     assert exact.name.endswith("exact")
-    monkeypatch.setattr("parley.analysis.stats.permutation.EXACT", 1)
+    monkeypatch.setattr("parley.analysis.stats.permutation.MAX_EXACT", 1)
     drawn = effect_of_cells(cells, draws=20_000)
     assert drawn.p == pytest.approx(exact.p, abs=4 * math.sqrt(exact.p * (1 - exact.p) / 20_000))
     assert drawn.statistic == exact.statistic

@@ -27,7 +27,7 @@ from parley.analysis.stats.sequential import (
     identity_gaps,
     interim_look,
 )
-from parley.analysis.stats.spending import boundaries, nominal
+from parley.analysis.stats.spending import boundaries, nominal_level
 
 CLEAR = np.tile([0.8, 1.0, 1.2, 1.4, 0.6], 10)
 NOTHING = np.tile([1.0, -1.0, 0.5, -0.5, 0.25], 10)
@@ -49,14 +49,14 @@ def test_a_clear_difference_is_decided_early_and_seen_no_more() -> None:
     seen = looks(StoppingRule(), {"a − b": CLEAR})
     assert [one.decision for one in seen] == ["", "different"]
     assert [one.clusters for one in seen] == [10, 20]
-    assert seen[0].level == pytest.approx(nominal(boundaries("obrien-fleming", 0.05, (0.2,))[0]))
+    assert seen[0].level == pytest.approx(nominal_level(boundaries("obrien-fleming", 0.05, (0.2,))[0]))
     assert seen[1].low > 0
 
 
 def test_what_is_not_there_is_looked_at_to_the_end() -> None:
     seen = looks(StoppingRule(), {"a − b": NOTHING})
     assert [one.decision for one in seen] == [""] * 5
-    assert seen[-1].level == pytest.approx(nominal(2.031), abs=1e-5)  # the last of five boundaries
+    assert seen[-1].level == pytest.approx(nominal_level(2.031), abs=1e-5)  # the last of five boundaries
 
 
 def test_hopeless_comparisons_are_given_up_from_half_of_the_clusters_on() -> None:
@@ -88,7 +88,7 @@ def test_a_look_at_nothing_new_spends_nothing() -> None:
     again = interim_look(StoppingRule(looks=3), 2, {"a − b": NOTHING[:10]}, planned, first)
     assert math.isnan(again[0].level)
     last = interim_look(rule, 2, {"a − b": NOTHING[:20]}, planned, [*first, *again])
-    assert last[0].level == pytest.approx(nominal(boundaries("obrien-fleming", 0.05, (0.5, 1.0))[1]))
+    assert last[0].level == pytest.approx(nominal_level(boundaries("obrien-fleming", 0.05, (0.5, 1.0))[1]))
     assert math.isnan(interim_look(rule, 1, {}, planned, [])[0].estimate), "no cluster at all"
 
 
@@ -96,7 +96,7 @@ def test_the_last_look_spends_all_even_if_clusters_could_not_be_read() -> None:
     first = interim_look(StoppingRule(looks=2), 1, {"a − b": NOTHING[:10]}, {"a − b": 20}, [])
     last = interim_look(StoppingRule(looks=2), 2, {"a − b": NOTHING[:17]}, {"a − b": 20}, first)[0]
     bound = boundaries("obrien-fleming", 0.05, (10.0, 17.0), (0.5, 1.0))[1]
-    assert (last.clusters, last.level) == (17, pytest.approx(nominal(bound)))
+    assert (last.clusters, last.level) == (17, pytest.approx(nominal_level(bound)))
 
 
 # Several

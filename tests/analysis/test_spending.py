@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from parley.analysis.stats.spending import SPENDING, boundaries, crossing, median_unbiased, nominal
+from parley.analysis.stats.spending import SPENDING, boundaries, crossing, median_unbiased, nominal_level
 
 
 def even(looks: int) -> tuple[float, ...]:
@@ -45,7 +45,7 @@ def test_three_looks_as_in_rpact() -> None:
 def test_pococks_first_boundary_by_hand() -> None:
     # α·ln(1 + (e - 1)·t), half of it on each side: t = 0.5 gives 0.05·ln(1.859) = 0.0310
     first = boundaries("pocock", 0.05, even(2))[0]
-    assert nominal(first) == pytest.approx(0.05 * math.log(1 + (math.e - 1) / 2))
+    assert nominal_level(first) == pytest.approx(0.05 * math.log(1 + (math.e - 1) / 2))
 
 
 def test_pococks_constant() -> None:
