@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.bbq.scores import CONTEXTS, NOTHING, AnswerTable, Cell, cluster_table, score
-from parley.analysis.reporting.systems import BASELINE, costs, rivals, systems
+from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
@@ -112,7 +112,7 @@ def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame
 
 def against_default(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
     """Every other system against `default` of the same model: see `against`."""
-    return against(frame, list(rivals(frame, BASELINE)), draws=draws, seed=seed)
+    return against(frame, list(baseline_pairs(frame, BASELINE)), draws=draws, seed=seed)
 
 
 def against(

@@ -51,7 +51,7 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.analysis.calibration.fixed import calibrate, calibration_figure
     from parley.analysis.reporting.figures import save
-    from parley.analysis.reporting.report import plain
+    from parley.analysis.reporting.report import json_values
 
     parsed.judges = parsed.judges or ([4] if parsed.sequential else [1, 4, 8])
     _check(parsed)
@@ -83,7 +83,7 @@ def _calibrate(parsed: argparse.Namespace) -> int:
         except OSError as error:
             raise ParleyError(f"{folder} cannot be written: {error.strerror}") from None
     if parsed.json:
-        print(json.dumps(plain(rows), indent=2, ensure_ascii=False))
+        print(json.dumps(json_values(rows), indent=2, ensure_ascii=False))
         return 0
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title="Called significant (SIMULATED judges)")
     for column in ("test", "judges", "scenarios", "effect", "rate", "95% interval"):

@@ -31,7 +31,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 
 def show(parsed: argparse.Namespace) -> int:
     from parley.analysis.calibration.sequential import savings
-    from parley.analysis.reporting.report import plain
+    from parley.analysis.reporting.report import json_values
     from parley.analysis.stats.sequential import StoppingRule
 
     rules = [StoppingRule(**rule.model_dump()) for rule in _rules(parsed)]
@@ -62,7 +62,7 @@ def show(parsed: argparse.Namespace) -> int:
         except OSError as error:
             raise ParleyError(f"{parsed.out} cannot be written: {error.strerror}") from None
     if parsed.json:
-        print(json.dumps(plain(rows), indent=2, ensure_ascii=False))
+        print(json.dumps(json_values(rows), indent=2, ensure_ascii=False))
         return 0
     title = f"At most {parsed.looks} looks, α {parsed.alpha}, {parsed.simulations} studies a row (SIMULATED judges)"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")

@@ -29,7 +29,7 @@ def add_to(add_parser: AddParser) -> None:
 
 def _power(parsed: argparse.Namespace) -> int:
     need_analysis()
-    from parley.analysis.reporting.report import plain
+    from parley.analysis.reporting.report import json_values
     from parley.analysis.stats.power import detectable_effect, power_with, scenarios_needed
 
     if parsed.effect is None and parsed.scenarios is None:
@@ -54,7 +54,7 @@ def _power(parsed: argparse.Namespace) -> int:
         raise ConfigError(str(error)) from None
     line = f"{found.scenarios:g} scenarios find a difference of {found.effect:.3g} with a power of {found.power:.0%}"
     if parsed.json:
-        print(json.dumps(plain(asdict(found)), indent=2, ensure_ascii=False))
+        print(json.dumps(json_values(asdict(found)), indent=2, ensure_ascii=False))
     else:
         print(found.note or f"{line}.")
         print(

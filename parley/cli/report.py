@@ -110,7 +110,7 @@ def plain_table(title: str, frame: pd.DataFrame) -> Table:
     """A frame as it is, but for its interval, which takes one column. Words may wrap, numbers may not."""
     import pandas as pd
 
-    from parley.analysis.reporting.report import shown
+    from parley.analysis.reporting.report import format_cell
 
     frame = _short(frame)
     more = f" ({len(frame) - IN_TERMINAL} more rows in the files)" if len(frame) > IN_TERMINAL else ""
@@ -119,7 +119,7 @@ def plain_table(title: str, frame: pd.DataFrame) -> Table:
         narrow = pd.api.types.is_numeric_dtype(frame[name]) or name == "95% interval"
         table.add_column(visible(str(name)).replace("_", " "), no_wrap=narrow, overflow="fold")
     for row in frame.head(IN_TERMINAL).itertuples(index=False):
-        table.add_row(*(escape(visible(shown(value))) for value in row))
+        table.add_row(*(escape(visible(format_cell(value))) for value in row))
     return table
 
 
@@ -134,11 +134,13 @@ def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _short(frame: pd.DataFrame) -> pd.DataFrame:
     """`low` and `high` as one column; of several intervals the one over scenarios."""
-    from parley.analysis.reporting.report import shown
+    from parley.analysis.reporting.report import format_cell
 
     low, high = ("cluster_low", "cluster_high") if "cluster_low" in frame else ("low", "high")
     if low not in frame:
         return frame
-    ends = [f"{shown(a)} to {shown(b)}" if a == a else "–" for a, b in zip(frame[low], frame[high], strict=True)]
+    ends = [
+        f"{format_cell(a)} to {format_cell(b)}" if a == a else "–" for a, b in zip(frame[low], frame[high], strict=True)
+    ]
     dropped = [name for name in ("low", "high", "cluster_low", "cluster_high", "n", "clusters") if name in frame]
     return frame.drop(columns=dropped).assign(**{"95% interval": ends})

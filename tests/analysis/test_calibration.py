@@ -26,7 +26,9 @@ OURS, PAPERS, TWIN = "sign flips over scenarios", "χ² (the paper's)", "t over 
 
 
 def studies(scenarios: int, judges: int = 4, effect: float = 0.5, simulations: int = 6) -> Floats:
-    return simulate(Setting(judges, scenarios, effect, 0.3), simulations, np.random.default_rng(8))
+    return simulate(
+        Setting(judges=judges, scenarios=scenarios, effect=effect, icc=0.3), simulations, np.random.default_rng(8)
+    )
 
 
 # The same tests as in a report
@@ -83,7 +85,7 @@ def test_the_planted_effect_is_in_the_scores() -> None:
 
 def test_judges_of_one_table_are_as_alike_as_planted() -> None:
     """Of a gap between labels on one scenario, the table's share is `icc`; rounding adds 1/12 to every variance."""
-    scores = simulate(Setting(8, 50, 0.0, 0.5), 200, np.random.default_rng(1))
+    scores = simulate(Setting(judges=8, scenarios=50, effect=0.0, icc=0.5), 200, np.random.default_rng(1))
     gaps = scores[:, 0] - scores[:, 1]
     within = gaps.var(axis=2, ddof=1).mean()
     between = gaps.mean(axis=2).var() - within / 8

@@ -72,7 +72,7 @@ def test_only_shared_units_count() -> None:
     row = table(report).loc["Accuracy"]
     assert row["n"] == 6
     assert row["difference"] == pytest.approx(3 / 6)
-    assert report.words[0] == "6 units are shared."
+    assert report.words[0] == "Compared on 6 shared units."
     assert "on 6 shared units" in report.tables[0].title
 
 
@@ -136,9 +136,9 @@ def test_a_panel_is_compared_by_its_majority() -> None:
     rows = [vote("u", choice, judge=f"J{n}") for n, choice in enumerate("AAB")]
     split = [vote("u", choice, judge=f"J{n}") for n, choice in enumerate("AB")]
     row = table(compare(pd.DataFrame(rows), pd.DataFrame([vote("u", "A")]), NAMES)).iloc[0]
-    assert "the same preference in 100% of 1 units" in row["note"]
+    assert "the same preference in 100% of 1 unit" in row["note"]
     row = table(compare(pd.DataFrame(split), pd.DataFrame([vote("u", "A")]), NAMES)).iloc[0]
-    assert "the same preference in 0% of 1 units" in row["note"], "two words as frequent are a tie"
+    assert "the same preference in 0% of 1 unit" in row["note"], "two words as frequent are a tie"
 
 
 # Gaps between identities
@@ -191,7 +191,7 @@ def test_words_name_only_what_stands() -> None:
     words = compare(first, first.assign(value=first["value"] - 1 - (first.index % 2)), NAMES).words
     assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two (p = ")
     same = compare(first, first, NAMES).words
-    assert same[1] == "No difference stands after Holm's correction. That is not evidence that the two are alike."
+    assert same[1] == "No difference is significant after Holm correction. That is not evidence that the two are alike."
 
 
 def test_the_units_that_differ_most_come_first() -> None:
@@ -209,7 +209,7 @@ def test_runs_without_a_common_unit_cannot_be_compared() -> None:
 def test_runs_without_a_common_readable_unit_cannot_be_compared() -> None:
     first = run((6.0, 7.0), ())
     unread = first.assign(value=np.nan, status="unparsed")
-    with pytest.raises(NothingShared, match="that both could read"):
+    with pytest.raises(NothingShared, match="readable verdicts on both sides"):
         compare(unread, first, NAMES)
 
 

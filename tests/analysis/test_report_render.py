@@ -19,7 +19,7 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.render import html, latex, markdown, write
-from parley.analysis.reporting.report import Figure, Report, Table, plain, shown
+from parley.analysis.reporting.report import Figure, Report, Table, format_cell, json_values
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
 LABELS = ('"><img src=x onerror=alert(2)>', "a|b & c_d", "${price} 100%")
@@ -129,7 +129,7 @@ def test_the_page_says_what_made_it(page: Page) -> None:
 def test_a_long_table_is_cut_on_the_page_and_whole_in_its_file(tmp_path: Path) -> None:
     frame = pd.DataFrame({"n": range(100)})
     text = write(Report("r", tables=(Table("long", "Long", frame),)), tmp_path).read_text("utf-8")
-    assert "40 more rows are in the file" in text
+    assert "40 more rows in the CSV file" in text
     assert '<td class="number">59</td>' in text
     assert '<td class="number">60</td>' not in text
     assert len(pd.read_csv(tmp_path / "tables" / "long.csv")) == 100
@@ -230,12 +230,12 @@ def test_latex_prints_angle_brackets_as_such() -> None:
     ],
 )
 def test_a_cell_as_people_read_it(value: Any, text: str) -> None:
-    assert shown(value) == text
+    assert format_cell(value) == text
 
 
 def test_plain_values_are_what_json_knows() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": [0.5, np.nan], "c": pd.Categorical(["x", None])})
-    assert plain({"rows": frame, "n": np.int64(3), "t": (np.float64("nan"), True)}) == {
+    assert json_values({"rows": frame, "n": np.int64(3), "t": (np.float64("nan"), True)}) == {
         "rows": [{"a": 1, "b": 0.5, "c": "x"}, {"a": 2, "b": None, "c": None}],
         "n": 3,
         "t": [None, True],

@@ -15,7 +15,7 @@ from scipy import stats
 from parley.analysis.bbq.interim import gaps as bbq_gaps
 from parley.analysis.bbq.leaderboard import against, answers
 from parley.analysis.calibration.fixed import Setting, simulate
-from parley.analysis.calibration.sequential import fixed_designs, run, savings
+from parley.analysis.calibration.sequential import fixed_designs, run_sequential, savings
 from parley.analysis.reporting.interim import MonitoredRun, decisions, in_words
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.sequential import (
@@ -129,7 +129,7 @@ def test_five_looks_cry_wolf_no_oftener_than_one(spending: str) -> None:
     rng = np.random.default_rng(4)
     gaps = rng.choice([-1.0, -0.5, 0.0, 0.5, 1.0], p=[0.1, 0.1, 0.6, 0.1, 0.1], size=(1000, 20))
     rule = StoppingRule(spending=spending)
-    wrong = np.mean([bool(run(np.array([one, np.zeros(20)]), rule).different) for one in gaps])
+    wrong = np.mean([bool(run_sequential(np.array([one, np.zeros(20)]), rule).different) for one in gaps])
     assert wrong < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 1000)
 
 
@@ -164,7 +164,7 @@ def test_savings_are_real_and_cost_no_errors() -> None:
 
 
 def test_fixed_designs_are_t_tests_with_holm_at_every_end() -> None:
-    scores = simulate(Setting(2, 9, 1.0, 0.3), 20, np.random.default_rng(6), 3).mean(axis=3)
+    scores = simulate(Setting(judges=2, scenarios=9, effect=1.0, icc=0.3), 20, np.random.default_rng(6), 3).mean(axis=3)
     found = fixed_designs(scores, 0.05)
     assert found.any()
     assert not found.all()
@@ -238,7 +238,7 @@ def test_a_look_comes_back_from_its_record() -> None:
 
 def test_the_report_says_what_was_decided_when() -> None:
     rule = StoppingRule(futility=0.1)
-    watched = MonitoredRun("a.sqlite", rule, tuple(looks(rule, {"a − b": CLEAR, "c − d": NOTHING})))
+    watched = MonitoredRun(run="a.sqlite", rule=rule, results=tuple(looks(rule, {"a − b": CLEAR, "c − d": NOTHING})))
     stands = decisions(watched).set_index("comparison")
     assert stands["decision"].to_dict() == {"a − b": "different", "c − d": "given up"}
     assert 0 < stands.loc["a − b", "median_unbiased"] < stands.loc["a − b", "estimate"]
@@ -246,5 +246,5 @@ def test_the_report_says_what_was_decided_when() -> None:
     assert "α 0.05 for all 2 comparisons together (Holm)" in said
     assert "a − b: decided at look 2 on 20 of 50 scenarios" in said
     assert "looks larger than it is" in said
-    assert "do not know of the looks" in said
-    assert "1 of 2 comparisons were given up as futile, which is no evidence" in said
+    assert "not corrected for the looks" in said
+    assert "Given up as futile: 1 of 2 comparisons. That is no evidence" in said
