@@ -207,6 +207,6 @@ def calibration_figure(rows: pd.DataFrame, title: str, note: str) -> Figure:
             tidy(axis, "y")
     axes[0, 0].legend(fontsize=7, frameon=False)
     for row in axes:
-        row[0].set_ylabel("called significant")
+        row[0].set_ylabel("share significant")
     caption(figure, title, note)
     return figure
