@@ -1,4 +1,4 @@
-"""A frame of the user's own in three lines; and the report of a study that has none of its own."""
+"""The user's own frame in three lines, and the report of a study that has none of its own."""
 
 from __future__ import annotations
 
@@ -79,13 +79,13 @@ def test_every_pair_is_compared_and_corrected_together() -> None:
     assert all(line.startswith("'c' scored") for line in claims)
 
 
-def test_nothing_found_is_no_evidence_of_nothing() -> None:
+def test_no_significant_effect_is_not_evidence_of_no_effect() -> None:
     (line,) = identities(mine((5.0, 4.0, 5.0, 4.0), (4.0, 5.0, 4.0, 5.0))).words
     assert line.startswith("No effect of identity on the scores was shown")
     assert line.endswith("That is not evidence of no effect.")
 
 
-def test_the_report_can_be_written_down(tmp_path: Path) -> None:
+def test_the_report_can_be_written(tmp_path: Path) -> None:
     page = write(identities(CLEAR, draws=50), tmp_path).read_text("utf-8")
     assert "Mean scores" in page
     assert (tmp_path / "figures" / "means.svg").exists()
@@ -111,7 +111,7 @@ def test_the_same_gap_everywhere_is_a_difference() -> None:
     ],
     ids=["empty", "one identity", "no values", "all equal", "one cluster"],
 )
-def test_what_cannot_be_tested_is_said_with_its_reason(frame: pd.DataFrame, why: str) -> None:
+def test_what_cannot_be_tested_is_reported_with_its_reason(frame: pd.DataFrame, why: str) -> None:
     report = identities(frame, draws=50)
     (line,) = report.words
     assert line.startswith("The effect of identity could not be tested: ")
@@ -126,7 +126,7 @@ def test_missing_columns_are_named() -> None:
         identities(pd.DataFrame({"identity": ["a"]}))
 
 
-def test_an_empty_frame_can_be_written_down(tmp_path: Path) -> None:
+def test_the_report_of_an_empty_frame_can_be_written(tmp_path: Path) -> None:
     assert "could not be tested" in write(identities(mine((), ()), draws=50), tmp_path).read_text("utf-8")
 
 
@@ -160,7 +160,7 @@ def test_without_scenarios_units_are_the_clusters() -> None:
     assert (table.loc["M", "mean"], table.loc["M", "clusters"]) == (10 / 3, 3)
 
 
-def test_rounds_models_and_identities_stand_apart() -> None:
+def test_rounds_models_and_identities_have_separate_means() -> None:
     frame = pd.concat([verdicts(round=1, identity="a"), verdicts(round=2, identity="a", value=0.0)])
     table = generic.report(pd.concat([frame, frame.assign(identity="b", model="n")])).table("means")
     assert len(table) == 2 * 2 * 2
@@ -193,7 +193,7 @@ def test_identities_are_compared_within_scenarios_after_the_last_round() -> None
     )
 
 
-def test_two_scenarios_show_nothing_and_the_report_says_so() -> None:
+def test_two_scenarios_are_too_few_and_the_report_says_so() -> None:
     frame = pd.concat([verdicts(identity="a"), verdicts(identity="b", value=[2.0, 7.0, 5.0, NAN, 9.0])])
     words = generic.report(frame).words
     assert words[-1] == (
