@@ -25,7 +25,7 @@ def bootstrap_sums(units: Floats, draws: int, seed: int, counts: Ints | None = N
         units: One row per unit.
         draws: Number of bootstrap draws.
         seed: Seed of the random generator.
-        counts: How many equal units each row stands for; None: one. 250,000 items of 1,000 kinds then cost as much
+        counts: How many equal units each row represents; None: one. 250,000 items of 1,000 kinds then cost as much
             as 1,000 items.
 
     Returns:

@@ -13,6 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
+from parley.agents.text import plural
 from parley.execute import explain
 from parley.judging import StopRule
 
@@ -77,12 +78,13 @@ def show(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps(json_values(rows), indent=2, ensure_ascii=False))
         return 0
-    title = f"At most {parsed.looks} looks, α {parsed.alpha}, {parsed.simulations} studies per row (SIMULATED judges)"
+    looks, studies = plural(rules[0].looks, "look"), plural(parsed.simulations, "study", "studies")
+    title = f"At most {looks}, α {parsed.alpha}, {studies} per row (SIMULATED judges)"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
     for column in ("spending, futility", "ids", "sc.", "effect", "false positives", "power", "units"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
-        table.add_row(
+        cells = (
             f"{row.spending} {row.futility:g}" if row.futility else row.spending,
             str(row.identities),
             str(row.scenarios),
@@ -91,6 +93,7 @@ def show(parsed: argparse.Namespace) -> int:
             _with_fixed(row.power, row.fixed_power, 0),
             f"{row.units:.0%}" if row.fixed_units != row.fixed_units else f"{row.units:.0%} ({row.fixed_units:.0%})",
         )
+        table.add_row(*cells)
     Console().print(table)
     print("ids: identities, every two compared; sc.: scenarios. False positives: studies with at least")
     print("one. Power: share of true differences found. Units: mean share of the plan that was run. In")
