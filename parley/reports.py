@@ -76,7 +76,9 @@ def _watched(run: dict[str, Any]) -> MonitoredRun | None:
         return None
     with closing(RunFile.open(Path(run["path"]))) as file:
         return MonitoredRun(
-            run["file"], StoppingRule(**run["config"]["stop"]), tuple(one for seen in looks_made(file) for one in seen)
+            run=run["file"],
+            rule=StoppingRule(**run["config"]["stop"]),
+            results=tuple(one for seen in looks_made(file) for one in seen),
         )
 
 

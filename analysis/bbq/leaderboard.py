@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.bbq.scores import CONTEXTS, NOTHING, AnswerTable, Cell, cluster_table, score
-from parley.analysis.reporting.systems import BASELINE, costs, rivals, systems
+from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
-from parley.analysis.stats.resampling import DRAWS, monte_carlo_p, percentile, resampled_sums
+from parley.analysis.stats.resampling import DRAWS, bootstrap_sums, monte_carlo_p, percentile_interval
 from parley.analysis.stats.tables import Floats
 
 ROW = ["category", "example_id", "repeat"]
@@ -112,7 +112,7 @@ def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame
 
 def against_default(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
     """Every other system against `default` of the same model: see `against`."""
-    return against(frame, list(rivals(frame, BASELINE)), draws=draws, seed=seed)
+    return against(frame, list(baseline_pairs(frame, BASELINE)), draws=draws, seed=seed)
 
 
 def against(
@@ -192,8 +192,8 @@ def bias_difference(
     if count < 2 or (one == other).all():
         why = "a single scenario" if count < 2 else "both answered everything alike"
         return gap, math.nan, math.nan, math.nan, count, why
-    drawn = resampled_sums(np.hstack([one, other]), draws, seed)
-    low, high = percentile(_bias(drawn[:, :4], ambiguous) - _bias(drawn[:, 4:], ambiguous), count, level)
+    drawn = bootstrap_sums(np.hstack([one, other]), draws, seed)
+    low, high = percentile_interval(_bias(drawn[:, :4], ambiguous) - _bias(drawn[:, 4:], ambiguous), count, level)
     swaps = np.random.default_rng(seed).integers(0, 2, (draws, count)).astype(float)
     mixed = swaps @ (one - other)
     gaps = _bias(other.sum(axis=0) + mixed, ambiguous) - _bias(one.sum(axis=0) - mixed, ambiguous)

@@ -11,7 +11,7 @@ from parley.analysis.bbq import iterations as bbq_iterations
 from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
 from parley.analysis.bbq.leaderboard import against_default, answers, by_category, leaderboard
 from parley.analysis.bbq.mabrf.report import parts
-from parley.analysis.reporting.iteration_figures import AGAIN, refined_figure
+from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import BASELINE
 
@@ -65,7 +65,7 @@ def report(
     figure = Figure("accuracy_against_bias", note, "leaderboard", lambda: accuracy_against_bias(board, title, note))
     figures = [figure]
     if len(revised) and len(shares := bbq_iterations.refined(verdicts)):
-        text = f"Answers revised at each iteration; those that were not carry over. {AGAIN} {warned}"
+        text = f"Answers revised at each iteration; those that were not carry over. {COUNTED_TWICE} {warned}"
         by = ["system", "condition"]
         figures.append(Figure("refined", text, "refined", lambda: refined_figure(shares, by, title, text)))
     more = parts(verdicts, units, title, draws, seed, about.get("cautions", ()))

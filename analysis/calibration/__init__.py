@@ -1,1 +1,1 @@
-"""Do our tests keep their level, and what power have they? Simulated studies with a planted effect."""
+"""Calibration: false-positive rate and power of our tests, on simulated studies with a planted effect."""

@@ -1,11 +1,12 @@
-"""Does the instrument work? Judges are simulated with a planted effect, and every test is asked what it sees.
+"""Calibration of tests at the end of a study: false-positive rate and power on simulated judges.
 
-Under no effect a test that holds its level cries wolf in 5 of 100 simulations; with an effect, its rate is its power.
-The paper's χ² takes the verdicts of judges who sat at one table for independent. They share what the table made of
-the text (`icc`), so it cries wolf more often the more judges there are; the tests over scenarios do not.
+Without an effect a valid test is significant in 5 of 100 simulations; with an effect, its rate is its power. The
+paper's χ² takes the verdicts of judges in one conversation as independent. They share what the panel made of the text
+(`icc`), so its false-positive rate rises with the number of judges; that of the tests over scenarios does not.
 
-A simulated verdict is base + scenario + table + judge's own noise + effect, rounded to the scale 0 to 10. `scenario`
-is shared by both identities, `table` by the judges of one conversation; `icc` is table's share of table and noise.
+A simulated verdict is base + scenario + panel + judge's noise + effect, rounded to the scale 0 to 10. `scenario` is
+shared by both identities, `panel` by the judges of one conversation; `icc` is the panel's share of the variance of
+panel and noise.
 """
 
 from __future__ import annotations
@@ -19,17 +20,27 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
+from parley.analysis.reporting.text import plural
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.resampling import DRAWS
 from parley.analysis.stats.tables import Floats
 
-BASE, SPREAD, SCENARIO = 7.0, 1.2, 0.8
+BASE, VERDICT_SD, SCENARIO_SD = 7.0, 1.2, 0.8
+SCORES = 11  # from 0 to 10
 ALPHA = 0.05
+BLOCK = 256  # simulations that are flipped at a time, to limit memory
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One cell of a calibration: how many judges and scenarios, and what was planted."""
+    """One cell of a calibration.
+
+    Args:
+        judges: Judges per scenario.
+        scenarios: Scenarios per study.
+        effect: The difference that was planted, in points.
+        icc: Intraclass correlation of judges in one conversation.
+    """
 
     judges: int
     scenarios: int
@@ -38,57 +49,68 @@ class Setting:
 
 
 def simulate(setting: Setting, simulations: int, rng: np.random.Generator, identities: int = 2) -> Floats:
-    """Verdicts of many studies at once: simulation × identity × scenario × judge; the first identity has the effect."""
+    """Verdicts of many simulated studies.
+
+    Args:
+        setting: The studies' size and the planted effect, which the first identity has.
+        simulations: Number of studies.
+        rng: Random generator.
+        identities: Identities per study.
+
+    Returns:
+        Scores by simulation, identity, scenario and judge.
+    """
     shape = (simulations, identities, setting.scenarios, setting.judges)
-    table, own = SPREAD * np.sqrt(setting.icc), SPREAD * np.sqrt(1 - setting.icc)
-    scores = rng.normal(0.0, own, shape)
-    scores += rng.normal(0.0, table, (*shape[:3], 1))
-    scores += rng.normal(0.0, SCENARIO, (simulations, 1, setting.scenarios, 1))
+    panel_sd, noise_sd = VERDICT_SD * np.sqrt(setting.icc), VERDICT_SD * np.sqrt(1 - setting.icc)
+    scores = rng.normal(0.0, noise_sd, shape)
+    scores += rng.normal(0.0, panel_sd, (*shape[:3], 1))
+    scores += rng.normal(0.0, SCENARIO_SD, (simulations, 1, setting.scenarios, 1))
     scores[:, 0] += setting.effect
     scores += BASE
-    return np.clip(np.rint(scores), 0, 10)
+    return np.clip(np.rint(scores), 0, SCORES - 1)
 
 
 def chi_square_p(scores: Floats) -> Floats:
-    """The paper's test: identity by score level, every verdict counted as independent."""
+    """P-values of the paper's test: identity by score, every verdict counted as independent."""
     simulations = len(scores)
-    levels = scores.reshape(simulations, 2, -1).astype(np.int64)
-    cell = levels + 11 * np.arange(2)[None, :, None] + 22 * np.arange(simulations)[:, None, None]
-    counts = np.bincount(cell.ravel(), minlength=22 * simulations).reshape(simulations, 2, 11).astype(float)
+    points = scores.reshape(simulations, 2, -1).astype(np.int64)
+    size = 2 * SCORES
+    cell = points + SCORES * np.arange(2)[None, :, None] + size * np.arange(simulations)[:, None, None]
+    counts = np.bincount(cell.ravel(), minlength=size * simulations).reshape(simulations, 2, SCORES).astype(float)
     columns = counts.sum(axis=1, keepdims=True)
     expected = columns * counts.sum(axis=2, keepdims=True) / counts.sum(axis=(1, 2), keepdims=True)
     parts = np.divide((counts - expected) ** 2, expected, out=np.zeros_like(counts), where=expected > 0)
     df = (columns[:, 0, :] > 0).sum(axis=1) - 1
-    return _or_nan(stats.chi2.sf(parts.sum(axis=(1, 2)), df), df > 0)
+    return _nan_unless(df > 0, stats.chi2.sf(parts.sum(axis=(1, 2)), df))
 
 
 def sign_flip_p_many(scores: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """Our primary test: signs of the scenarios' mean differences are flipped; the same flips serve all simulations."""
+    """P-values of our primary test, the sign-flip test over scenarios; all simulations share the same flips."""
     gaps = scores.mean(axis=3)
     gaps = gaps[:, 0] - gaps[:, 1]
     observed = np.abs(gaps.sum(axis=1))
     signs = 2.0 * rng.integers(0, 2, (draws, gaps.shape[1])) - 1
     reached = np.zeros(len(gaps))
-    for start in range(0, len(gaps), 256):
-        part = slice(start, start + 256)
+    for start in range(0, len(gaps), BLOCK):
+        part = slice(start, start + BLOCK)
         flipped = np.abs(gaps[part] @ signs.T)
         reached[part] = (flipped >= observed[part, None] - 1e-9).sum(axis=1)
-    return _or_nan((reached + 1) / (draws + 1), gaps.any(axis=1))
+    return _nan_unless(gaps.any(axis=1), (reached + 1) / (draws + 1))
 
 
 def paired_t_p(scores: Floats) -> Floats:
-    """Student's t over the scenarios' mean differences: the model-based twin."""
+    """P-values of Student's t over the scenarios' mean differences: the model-based counterpart."""
     gaps = scores.mean(axis=3)
     gaps = gaps[:, 0] - gaps[:, 1]
     spread = gaps.std(axis=1, ddof=1)
     size = gaps.shape[1]
     t = np.divide(gaps.mean(axis=1) * np.sqrt(size), spread, out=np.zeros(len(gaps)), where=spread > 0)
-    return _or_nan(2 * stats.t.sf(np.abs(t), size - 1), spread > 0)
+    return _nan_unless(spread > 0, 2 * stats.t.sf(np.abs(t), size - 1))
 
 
-def _or_nan(p: Floats, known: np.ndarray) -> Floats:
-    found: Floats = np.where(known, p, np.nan)
-    return found
+def _nan_unless(known: np.ndarray, p: Floats) -> Floats:
+    values: Floats = np.where(known, p, np.nan)
+    return values
 
 
 Progress = Callable[[int, int], None]
@@ -105,25 +127,44 @@ def calibrate(
     seed: int = 0,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
-    """Rows of test, judges, scenarios, effect: how many of the simulations were called significant at 5%."""
-    settings = [Setting(j, s, e, icc) for j in judges for s in scenarios for e in effects]
+    """How often each test is significant at 5%, on simulated studies.
+
+    Args:
+        judges: Numbers of judges per scenario.
+        scenarios: Numbers of scenarios per study.
+        effects: Differences to plant, in points; 0 gives the false-positive rate.
+        icc: Intraclass correlation of judges in one conversation.
+        simulations: Studies per cell (combination of the three above).
+        draws: Sign patterns per test.
+        seed: Seed of the simulations.
+        progress: Called after each cell with the number of finished cells and of all.
+
+    Returns:
+        One row per test and cell, with `rate` and its 95% Wilson interval.
+    """
+    settings = [
+        Setting(judges=judge_count, scenarios=scenario_count, effect=effect, icc=icc)
+        for judge_count in judges
+        for scenario_count in scenarios
+        for effect in effects
+    ]
     rows = []
-    for at, setting in enumerate(settings):
-        rng = np.random.default_rng([seed, at])
+    for number, setting in enumerate(settings):
+        rng = np.random.default_rng([seed, number])
         rows += list(_rates(setting, simulations, draws, rng))
         if progress:
-            progress(at + 1, len(settings))
+            progress(number + 1, len(settings))
     return pd.DataFrame(rows)
 
 
 def _rates(setting: Setting, simulations: int, draws: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
     scores = simulate(setting, simulations, rng)
-    found = {
+    tests = {
         "χ² (the paper's)": (chi_square_p(scores), "independent"),
         "sign flips over scenarios": (sign_flip_p_many(scores, rng, draws), "clustered"),
         "t over scenarios": (paired_t_p(scores), "clustered"),
     }
-    for name, (p, assumption) in found.items():
+    for name, (p, assumption) in tests.items():
         known = np.isfinite(p)
         rejections = int((p[known] <= ALPHA).sum())
         rate = wilson(rejections, int(known.sum()))
@@ -143,22 +184,29 @@ def _rates(setting: Setting, simulations: int, draws: int, rng: np.random.Genera
 
 
 def calibration_figure(rows: pd.DataFrame, title: str, note: str) -> Figure:
-    """Rate of rejections by effect; one panel for each number of judges and scenarios."""
+    """The rate of significant tests by effect, one panel per number of judges and scenarios.
+
+    Args:
+        rows: What `calibrate` returns.
+        title: Title of the figure.
+        note: Small print below it.
+    """
     judges, scenarios = sorted(set(rows["judges"])), sorted(set(rows["scenarios"]))
     figure, axes = sheet(2.6 * len(judges) + 1.0, 2.3 * len(scenarios) + 1.3, len(judges), len(scenarios), sharey=True)
-    for (i, many), (j, table) in ((a, b) for a in enumerate(scenarios) for b in enumerate(judges)):
-        axis = axes[i, j]
-        here = rows[(rows["judges"] == table) & (rows["scenarios"] == many)]
-        for at, (name, part) in enumerate(here.groupby("test", sort=False)):
-            tint = PALETTE[(1, 0, 2)[at % 3]]
-            axis.plot(part["effect"], part["rate"], "o-", color=tint, markersize=4, label=str(name))
-            axis.vlines(part["effect"], part["low"], part["high"], color=tint, linewidth=1.2)
-        axis.axhline(ALPHA, color="#777777", linewidth=0.9, linestyle="--")
-        axis.set(ylim=(0, 1.02), title="", xlabel="planted effect, points of 10" if i == len(scenarios) - 1 else "")
-        axis.set_title(f"{table} judge{'s' if table > 1 else ''}, {many} scenarios", fontsize=9)
-        tidy(axis, "y")
+    for i, scenario_count in enumerate(scenarios):
+        for j, judge_count in enumerate(judges):
+            axis = axes[i, j]
+            cell = rows[(rows["judges"] == judge_count) & (rows["scenarios"] == scenario_count)]
+            for number, (name, part) in enumerate(cell.groupby("test", sort=False)):
+                tint = PALETTE[(1, 0, 2)[number % 3]]
+                axis.plot(part["effect"], part["rate"], "o-", color=tint, markersize=4, label=str(name))
+                axis.vlines(part["effect"], part["low"], part["high"], color=tint, linewidth=1.2)
+            axis.axhline(ALPHA, color="#777777", linewidth=0.9, linestyle="--")
+            axis.set(ylim=(0, 1.02), xlabel="planted effect, points of 10" if i == len(scenarios) - 1 else "")
+            axis.set_title(f"{plural(judge_count, 'judge')}, {plural(scenario_count, 'scenario')}", fontsize=9)
+            tidy(axis, "y")
     axes[0, 0].legend(fontsize=7, frameon=False)
     for row in axes:
-        row[0].set_ylabel("called significant")
+        row[0].set_ylabel("share significant")
     caption(figure, title, note)
     return figure

@@ -1,1 +1,1 @@
-"""What every report is made of: tables, figures, pages; and the reports that fit any study."""
+"""Reports: their tables, figures, sentences and pages, and the reports that fit any study."""

@@ -1,5 +1,5 @@
-"""What all figures share: a palette that people with colour-blindness can tell apart too (Okabe and Ito's), dots with
-intervals, a caption, and files in three formats."""
+"""What all figures share: a palette that is safe for colour-blind readers (Okabe and Ito's), dots with intervals, a
+caption, and files in three formats."""
 
 from __future__ import annotations
 
@@ -22,17 +22,27 @@ from matplotlib.ticker import MaxNLocator
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 FORMATS = ("svg", "pdf", "png")
 LINE = 0.24
-"""Inches a line of labels takes."""
+"""Inches per line of labels."""
 
 
 def colours(categories: Sequence[str]) -> dict[str, str]:
-    return {name: PALETTE[at % len(PALETTE)] for at, name in enumerate(dict.fromkeys(categories))}
+    """A colour of the palette for each category, in order of appearance."""
+    return {name: PALETTE[index % len(PALETTE)] for index, name in enumerate(dict.fromkeys(categories))}
 
 
 def sheet(
     width: float, height: float, columns: int = 1, rows: int = 1, *, sharex: bool = False, sharey: bool = False
 ) -> tuple[Figure, np.ndarray]:
-    """A figure and its axes, outside pyplot's memory: whoever holds it may let it go."""
+    """A figure with its axes. It is not registered with pyplot, so that it is freed when nothing refers to it.
+
+    Args:
+        width: Inches.
+        height: Inches.
+        columns: Columns of axes.
+        rows: Rows of axes.
+        sharex: Axes share their x scale.
+        sharey: Axes share their y scale.
+    """
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(rows, columns, squeeze=False, sharex=sharex, sharey=sharey)
 
@@ -49,7 +59,19 @@ def dots(
     marker: str = "o",
     label: str | None = None,
 ) -> None:
-    """One dot a line with its interval; a value without an interval is drawn hollow."""
+    """One dot per line with its interval; a value without an interval is drawn hollow.
+
+    Args:
+        axis: Where to draw.
+        labels: One per line, from the top.
+        values: Where the dots are.
+        low: Lower ends of the intervals, NaN where there is none.
+        high: Upper ends of the intervals.
+        tints: Colours of the dots.
+        shift: Vertical offset in lines, for several series on the same lines.
+        marker: Matplotlib's marker.
+        label: Name of the series in the legend.
+    """
     for y, (value, lower, upper, tint) in enumerate(zip(values, low, high, tints, strict=True)):
         known = bool(np.isfinite(lower) and np.isfinite(upper))
         if known:
@@ -69,6 +91,7 @@ def dots(
 
 
 def tidy(axis: Axes, grid: str = "x") -> None:
+    """A light grid along one axis, and no frame at the top and right."""
     axis.grid(axis=grid, color="#dddddd", linewidth=0.6)  # type: ignore[arg-type]
     axis.set_axisbelow(True)
     for side in ("top", "right"):
@@ -78,12 +101,22 @@ def tidy(axis: Axes, grid: str = "x") -> None:
 def bounded(
     axis: Axes, along: Literal["x", "y"], low: float = 0.0, high: float = 100.0, *, whole: bool = False
 ) -> None:
-    """Limits of a scale that ends at both sides, `whole` or about what is drawn: never much beyond an end, where no
-    tick stands, and never a hair's breadth (all values equal) made wide."""
+    """Set the limits and ticks of a scale that ends at both sides.
+
+    The limits are never far beyond an end of the scale, where there are no ticks, and never so narrow that equal
+    values look different.
+
+    Args:
+        axis: What to set.
+        along: Which of its two axes.
+        low: Lower end of the scale.
+        high: Upper end of the scale.
+        whole: Show the whole scale, not only the part around what is drawn.
+    """
     first, last = (low, high) if whole else axis.get_xlim() if along == "x" else axis.get_ylim()
-    spare = 0.03 * (last - first) if whole else max(0.0, 0.02 * (high - low) - (last - first)) / 2
-    room = 0.03 * (last - first + 2 * spare)
-    limits = max(first - spare, low - room), min(last + spare, high + room)
+    margin = 0.03 * (last - first) if whole else max(0.0, 0.02 * (high - low) - (last - first)) / 2
+    room = 0.03 * (last - first + 2 * margin)
+    limits = max(first - margin, low - room), min(last + margin, high + room)
     axis.set(**{f"{along}lim": limits})
     ticks = MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]).tick_values(*limits)
     ruler = axis.xaxis if along == "x" else axis.yaxis
@@ -91,23 +124,33 @@ def bounded(
 
 
 def plain_text(text: str) -> str:
-    """A label as it stands: dollar signs are not mathematics."""
+    """The text with dollar signs escaped, which Matplotlib would read as mathematics."""
     return text.replace("$", r"\$")
 
 
 def caption(figure: Figure, title: str, note: str) -> None:
+    """Set the title of a figure and the small print below it."""
     figure.suptitle(plain_text(title), fontsize=11)
-    wide = int(15 * figure.get_figwidth())
-    small_print = "\n".join(textwrap.wrap(plain_text(note), wide))
+    width = int(15 * figure.get_figwidth())  # characters of the small print per line
+    small_print = "\n".join(textwrap.wrap(plain_text(note), width))
     figure.supxlabel(small_print, fontsize=7, color="#444444", x=0.01, ha="left")
 
 
 def save(figure: Figure, path: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """The figure beside `path`, once a format. Nothing in the files changes from one time to the next."""
-    made = []
+    """Write a figure in several formats. The same figure always gives the same bytes.
+
+    Args:
+        figure: What to write.
+        path: Where; the suffix is replaced by the format's.
+        formats: File types that Matplotlib can write.
+
+    Returns:
+        The paths that were written, in the order of `formats`.
+    """
+    paths = []
     with mpl.rc_context({"svg.hashsalt": "parley"}):
         figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once, not once a format
+    figure.set_layout_engine("none")  # laid out once, not once per format
     for kind in formats:
         target = path.with_suffix(f".{kind}")
         stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
@@ -115,8 +158,8 @@ def save(figure: Figure, path: Path, formats: Sequence[str] = FORMATS) -> list[P
         with mpl.rc_context({"svg.hashsalt": "parley"}):
             figure.savefig(picture, format=kind, dpi=150, metadata=stamp)
         data = picture.getvalue()
-        if kind == "svg":  # every text stands there as a comment too, and foreign text may end a comment
+        if kind == "svg":  # Matplotlib repeats every text in a comment, and untrusted text may end a comment
             data = re.sub(rb"<!--.*?-->\n?", b"", data, flags=re.DOTALL)
         target.write_bytes(data)
-        made.append(target)
-    return made
+        paths.append(target)
+    return paths

@@ -18,13 +18,21 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.clustered import bootstrap_difference, cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.results import Test
 from parley.analysis.stats.tables import cell_means
 
 LEVEL = 0.05
+TEST_COLUMNS = (
+    "name", "statistic", "df", "p", "effect", "effect_name", "low", "high", "n", "clusters", "assumption", "note"
+)  # fmt: skip
+SHOWN = (
+    "model", "metric", "first", "second", "difference", "low", "high", "p_adjusted", "n", "clusters", "note"
+)  # fmt: skip
 
 
 def identities(
@@ -38,9 +46,23 @@ def identities(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """Means by identity, every difference with its interval and a permutation test within clusters, after Holm."""
+    """Means by identity, and every difference with its interval and a permutation test, Holm-corrected.
+
+    Args:
+        frame: One row per score.
+        identity: Column of identities.
+        cluster: Column of clusters, which are taken as independent.
+        score: Column of scores; rows where it is missing are left out.
+        title: Title of the report.
+        draws: Bootstrap and permutation draws.
+        seed: Seed of the draws.
+        about: Further fields of the report, such as `runs` and `cautions`.
+
+    Raises:
+        MissingColumns: The frame lacks one of the three columns.
+    """
     if missing := [name for name in (identity, cluster, score) if name not in frame]:
-        raise MissingColumns(f"the frame lacks the columns {', '.join(missing)}")
+        raise MissingColumns(f"the frame lacks the {'column' if len(missing) == 1 else 'columns'} {', '.join(missing)}")
     values, labels, clusters = frame[score], frame[identity].astype(str), frame[cluster].astype(str)
     means = pd.DataFrame(
         [
@@ -54,15 +76,15 @@ def identities(
     tables = [
         Table("means", "Mean scores", means, printed=True),
         Table("differences", "First minus second, on the clusters that have both (Holm over all pairs)", gaps),
-        Table("tests", "Does identity matter at all?", pd.DataFrame([_as_row(overall)])),
+        Table("tests", "Overall test of identity", pd.DataFrame([_test_row(overall)])),
     ]
-    counts = f"{clusters.nunique()} clusters, {int(values.notna().sum()):,} scores"
+    counts = f"{plural(clusters.nunique(), 'cluster')}, {plural(int(values.notna().sum()), 'score')}"
     figure = Figure(
-        "means", f"Means with 95% intervals over clusters ({counts}).", "means", lambda: _drawn(means, title, counts)
+        "means", f"Means with 95% intervals over clusters ({counts}).", "means", lambda: _draw(means, title, counts)
     )
     return Report(
         title,
-        tuple(_words(gaps, overall.p, overall.note)),
+        tuple(_words(gaps, overall)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(figure,) if len(means) else (),
         settings={"draws": draws, "seed": seed},
@@ -70,11 +92,8 @@ def identities(
     )
 
 
-GAP = ("first", "second", "difference", "low", "high", "p", "n", "clusters", "note")
-
-
 def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series, *, draws: int, seed: int) -> pd.DataFrame:
-    """Every two identities, on the clusters that have both."""
+    """The difference of every two identities, on the clusters that have both."""
     cells = cell_means(values, labels, clusters)
     rows = []
     for first, second in combinations(cells.columns, 2):
@@ -83,7 +102,8 @@ def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series, *, draws: i
         rows.append(
             [first, second, gap.estimate, gap.low, gap.high, test.p, gap.n, gap.clusters, gap.note or test.note]
         )
-    return pd.DataFrame(rows, columns=list(GAP))
+    columns = ["first", "second", "difference", "low", "high", "p", "n", "clusters", "note"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _adjusted(gaps: pd.DataFrame) -> pd.DataFrame:
@@ -99,9 +119,18 @@ def report(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """The mean of every metric by model and round, its error from scenarios where there are any, else from units.
+    """The report of a study that has none of its own.
 
-    Where units have an identity, every two are compared as they stand after the last round.
+    It has the mean of every metric by model and round. Where units have an identity, every two identities are compared
+    after the last round. Clusters are scenarios where there are any, else units.
+
+    Args:
+        verdicts: The run's verdicts, one row each (see `parley.frames`).
+        units: What each unit cost; not used.
+        title: Title of the report.
+        draws: Bootstrap and permutation draws.
+        seed: Seed of the draws.
+        about: Further fields of the report, such as `runs` and `cautions`.
     """
     cluster = "scenario" if "scenario" in verdicts else "unit"
     keys = [key for key in ("model", "identity", "metric", "round") if key in verdicts]
@@ -110,93 +139,72 @@ def report(
         place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
         rows.append(_mean_row(place, group["value"], group[cluster]))
     means = pd.DataFrame(rows)
-    unread = int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0
-    words = [f"{unread} of {len(verdicts)} verdicts could not be read; they are left out."] if unread else []
+    words = []
+    if unread := int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0:
+        words = [f"{unread} of {plural(len(verdicts), 'verdict')} could not be read; unreadable verdicts are left out."]
     tables = [Table("means", f"Means, clustered by {cluster}", means, printed=True)]
     if "identity" in verdicts and len(gaps := _last_round_gaps(verdicts, cluster, draws=draws, seed=seed)):
-        shown = (
-            "model",
-            "metric",
-            "first",
-            "second",
-            "difference",
-            "low",
-            "high",
-            "p_adjusted",
-            "n",
-            "clusters",
-            "note",
-        )
-        what = f"First minus second after the last round, within each {cluster} (Holm over all)"
-        tables.append(Table("differences", what, gaps, shown, printed=True))
-        words += _in_words(gaps, cluster)
-    kept = tuple(table for table in tables if len(table.frame))
-    return Report(title, tuple(words), tables=kept, settings={"draws": draws, "seed": seed}, **about)
+        caption_text = f"First minus second after the last round, within each {cluster} (Holm over all)"
+        tables.append(Table("differences", caption_text, gaps, shown=SHOWN, printed=True))
+        words += _words_on_gaps(gaps, cluster)
+    tables = [table for table in tables if len(table.frame)]
+    return Report(title, tuple(words), tables=tuple(tables), settings={"draws": draws, "seed": seed}, **about)
 
 
 def _last_round_gaps(verdicts: pd.DataFrame, cluster: str, *, draws: int, seed: int) -> pd.DataFrame:
     known = verdicts[verdicts["identity"].notna() & verdicts["value"].notna()]
-    found = []
+    parts = []
     for (model, metric), group in known.groupby(["model", "metric"], sort=False, observed=True):
         last = group[group["round"] == group["round"].max()]
         gaps = _gaps(last["value"], last["identity"].astype(str), last[cluster].astype(str), draws=draws, seed=seed)
-        found.append(gaps.assign(model=str(model), metric=str(metric)))
-    met = pd.concat([one[one["clusters"] > 0] for one in found], ignore_index=True) if found else pd.DataFrame()
-    return _adjusted(met) if len(met) else met
+        parts.append(gaps[gaps["clusters"] > 0].assign(model=str(model), metric=str(metric)))
+    gaps = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return _adjusted(gaps) if len(gaps) else gaps
 
 
-def _in_words(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
-    clear = gaps[gaps["p_adjusted"] < LEVEL]
-    for row in clear.itertuples():
+def _words_on_gaps(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
+    comparisons = plural(len(gaps), "comparison")
+    significant = gaps[gaps["p_adjusted"] < LEVEL]
+    for row in significant.itertuples():
         higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
         yield (
             f"{row.model}, {row.metric}: '{higher}' scored {abs(row.difference):.2f} above '{lower}' on the same "
-            f"{row.clusters} {cluster}s (p = {row.p_adjusted:.2g} after Holm over {len(gaps)})."
+            f"{plural(row.clusters, cluster)} (p = {row.p_adjusted:.2g} after Holm correction, {comparisons})."
         )
-    if clear.empty:
-        most = int(gaps["clusters"].max())
+    if significant.empty:
         yield (
-            f"Of {len(gaps)} differences between identities none stands after Holm's correction, with {most} "
-            f"{cluster}s at most. That is not evidence of no bias."
+            f"No difference between identities is significant after Holm correction ({comparisons}, at most "
+            f"{plural(int(gaps['clusters'].max()), cluster)} each). That is not evidence of no bias."
         )
 
 
 def _mean_row(place: dict[str, Any], values: pd.Series, clusters: pd.Series) -> dict[str, Any]:
-    found = cluster_mean(values, clusters)
-    interval = {"mean": found.estimate, "low": found.low, "high": found.high}
-    return place | interval | {"n": found.n, "clusters": found.clusters}
+    mean = cluster_mean(values, clusters)
+    interval = {"mean": mean.estimate, "low": mean.low, "high": mean.high}
+    return place | interval | {"n": mean.n, "clusters": mean.clusters}
 
 
-def _as_row(test: Any) -> dict[str, Any]:
-    names = (
-        "name",
-        "statistic",
-        "df",
-        "p",
-        "effect",
-        "effect_name",
-        "low",
-        "high",
-        "n",
-        "clusters",
-        "assumption",
-        "note",
-    )
-    return {name: getattr(test, name) for name in names}
+def _test_row(test: Test) -> dict[str, Any]:
+    return {name: getattr(test, name) for name in TEST_COLUMNS}
 
 
-def _words(gaps: pd.DataFrame, p: float, note: str) -> Iterator[str]:
-    if p != p:
-        yield f"Whether identity matters could not be tested: {note or 'the data are too few'}."
+def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
+    p = f"permutation within clusters, p = {overall.p:.2g}"
+    if overall.p != overall.p:
+        yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
+    elif overall.p < LEVEL:
+        yield f"Identity affects the scores ({p})."
     else:
-        verdict = "moves the scores" if p < LEVEL else "was not shown to move the scores, which is no evidence of none"
-        yield f"Identity {verdict} (permuted within clusters, p = {p:.2g})."
+        yield f"No effect of identity on the scores was shown ({p}). That is not evidence of no effect."
     for row in gaps[gaps["p_adjusted"] < LEVEL].itertuples():
         higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
-        yield f"'{higher}' scored {abs(row.difference):.2f} above '{lower}' (p = {row.p_adjusted:.2g} after Holm)."
+        yield (
+            f"'{higher}' scored {abs(row.difference):.2f} above '{lower}' "
+            f"(p = {row.p_adjusted:.2g} after Holm correction)."
+        )
 
 
-def _drawn(means: pd.DataFrame, title: str, counts: str) -> Drawing:
+def _draw(means: pd.DataFrame, title: str, counts: str) -> Drawing:
     figure, axes = sheet(5.2, 1.6 + LINE * len(means))
     tints = [PALETTE[0]] * len(means)
     dots(axes[0, 0], list(means["identity"]), means["mean"], means["low"], means["high"], tints)

@@ -1,8 +1,7 @@
-"""A report written down: one HTML page that needs nothing else, tables as CSV, Markdown and LaTeX, figures as SVG,
-PDF and PNG.
+"""A report as files: one self-contained HTML page, tables as CSV, Markdown and LaTeX, figures as SVG, PDF and PNG.
 
-What models are called and what labels say is foreign text: everything is escaped, and the page may load and run
-nothing (its own policy forbids it).
+Names of models and labels are untrusted text: everything is escaped, and the page's own content security policy
+forbids it to load or run anything.
 """
 
 from __future__ import annotations
@@ -18,14 +17,25 @@ from urllib.parse import quote
 import pandas as pd
 
 from parley.analysis.reporting.figures import save
-from parley.analysis.reporting.report import Report, Table, shown
+from parley.analysis.reporting.report import Report, Table, format_cell
+from parley.analysis.reporting.text import plural
 
-LONG = 60
-"""Rows of a table that a page shows; the rest is in its file."""
+PAGE_ROWS = 60
+"""Rows of a table that a page shows; the CSV file has all of them."""
 
 
 def write(report: Report, folder: Path) -> Path:
-    """Everything into a folder; the page's path. The page is written last, so that a half-made report has none."""
+    """Write a report into a folder: `report.html`, `tables/` and `figures/`.
+
+    The page is written last, so that an unfinished report has none.
+
+    Args:
+        report: What to write.
+        folder: Where; it is created if need be.
+
+    Returns:
+        The page's path.
+    """
     for part in ("tables", "figures"):
         (folder / part).mkdir(parents=True, exist_ok=True)
     for table in report.tables:
@@ -43,14 +53,16 @@ def write(report: Report, folder: Path) -> Path:
 
 
 def markdown(table: Table) -> str:
+    """The table in Markdown, with its title and note."""
     frame = table.view()
-    lines = [f"| {' | '.join(_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
-    lines += [f"| {' | '.join(_cell(shown(value)) for value in row)} |" for row in frame.itertuples(index=False)]
+    lines = [f"| {' | '.join(_markdown_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
+    for row in frame.itertuples(index=False):
+        lines.append(f"| {' | '.join(_markdown_cell(format_cell(value)) for value in row)} |")
     note = f"\n{table.note}\n" if table.note else ""
     return f"**{table.title}**\n\n" + "\n".join(lines) + f"\n{note}"
 
 
-def _cell(text: str) -> str:
+def _markdown_cell(text: str) -> str:
     return " ".join(text.replace("\\", r"\\").replace("|", r"\|").split())
 
 
@@ -63,15 +75,16 @@ _TEX = str.maketrans(
 
 
 def latex(table: Table) -> str:
-    """A tabular with rules of the booktabs package; it compiles as it stands."""
+    """The table as a LaTeX `tabular` with the rules of the booktabs package."""
     frame = table.view()
     numeric = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
-    rows = [[str(name) for name in frame.columns], *([shown(v) for v in row] for row in frame.itertuples(index=False))]
+    body = [[format_cell(value) for value in row] for row in frame.itertuples(index=False)]
+    rows = [[str(name) for name in frame.columns], *body]
     text = [" & ".join(cell.translate(_TEX) for cell in row) + r" \\" for row in rows]
     return "\n".join(
         [
             f"% {' '.join(table.title.split())}. Needs \\usepackage{{booktabs}}.",
-            rf"\begin{{tabular}}{{{''.join('r' if one else 'l' for one in numeric)}}}",
+            rf"\begin{{tabular}}{{{''.join('r' if is_numeric else 'l' for is_numeric in numeric)}}}",
             r"\toprule",
             text[0],
             r"\midrule",
@@ -84,22 +97,27 @@ def latex(table: Table) -> str:
 
 
 def html(report: Report, pictures: Mapping[str, bytes]) -> str:
-    """The page: sentences first, then figures with their data, tables, and what made it."""
+    """The page: sentences first, then figures with their data, tables, and the runs that it was made from.
+
+    Args:
+        report: What to show.
+        pictures: SVG files of the figures, by name.
+    """
     page = Template(files("parley.analysis.reporting").joinpath("report.html").read_text("utf-8"))
     return page.substitute(
         title=escape(report.title),
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
-        words=_part(
+        words=_section(
             "In words", f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in report.words)}</ul>", report.words
         ),
-        figures=_part("Figures", "".join(_figures(report, pictures)), report.figures),
+        figures=_section("Figures", "".join(_figures(report, pictures)), report.figures),
         tables="".join(_table(table) for table in report.tables if len(table.frame)),
-        made="".join(_made(report)),
+        made="".join(_provenance(report)),
     )
 
 
-def _part(title: str, body: str, needed: Sized) -> str:
-    return f"<h2>{title}</h2>\n{body}" if needed else ""
+def _section(title: str, body: str, content: Sized) -> str:
+    return f"<h2>{title}</h2>\n{body}" if content else ""
 
 
 def _figures(report: Report, pictures: Mapping[str, bytes]) -> Iterator[str]:
@@ -109,36 +127,36 @@ def _figures(report: Report, pictures: Mapping[str, bytes]) -> Iterator[str]:
         yield (
             f'<figure id="{escape(figure.name)}"><img alt="{escape(figure.caption)}" '
             f'src="data:image/svg+xml;base64,{data}"><figcaption>{escape(figure.caption)} '
-            f"{_download(table)}</figcaption></figure>"
+            f"{_csv_link(table)}</figcaption></figure>"
         )
 
 
-def _download(table: Table) -> str:
+def _csv_link(table: Table) -> str:
     data = quote(table.frame.to_csv(index=False))
-    name = escape(table.name)
-    return f'<a download="{name}.csv" href="data:text/csv;charset=utf-8,{data}">data ({len(table.frame)} rows, CSV)</a>'
+    name, rows = escape(table.name), plural(len(table.frame), "row")
+    return f'<a download="{name}.csv" href="data:text/csv;charset=utf-8,{data}">data ({rows}, CSV)</a>'
 
 
 def _table(table: Table) -> str:
     frame = table.view()
     head = "".join(f"<th>{escape(str(name)).replace('_', ' ')}</th>" for name in frame.columns)
     rows = []
-    for row in frame.head(LONG).itertuples(index=False):
+    for row in frame.head(PAGE_ROWS).itertuples(index=False):
         cells = "".join(
-            f'<td class="{"number" if isinstance(value, int | float) else "text"}">{escape(shown(value))}</td>'
+            f'<td class="{"number" if isinstance(value, int | float) else "text"}">{escape(format_cell(value))}</td>'
             for value in row
         )
         rows.append(f"<tr>{cells}</tr>")
-    more = f"<p>{len(frame) - LONG} more rows are in the file.</p>" if len(frame) > LONG else ""
+    more = f"<p>{plural(len(frame) - PAGE_ROWS, 'more row')} in the CSV file.</p>" if len(frame) > PAGE_ROWS else ""
     note = f"<p>{escape(table.note)}</p>" if table.note else ""
     return (
         f'<section id="table-{escape(table.name)}"><h3>{escape(table.title)}</h3>'
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        f"{more}{note}<p>{_download(table)}</p></section>"
+        f"{more}{note}<p>{_csv_link(table)}</p></section>"
     )
 
 
-def _made(report: Report) -> Iterator[str]:
+def _provenance(report: Report) -> Iterator[str]:
     for run in report.runs:
         rows = "".join(
             f"<tr><th>{escape(str(key))}</th><td>{escape(_flat(value))}</td></tr>" for key, value in run.items()
@@ -154,4 +172,4 @@ def _flat(value: object) -> str:
         return "; ".join(f"{key}: {_flat(inner)}" for key, inner in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_flat, value))
-    return shown(value)
+    return format_cell(value)

@@ -1,6 +1,6 @@
-"""What a report is: tables, figures and sentences, free of how they are shown; `render` writes them down.
+"""A report as data: sentences, tables and figures, independent of how they are shown. `render` writes it to files.
 
-A study's report is a function from its frames to one of these; see `parley.analysis.malibu.report` for the longest.
+A study's report is a function from its frames to a `Report`; see `parley.analysis.malibu.report` for the longest.
 """
 
 from __future__ import annotations
@@ -16,9 +16,15 @@ from matplotlib.figure import Figure as Drawing
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A frame with a title; `shown` are the columns a page has room for (all are in the files).
+    """A frame with a title.
 
-    A terminal shows the tables that are `printed`.
+    Args:
+        name: File name without suffix, and key in `Report.data`.
+        title: What the table shows.
+        frame: The rows.
+        shown: Columns that a page or terminal has room for; (): all. Files always have all of them.
+        note: Explanation below the table.
+        printed: Whether a terminal shows the table.
     """
 
     name: str
@@ -29,15 +35,22 @@ class Table:
     printed: bool = False
 
     def view(self) -> pd.DataFrame:
-        """The columns to show; notes only where there are any."""
+        """The columns to show; `note` only if some row has one."""
         names = [name for name in self.shown or self.frame.columns if name in self.frame]
-        silent = "note" in names and not self.frame["note"].fillna("").astype(bool).any()
-        return self.frame[[name for name in names if not (silent and name == "note")]]
+        empty_notes = "note" in names and not self.frame["note"].fillna("").astype(bool).any()
+        return self.frame[[name for name in names if not (empty_notes and name == "note")]]
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing, what it shows and from how much, and the name of the table it was drawn from."""
+    """A figure of a report.
+
+    Args:
+        name: File name without suffix.
+        caption: What it shows, and from how much data.
+        table: Name of the table that it was drawn from.
+        draw: Makes the drawing.
+    """
 
     name: str
     caption: str
@@ -47,7 +60,17 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a study found: sentences, cautions, tables and figures, to be printed, written or read as data."""
+    """The results of a study, to be printed, written to files or read as data.
+
+    Args:
+        title: Title of the page.
+        words: Sentences that state the results.
+        cautions: What every reader must know about the models.
+        tables: The tables, in order.
+        figures: The figures, in order.
+        runs: The runs that this was made from: file, study, models, seed, versions, counts.
+        settings: Bootstrap and permutation settings, such as draws and seed.
+    """
 
     title: str
     words: tuple[str, ...] = ()
@@ -55,40 +78,40 @@ class Report:
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     runs: tuple[Mapping[str, Any], ...] = ()
-    """Which runs this was made from: file, study, models, seed, versions, counts."""
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def table(self, name: str) -> pd.DataFrame:
+        """The frame of the table with this name."""
         return next(table.frame for table in self.tables if table.name == name)
 
     def data(self) -> dict[str, Any]:
-        """Everything as plain values: frames as lists of rows, what is not known as None."""
+        """Everything as JSON values: frames as lists of rows, missing values as None."""
         return {
             "title": self.title,
-            "runs": [plain(run) for run in self.runs],
+            "runs": [json_values(run) for run in self.runs],
             "cautions": list(self.cautions),
             "summary": list(self.words),
-            "settings": plain(self.settings),
-            **{table.name: plain(table.frame) for table in self.tables},
+            "settings": json_values(self.settings),
+            **{table.name: json_values(table.frame) for table in self.tables},
         }
 
 
-def plain(value: Any) -> Any:
-    """Frames as lists of rows, NaN as None, numpy's numbers as Python's."""
+def json_values(value: Any) -> Any:
+    """The value as JSON knows it: frames as lists of rows, NaN and infinity as None, numpy's numbers as Python's."""
     if isinstance(value, pd.DataFrame):
-        return [{str(k): plain(v) for k, v in row.items()} for row in value.to_dict("records")]
+        return [{str(k): json_values(v) for k, v in row.items()} for row in value.to_dict("records")]
     if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        return {str(key): json_values(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
+        return [json_values(inner) for inner in value]
     if hasattr(value, "item"):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def shown(value: Any) -> str:
-    """A cell as people read it: two or three digits, "–" where there is nothing."""
-    value = plain(value)
+def format_cell(value: Any) -> str:
+    """A cell for reading: two decimals (small numbers: two significant digits), "–" where there is nothing."""
+    value = json_values(value)
     if value is None or value == "":
         return "–"
     if isinstance(value, bool):

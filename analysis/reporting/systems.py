@@ -1,4 +1,4 @@
-"""Systems compared in one report: a method with its model, what an item costs it, and its baseline."""
+"""Systems compared in one report: a system is a method with its model. What each costs per item, and its baseline."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ _FILE = re.compile(r" \([^()]+\)$")
 
 
 def systems(frame: pd.DataFrame) -> pd.Series:
-    """A name for each row's system. Runs of one model in several files are told apart only where they must be."""
+    """The name of each row's system.
+
+    The model is in it only if there are several, and the run file only if one system was run in several files.
+
+    Args:
+        frame: Rows with the columns `method` and `model`; a model may end in its file, as in "sim/judge (a.sqlite)".
+    """
     method, whole = frame["method"].astype(str), frame["model"].astype(str)
     plain = whole.str.replace(_FILE, "", regex=True)
     files = whole.groupby([plain, method]).transform("nunique")
@@ -21,7 +27,11 @@ def systems(frame: pd.DataFrame) -> pd.Series:
 
 
 def costs(units: pd.DataFrame) -> pd.DataFrame:
-    """Calls, tokens and dollars an item, by system. A price nobody told us stays unknown."""
+    """Mean calls, tokens and dollars per item, by system. The cost is NaN where a model has no price.
+
+    Args:
+        units: One row per unit, with its `method`, `model`, `calls`, `tokens` and `cost`.
+    """
     spent = units.assign(system=systems(units))
     return (
         spent.groupby("system", sort=False)[["calls", "tokens", "cost"]]
@@ -31,8 +41,14 @@ def costs(units: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def rivals(frame: pd.DataFrame, baseline: str, *, only: str | None = None) -> Iterator[tuple[str, str]]:
-    """Systems (of one method, if asked) with those of the method `baseline` that have the same model."""
+def baseline_pairs(frame: pd.DataFrame, baseline: str, *, only: str | None = None) -> Iterator[tuple[str, str]]:
+    """Pairs of a system and its baseline: the system of the method `baseline` with the same model.
+
+    Args:
+        frame: Rows with the columns `system`, `method` and `model`.
+        baseline: The method to compare with.
+        only: The method to compare; None: all others.
+    """
     known = frame[["system", "method", "model"]].astype(str).drop_duplicates("system")
     known["model"] = known["model"].str.replace(_FILE, "", regex=True)
     for row in known.itertuples():

@@ -1,4 +1,4 @@
-"""Small helpers for the sentences of a report."""
+"""Helpers for the sentences of a report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames of verdicts: plain columns in place of categories, and the verdicts that count."""
+"""Frames of verdicts: plain columns in place of categories, and the final verdicts of each unit."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class MissingColumns(ValueError):
 
 
 def uncategorised(frame: pd.DataFrame) -> pd.DataFrame:
-    """The same frame with categories as plain values, so that no group appears for a category without rows."""
-    kinds = {name: object for name, kind in frame.dtypes.items() if isinstance(kind, pd.CategoricalDtype)}
-    return frame.astype(kinds) if kinds else frame
+    """The frame with categorical columns as plain ones, so that no group appears for a category without rows."""
+    dtypes = {name: object for name, dtype in frame.dtypes.items() if isinstance(dtype, pd.CategoricalDtype)}
+    return frame.astype(dtypes) if dtypes else frame
 
 
 def final_verdicts(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts that count: the chair's if there is a chair, else those of every unit's last round."""
+    """The final verdicts of each unit: the chair's if it has a chair, else those of its last round."""
     chair = verdicts["role"] == "chair"
     chaired = verdicts["unit"].isin(verdicts["unit"][chair].unique()) if chair.any() else chair
     last = verdicts.groupby("unit", observed=True)["round"].transform("max")

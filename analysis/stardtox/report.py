@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.iteration_figures import AGAIN, refined_figure
+from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import costs
 from parley.analysis.stardtox import scores as stardtox
@@ -59,7 +59,7 @@ def report(
         tables.append(Table("cost", "What a completion takes", costs(units), note=note))
     warned = " ".join(cautions)
     small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {warned}"
-    revised = f"Revisions made at each iteration. {AGAIN} {warned}"
+    revised = f"Revisions made at each iteration. {COUNTED_TWICE} {warned}"
     figures = [
         Figure("refined", revised, "refined", lambda: refined_figure(shares, ["set", "system"], title, revised)),
         Figure("toxicity_against_quality", f"Toxicity against quality. {small_print}", "table_2",

@@ -1,1 +1,1 @@
-"""Statistics, one family a module: pure functions over data frames and arrays."""
+"""Statistics: pure functions over data frames and arrays, one module per family of methods."""

@@ -1,15 +1,14 @@
-"""Is there no difference worth speaking of? Two one-sided tests (TOST) against a margin stated beforehand.
+"""Equivalence: two one-sided tests (TOST) against a margin stated beforehand.
 
-A p-value above 0.05 is never evidence of "no bias"; this is.
+A p-value above 0.05 is never evidence of "no bias"; a significant test of equivalence is.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
-import numpy as np
 from scipy import stats
 
 from parley.analysis.stats.clustered import ASSUMES, t_interval
@@ -19,9 +18,14 @@ from parley.analysis.stats.tables import Column, Floats, cell_sums, cluster_sums
 NOT_SHOWN = "not shown"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Equivalence(Test):
-    """A test of equivalence: `p` is the larger of the two one-sided ones; the interval is the one it rests on."""
+    """A test of equivalence. `p` is the larger of the two one-sided p-values; the interval has level 1 - 2·alpha.
+
+    Args:
+        margin: The difference that still counts as none.
+        verdict: "equivalent within ±margin", or "not shown".
+    """
 
     __test__: ClassVar[bool] = False
 
@@ -30,9 +34,16 @@ class Equivalence(Test):
 
 
 def equivalence(values: Column, clusters: Column, margin: float, *, alpha: float = 0.05) -> Equivalence:
-    """Is the mean of cluster means (of differences, say) within ±margin of 0?"""
-    found = cluster_sums(values, clusters)
-    return _tost(found.means, found.n, "mean of cluster means", margin, alpha)
+    """Whether the mean of cluster means lies within ±margin of 0.
+
+    Args:
+        values: One value (usually a difference) per row.
+        clusters: The cluster of each row. Clusters are taken as independent, their means as roughly normal.
+        margin: The difference that still counts as none, above 0.
+        alpha: Significance level.
+    """
+    reduced = cluster_sums(values, clusters)
+    return _tost(reduced.means, n=reduced.n, effect_name="mean of cluster means", margin=margin, alpha=alpha)
 
 
 def equivalent_identities(
@@ -45,31 +56,60 @@ def equivalent_identities(
     *,
     alpha: float = 0.05,
 ) -> Equivalence:
-    """Are two identities scored alike, within ±margin, on the clusters that have both?"""
+    """Whether two identities are scored alike, within ±margin, on the clusters that have both.
+
+    Args:
+        values: One score per row.
+        identities: The identity of each row.
+        clusters: The cluster of each row. Clusters are taken as independent, their differences as roughly normal.
+        first: The identity whose mean is taken.
+        second: The identity whose mean is subtracted.
+        margin: The difference that still counts as none, above 0.
+        alpha: Significance level.
+    """
     sums, counts = (
         table.reindex(columns=[first, second], fill_value=0).to_numpy(dtype=float)
         for table in cell_sums(values, identities, clusters)
     )
-    kept = (counts > 0).all(axis=1)
-    means = sums[kept] / counts[kept]
+    both = (counts > 0).all(axis=1)
+    means = sums[both] / counts[both]
     return _tost(
-        means[:, 0] - means[:, 1], int(counts[kept].sum()), f"mean difference, {first} − {second}", margin, alpha
+        means[:, 0] - means[:, 1],
+        n=int(counts[both].sum()),
+        effect_name=f"mean difference, {first} − {second}",
+        margin=margin,
+        alpha=alpha,
     )
 
 
-def _tost(means: Floats, n: int, effect: str, margin: float, alpha: float) -> Equivalence:
+def _tost(means: Floats, *, n: int, effect_name: str, margin: float, alpha: float) -> Equivalence:
     if not margin > 0:
         raise ValueError(f"the margin of an equivalence test must be above 0, not {margin:g}")
-    name, level, count = f"two one-sided t tests within ±{margin:g}", 1 - 2 * alpha, len(means)
+    count, level = len(means), 1 - 2 * alpha
+    unknown = no_test(
+        name=f"two one-sided t tests within ±{margin:g}",
+        effect_name=effect_name,
+        assumption="clustered",
+        assumes=ASSUMES,
+        level=level,
+        n=n,
+        clusters=count,
+    )
+    test = Equivalence(**asdict(unknown), margin=margin)
     low, high, note = t_interval(means, level)
+    mean = float(means.mean()) if count else math.nan
     if note:
-        missing = asdict(no_test(name, effect, "clustered", ASSUMES, note, level, n, count))
-        return Equivalence(**{**missing, "effect": float(np.mean(means)) if count else math.nan}, margin=margin)
-    mean, error = float(means.mean()), float(stats.sem(means))
-    above, below = (mean + margin) / error, (margin - mean) / error
-    p = float(stats.t.sf(min(above, below), count - 1))
-    verdict = f"equivalent within ±{margin:g}" if p < alpha else NOT_SHOWN
-    return Equivalence(
-        name, min(above, below), count - 1, p, mean, effect, low, high, level, n, count, "clustered", ASSUMES, "",
-        margin, verdict,
-    )  # fmt: skip
+        return replace(test, effect=mean, note=note)
+    error = float(stats.sem(means))
+    statistic = min(mean + margin, margin - mean) / error
+    p = float(stats.t.sf(statistic, count - 1))
+    return replace(
+        test,
+        statistic=statistic,
+        df=count - 1,
+        p=p,
+        effect=mean,
+        low=low,
+        high=high,
+        verdict=f"equivalent within ±{margin:g}" if p < alpha else NOT_SHOWN,
+    )

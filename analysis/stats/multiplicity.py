@@ -1,4 +1,4 @@
-"""Many tests at once: p-values corrected for a named family."""
+"""Corrections for multiple testing: adjusted p-values of a named family of tests."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from parley.analysis.stats.tables import Column, Floats, numbers
+from parley.analysis.stats.tables import Column, Floats, as_floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """A family of tests: its name, p-values before and after, in the order given. NaN stays NaN.
+    """The adjusted p-values of a family of tests.
 
-    `tests` counts the tests that could be made; only they are corrected for.
+    Args:
+        name: What the family consists of.
+        method: The correction.
+        controls: The error rate that the correction controls.
+        p: P-values before the correction, in the order given; NaN where a test could not be made.
+        adjusted: P-values after it, in the same order; NaN stays NaN.
+        tests: Number of tests that could be made. Only they are corrected for.
     """
 
     name: str
@@ -27,20 +33,30 @@ class Family:
 
 
 def holm(p: Column, family: str) -> Family:
-    """Holm's step-down correction: for confirmatory families."""
-    return _family(p, family, "Holm", "the chance of even one false alarm in the family", _holm)
+    """Holm's step-down correction, for confirmatory families.
+
+    Args:
+        p: P-values, NaN where a test could not be made.
+        family: Name of the family.
+    """
+    return _adjust(p, family, "Holm", "the chance of even one false positive in the family", _holm)
 
 
 def benjamini_hochberg(p: Column, family: str) -> Family:
-    """Benjamini and Hochberg's step-up correction: for exploratory families."""
-    controls = "the expected share of false alarms among what is called real (tests independent or positively related)"
-    return _family(p, family, "Benjamini–Hochberg", controls, stats.false_discovery_control)
+    """Benjamini and Hochberg's step-up correction, for exploratory families.
+
+    Args:
+        p: P-values, NaN where a test could not be made; tests are taken as independent or positively related.
+        family: Name of the family.
+    """
+    controls = "the expected share of false positives among significant tests (independent or positively related)"
+    return _adjust(p, family, "Benjamini–Hochberg", controls, stats.false_discovery_control)
 
 
 def _holm(p: Floats) -> Floats:
-    """The smallest counts as often as there are tests, the next once less, and none falls below the one before.
+    """The smallest p-value times the number of tests, the next times one less, and so on, never decreasing.
 
-    (statsmodels' own clears all of Python's memory at every call, which takes longer than the tests do.)
+    statsmodels' `multipletests` runs a full garbage collection on every call, which takes longer than the tests do.
     """
     order = np.argsort(p)
     steps = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
@@ -49,10 +65,17 @@ def _holm(p: Floats) -> Floats:
     return adjusted
 
 
-def _family(p: Column, family: str, method: str, controls: str, correct: Callable[[Floats], Floats]) -> Family:
-    given = numbers(p)
+def _adjust(p: Column, family: str, method: str, controls: str, correct: Callable[[Floats], Floats]) -> Family:
+    given = as_floats(p)
     known = np.isfinite(given)
     adjusted = np.full(len(given), np.nan)
     if known.any():
         adjusted[known] = correct(given[known])
-    return Family(family, method, controls, tuple(given.tolist()), tuple(adjusted.tolist()), int(known.sum()))
+    return Family(
+        name=family,
+        method=method,
+        controls=controls,
+        p=tuple(given.tolist()),
+        adjusted=tuple(adjusted.tolist()),
+        tests=int(known.sum()),
+    )

@@ -1,56 +1,76 @@
-"""Two systems (or two labels) on the same items.
+"""Paired tests: two systems (or two labels) on the same items.
 
-Repeats are nested: give the item, or the scenario it belongs to, as `clusters`, and each is averaged before anything
-is tested. Without clusters every pair counts as independent.
+Repeats are nested: pass the item, or the scenario it belongs to, as `clusters`, and differences are averaged within
+each cluster before they are tested. Without clusters every pair is taken as independent.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
 from scipy import stats
 
-from parley.analysis.stats.clustered import t_interval
-from parley.analysis.stats.resampling import DRAWS, bca, resampled_sums, sign_flip_p
-from parley.analysis.stats.results import Assumption, Test, no_test
-from parley.analysis.stats.tables import Column, Floats, cluster_sums, numbers
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, t_interval
+from parley.analysis.stats.resampling import DRAWS, bca_interval, bootstrap_sums, sign_flip_p
+from parley.analysis.stats.results import Test, no_test
+from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
 
-PAIRS = "pairs are independent of each other"
-CLUSTERS = "clusters are independent of each other"
-DECIMALS = 9  # differences that rounding alone tells apart are equal
+INDEPENDENT_PAIRS = "pairs are independent of each other"
+DECIMALS = 9  # differences are rounded to these, so that floating-point noise does not break ties
 
 
 def mcnemar(first: Column, second: Column, *, level: float = 0.95) -> Test:
-    """McNemar's exact test of two columns of right (1) and wrong (0) on the same items."""
-    one, other = numbers(first), numbers(second)
-    kept = np.isfinite(one) & np.isfinite(other)
-    one, other = one[kept], other[kept]
-    if np.any((one != 0) & (one != 1)) or np.any((other != 0) & (other != 1)):
-        raise ValueError("McNemar's test takes zeros and ones (or false and true)")
-    return mcnemar_counts(int((one > other).sum()), int((one < other).sum()), len(one), level)
+    """McNemar's exact test of two columns of right (1) and wrong (0) on the same items.
+
+    Args:
+        first: The first system's results, one per item.
+        second: The second system's results on the same items. Items are taken as independent.
+        level: Confidence level of the difference of proportions.
+    """
+    x, y = as_floats(first), as_floats(second)
+    complete = np.isfinite(x) & np.isfinite(y)
+    x, y = x[complete], y[complete]
+    if np.any((x != 0) & (x != 1)) or np.any((y != 0) & (y != 1)):
+        raise ValueError("McNemar's test needs columns of 0 and 1 (or false and true)")
+    return mcnemar_counts(int((x > y).sum()), int((x < y).sum()), len(x), level)
 
 
 def mcnemar_counts(only_first: int, only_second: int, n: int, level: float = 0.95) -> Test:
-    """McNemar's exact test from the items that only the first, and only the second, got right, of n.
+    """McNemar's exact test from counts. The effect is the difference of proportions.
 
-    The effect is the difference of proportions; its interval the adjusted Wald one of Bonett and Price (2012).
+    Its interval is the adjusted Wald interval of Bonett and Price (2012).
+
+    Args:
+        only_first: Items that only the first system got right.
+        only_second: Items that only the second system got right.
+        n: All items, which are taken as independent.
+        level: Confidence level.
     """
-    name, effect = "McNemar, exact", "difference of proportions"
+    unknown = no_test(
+        name="McNemar, exact",
+        effect_name="difference of proportions",
+        assumption="independent",
+        assumes=INDEPENDENT_PAIRS,
+        level=level,
+        n=n,
+    )
     if n == 0:
-        return no_test(name, effect, "independent", PAIRS, "there are no pairs", level)
-    split = only_first + only_second
-    p = float(stats.binomtest(only_first, split).pvalue) if split else math.nan
-    note = "" if split else "no item was answered differently: there is nothing to test"
+        return replace(unknown, note="there are no pairs")
+    discordant = only_first + only_second
     up, down = (only_first + 1) / (n + 2), (only_second + 1) / (n + 2)
     half = float(stats.norm.ppf((1 + level) / 2) * math.sqrt((up + down - (up - down) ** 2) / (n + 2)))
-    low, high = max(-1.0, up - down - half), min(1.0, up - down + half)
-    difference = (only_first - only_second) / n
-    return Test(
-        name, float(min(only_first, only_second)), None, p, difference, effect, low, high, level, n, None,
-        "independent", PAIRS, note,
-    )  # fmt: skip
+    return replace(
+        unknown,
+        statistic=float(min(only_first, only_second)),
+        p=float(stats.binomtest(only_first, discordant).pvalue) if discordant else math.nan,
+        effect=(only_first - only_second) / n,
+        low=max(-1.0, up - down - half),
+        high=min(1.0, up - down + half),
+        note="" if discordant else "no item was answered differently: there is nothing to test",
+    )
 
 
 def paired_permutation(
@@ -63,56 +83,76 @@ def paired_permutation(
     seed: int = 0,
     level: float = 0.95,
 ) -> Test:
-    """The mean difference, first minus second, by sign flips; its interval BCa or Student's t, over the same units."""
-    gaps, n, assumption, assumes = _gaps(first, second, clusters)
-    count = None if clusters is None else len(gaps)
-    name, effect = "paired sign flips", "mean difference"
+    """The sign-flip test of the mean difference, first minus second.
+
+    Args:
+        first: The first system's values.
+        second: The second system's values on the same items. Pairs with a missing value are left out.
+        clusters: The cluster of each pair, taken as independent; None: pairs are.
+        interval: BCa bootstrap or Student's t, over the same units as the test.
+        draws: Number of sign patterns (where there are too many to enumerate) and of bootstrap draws.
+        seed: Seed of the draws.
+        level: Confidence level.
+    """
+    gaps, unknown = _differences(first, second, clusters, "paired sign-flip test", "mean difference", level)
     if len(gaps) < 2 or not gaps.any():
-        note = "all pairs are equal: there is nothing to flip" if len(gaps) > 1 else "fewer than two pairs or clusters"
-        return no_test(name, effect, assumption, assumes, note, level, n, count)
+        note = "all pairs are equal: there is no sign to flip" if len(gaps) > 1 else "fewer than two pairs or clusters"
+        return replace(unknown, note=note)
     mean = float(gaps.mean())
-    p, how = sign_flip_p(gaps, draws, seed)
+    p, computed = sign_flip_p(gaps, draws, seed)
     low, high, note = t_interval(gaps, level)
     statistic = math.nan if note else mean / float(stats.sem(gaps))
     if interval == "bca" and not note:
-        drawn = resampled_sums(gaps[:, None], draws, seed)[:, 0] / len(gaps)
-        left_out = (gaps.sum() - gaps) / (len(gaps) - 1)
-        low, high = bca(drawn, mean, left_out, level)
-    name = f"{name}, {how}; {'BCa' if interval == 'bca' else 't'} interval"
-    return Test(name, statistic, None, p, mean, effect, low, high, level, n, count, assumption, assumes, note)
+        drawn = bootstrap_sums(gaps[:, None], draws, seed)[:, 0] / len(gaps)
+        jackknife = (gaps.sum() - gaps) / (len(gaps) - 1)
+        low, high = bca_interval(drawn, mean, jackknife, level)
+    name = f"{unknown.name}, {computed}; {'BCa' if interval == 'bca' else 't'} interval"
+    return replace(unknown, name=name, statistic=statistic, p=p, effect=mean, low=low, high=high, note=note)
 
 
 def wilcoxon(first: Column, second: Column, clusters: Column | None = None, *, level: float = 0.95) -> Test:
-    """Wilcoxon's signed rank test, for ordinal scores; pairs without a difference are left out.
+    """Wilcoxon's signed-rank test, for ordinal scores; pairs without a difference are left out.
 
-    The effect is the matched-pairs rank-biserial correlation: the share of ranks for the first minus that for the
-    second (Kerby 2014), its interval by Fisher's transformation as in the R package effectsize.
+    The effect is the matched-pairs rank-biserial correlation: the share of ranks in favour of the first minus the
+    share in favour of the second (Kerby 2014). Its interval is by Fisher's transformation as in the R package
+    effectsize.
+
+    Args:
+        first: The first system's values.
+        second: The second system's values on the same items.
+        clusters: The cluster of each pair, taken as independent; None: pairs are.
+        level: Confidence level.
     """
-    gaps, n, assumption, assumes = _gaps(first, second, clusters)
-    count = None if clusters is None else len(gaps)
-    name, effect = "Wilcoxon signed rank", "rank-biserial correlation"
-    moving = gaps[gaps != 0]
-    size = len(moving)
+    gaps, unknown = _differences(first, second, clusters, "Wilcoxon signed rank", "rank-biserial correlation", level)
+    nonzero = gaps[gaps != 0]
+    size = len(nonzero)
     if size == 0:
-        note = "all pairs are equal" if len(gaps) else "there are no pairs"
-        return no_test(name, effect, assumption, assumes, note, level, n, count)
-    ranks = stats.rankdata(np.abs(moving))
-    whole = size * (size + 1) / 2
-    above = float(ranks[moving > 0].sum())
-    r = 2 * above / whole - 1
-    p = float(stats.wilcoxon(moving).pvalue)
+        return replace(unknown, note="all pairs are equal" if len(gaps) else "there are no pairs")
+    ranks = stats.rankdata(np.abs(nonzero))
+    rank_sum = size * (size + 1) / 2
+    above = float(ranks[nonzero > 0].sum())
+    r = 2 * above / rank_sum - 1
+    test = replace(unknown, statistic=above, p=float(stats.wilcoxon(nonzero).pvalue), effect=r)
     if abs(r) == 1:
-        low, high, note = math.nan, math.nan, "all differences have the same sign: no interval for their correlation"
-    else:
-        half = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt((2 * size**3 + 3 * size**2 + size) / 6) / whole
-        low, high, note = math.tanh(math.atanh(r) - half), math.tanh(math.atanh(r) + half), ""
-    return Test(name, above, None, p, r, effect, low, high, level, n, count, assumption, assumes, note)
+        return replace(test, note="all differences have the same sign: no interval for their correlation")
+    half = float(stats.norm.ppf((1 + level) / 2)) * math.sqrt((2 * size**3 + 3 * size**2 + size) / 6) / rank_sum
+    return replace(test, low=math.tanh(math.atanh(r) - half), high=math.tanh(math.atanh(r) + half))
 
 
-def _gaps(first: Column, second: Column, clusters: Column | None) -> tuple[Floats, int, Assumption, str]:
-    """Differences of complete pairs, one a pair or one a cluster; how many pairs; and what that assumes."""
-    gaps = np.round(numbers(first) - numbers(second), DECIMALS)
+def _differences(
+    first: Column, second: Column, clusters: Column | None, name: str, effect_name: str, level: float
+) -> tuple[Floats, Test]:
+    """The differences of complete pairs, one per pair or per cluster, and their test before it is made."""
+    gaps = np.round(as_floats(first) - as_floats(second), DECIMALS)
     n = int(np.isfinite(gaps).sum())
-    if clusters is None:
-        return gaps[np.isfinite(gaps)], n, "independent", PAIRS
-    return np.round(cluster_sums(gaps, clusters).means, DECIMALS), n, "clustered", CLUSTERS
+    clustered = clusters is not None
+    gaps = gaps[np.isfinite(gaps)] if clusters is None else np.round(cluster_sums(gaps, clusters).means, DECIMALS)
+    return gaps, no_test(
+        name=name,
+        effect_name=effect_name,
+        assumption="clustered" if clustered else "independent",
+        assumes=INDEPENDENT_CLUSTERS if clustered else INDEPENDENT_PAIRS,
+        level=level,
+        n=n,
+        clusters=len(gaps) if clustered else None,
+    )

@@ -1,9 +1,9 @@
-"""How many scenarios are needed, and what can be found with those there are.
+"""Power analysis: the scenarios an effect needs, and the effect that a number of scenarios can detect.
 
-An observation is one judge's word: its score (independent design: every scenario carries one label) or its difference
-between two labels (paired design: every scenario carries both, the design of MALIBU's phase 1). `sd` is the standard
-deviation of such observations, `icc` how alike those of one scenario are, `judges` how many a scenario has. The mean
-of a scenario then has variance sd²·(1 + (judges - 1)·icc) / judges, and the tests are t tests over scenarios.
+An observation is one judge's score (independent design: every scenario carries one label) or its difference between
+two labels (paired design: every scenario carries both, the design of MALIBU's phase 1). `sd` is the standard
+deviation of observations, `icc` how alike those of one scenario are, `judges` their number per scenario. The mean of
+a scenario then has variance sd²·(1 + (judges - 1)·icc) / judges, and the tests are t tests over scenarios.
 """
 
 from __future__ import annotations
@@ -16,13 +16,28 @@ from scipy import optimize
 from statsmodels.stats.power import TTestIndPower, TTestPower
 
 Design = Literal["paired", "independent"]
-MOST = 10_000_000
+MAX_SCENARIOS = 10_000_000
 ASSUMES = "scenarios are independent, their means roughly normal; two-sided t test over scenarios"
+TOO_FEW = "a t test needs two scenarios, or two per label in the independent design"
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A study of two labels. `scenarios` counts all of them; in the independent design half carry each label."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerPlan:
+    """A study of two labels with its power.
+
+    Args:
+        design: "paired" where every scenario carries both labels, "independent" where it carries one.
+        scenarios: All scenarios; in the independent design half of them carry each label.
+        judges: Judges per scenario.
+        effect: The difference between the two labels.
+        sd: Standard deviation of observations.
+        icc: Intraclass correlation of observations on one scenario.
+        alpha: Significance level.
+        power: The chance to find the effect.
+        design_effect: The factor by which clustering multiplies the variance of a mean.
+        assumes: What must be true for the power to be right.
+        note: Why a number is missing; "" where none is.
+    """
 
     design: Design
     scenarios: float
@@ -43,12 +58,17 @@ class Plan:
 
 
 def design_effect(size: float, icc: float) -> float:
-    """1 + (m - 1)·ICC: by how much clusters of m multiply the variance of a mean."""
+    """1 + (m - 1)·ICC: the factor by which clusters of m observations multiply the variance of a mean."""
     return 1 + (size - 1) * icc
 
 
 def sd_of_differences(sd: float, correlation: float) -> float:
-    """The sd of one judge's difference between two labels, from the sd of its scores and how they correlate."""
+    """The standard deviation of a judge's difference between two labels.
+
+    Args:
+        sd: Standard deviation of the judge's scores.
+        correlation: Correlation between its scores of the two labels.
+    """
     return sd * math.sqrt(2 * (1 - correlation))
 
 
@@ -61,11 +81,30 @@ def power_with(
     judges: int = 1,
     alpha: float = 0.05,
     design: Design = "paired",
-) -> Plan:
-    """The chance to find `effect` (raw; with sd 1, standardised) with so many scenarios."""
-    plan = _plan(design, scenarios, judges, effect, sd, icc, alpha, math.nan)
+) -> PowerPlan:
+    """The chance to find an effect with a number of scenarios.
+
+    Args:
+        scenarios: All scenarios.
+        effect: The difference between the two labels, in points (with sd 1: standardised).
+        sd: Standard deviation of observations.
+        icc: Intraclass correlation of observations on one scenario.
+        judges: Judges per scenario.
+        alpha: Significance level.
+        design: Whether scenarios carry both labels or one.
+    """
+    plan = _checked_plan(
+        design=design,
+        scenarios=scenarios,
+        judges=judges,
+        effect=effect,
+        sd=sd,
+        icc=icc,
+        alpha=alpha,
+        power=math.nan,
+    )
     if scenarios < (2 if design == "paired" else 4):
-        return replace(plan, note="a t test needs two scenarios, or two a label in the independent design")
+        return replace(plan, note=TOO_FEW)
     return replace(plan, power=_power(plan))
 
 
@@ -78,22 +117,42 @@ def scenarios_needed(
     alpha: float = 0.05,
     power: float = 0.8,
     design: Design = "paired",
-) -> Plan:
-    """The fewest scenarios that find `effect` with at least this power. The plan's power is what they then have."""
-    wanted = _plan(design, math.nan, judges, effect, sd, icc, alpha, power)
+) -> PowerPlan:
+    """The fewest scenarios that find an effect with at least this power.
+
+    Args:
+        effect: The difference between the two labels, in points (with sd 1: standardised).
+        sd: Standard deviation of observations.
+        icc: Intraclass correlation of observations on one scenario.
+        judges: Judges per scenario.
+        alpha: Significance level.
+        power: The least chance to find the effect. The returned plan has the power that its scenarios give.
+        design: Whether scenarios carry both labels or one.
+    """
+    plan = _checked_plan(
+        design=design,
+        scenarios=math.nan,
+        judges=judges,
+        effect=effect,
+        sd=sd,
+        icc=icc,
+        alpha=alpha,
+        power=power,
+    )
     if effect == 0:
-        return replace(wanted, note="an effect of 0 cannot be found; for showing that there is none, see equivalence")
+        note = "an effect of 0 cannot be found; to show that there is none, use an equivalence test"
+        return replace(plan, note=note)
     step = 1 if design == "paired" else 2
     low, high = 1, 2
-    while _power(replace(wanted, scenarios=high * step)) < power:
+    while _power(replace(plan, scenarios=high * step)) < power:
         low, high = high, high * 2
-        if high > MOST:
-            return replace(wanted, note=f"more than {MOST:,} scenarios would be needed")
+        if high > MAX_SCENARIOS:
+            return replace(plan, note=f"more than {MAX_SCENARIOS:,} scenarios would be needed")
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if _power(replace(wanted, scenarios=middle * step)) >= power else (middle, high)
-    found = replace(wanted, scenarios=high * step)
-    return replace(found, power=_power(found))
+        low, high = (low, middle) if _power(replace(plan, scenarios=middle * step)) >= power else (middle, high)
+    plan = replace(plan, scenarios=high * step)
+    return replace(plan, power=_power(plan))
 
 
 def detectable_effect(
@@ -105,39 +164,76 @@ def detectable_effect(
     alpha: float = 0.05,
     power: float = 0.8,
     design: Design = "paired",
-) -> Plan:
-    """The smallest effect that so many scenarios find with this power."""
-    plan = _plan(design, scenarios, judges, math.nan, sd, icc, alpha, power)
+) -> PowerPlan:
+    """The smallest effect that a number of scenarios finds with this power.
+
+    Args:
+        scenarios: All scenarios.
+        sd: Standard deviation of observations.
+        icc: Intraclass correlation of observations on one scenario.
+        judges: Judges per scenario.
+        alpha: Significance level.
+        power: The chance to find the effect.
+        design: Whether scenarios carry both labels or one.
+    """
+    plan = _checked_plan(
+        design=design,
+        scenarios=scenarios,
+        judges=judges,
+        effect=math.nan,
+        sd=sd,
+        icc=icc,
+        alpha=alpha,
+        power=power,
+    )
     if scenarios < (2 if design == "paired" else 4):
-        return replace(plan, note="a t test needs two scenarios, or two a label in the independent design")
+        return replace(plan, note=TOO_FEW)
     top = sd
     while _power(replace(plan, effect=top)) < power:
         top *= 2
-    found = optimize.brentq(lambda effect: _power(replace(plan, effect=effect)) - power, 0.0, top, xtol=1e-9 * sd)
-    return replace(plan, effect=float(found))
+    effect = optimize.brentq(lambda effect: _power(replace(plan, effect=effect)) - power, 0.0, top, xtol=1e-9 * sd)
+    return replace(plan, effect=float(effect))
 
 
-def _plan(
-    design: Design, scenarios: float, judges: int, effect: float, sd: float, icc: float, alpha: float, power: float
-) -> Plan:
-    bad = {
+def _checked_plan(
+    *,
+    design: Design,
+    scenarios: float,
+    judges: int,
+    effect: float,
+    sd: float,
+    icc: float,
+    alpha: float,
+    power: float,
+) -> PowerPlan:
+    problems = {
         "sd must be above 0": not sd > 0,
         "judges must be at least 1": judges < 1,
         "icc must lie between 0 and 1": not 0 <= icc <= 1,
         "alpha must lie between 0 and 1": not 0 < alpha < 1,
         "power must lie between alpha and 1": not (math.isnan(power) or alpha < power < 1),
     }
-    for message, wrong in bad.items():
+    for message, wrong in problems.items():
         if wrong:
             raise ValueError(message)
-    return Plan(design, scenarios, judges, effect, sd, icc, alpha, power, design_effect(judges, icc))
+    return PowerPlan(
+        design=design,
+        scenarios=scenarios,
+        judges=judges,
+        effect=effect,
+        sd=sd,
+        icc=icc,
+        alpha=alpha,
+        power=power,
+        design_effect=design_effect(judges, icc),
+    )
 
 
-def _power(plan: Plan) -> float:
+def _power(plan: PowerPlan) -> float:
     size = abs(plan.standardised)
     if plan.design == "paired":
-        found = TTestPower().power(size, plan.scenarios, plan.alpha)
+        power = TTestPower().power(size, plan.scenarios, plan.alpha)
     else:
-        found = TTestIndPower().power(size, plan.scenarios // 2, plan.alpha)
-    # the noncentral t runs out of numbers where the effect is many errors away from 0
-    return 1.0 if math.isnan(found) else float(found)
+        power = TTestIndPower().power(size, plan.scenarios // 2, plan.alpha)
+    # scipy's noncentral t is NaN where the effect is many standard errors away from 0
+    return 1.0 if math.isnan(power) else float(power)

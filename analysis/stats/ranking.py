@@ -1,36 +1,43 @@
-"""Who is preferred to whom: Bradley and Terry's model of paired comparisons.
+"""Bradley–Terry model of paired comparisons: which label is preferred to which.
 
 log odds that the candidate shown first is preferred = strength(first) - strength(second) + position + length·x,
 fitted as a logistic regression in which a tie is half a win for each. Strengths sum to 0. Intervals come from a
-bootstrap over clusters: rows are reduced once to sums by cluster and kind of comparison (who, against whom, in which
-order, how long), and all draws are fitted at once by Newton's method on those sums.
+bootstrap over clusters: rows are reduced once to sums by cluster and kind of comparison (labels, order, length), and
+all draws are fitted together by Newton's method on those sums.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.stats.resampling import DRAWS, percentile, resampled_sums
+from parley.analysis.stats.resampling import DRAWS, bootstrap_sums, percentile_interval
 from parley.analysis.stats.results import Estimate, no_estimate
-from parley.analysis.stats.tables import Column, Floats, Ints, codes, numbers
+from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
 
 ASSUMES = "clusters are independent; preferences follow differences of strengths"
-LENGTHS = 20  # a length covariate is put into so many groups, each at its mean
-STEPS = 30
-WIDEST = 2.0  # Newton steps are held to this, so that a draw without a maximum runs off slowly
+LENGTH_GROUPS = 20  # lengths are grouped into this many, each at its mean, to keep the kinds of comparison few
+MAX_ITERATIONS = 30
+MAX_LOG_ODDS = 30  # a coefficient this large is diverging: the likelihood has no maximum
+MAX_STEP = 2.0  # limit of a Newton step, so that a draw without a maximum diverges slowly
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Ranking:
-    """Strengths by label, strongest first, as log odds around 0; and the covariates asked for.
+    """The fitted model, in log odds.
 
-    `position` is the log odds the first place adds, `length` what one unit of length adds.
+    Args:
+        strengths: Strengths by label around 0, strongest first.
+        position: What the first place adds; None where it is not in the model.
+        length: What one unit of length adds; None where it is not in the model.
+        n: Number of comparisons.
+        clusters: Number of clusters.
+        note: Why a number is missing; "" where none is.
     """
 
     strengths: Mapping[str, Estimate]
@@ -39,6 +46,25 @@ class Ranking:
     n: int
     clusters: int
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Comparisons:
+    """Comparisons reduced to sums. A kind of comparison is an ordered pair of labels and a length.
+
+    Args:
+        sums: One row per cluster: the number of comparisons of each kind, then how many of them the first label won.
+        labels: The labels, sorted.
+        pairs: The codes of the first and the second label of each kind.
+        lengths: The length of each kind.
+        n: Number of comparisons.
+    """
+
+    sums: Floats
+    labels: list[str]
+    pairs: Ints
+    lengths: Floats
+    n: int
 
 
 def bradley_terry(
@@ -53,156 +79,167 @@ def bradley_terry(
     seed: int = 0,
     level: float = 0.95,
 ) -> Ranking:
-    """Rank the labels of a column of comparisons.
+    """Rank the labels of paired comparisons.
 
-    `outcome` is 1 where the label in `first` (the one shown first) won, 0 where it lost, ½ for a tie, missing where
-    nothing could be read. `length` is how much longer the first candidate's text is than the second's.
+    Args:
+        first: The label that was shown first, one per comparison.
+        second: The label that was shown second.
+        outcome: 1 where the first label won, 0 where it lost, ½ for a tie, missing where the reply was unreadable.
+        clusters: The cluster of each comparison. Clusters are taken as independent.
+        position: Fit the advantage of the first place.
+        length: How much longer the first candidate's text is than the second's; None: lengths are not fitted.
+        draws: Number of bootstrap draws.
+        seed: Seed of the draws.
+        level: Confidence level.
     """
-    sums, labels, shown, x, n = _reduce(first, second, outcome, clusters, length)
-    kinds = len(shown)
-    design = _design(shown, len(labels), position, x)
-    scale = float(np.std(design[:, -1])) if length is not None and kinds else 1.0
-    note = _why_not(sums, labels, shown)
+    data = _reduce(first, second, outcome, clusters, length)
+    sums, labels, count = data.sums, data.labels, len(data.sums)
+    unknown = no_estimate(method="Bradley–Terry", assumes=ASSUMES, level=level, n=data.n, clusters=count)
+    design = _design(data, position=position, length=length is not None)
+    scale = float(np.std(design[:, -1])) if length is not None and len(design) else 1.0
+    note = _why_not_ranked(data)
     if not note and length is not None and scale == 0:
         note = "all lengths are equal"
     if not note and np.linalg.matrix_rank(design) < design.shape[1]:
         note = "the covariates cannot be told apart from the labels in these comparisons"
+    if not note:
+        if length is not None:
+            design[:, -1] /= scale
+        fitted = _fit(sums.sum(axis=0, keepdims=True), design)
+        if not np.all(np.abs(fitted) < MAX_LOG_ODDS):
+            note = "preference and covariates are fully confounded: the model has no maximum"
     if note:
-        return _nothing(labels, position, length is not None, note, level, n, len(sums))
-    if length is not None:
-        design[:, -1] /= scale
-    fitted = _fit(sums.sum(axis=0, keepdims=True), design)
-    if not np.all(np.abs(fitted) < STEPS):
-        note = "preference and covariates are fully confounded: the model has no maximum"
-        return _nothing(labels, position, length is not None, note, level, n, len(sums))
-    count = len(sums)
+        unknown = replace(unknown, note=note)
+        return Ranking(
+            strengths=MappingProxyType({str(label): unknown for label in labels}),
+            position=unknown if position else None,
+            length=None if length is None else unknown,
+            n=data.n,
+            clusters=count,
+            note=note,
+        )
+    drawn = np.full((1, fitted.shape[1]), np.nan)
     if count < 2:
-        drawn, low_note = np.full((1, fitted.shape[1]), np.nan), "a single cluster: no interval"
+        note = "a single cluster: no interval"
     else:
-        totals = resampled_sums(sums, draws, seed)
-        loose = 1 - float(_connected(totals, shown, len(labels)).mean())
-        low_note = ""
-        if loose > (1 - level) / 2:
-            low_note = f"in {loose:.0%} of the draws a label won or lost everything: its strength has no bound"
-            drawn = np.full((1, fitted.shape[1]), np.nan)
+        totals = bootstrap_sums(sums, draws, seed)
+        unbounded = 1 - float(_connected(totals, data).mean())
+        if unbounded > (1 - level) / 2:
+            note = f"in {unbounded:.0%} of the draws a label won or lost everything: its strength has no bound"
         else:
             drawn = _fit(totals, design)
-    method = f"Bradley–Terry, bootstrap over clusters, {draws} draws, seed {seed}"
+    unknown = replace(unknown, method=f"Bradley–Terry, bootstrap over clusters, {draws} draws, seed {seed}", note=note)
 
     def estimate(value: float, draw: Floats) -> Estimate:
-        ends = percentile(draw, count, level)
-        return Estimate(value, *ends, level, n, count, method, ASSUMES, low_note)
+        low, high = percentile_interval(draw, count, level)
+        return replace(unknown, estimate=value, low=low, high=high)
 
-    middle, middles = _centred(fitted, len(labels)), _centred(drawn, len(labels))
-    order = np.argsort(-middle[0], kind="stable")
-    strengths = {str(labels[k]): estimate(float(middle[0, k]), middles[:, k]) for k in order}
+    strengths, drawn_strengths = _strengths(fitted, len(labels)), _strengths(drawn, len(labels))
+    order = np.argsort(-strengths[0], kind="stable")
     place = len(labels) - 1
-    first_place = estimate(float(fitted[0, place]), drawn[:, place]) if position else None
-    per_unit = None if length is None else estimate(float(fitted[0, -1]) / scale, drawn[:, -1] / scale)
-    return Ranking(MappingProxyType(strengths), first_place, per_unit, n, count, low_note)
+    return Ranking(
+        strengths=MappingProxyType(
+            {str(labels[k]): estimate(float(strengths[0, k]), drawn_strengths[:, k]) for k in order}
+        ),
+        position=estimate(float(fitted[0, place]), drawn[:, place]) if position else None,
+        length=None if length is None else estimate(float(fitted[0, -1]) / scale, drawn[:, -1] / scale),
+        n=data.n,
+        clusters=count,
+        note=note,
+    )
 
 
-def _reduce(
-    first: Column, second: Column, outcome: Column, clusters: Column, length: Column | None
-) -> tuple[Floats, list[str], Ints, Floats | None, int]:
-    """Sums by cluster (rows): how many comparisons of each kind, then how many of them the first label won.
-
-    Also the labels, the two labels of each kind, its length, and the number of comparisons.
-    """
-    sides = pd.concat([pd.Series(first), pd.Series(second)], ignore_index=True)
-    side, labels = codes(sides)
-    half = len(side) // 2
-    ours, theirs, won = side[:half], side[half:], numbers(outcome)
-    group, _ = codes(clusters)
-    x = np.zeros(half) if length is None else numbers(length)
-    kept = np.isfinite(won) & np.isfinite(x) & (group >= 0) & (ours >= 0) & (theirs >= 0) & (ours != theirs)
-    ours, theirs, won, x = ours[kept], theirs[kept], won[kept], x[kept]
-    group = np.unique(group[kept], return_inverse=True)[1]
+def _reduce(first: Column, second: Column, outcome: Column, clusters: Column, length: Column | None) -> _Comparisons:
+    both = pd.concat([pd.Series(first), pd.Series(second)], ignore_index=True)
+    codes, labels = factorize(both)
+    half = len(codes) // 2
+    left, right, won = codes[:half], codes[half:], as_floats(outcome)
+    group, _ = factorize(clusters)
+    x = np.zeros(half) if length is None else as_floats(length)
+    valid = np.isfinite(won) & np.isfinite(x) & (group >= 0) & (left >= 0) & (right >= 0) & (left != right)
+    left, right, won, x = left[valid], right[valid], won[valid], x[valid]
+    group = np.unique(group[valid], return_inverse=True)[1]
     if np.any((won < 0) | (won > 1)):
         raise ValueError("an outcome must lie between 0 (lost) and 1 (won)")
-    lengths, which = np.unique(_grouped(x), return_inverse=True)
-    kinds, kind = np.unique((ours * len(labels) + theirs) * len(lengths) + which, return_inverse=True)
+    lengths, length_code = np.unique(_grouped(x), return_inverse=True)
+    kinds, kind = np.unique((left * len(labels) + right) * len(lengths) + length_code, return_inverse=True)
     cell, count = group * len(kinds) + kind, int(group.max(initial=-1)) + 1
     size = count * len(kinds)
     tables = np.bincount(cell, minlength=size), np.bincount(cell, won, minlength=size)
-    sums = np.hstack([table.reshape(count, len(kinds)) for table in tables]).astype(float)
-    pairs, which = np.divmod(kinds, max(len(lengths), 1))
-    shown = np.column_stack(np.divmod(pairs, max(len(labels), 1)))
-    return sums, labels, shown, None if length is None else lengths[which], len(won)
+    pair_codes, length_code = np.divmod(kinds, max(len(lengths), 1))
+    return _Comparisons(
+        sums=np.hstack([table.reshape(count, len(kinds)) for table in tables]).astype(float),
+        labels=labels,
+        pairs=np.column_stack(np.divmod(pair_codes, max(len(labels), 1))),
+        lengths=lengths[length_code],
+        n=len(won),
+    )
 
 
 def _grouped(x: Floats) -> Floats:
-    """The numbers in at most `LENGTHS` groups of about equal size, each replaced by its group's mean."""
-    if len(np.unique(x)) <= LENGTHS:
+    """The numbers in at most `LENGTH_GROUPS` groups of about equal size, each replaced by its group's mean."""
+    if len(np.unique(x)) <= LENGTH_GROUPS:
         return x
-    group = np.searchsorted(np.quantile(x, np.linspace(0, 1, LENGTHS + 1)[1:-1]), x)
+    group = np.searchsorted(np.quantile(x, np.linspace(0, 1, LENGTH_GROUPS + 1)[1:-1]), x)
     means: Floats = np.bincount(group, x) / np.maximum(np.bincount(group), 1)
     return means[group]
 
 
-def _design(shown: Ints, labels: int, position: bool, x: Floats | None) -> Floats:
-    """One row a kind of comparison; the last label's strength is left out, since only differences show."""
-    signs = np.eye(max(labels, 1))
-    columns = [(signs[shown[:, 0]] - signs[shown[:, 1]])[:, :-1]]
+def _design(data: _Comparisons, *, position: bool, length: bool) -> Floats:
+    """One row per kind of comparison; the last label's strength is left out, since only differences are identified."""
+    signs = np.eye(max(len(data.labels), 1))
+    columns = [(signs[data.pairs[:, 0]] - signs[data.pairs[:, 1]])[:, :-1]]
     if position:
-        columns.append(np.ones((len(shown), 1)))
-    if x is not None:
-        columns.append(x[:, None])
+        columns.append(np.ones((len(data.pairs), 1)))
+    if length:
+        columns.append(data.lengths[:, None])
     return np.hstack(columns)
 
 
 def _fit(sums: Floats, design: Floats) -> Floats:
-    """Logistic regressions, one a row of sums, by Newton's method; all at once."""
+    """Logistic regressions, one per row of sums, fitted together by Newton's method."""
     kinds, size = design.shape
     counts, won = sums[:, :kinds], sums[:, kinds:]
     products = (design[:, :, None] * design[:, None, :]).reshape(kinds, size * size)
     beta = np.zeros((len(sums), size))
-    for _ in range(STEPS):
+    for _ in range(MAX_ITERATIONS):
         chance = 1 / (1 + np.exp(-(beta @ design.T)))
-        slope = (won - counts * chance) @ design
-        bend = ((counts * chance * (1 - chance)) @ products).reshape(-1, size, size)
-        bend += 1e-9 * np.eye(size)
-        step = np.clip(np.linalg.solve(bend, slope[:, :, None])[:, :, 0], -WIDEST, WIDEST)
+        gradient = (won - counts * chance) @ design
+        hessian = ((counts * chance * (1 - chance)) @ products).reshape(-1, size, size)
+        hessian += 1e-9 * np.eye(size)  # a draw without a maximum must not make it singular
+        step = np.clip(np.linalg.solve(hessian, gradient[:, :, None])[:, :, 0], -MAX_STEP, MAX_STEP)
         beta += step
         if np.abs(step).max() < 1e-10:
             break
     return beta
 
 
-def _centred(beta: Floats, labels: int) -> Floats:
+def _strengths(beta: Floats, labels: int) -> Floats:
     """Strengths of all labels, summing to 0."""
     strengths = np.column_stack([beta[:, : labels - 1], np.zeros(len(beta))])
     centred: Floats = strengths - strengths.mean(axis=1, keepdims=True)
     return centred
 
 
-def _connected(totals: Floats, shown: Ints, labels: int) -> Floats:
+def _connected(totals: Floats, data: _Comparisons) -> Floats:
     """1 where every label has beaten every other, directly or through others: only then are strengths finite."""
-    kinds = len(shown)
+    kinds, labels = len(data.pairs), len(data.labels)
     beats = np.zeros((len(totals), labels, labels))
-    for number, (ours, theirs) in enumerate(shown):
-        beats[:, ours, theirs] += totals[:, kinds + number]
-        beats[:, theirs, ours] += totals[:, number] - totals[:, kinds + number]
+    for number, (left, right) in enumerate(data.pairs):
+        beats[:, left, right] += totals[:, kinds + number]
+        beats[:, right, left] += totals[:, number] - totals[:, kinds + number]
     reach = (beats + np.eye(labels) > 0).astype(float)
     for _ in range(max(1, math.ceil(math.log2(labels)))):
         reach = (reach @ reach > 0).astype(float)
-    found: Floats = reach.all(axis=(1, 2)).astype(float)
-    return found
+    connected: Floats = reach.all(axis=(1, 2)).astype(float)
+    return connected
 
 
-def _why_not(sums: Floats, labels: list[str], shown: Ints) -> str:
-    if len(sums) == 0:
+def _why_not_ranked(data: _Comparisons) -> str:
+    if len(data.sums) == 0:
         return "there are no comparisons"
-    if len(labels) < 2:
+    if len(data.labels) < 2:
         return "fewer than two labels were compared"
-    if not _connected(sums.sum(axis=0, keepdims=True), shown, len(labels))[0]:
+    if not _connected(data.sums.sum(axis=0, keepdims=True), data)[0]:
         return "a label, or a group of labels, won or lost every comparison with the rest: strengths have no bound"
     return ""
-
-
-def _nothing(
-    labels: list[str], position: bool, length: bool, note: str, level: float, n: int, clusters: int
-) -> Ranking:
-    void = no_estimate("Bradley–Terry", ASSUMES, note, level, n, clusters)
-    strengths = MappingProxyType({str(label): void for label in labels})
-    return Ranking(strengths, void if position else None, void if length else None, n, clusters, note)

@@ -1,7 +1,7 @@
-"""Bootstrap draws, sign flips and p-values, as matrix products on a small table of units (clusters, items).
+"""Bootstrap intervals, sign flips and permutation p-values on a small table of units (clusters or items).
 
-A bootstrap draw is a row of counts (how often each unit was drawn) times the table of the units' sums: no draw ever
-touches the rows behind the table. Draws are made in blocks, so that memory stays small however many units there are.
+A bootstrap draw is a vector of counts (how often each unit was drawn) times the table of the units' sums, so no draw
+touches the rows behind the table. Draws are made in blocks, so that memory does not grow with the number of units.
 """
 
 from __future__ import annotations
@@ -14,102 +14,140 @@ from scipy import stats
 from parley.analysis.stats.tables import Floats, Ints
 
 DRAWS = 2000
-EXACT = 2**16  # up to so many arrangements, all of them are looked at
-BLOCK = 4_000_000  # numbers held at once, about 32 MB
+MAX_EXACT = 2**16  # up to this many arrangements, all are enumerated instead of sampled
+BLOCK_SIZE = 4_000_000  # floats in memory at a time, about 32 MB
 
 
-def resampled_sums(units: Floats, draws: int, seed: int, times: Ints | None = None) -> Floats:
-    """Column sums over units drawn with replacement: one row a draw.
+def bootstrap_sums(units: Floats, draws: int, seed: int, counts: Ints | None = None) -> Floats:
+    """Column sums over units drawn with replacement.
 
-    `times` says how many equal units a row of `units` stands for: 250,000 items of 1,000 kinds cost no more than 1,000.
+    Args:
+        units: One row per unit.
+        draws: Number of bootstrap draws.
+        seed: Seed of the random generator.
+        counts: How many equal units each row represents; None: one. 250,000 items of 1,000 kinds then cost as much
+            as 1,000 items.
+
+    Returns:
+        One row of sums per draw.
     """
     rng = np.random.default_rng(seed)
-    count = len(units)
-    if times is not None:
-        total = int(times.sum())
-        found: Floats = rng.multinomial(total, times / total, size=draws).astype(float) @ units
-        return found
-    size = max(1, BLOCK // count)
+    size = len(units)
+    if counts is not None:
+        total = int(counts.sum())
+        weighted: Floats = rng.multinomial(total, counts / total, size=draws).astype(float) @ units
+        return weighted
+    block = max(1, BLOCK_SIZE // size)
     sums = np.empty((draws, units.shape[1]))
-    for start in range(0, draws, size):
-        rows = min(size, draws - start)
-        chosen = rng.integers(0, count, (rows, count)) + count * np.arange(rows)[:, None]
-        weights = np.bincount(chosen.ravel(), minlength=rows * count).reshape(rows, count)
+    for start in range(0, draws, block):
+        rows = min(block, draws - start)
+        chosen = rng.integers(0, size, (rows, size)) + size * np.arange(rows)[:, None]
+        weights = np.bincount(chosen.ravel(), minlength=rows * size).reshape(rows, size)
         sums[start : start + rows] = weights.astype(float) @ units
     return sums
 
 
-def percentile(draws: Floats, units: int, level: float) -> tuple[float, float]:
-    """The expanded percentile interval: wider where there are few units, so that it holds its level.
+def percentile_interval(draws: Floats, units: int, level: float) -> tuple[float, float]:
+    """The expanded percentile interval: wider where there are few units, so that its coverage is right.
 
-    T. Hesterberg, "What teachers should know about the bootstrap" (2014), arXiv 1411.5279: the tail is cut where
-    z·sqrt((n - 1) / n) is Student's t. Draws that gave no number are left out, if they are fewer than half.
+    T. Hesterberg, "What teachers should know about the bootstrap" (2014), arXiv 1411.5279: the normal quantile is
+    replaced by Student's t times sqrt(n / (n - 1)). Draws that gave no number are left out, if fewer than half did.
+
+    Args:
+        draws: The statistic in each bootstrap draw.
+        units: Number of units that were drawn from.
+        level: Confidence level.
+
+    Returns:
+        Lower and upper end; NaN for fewer than two units.
     """
     known = draws[np.isfinite(draws)]
     if units < 2 or 2 * len(known) <= len(draws):
         return math.nan, math.nan
-    tail = stats.norm.cdf(_expanded(units, level))
+    tail = stats.norm.cdf(_expanded_quantile(units, level))
     low, high = np.quantile(known, [tail, 1 - tail])
     return float(low), float(high)
 
 
-def bca(draws: Floats, estimate: float, left_out: Floats, level: float) -> tuple[float, float]:
-    """Efron's bias-corrected and accelerated interval, its tails expanded as in `percentile`.
+def bca_interval(draws: Floats, estimate: float, jackknife: Floats, level: float) -> tuple[float, float]:
+    """Efron's bias-corrected and accelerated (BCa) interval, expanded as in `percentile_interval`.
 
-    `left_out` holds the estimate without each unit in turn.
+    Args:
+        draws: The statistic in each bootstrap draw.
+        estimate: The statistic of the data.
+        jackknife: The statistic without each unit in turn.
+        level: Confidence level.
+
+    Returns:
+        Lower and upper end; NaN for fewer than two units or where leaving one out changes nothing.
     """
-    units = len(left_out)
-    gaps = left_out.mean() - left_out
+    units = len(jackknife)
+    gaps = jackknife.mean() - jackknife
     spread = float((gaps**2).sum())
     if units < 2 or spread == 0:
         return math.nan, math.nan
-    skew = float((gaps**3).sum()) / (6 * spread**1.5)
+    acceleration = float((gaps**3).sum()) / (6 * spread**1.5)
     below = float(np.mean(draws < estimate) + np.mean(draws == estimate) / 2)
     bias = stats.norm.ppf(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
-    half = _expanded(units, level)
-    ends = [stats.norm.cdf(bias + (bias + z) / (1 - skew * (bias + z))) for z in (half, -half)]
+    half = _expanded_quantile(units, level)
+    ends = [stats.norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z))) for z in (half, -half)]
     low, high = np.quantile(draws, ends)
     return float(low), float(high)
 
 
-def _expanded(units: int, level: float) -> float:
-    """The lower normal quantile that stands for Student's t over so many units."""
+def _expanded_quantile(units: int, level: float) -> float:
+    """The lower quantile of Student's t over this many units, scaled for use in place of the normal one."""
     return float(math.sqrt(units / (units - 1)) * stats.t.ppf((1 - level) / 2, units - 1))
 
 
 def monte_carlo_p(draws: Floats, observed: float, scale: float | None = None) -> float:
-    """(b + 1) / (m + 1): never 0, since the data are one of the arrangements (Phipson and Smyth 2010)."""
-    return float((_reached(draws, observed, scale) + 1) / (len(draws) + 1))
+    """The p-value of random arrangements, (b + 1) / (m + 1) (Phipson and Smyth 2010).
+
+    It is never 0, since the data are one of the arrangements.
+
+    Args:
+        draws: The statistic in each random arrangement; large values count against the null hypothesis.
+        observed: The statistic of the data.
+        scale: Size of the numbers that the statistic was summed from, which bounds its rounding error; None: the
+            statistic itself.
+    """
+    return float((_count_reached(draws, observed, scale) + 1) / (len(draws) + 1))
 
 
-def exact_p(everything: Floats, observed: float, scale: float | None = None) -> float:
-    """The share of all arrangements that reach the observed value (itself among them)."""
-    return float(_reached(everything, observed, scale) / len(everything))
+def exact_p(arrangements: Floats, observed: float, scale: float | None = None) -> float:
+    """The share of all arrangements (the data among them) that reach the observed value. See `monte_carlo_p`."""
+    return float(_count_reached(arrangements, observed, scale) / len(arrangements))
 
 
-def _reached(values: Floats, observed: float, scale: float | None) -> int:
-    """How many values are at least the observed one; what differs by rounding only counts as equal."""
+def _count_reached(values: Floats, observed: float, scale: float | None) -> int:
+    """The number of values at or above the observed one; values that differ by rounding only count as equal."""
     return int(np.sum(values >= observed - 1e-9 * (abs(observed) if scale is None else scale)))
 
 
 def sign_flip_p(differences: Floats, draws: int, seed: int) -> tuple[float, str]:
-    """Two-sided p of a mean difference when every sign could as well be the other; and how it was found.
+    """The two-sided p-value of a mean difference when every sign could as well be the other one.
 
-    All arrangements where there are few, else `draws` random ones.
+    Args:
+        differences: One per cluster or pair, independent of each other.
+        draws: Number of random sign patterns, where there are too many to enumerate.
+        seed: Seed of the random generator.
+
+    Returns:
+        The p-value, and how it was computed: "exact", or the draws and the seed.
     """
-    moving = differences[differences != 0]  # 0 stays 0 under either sign
-    if len(moving) == 0:
+    nonzero = differences[differences != 0]  # 0 stays 0 under either sign
+    if len(nonzero) == 0:
         return math.nan, "no draws"
-    observed, scale = abs(float(moving.sum())), float(np.abs(moving).sum())
-    if 2 ** (len(moving) - 1) <= EXACT:
-        sums = moving[:1]  # the other sign of the first gives the same absolute sums
-        for one in moving[1:]:
-            sums = np.concatenate([sums + one, sums - one])
+    observed, scale = abs(float(nonzero.sum())), float(np.abs(nonzero).sum())
+    if 2 ** (len(nonzero) - 1) <= MAX_EXACT:
+        sums = nonzero[:1]  # flipping the first sign too gives the same absolute sums
+        for difference in nonzero[1:]:
+            sums = np.concatenate([sums + difference, sums - difference])
         return exact_p(np.abs(sums), observed, scale), "exact"
     rng = np.random.default_rng(seed)
-    size = max(1, BLOCK // len(moving))
-    found = [
-        np.abs((2.0 * rng.integers(0, 2, (min(size, draws - start), len(moving))) - 1) @ moving)
-        for start in range(0, draws, size)
+    block = max(1, BLOCK_SIZE // len(nonzero))
+    blocks = [
+        np.abs((2.0 * rng.integers(0, 2, (min(block, draws - start), len(nonzero))) - 1) @ nonzero)
+        for start in range(0, draws, block)
     ]
-    return monte_carlo_p(np.concatenate(found), observed, scale), f"{draws} draws, seed {seed}"
+    return monte_carlo_p(np.concatenate(blocks), observed, scale), f"{draws} draws, seed {seed}"

@@ -1,4 +1,7 @@
-"""What a statistic says of itself: the number, its interval, what it was made from, and what it assumes."""
+"""Result records: an estimate or a test with its interval, its sample size and its assumptions.
+
+statsmodels' names for the fields: `n` is `nobs`, `p` is `pvalue`, `low` and `high` are `conf_int()`.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,20 @@ from typing import ClassVar, Literal
 Assumption = Literal["independent", "clustered"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """An estimate with its interval; `low` and `high` are NaN where the data cannot give one."""
+    """An estimate with its confidence interval.
+
+    Args:
+        estimate: The point estimate; NaN where the data do not give one.
+        low: Lower end of the interval; NaN where the data do not give one.
+        high: Upper end of the interval; NaN where the data do not give one.
+        level: Confidence level, such as 0.95.
+        n: Number of observations.
+        clusters: Number of clusters; None where observations are taken as independent.
+        method: How the interval was computed.
+        assumes: What must be true for the interval to be valid.
+    """
 
     estimate: float
     low: float
@@ -23,18 +37,32 @@ class Interval:
     assumes: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate(Interval):
-    """An interval that also says, in `note`, why a number is missing; "" where none is."""
+    """An interval with a `note` that says why a number is missing; "" where none is."""
 
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Test:
-    """A test with its effect size and interval. What the data cannot give is NaN, and `note` says why.
+    """A test with its effect size. What the data do not give is NaN, and `note` says why.
 
-    `df` is None where the p-value comes from a permutation or an exact distribution.
+    Args:
+        name: The test, with how its p-value was computed.
+        statistic: The test statistic.
+        df: Degrees of freedom; None where the p-value comes from a permutation or an exact distribution.
+        p: The p-value, two-sided where the test has sides.
+        effect: The effect size.
+        effect_name: Which effect size it is.
+        low: Lower end of the effect's interval.
+        high: Upper end of the effect's interval.
+        level: Confidence level of the interval.
+        n: Number of observations.
+        clusters: Number of clusters; None where observations are taken as independent.
+        assumption: Whether observations or clusters of them are taken as independent.
+        assumes: What must be true for the test to be valid.
+        note: Why a number is missing; "" where none is.
     """
 
     __test__: ClassVar[bool] = False  # a result, not a test case: pytest must not collect it
@@ -56,22 +84,47 @@ class Test:
 
 
 def no_estimate(
-    method: str, assumes: str, note: str, level: float, n: int = 0, clusters: int | None = None
+    *, method: str, assumes: str, level: float, n: int = 0, clusters: int | None = None, note: str = ""
 ) -> Estimate:
-    """An estimate that could not be made."""
-    return Estimate(math.nan, math.nan, math.nan, level, n, clusters, method, assumes, note)
+    """An estimate of which nothing is known yet: all numbers are NaN. `dataclasses.replace` fills in what is."""
+    return Estimate(
+        estimate=math.nan,
+        low=math.nan,
+        high=math.nan,
+        level=level,
+        n=n,
+        clusters=clusters,
+        method=method,
+        assumes=assumes,
+        note=note,
+    )
 
 
 def no_test(
+    *,
     name: str,
     effect_name: str,
     assumption: Assumption,
     assumes: str,
-    note: str,
     level: float,
     n: int = 0,
     clusters: int | None = None,
+    note: str = "",
 ) -> Test:
-    """A test that could not be made."""
-    nan = math.nan
-    return Test(name, nan, None, nan, nan, effect_name, nan, nan, level, n, clusters, assumption, assumes, note)
+    """A test of which nothing is known yet: all numbers are NaN. `dataclasses.replace` fills in what is."""
+    return Test(
+        name=name,
+        statistic=math.nan,
+        df=None,
+        p=math.nan,
+        effect=math.nan,
+        effect_name=effect_name,
+        low=math.nan,
+        high=math.nan,
+        level=level,
+        n=n,
+        clusters=clusters,
+        assumption=assumption,
+        assumes=assumes,
+        note=note,
+    )

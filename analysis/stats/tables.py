@@ -1,7 +1,7 @@
-"""From a million rows to a small table, once: everything after works on clusters and cells.
+"""Rows of verdicts reduced once to sums by cluster and identity. All later work is done on these small tables.
 
-A cell is the mean of all there is for one cluster and one identity, so repeats and judges never pass for
-independent data. Clusters are sorted by name, so that the order of the rows changes no result.
+A cell is the mean of all values of one cluster and one identity, so that repeats and judges do not count as
+independent observations. Clusters are sorted by name, so that the order of the rows changes no result.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Ints = NDArray[np.int64]
 Column: TypeAlias = pd.Series | Sequence[Any] | NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSums:
-    """For every cluster: how many values, their sum, and their sum of squares around the cluster's mean."""
+    """For every cluster: the number of values, their sum, and their sum of squares around the cluster's mean."""
 
     counts: Floats
     sums: Floats
@@ -36,8 +36,8 @@ class ClusterSums:
         return self.sums / self.counts
 
 
-def numbers(values: Column) -> Floats:
-    """The values as floats; whatever is missing is NaN."""
+def as_floats(values: Column) -> Floats:
+    """The values as floats; a missing value is NaN."""
     if (
         isinstance(values, np.ndarray | pd.Series)
         and isinstance(values.dtype, np.dtype)
@@ -48,57 +48,68 @@ def numbers(values: Column) -> Floats:
     return column
 
 
-def codes(keys: Column, sort: bool = True) -> tuple[Ints, list[Any]]:
-    """Every key as the number of its label, -1 where it is missing; and the labels."""
-    found, labels = pd.factorize(pd.Series(keys), sort=sort)
-    return np.asarray(found, dtype=np.int64), list(labels)
+def factorize(keys: Column, sort: bool = True) -> tuple[Ints, list[Any]]:
+    """As `pandas.factorize`: the code of every key, -1 where it is missing, and the labels that the codes index."""
+    codes, labels = pd.factorize(pd.Series(keys), sort=sort)
+    return np.asarray(codes, dtype=np.int64), list(labels)
 
 
 def cluster_sums(values: Column, clusters: Column) -> ClusterSums:
-    """The rows reduced to one entry a cluster. Missing values and rows without a cluster are left out."""
-    column = numbers(values)
-    code, _ = codes(clusters)
-    _same_length(column, code)
-    kept = np.isfinite(column) & (code >= 0)
-    column, code = column[kept], np.unique(code[kept], return_inverse=True)[1]
+    """The rows reduced to one entry per cluster, sorted by name.
+
+    Args:
+        values: One value per row; rows where it is missing are left out.
+        clusters: The cluster of each row; rows where it is missing are left out.
+    """
+    column = as_floats(values)
+    code, _ = factorize(clusters)
+    _check_lengths(column, code)
+    valid = np.isfinite(column) & (code >= 0)
+    column, code = column[valid], np.unique(code[valid], return_inverse=True)[1]
     counts, sums = np.bincount(code).astype(float), np.bincount(code, column).astype(float)
     squares = np.bincount(code, (column - (sums / counts)[code]) ** 2).astype(float)
-    return ClusterSums(counts, sums, squares)
+    return ClusterSums(counts=counts, sums=sums, squares=squares)
 
 
 def cell_sums(values: Column, identities: Column, clusters: Column) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Sums and counts by cluster (rows, sorted) and identity (columns, in order of appearance)."""
-    column = numbers(values)
-    row, row_labels = codes(clusters)
-    place, place_labels = codes(identities, sort=False)
-    _same_length(column, row, place)
+    column = as_floats(values)
+    row, row_labels = factorize(clusters)
+    place, place_labels = factorize(identities, sort=False)
+    _check_lengths(column, row, place)
     shape = len(row_labels), len(place_labels)
-    kept = np.isfinite(column) & (row >= 0) & (place >= 0)
-    cell, size = row[kept] * shape[1] + place[kept], shape[0] * shape[1]
-    tables = np.bincount(cell, column[kept], minlength=size), np.bincount(cell, minlength=size)
+    valid = np.isfinite(column) & (row >= 0) & (place >= 0)
+    cell, size = row[valid] * shape[1] + place[valid], shape[0] * shape[1]
+    tables = np.bincount(cell, column[valid], minlength=size), np.bincount(cell, minlength=size)
     sums, counts = (pd.DataFrame(table.reshape(shape), row_labels, place_labels) for table in tables)
     return sums, counts
 
 
 def cell_means(values: Column, identities: Column, clusters: Column) -> pd.DataFrame:
-    """Clusters (rows) by identities (columns), each cell the mean of all it holds, NaN where it holds nothing."""
+    """Cell means: clusters (rows, sorted) by identities (columns, in order of appearance), NaN where a cell is empty.
+
+    Args:
+        values: One value per row; rows where it is missing are left out.
+        identities: The identity of each row.
+        clusters: The cluster of each row.
+    """
     sums, counts = cell_sums(values, identities, clusters)
     return sums / counts.where(counts > 0)
 
 
-def distinct(rows: Floats) -> tuple[Floats, Ints]:
-    """The different rows of a table, and for every row the number of the one it equals."""
+def unique_rows(rows: Floats) -> tuple[Floats, Ints]:
+    """The distinct rows of a table, and for every row the index of the distinct one it equals."""
     if len(rows) == 0:
         return rows, np.zeros(0, dtype=np.int64)
     weights = np.random.default_rng(0).random(rows.shape[1])
-    key = (np.nan_to_num(rows, nan=-1e6) * weights).sum(axis=1)  # equal rows have equal keys; sorting numbers is quick
+    key = (np.nan_to_num(rows, nan=-1e6) * weights).sum(axis=1)  # sorting one number per row is faster than rows
     _, first, member = np.unique(key, return_index=True, return_inverse=True)
-    kinds = rows[first]
-    if not np.array_equal(kinds[member], rows, equal_nan=True):  # two rows shared a key
-        kinds, member = np.unique(rows, axis=0, return_inverse=True)
-    return kinds, np.ravel(member)
+    distinct = rows[first]
+    if not np.array_equal(distinct[member], rows, equal_nan=True):  # different rows had the same key
+        distinct, member = np.unique(rows, axis=0, return_inverse=True)
+    return distinct, np.ravel(member)
 
 
-def _same_length(*columns: NDArray[Any]) -> None:
+def _check_lengths(*columns: NDArray[Any]) -> None:
     if len({len(column) for column in columns}) > 1:
         raise ValueError(f"columns of different lengths: {', '.join(str(len(column)) for column in columns)}")

@@ -1,4 +1,4 @@
-"""`parley calibrate`: false alarms and power of every test, on simulated judges."""
+"""`parley calibrate`: false-positive rate and power of every test, on simulated judges."""
 
 from __future__ import annotations
 
@@ -19,39 +19,61 @@ from parley.cli.needs import need_analysis
 
 
 def add_to(add_parser: AddParser) -> None:
-    check = add_parser()
-    check.add_argument("--judges", type=_whole, metavar="A,B", help="(default: 1,4,8; with --sequential 4)")
-    check.add_argument("--scenarios", type=_whole, default=[20, 50], metavar="A,B", help="(default: 20,50)")
-    check.add_argument(
+    parser = add_parser()
+    parser.add_argument(
+        "--judges",
+        type=_whole_numbers,
+        metavar="A,B",
+        help="judges per scenario (default: 1,4,8; with --sequential: 4)",
+    )
+    parser.add_argument(
+        "--scenarios",
+        type=_whole_numbers,
+        default=[20, 50],
+        metavar="A,B",
+        help="scenarios per study (default: 20,50)",
+    )
+    parser.add_argument(
         "--effects",
         type=_numbers,
         default=[0.0, 0.2, 0.4],
         metavar="A,B",
-        help="planted points (default: 0,0.2,0.4)",
+        help="differences to plant, in points (default: 0,0.2,0.4)",
     )
-    check.add_argument("--icc", type=float, default=0.3, help="how alike judges of one table are (default: 0.3)")
-    check.add_argument("--simulations", type=int, default=1000, help="studies for each cell (default: 1000)")
-    check.add_argument("--draws", type=int, default=2000, help="permutations a test (default: 2000)")
-    check.add_argument("--seed", type=int, default=0)
-    check.add_argument("--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) there")
-    check.add_argument("--json", action="store_true")
-    calibrate_sequential.add_flags(check)
-    check.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
+    parser.add_argument(
+        "--icc",
+        type=float,
+        default=0.3,
+        help="intraclass correlation of judges in one conversation (default: 0.3)",
+    )
+    parser.add_argument("--simulations", type=int, default=1000, help="studies per cell (default: 1000)")
+    parser.add_argument("--draws", type=int, default=2000, help="permutations per test (default: 2000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the simulations (default: 0)")
+    parser.add_argument("--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) there")
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+    calibrate_sequential.add_flags(parser)
+    parser.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
 
 
-def _whole(text: str) -> list[int]:
-    return [int(part) for part in text.split(",")]
+def _whole_numbers(text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"needs whole numbers separated by commas, got {text!r}") from None
 
 
 def _numbers(text: str) -> list[float]:
-    return [float(part) for part in text.split(",")]
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"needs numbers separated by commas, got {text!r}") from None
 
 
 def _calibrate(parsed: argparse.Namespace) -> int:
     need_analysis()
     from parley.analysis.calibration.fixed import calibrate, calibration_figure
     from parley.analysis.reporting.figures import save
-    from parley.analysis.reporting.report import plain
+    from parley.analysis.reporting.report import json_values
 
     parsed.judges = parsed.judges or ([4] if parsed.sequential else [1, 4, 8])
     _check(parsed)
@@ -73,19 +95,20 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     if parsed.out:
         folder = Path(parsed.out)
         note = (
-            f"{parsed.simulations} simulated studies a cell, ICC {parsed.icc:g}, seed {parsed.seed}; bars: 95% Wilson. "
-            "At effect 0 a test should lie at the dashed 5%. SIMULATED judges."
+            f"{parsed.simulations} simulated studies per cell, ICC {parsed.icc:g}, seed {parsed.seed}; bars: 95% "
+            "Wilson intervals. At effect 0 a test should lie at the dashed 5%. SIMULATED judges."
         )
         try:
             folder.mkdir(parents=True, exist_ok=True)
             (folder / "calibration.csv").write_text(rows.to_csv(index=False), "utf-8")
-            save(calibration_figure(rows, "False alarms and power", note), folder / "calibration")
+            save(calibration_figure(rows, "False-positive rate and power", note), folder / "calibration")
         except OSError as error:
             raise ParleyError(f"{folder} cannot be written: {error.strerror}") from None
     if parsed.json:
-        print(json.dumps(plain(rows), indent=2, ensure_ascii=False))
+        print(json.dumps(json_values(rows), indent=2, ensure_ascii=False))
         return 0
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title="Called significant (SIMULATED judges)")
+    title = "Share of significant tests (SIMULATED judges)"
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title)
     for column in ("test", "judges", "scenarios", "effect", "rate", "95% interval"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
@@ -93,14 +116,21 @@ def _calibrate(parsed: argparse.Namespace) -> int:
         rates = (f"{row.rate:.1%}", f"{row.low:.1%} to {row.high:.1%}") if row.simulations else ("–", "–")
         table.add_row(*cells, *rates)
     Console().print(table)
-    print("At effect 0 the rate is that of false alarms and should be near 5%; elsewhere it is the power.")
+    print("At effect 0 the rate is the false-positive rate and should be near 5%; elsewhere it is the power.")
     return 0
 
 
 def _check(parsed: argparse.Namespace) -> None:
     if not 0 <= parsed.icc < 1:
-        raise ConfigError(f"--icc must lie between 0 and 1, not {parsed.icc:g}")
-    if parsed.seed < 0 or not all(math.isfinite(effect) for effect in parsed.effects):
-        raise ConfigError("effects must be numbers, and --seed at least 0")
-    if min(parsed.judges) < 1 or min(parsed.scenarios) < 2 or parsed.simulations < 1 or parsed.draws < 1:
-        raise ConfigError("at least one judge, two scenarios, one simulation and one draw are needed")
+        raise ConfigError(f"--icc must be at least 0 and below 1, got {parsed.icc:g}")
+    if not all(math.isfinite(effect) for effect in parsed.effects):
+        raise ConfigError("--effects needs finite numbers")
+    for flag, value, least in (
+        ("--judges", min(parsed.judges), 1),
+        ("--scenarios", min(parsed.scenarios), 2),
+        ("--simulations", parsed.simulations, 1),
+        ("--draws", parsed.draws, 1),
+        ("--seed", parsed.seed, 0),
+    ):
+        if value < least:
+            raise ConfigError(f"{flag} must be at least {least}, got {value}")

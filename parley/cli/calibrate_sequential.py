@@ -1,4 +1,4 @@
-"""`parley calibrate --sequential`: what stopping early saves, and whether it holds its error rates."""
+"""`parley calibrate --sequential`: error rates of stopping rules, and what stopping early saves."""
 
 from __future__ import annotations
 
@@ -13,25 +13,39 @@ from rich.progress import Progress
 from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
+from parley.agents.text import plural
 from parley.execute import explain
 from parley.judging import StopRule
 
 
 def add_flags(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("with --sequential")
-    group.add_argument("--sequential", action="store_true", help="studies that are looked at as they grow")
-    group.add_argument("--identities", default="2,4", metavar="A,B", help="every two are compared (default: 2,4)")
-    group.add_argument("--looks", default=5, help="(default: 5)")
-    group.add_argument("--alpha", default=0.05, help="for all comparisons together (default: 0.05)")
+    group.add_argument("--sequential", action="store_true", help="simulate studies with interim looks")
     group.add_argument(
-        "--spending", default="obrien-fleming,pocock", metavar="A,B", help="(default: obrien-fleming,pocock)"
+        "--identities",
+        default="2,4",
+        metavar="A,B",
+        help="identities per study; every two are compared (default: 2,4)",
     )
-    group.add_argument("--futility", default="0,0.1", metavar="A,B", help="0: nothing is given up (default: 0,0.1)")
+    group.add_argument("--looks", default=5, help="interim looks per study (default: 5)")
+    group.add_argument("--alpha", default=0.05, help="significance level for all comparisons together (default: 0.05)")
+    group.add_argument(
+        "--spending",
+        default="obrien-fleming,pocock",
+        metavar="A,B",
+        help="spending functions (default: obrien-fleming,pocock)",
+    )
+    group.add_argument(
+        "--futility",
+        default="0,0.1",
+        metavar="A,B",
+        help="conditional power below which a comparison is given up; 0: never (default: 0,0.1)",
+    )
 
 
 def show(parsed: argparse.Namespace) -> int:
     from parley.analysis.calibration.sequential import savings
-    from parley.analysis.reporting.report import plain
+    from parley.analysis.reporting.report import json_values
     from parley.analysis.stats.sequential import StoppingRule
 
     rules = [StoppingRule(**rule.model_dump()) for rule in _rules(parsed)]
@@ -40,7 +54,7 @@ def show(parsed: argparse.Namespace) -> int:
     except ValueError:
         identities = []
     if not identities or min(identities) < 2:
-        raise ConfigError(f"--identities must be numbers of at least 2, not {parsed.identities}")
+        raise ConfigError(f"--identities needs whole numbers of at least 2, got {parsed.identities!r}")
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("simulating", total=None)
@@ -62,26 +76,29 @@ def show(parsed: argparse.Namespace) -> int:
         except OSError as error:
             raise ParleyError(f"{parsed.out} cannot be written: {error.strerror}") from None
     if parsed.json:
-        print(json.dumps(plain(rows), indent=2, ensure_ascii=False))
+        print(json.dumps(json_values(rows), indent=2, ensure_ascii=False))
         return 0
-    title = f"At most {parsed.looks} looks, α {parsed.alpha}, {parsed.simulations} studies a row (SIMULATED judges)"
+    looks, studies = plural(rules[0].looks, "look"), plural(parsed.simulations, "study", "studies")
+    title = f"At most {looks}, α {parsed.alpha}, {studies} per row (SIMULATED judges)"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
-    for column in ("spending, give up", "ids", "sc.", "effect", "false alarms", "power", "units"):
+    for column in ("spending, futility", "ids", "sc.", "effect", "false positives", "power", "units"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
-        table.add_row(
+        cells = (
             f"{row.spending} {row.futility:g}" if row.futility else row.spending,
             str(row.identities),
             str(row.scenarios),
             f"{row.effect:g}",
-            _both(row.false_alarms, row.fixed_false_alarms, 1),
-            _both(row.power, row.fixed_power, 0),
+            _with_fixed(row.false_alarms, row.fixed_false_alarms, 1),
+            _with_fixed(row.power, row.fixed_power, 0),
             f"{row.units:.0%}" if row.fixed_units != row.fixed_units else f"{row.units:.0%} ({row.fixed_units:.0%})",
         )
+        table.add_row(*cells)
     Console().print(table)
-    print("ids: identities, every two compared; sc.: scenarios. False alarms: studies with any. Power: share of true")
-    print("differences found. Units: mean share of the plan. In brackets: the fixed design, tested once at the end;")
-    print("for units, the share with which it has the sequential design's power.")
+    print("ids: identities, every two compared; sc.: scenarios. False positives: studies with at least")
+    print("one. Power: share of true differences found. Units: mean share of the plan that was run. In")
+    print("parentheses: the fixed design, tested once at the end; for units, the share with which it has")
+    print("the same power.")
     return 0
 
 
@@ -98,5 +115,5 @@ def _rules(parsed: argparse.Namespace) -> list[StopRule]:
         raise ConfigError(explain(error, StopRule)) from None
 
 
-def _both(sequential: float, fixed: float, digits: int) -> str:
+def _with_fixed(sequential: float, fixed: float, digits: int) -> str:
     return "–" if sequential != sequential else f"{sequential:.{digits}%} ({fixed:.{digits}%})"

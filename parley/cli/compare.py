@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from parley.agents import ConfigError
 from parley.cli.commands import AddParser
+from parley.cli.needs import need_analysis
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
 from parley.reports import cautions, check_draws, load
@@ -22,56 +23,55 @@ if TYPE_CHECKING:
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", nargs="+", help="two run files, or one that holds two models")
-    parser.add_argument("--models", metavar="A,B", help="which two of a run with several")
-    parser.add_argument("--out", metavar="DIR", help="also write a page and tables there")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("run", nargs="+", help="two run files, or one with two models")
+    parser.add_argument("--models", metavar="A,B", help="the two models to compare, if there are more")
+    parser.add_argument("--out", metavar="DIR", help="also write a page and tables to this folder")
+    parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    try:
-        from parley.analysis.reporting.compare import NothingShared, compare
-    except ModuleNotFoundError:
-        raise ConfigError("comparisons need pandas and friends: pip install 'parley-autogen[analysis]'") from None
+    need_analysis()
+    from parley.analysis.reporting.compare import NothingShared, compare
+
     check_draws(parsed.draws, parsed.seed)
     loaded = [load(Path(run)) for run in parsed.run]
     if len({run["study"] for run, _, _ in loaded}) > 1:
         raise ConfigError("only runs of the same study can be compared")
-    (first_name, first), (second_name, second) = _two(loaded, parsed.models)
+    (first_name, first), (second_name, second) = _two_sides(loaded, parsed.models)
     if comparable := find_comparable(loaded[0][0]["study"]):
         first, second = comparable(first), comparable(second)
     runs = tuple(run for run, _, _ in loaded)
-    warned = tuple(cautions(list(dict.fromkeys(model for run in runs for model in run["models"]))))
+    warnings = tuple(cautions(list(dict.fromkeys(model for run in runs for model in run["models"]))))
     names = (first_name, second_name)
     try:
-        report = compare(first, second, names, draws=parsed.draws, seed=parsed.seed, runs=runs, cautions=warned)
+        report = compare(first, second, names, draws=parsed.draws, seed=parsed.seed, runs=runs, cautions=warnings)
     except NothingShared as error:
         raise ConfigError(str(error)) from None
     if not parsed.json:
         Console().print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
-        shown = report.table("comparison")[["what", "first", "second", "difference", "low", "high", "p_adjusted"]]
-        Console().print(plain_table(report.tables[0].title, shown))
+        table = report.table("comparison")[["what", "first", "second", "difference", "low", "high", "p_adjusted"]]
+        Console().print(plain_table(report.tables[0].title, table))
         for line in (*report.cautions, *report.words):
             Console().print(f"- {escape(visible(line))}", highlight=False)
     return show(report, Path(parsed.out) if parsed.out else None, as_json=parsed.json, quiet=True)
 
 
-def _two(
+def _two_sides(
     loaded: list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]], chosen: str | None
 ) -> list[tuple[str, pd.DataFrame]]:
-    """The two sides: every model of every run is one, and there must be two."""
+    """The two sides to compare, each a name and its verdicts. Every model of every run is a side."""
     sides = [
         (f"{model} ({run['file']})" if len(loaded) > 1 else model, model, verdicts[verdicts["model"] == model])
         for run, verdicts, _ in loaded
         for model in map(str, verdicts["model"].unique())
     ]
     if chosen:
-        wanted = [name.strip() for name in chosen.split(",")]
-        sides = [side for name in wanted for side in sides if name in (side[1], side[1].partition("?")[0])]
+        models = [name.strip() for name in chosen.split(",")]
+        sides = [side for name in models for side in sides if name in (side[1], side[1].partition("?")[0])]
     if len(sides) != 2:
         known = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"
-        raise ConfigError(f"two are compared, and here are {len(sides)} ({known}); choose with --models A,B")
+        raise ConfigError(f"compare needs two models or runs, got {len(sides)} ({known}); choose with --models A,B")
     return [(name, frame) for name, _, frame in sides]

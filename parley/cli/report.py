@@ -14,6 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from parley.agents import ParleyError
+from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.reports import make_report
@@ -23,21 +24,21 @@ if TYPE_CHECKING:
 
     from parley.analysis.reporting.report import Report
 
-LOOKS: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
+TABLE_STYLE: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 """Narrow enough for a terminal of 80 columns."""
-IN_TERMINAL = 24
-"""Rows of a table that a terminal is given."""
+MAX_ROWS = 24
+"""Rows of a table that are printed; the files have all of them."""
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", nargs="+", help="run files")
-    parser.add_argument("--out", metavar="DIR", help="where the files go (default: beside the first run)")
+    parser.add_argument("--out", metavar="DIR", help="folder for the files (default: beside the first run)")
     parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
-    parser.add_argument("--json", action="store_true", help="everything as one JSON object, and no files unless --out")
+    parser.add_argument("--json", action="store_true", help="print one JSON object; no files unless --out is given")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
-    parser.add_argument("--seed", type=int, default=0, help="of the draws (default: 0)")
-    parser.add_argument("--study", metavar="FILE.py:CLASS", help="a study of your own whose report is to be used")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
+    parser.add_argument("--study", metavar="FILE.py:CLASS", help="your own study, whose report is used")
     parser.set_defaults(handler=handle)
 
 
@@ -55,7 +56,14 @@ def print_report(paths: Sequence[Path], study: str | None = None) -> int:
 
 
 def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = False) -> int:
-    """Write it where a folder is named; print it unless `quiet`."""
+    """Write and print a report.
+
+    Args:
+        report: What to show.
+        folder: Where its files go; None: no files.
+        as_json: Print it as one JSON object.
+        quiet: Print nothing but where the files are.
+    """
     page = None
     if folder is not None:
         from parley.analysis.reporting.render import write
@@ -79,15 +87,15 @@ def _print(report: Report) -> None:
     console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
     for run in report.runs:
         units = run["units"]
-        rest = f"{units['planned']} not yet held" if "spared" not in units else f"{units['spared']} not needed"
+        rest = f"{units['planned']} not yet run" if "spared" not in units else f"{units['spared']} not needed"
         cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.2f}"
-        if (kept := run.get("prompt_cache")) and kept["prompt_tokens"]:
+        if (cache := run.get("prompt_cache")) and cache["prompt_tokens"]:
             cost += (
-                f" · {kept['cached_tokens'] / kept['prompt_tokens']:.0%} of prompt tokens were in the server's cache"
+                f" · {cache['cached_tokens'] / cache['prompt_tokens']:.0%} of prompt tokens were in the server's cache"
             )
         console.print(
-            f"{escape(visible(run['file']))}: {units['done']} units done, {units['failed']} failed, "
-            f"{rest} · {run['calls']} calls, {run['tokens']:,} tokens, {cost}",
+            f"{escape(visible(run['file']))}: {plural(units['done'], 'unit')} done, {units['failed']} failed, "
+            f"{rest} · {plural(run['calls'], 'call')}, {plural(run['tokens'], 'token')}, {cost}",
             highlight=False,
         )
     for line in report.cautions:
@@ -100,31 +108,31 @@ def _print(report: Report) -> None:
 
 
 def _table(title: str, frame: pd.DataFrame) -> Table:
-    """A frame for the terminal: metrics side by side; the rest is in the files."""
+    """A frame for the terminal: metrics side by side where there is a mean over all of them."""
     if {"identity", "metric", "mean"} <= set(frame) and (frame["metric"] == "all").any():
         frame = _side_by_side(frame)
     return plain_table(title, frame)
 
 
 def plain_table(title: str, frame: pd.DataFrame) -> Table:
-    """A frame as it is, but for its interval, which takes one column. Words may wrap, numbers may not."""
+    """A frame with its interval in one column. Text may wrap, numbers may not."""
     import pandas as pd
 
-    from parley.analysis.reporting.report import shown
+    from parley.analysis.reporting.report import format_cell
 
-    frame = _short(frame)
-    more = f" ({len(frame) - IN_TERMINAL} more rows in the files)" if len(frame) > IN_TERMINAL else ""
-    table = Table(title=title + more, **LOOKS)
+    frame = _one_interval_column(frame)
+    more = f" ({plural(len(frame) - MAX_ROWS, 'more row')} in the files)" if len(frame) > MAX_ROWS else ""
+    table = Table(title=title + more, **TABLE_STYLE)
     for name in frame.columns:
         narrow = pd.api.types.is_numeric_dtype(frame[name]) or name == "95% interval"
         table.add_column(visible(str(name)).replace("_", " "), no_wrap=narrow, overflow="fold")
-    for row in frame.head(IN_TERMINAL).itertuples(index=False):
-        table.add_row(*(escape(visible(shown(value))) for value in row))
+    for row in frame.head(MAX_ROWS).itertuples(index=False):
+        table.add_row(*(escape(visible(format_cell(value))) for value in row))
     return table
 
 
 def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
-    """Metrics as columns; the interval is that of all of them together."""
+    """Metrics as columns; the interval is that of the mean over all of them."""
     keys = [name for name in ("model", "identity") if name in frame]
     wide = frame.pivot_table(index=keys, columns="metric", values="mean", sort=False, observed=True, dropna=False)
     metrics = [name for name in wide.columns if name != "all"]
@@ -132,13 +140,15 @@ def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
     return wide[[*metrics, *(["all"] if "all" in wide else [])]].join(overall).reset_index()
 
 
-def _short(frame: pd.DataFrame) -> pd.DataFrame:
-    """`low` and `high` as one column; of several intervals the one over scenarios."""
-    from parley.analysis.reporting.report import shown
+def _one_interval_column(frame: pd.DataFrame) -> pd.DataFrame:
+    """`low` and `high` as one column; where there are several intervals, the one over scenarios."""
+    from parley.analysis.reporting.report import format_cell
 
     low, high = ("cluster_low", "cluster_high") if "cluster_low" in frame else ("low", "high")
     if low not in frame:
         return frame
-    ends = [f"{shown(a)} to {shown(b)}" if a == a else "–" for a, b in zip(frame[low], frame[high], strict=True)]
+    ends = [
+        f"{format_cell(a)} to {format_cell(b)}" if a == a else "–" for a, b in zip(frame[low], frame[high], strict=True)
+    ]
     dropped = [name for name in ("low", "high", "cluster_low", "cluster_high", "n", "clusters") if name in frame]
     return frame.drop(columns=dropped).assign(**{"95% interval": ends})

@@ -45,9 +45,9 @@ def headline(file: RunFile) -> dict[str, Any]:
 
 
 def _renamed(report: Report, table: str, names: dict[str, str]) -> list[dict[str, Any]]:
-    from parley.analysis.reporting.report import plain
+    from parley.analysis.reporting.report import json_values
 
-    rows: list[dict[str, Any]] = plain(report.table(table).rename(columns=names))
+    rows: list[dict[str, Any]] = json_values(report.table(table).rename(columns=names))
     return rows
 
 

@@ -50,9 +50,9 @@ def listed(counts: list[list[int]]) -> list[list[int]]:
 
 
 def test_fleiss_kappa_of_published_tables() -> None:
-    found = fleiss_kappa(listed(WIKIPEDIA))
-    assert round(found.estimate, 3) == 0.210
-    assert (found.n, found.clusters) == (140, 10)
+    result = fleiss_kappa(listed(WIKIPEDIA))
+    assert round(result.estimate, 3) == 0.210
+    assert (result.n, result.clusters) == (140, 10)
     psychiatrists = fleiss_kappa([list(row) for row in DIAGNOSES.split()])
     assert psychiatrists.estimate == pytest.approx(0.4302445, abs=1e-7)
 
@@ -63,24 +63,24 @@ def test_fleiss_kappa_by_hand() -> None:
     assert fleiss_kappa([["a", "a", "b"], ["b", "b", "b"]]).estimate == pytest.approx(0.25)
 
 
-def test_a_gap_takes_out_the_pairs_it_is_in_and_no_more() -> None:
+def test_a_gap_removes_only_the_pairs_it_is_in() -> None:
     # aab and bb: alike 1/3 and 1, mean 2/3; a 2 of 5, b 3 of 5: chance 13/25; a lone rating tells nothing
-    found = fleiss_kappa([["a", "a", "b"], ["b", "b", None], ["a", None, None]])
-    assert found.estimate == pytest.approx((2 / 3 - 13 / 25) / (12 / 25))
-    assert (found.n, found.clusters) == (5, 2)
+    result = fleiss_kappa([["a", "a", "b"], ["b", "b", None], ["a", None, None]])
+    assert result.estimate == pytest.approx((2 / 3 - 13 / 25) / (12 / 25))
+    assert (result.n, result.clusters) == (5, 2)
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=2, max_size=12))
-def test_fleiss_kappa_agrees_with_statsmodels_and_ignores_who_said_it(ratings: list[list[int]]) -> None:
-    found = fleiss_kappa(ratings, draws=20)
-    if len({one for row in ratings for one in row}) == 1:
-        assert math.isnan(found.estimate)
-        assert found.note
+def test_fleiss_kappa_agrees_with_statsmodels_and_ignores_the_order_of_judges(ratings: list[list[int]]) -> None:
+    result = fleiss_kappa(ratings, draws=20)
+    if len({rating for row in ratings for rating in row}) == 1:
+        assert math.isnan(result.estimate)
+        assert result.note
         return
-    assert found.estimate == pytest.approx(their_fleiss(aggregate_raters(np.array(ratings))[0]))
-    renamed = [[{0: "d", 1: "a", 2: "z", 3: "k"}[one] for one in reversed(row)] for row in reversed(ratings)]
-    assert fleiss_kappa(renamed, draws=20).estimate == pytest.approx(found.estimate)
+    assert result.estimate == pytest.approx(their_fleiss(aggregate_raters(np.array(ratings))[0]))
+    renamed = [[{0: "d", 1: "a", 2: "z", 3: "k"}[rating] for rating in reversed(row)] for row in reversed(ratings)]
+    assert fleiss_kappa(renamed, draws=20).estimate == pytest.approx(result.estimate)
 
 
 # Cohen
@@ -90,27 +90,29 @@ def test_fleiss_kappa_agrees_with_statsmodels_and_ignores_who_said_it(ratings: l
     ("weights", "kappa"), [("none", -0.006289308), ("linear", 0.1459075), ("quadratic", 0.2520325)]
 )
 def test_weighted_kappa_as_in_r(weights: str, kappa: float) -> None:
-    found = weighted_kappa(ANXIETY_2, ANXIETY_3, weights=weights)  # type: ignore[arg-type]
-    assert found.estimate == pytest.approx(kappa, abs=1e-7)
-    assert (found.n, found.clusters) == (40, 20)
+    result = weighted_kappa(ANXIETY_2, ANXIETY_3, weights=weights)  # type: ignore[arg-type]
+    assert result.estimate == pytest.approx(kappa, abs=1e-7)
+    assert (result.n, result.clusters) == (40, 20)
 
 
 def test_the_scale_is_counted_in_steps_of_its_categories() -> None:
     # 5 never occurs, and R's irr takes 4 and 6 for neighbours; given the scale, they are two steps apart
-    found = weighted_kappa(ANXIETY_2, ANXIETY_3, categories=[1, 2, 3, 4, 5, 6])
+    result = weighted_kappa(ANXIETY_2, ANXIETY_3, categories=[1, 2, 3, 4, 5, 6])
     by_hand = np.abs(np.subtract(ANXIETY_2, ANXIETY_3)).mean()
     chance = np.abs(np.subtract.outer(ANXIETY_2, ANXIETY_3)).mean()
-    assert found.estimate == pytest.approx(1 - by_hand / chance)
+    assert result.estimate == pytest.approx(1 - by_hand / chance)
 
 
-def test_words_need_their_order() -> None:
+def test_text_categories_need_an_order() -> None:
     scale = ["low", "mid", "high"]
     first, second = ["low", "mid", "high", "high"], ["low", "high", "high", "mid"]
-    found = weighted_kappa(first, second, weights="quadratic", categories=scale)
+    result = weighted_kappa(first, second, weights="quadratic", categories=scale)
     number = {"low": 0, "mid": 1, "high": 2}
-    again = weighted_kappa([number[one] for one in first], [number[one] for one in second], weights="quadratic")
-    assert found.estimate == again.estimate
-    assert weighted_kappa(first, second, weights="quadratic").estimate != found.estimate, "alphabetical order is not it"
+    again = weighted_kappa([number[word] for word in first], [number[word] for word in second], weights="quadratic")
+    assert result.estimate == again.estimate
+    assert weighted_kappa(first, second, weights="quadratic").estimate != result.estimate, (
+        "alphabetical order is not it"
+    )
 
 
 # Krippendorff
@@ -129,16 +131,16 @@ def test_words_need_their_order() -> None:
     ],
 )
 def test_alpha_of_published_data(data: np.ndarray, scale: str, alpha: float, digits: int) -> None:
-    found = krippendorff_alpha(data, scale=scale)  # type: ignore[arg-type]
-    assert round(found.estimate, digits) == alpha
+    result = krippendorff_alpha(data, scale=scale)  # type: ignore[arg-type]
+    assert round(result.estimate, digits) == alpha
 
 
 def test_only_items_with_two_ratings_count() -> None:
-    found = krippendorff_alpha(C_DATA)
-    assert (found.n, found.clusters) == (40, 11), "Krippendorff's n.. = 40 pairable values"
+    result = krippendorff_alpha(C_DATA)
+    assert (result.n, result.clusters) == (40, 11), "Krippendorff's n.. = 40 pairable values"
 
 
-def test_ordinal_alpha_sees_order_and_not_distance() -> None:
+def test_ordinal_alpha_uses_order_and_not_distance() -> None:
     stretched = np.where(C_DATA == 5, 50.0, C_DATA)
     assert krippendorff_alpha(stretched, scale="ordinal").estimate == pytest.approx(
         krippendorff_alpha(C_DATA, scale="ordinal").estimate
@@ -149,21 +151,21 @@ def test_ordinal_alpha_sees_order_and_not_distance() -> None:
 def test_interval_alpha_of_numbers_that_never_repeat() -> None:
     rng = np.random.default_rng(0)
     scores = rng.normal(0, 2, (60, 1)) + rng.normal(0, 1, (60, 3)) + 1e6
-    found = krippendorff_alpha(scores)
+    result = krippendorff_alpha(scores)
     flat = scores.ravel() - 1e6
     item = np.repeat(np.arange(60), 3)
     apart = (flat[:, None] - flat[None, :]) ** 2
     same = (item[:, None] == item[None, :]) & ~np.eye(180, dtype=bool)
     expected = apart.sum() / (180 * 179)
-    assert found.estimate == pytest.approx(1 - apart[same].mean() / expected, abs=1e-6)
+    assert result.estimate == pytest.approx(1 - apart[same].mean() / expected, abs=1e-6)
 
 
-def test_pure_chance_gives_alpha_near_nought() -> None:
+def test_pure_chance_gives_alpha_near_zero() -> None:
     ratings = np.random.default_rng(1).integers(0, 11, (4000, 4))
     for scale in ("nominal", "ordinal", "interval"):
-        found = krippendorff_alpha(ratings, scale=scale)  # type: ignore[arg-type]
-        assert abs(found.estimate) < 0.02
-        assert found.low < 0 < found.high
+        result = krippendorff_alpha(ratings, scale=scale)  # type: ignore[arg-type]
+        assert abs(result.estimate) < 0.02
+        assert result.low < 0 < result.high
 
 
 # Intervals
@@ -174,11 +176,11 @@ def test_the_interval_covers_the_coefficient_of_the_population() -> None:
         return np.round(5 + rng.normal(0, 1.5, (items, 1)) + rng.normal(0, 1, (items, 3)))
 
     truth = krippendorff_alpha(ratings(np.random.default_rng(99), 200_000), draws=2).estimate
-    held = 0
+    covered = 0
     for seed in range(300):
-        found = krippendorff_alpha(ratings(np.random.default_rng(seed), 40), draws=300, seed=seed)
-        held += found.low <= truth <= found.high
-    assert 265 <= held <= 297
+        result = krippendorff_alpha(ratings(np.random.default_rng(seed), 40), draws=300, seed=seed)
+        covered += result.low <= truth <= result.high
+    assert 265 <= covered <= 297
 
 
 def test_items_of_one_scenario_are_drawn_together() -> None:

@@ -1,4 +1,4 @@
-"""Nothing to compute with: no crash, no warning, no confident number, and a reason."""
+"""Data that are not enough: no crash, no warning, NaN instead of a number, and a note that says why."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ IDENTITY_TESTS: dict[str, Callable[..., Test]] = {
     "gee": models.gee,
     "mixed model": models.mixed_model,
 }
-# a model can compare labels that share no scenario; all else can be done by none of them
+# the models can compare labels that share no scenario; no test can handle the other frames
 CASES = [(test, frame) for test in IDENTITY_TESTS for frame in FRAMES]
 CASES = [
     case for case in CASES if case not in [("gee", "no scenario in common"), ("mixed model", "no scenario in common")]
@@ -64,11 +64,11 @@ CASES = [
 @pytest.mark.parametrize(("test", "name"), CASES)
 def test_an_identity_effect_that_cannot_be_tested_says_why(test: str, name: str) -> None:
     frame = FRAMES[name]
-    found = IDENTITY_TESTS[test](frame["score"], frame["identity"], frame["scenario"])
-    assert math.isnan(found.p)
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
-    assert found.note
+    result = IDENTITY_TESTS[test](frame["score"], frame["identity"], frame["scenario"])
+    assert math.isnan(result.p)
+    assert math.isnan(result.low)
+    assert math.isnan(result.high)
+    assert result.note
 
 
 @pytest.mark.parametrize("name", ["empty", "unparsed everywhere", "all None", "a single cluster", "all equal"])
@@ -83,18 +83,18 @@ def test_an_identity_effect_that_cannot_be_tested_says_why(test: str, name: str)
     ids=["bootstrap", "icc", "design effect", "proportion"],
 )
 def test_an_estimate_without_an_interval_says_why(name: str, estimate: Callable[..., Estimate]) -> None:
-    found = estimate(FRAMES[name]["score"], FRAMES[name]["scenario"])
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
-    assert found.note
+    result = estimate(FRAMES[name]["score"], FRAMES[name]["scenario"])
+    assert math.isnan(result.low)
+    assert math.isnan(result.high)
+    assert result.note
 
 
-def test_a_difference_to_a_label_that_is_not_there() -> None:
+def test_a_difference_to_a_missing_label() -> None:
     frame = FRAMES["all equal"]
-    found = clustered.bootstrap_difference(frame["score"], frame["identity"], frame["scenario"], "f", "nobody")
-    assert math.isnan(found.estimate)
-    assert found.note
-    assert found.clusters == 0
+    result = clustered.bootstrap_difference(frame["score"], frame["identity"], frame["scenario"], "f", "nobody")
+    assert math.isnan(result.estimate)
+    assert result.note
+    assert result.clusters == 0
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_a_difference_to_a_label_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     "test", [contingency.chi_square, contingency.fisher, contingency.table_permutation, contingency.association]
 )
-def test_a_table_that_is_none(table: Any, test: Callable[..., Test]) -> None:
-    found = test(table)
-    assert math.isnan(found.p)
-    assert math.isnan(found.effect)
-    assert found.note
+def test_a_table_that_cannot_be_tested(table: Any, test: Callable[..., Test]) -> None:
+    result = test(table)
+    assert math.isnan(result.p)
+    assert math.isnan(result.effect)
+    assert result.note
 
 
 @pytest.mark.parametrize(
@@ -132,74 +132,74 @@ def test_agreement_that_is_not_defined(ratings: list[list[float]]) -> None:
     if ratings and len(ratings[0]) == 2:
         first, second = zip(*ratings, strict=True)
         coefficients.append(agreement.weighted_kappa(first, second))
-    for found in coefficients:
-        assert math.isnan(found.estimate)
-        assert math.isnan(found.low)
-        assert found.note
+    for result in coefficients:
+        assert math.isnan(result.estimate)
+        assert math.isnan(result.low)
+        assert result.note
 
 
 def test_a_table_without_any_trace_of_association_has_no_interval() -> None:
-    found = contingency.chi_square([[10, 20], [20, 40]])
-    assert (found.statistic, found.p) == pytest.approx((0, 1))
-    assert math.isnan(found.high), "[0, 0] would be a confident number"
-    assert "more alike than chance" in found.note
+    result = contingency.chi_square([[10, 20], [20, 40]])
+    assert (result.statistic, result.p) == pytest.approx((0, 1))
+    assert math.isnan(result.high), "[0, 0] would be a confident number"
+    assert "more alike than chance" in result.note
 
 
 def test_judges_who_always_agree_have_no_spread() -> None:
-    found = agreement.fleiss_kappa([[1, 1, 1], [2, 2, 2], [1, 1, 1], [2, 2, 2]] * 5)
-    assert found.estimate == 1
-    assert math.isnan(found.low), "[1, 1] would be a confident number"
-    assert found.note
+    result = agreement.fleiss_kappa([[1, 1, 1], [2, 2, 2], [1, 1, 1], [2, 2, 2]] * 5)
+    assert result.estimate == 1
+    assert math.isnan(result.low), "[1, 1] would be a confident number"
+    assert result.note
 
 
 @pytest.mark.parametrize(
     ("first", "second"), [([], []), ([NAN], [1.0]), ([1.0], [2.0]), ([3.0] * 5, [3.0] * 5), ([None, None], [1.0, 2.0])]
 )
-def test_pairs_that_tell_nothing(first: list[float], second: list[float]) -> None:
-    for found in (
+def test_pairs_that_cannot_be_tested(first: list[float], second: list[float]) -> None:
+    for result in (
         paired.paired_permutation(first, second),
         paired.paired_permutation(first, second, range(len(first))),
     ):
-        assert math.isnan(found.p)
-        assert found.note
-    found = paired.wilcoxon(first, second)
-    assert math.isnan(found.p) or found.n == 1
-    assert found.note
+        assert math.isnan(result.p)
+        assert result.note
+    result = paired.wilcoxon(first, second)
+    assert math.isnan(result.p) or result.n == 1
+    assert result.note
 
 
 def test_the_same_difference_everywhere_is_a_difference_of_unknown_spread() -> None:
-    for found in (
+    for result in (
         paired.paired_permutation([2.0] * 12, [1.0] * 12),
         permutation.effect_of_cells(pd.DataFrame({"f": [2.0] * 12, "m": [1.0] * 12})),
     ):
-        assert found.p == 2 / 2**12
-        assert found.effect == 1
-        assert math.isnan(found.low)
-        assert "no spread" in found.note
+        assert result.p == 2 / 2**12
+        assert result.effect == 1
+        assert math.isnan(result.low)
+        assert "no spread" in result.note
 
 
 def test_identities_that_explain_everything_have_no_measured_size() -> None:
     cells = pd.DataFrame(np.add.outer(np.arange(6.0), [0.0, 1.0, 5.0]))
-    found = permutation.effect_of_cells(cells)
-    assert found.p < 0.01
-    assert math.isnan(found.effect)
-    assert found.note
+    result = permutation.effect_of_cells(cells)
+    assert result.p < 0.01
+    assert math.isnan(result.effect)
+    assert result.note
 
 
 @pytest.mark.parametrize(
     ("first", "second", "outcome"),
     [([], [], []), (["a"], ["a"], [1.0]), (["a", "b"], ["b", "a"], [NAN, NAN]), (["a", "b"], ["b", "a"], [None, None])],
 )
-def test_comparisons_that_are_none(first: list[str], second: list[str], outcome: list[float]) -> None:
-    found = ranking.bradley_terry(first, second, outcome, range(len(first)), position=True, length=[1.0] * len(first))
-    assert found.note
-    assert all(math.isnan(one.estimate) for one in found.strengths.values())
-    assert found.position is not None
-    assert math.isnan(found.position.estimate)
+def test_comparisons_that_cannot_be_ranked(first: list[str], second: list[str], outcome: list[float]) -> None:
+    result = ranking.bradley_terry(first, second, outcome, range(len(first)), position=True, length=[1.0] * len(first))
+    assert result.note
+    assert all(math.isnan(strength.estimate) for strength in result.strengths.values())
+    assert result.position is not None
+    assert math.isnan(result.position.estimate)
 
 
 def test_one_cluster_of_comparisons_has_strengths_but_no_intervals() -> None:
-    found = ranking.bradley_terry(list("aabb"), list("bbaa"), [1, 0, 1, 0.5], ["s"] * 4)
-    assert math.isfinite(found.strengths["a"].estimate)
-    assert math.isnan(found.strengths["a"].low)
-    assert "single cluster" in found.strengths["a"].note
+    result = ranking.bradley_terry(list("aabb"), list("bbaa"), [1, 0, 1, 0.5], ["s"] * 4)
+    assert math.isfinite(result.strengths["a"].estimate)
+    assert math.isnan(result.strengths["a"].low)
+    assert "single cluster" in result.strengths["a"].note

@@ -1,4 +1,4 @@
-"""Does the instrument work? Simulated studies, and the vectorised tests against the plain ones on the same data."""
+"""Simulated studies, and the vectorised tests against the plain ones on the same data."""
 
 from __future__ import annotations
 
@@ -22,17 +22,19 @@ from parley.analysis.reporting.figures import save
 from parley.analysis.stats.permutation import identity_effect
 from parley.analysis.stats.tables import Floats
 
-OURS, PAPERS, TWIN = "sign flips over scenarios", "χ² (the paper's)", "t over scenarios"
+OURS, PAPERS, T_TEST = "sign flips over scenarios", "χ² (the paper's)", "t over scenarios"
 
 
 def studies(scenarios: int, judges: int = 4, effect: float = 0.5, simulations: int = 6) -> Floats:
-    return simulate(Setting(judges, scenarios, effect, 0.3), simulations, np.random.default_rng(8))
+    return simulate(
+        Setting(judges=judges, scenarios=scenarios, effect=effect, icc=0.3), simulations, np.random.default_rng(8)
+    )
 
 
 # The same tests as in a report
 
 
-def test_chi_square_is_scipys() -> None:
+def test_chi_square_agrees_with_scipy() -> None:
     scores = studies(30)
     for study, p in zip(scores, chi_square_p(scores), strict=True):
         counts = np.array([np.bincount(identity.astype(int).ravel(), minlength=11) for identity in study])
@@ -40,25 +42,25 @@ def test_chi_square_is_scipys() -> None:
         assert p == pytest.approx(theirs.pvalue)
 
 
-def test_t_is_scipys_over_scenario_means() -> None:
+def test_t_over_scenario_means_agrees_with_scipy() -> None:
     scores = studies(30)
     for study, p in zip(scores, paired_t_p(scores), strict=True):
         means = study.mean(axis=2)
         assert p == pytest.approx(stats.ttest_rel(means[0], means[1]).pvalue)
 
 
-def test_sign_flips_are_the_reports_own() -> None:
-    """With ten scenarios the report looks at all 1,024 arrangements; 20,000 random ones come near."""
+def test_sign_flips_agree_with_the_reports_test() -> None:
+    """With ten scenarios the report enumerates all 1,024 arrangements; 20,000 random ones come close."""
     scores, draws = studies(10), 20_000
-    found = sign_flip_p_many(scores, np.random.default_rng(0), draws)
-    for study, p in zip(scores, found, strict=True):
+    result = sign_flip_p_many(scores, np.random.default_rng(0), draws)
+    for study, p in zip(scores, result, strict=True):
         identity, scenario, _ = np.indices(study.shape)
         exact = identity_effect(study.ravel(), identity.ravel(), scenario.ravel())
         assert "exact" in exact.name
         assert p == pytest.approx(exact.p, abs=4 * np.sqrt(exact.p * (1 - exact.p) / draws) + 1 / draws)
 
 
-def test_a_p_value_is_never_nought() -> None:
+def test_a_p_value_is_never_zero() -> None:
     scores = studies(20, effect=3.0)
     assert sign_flip_p_many(scores, np.random.default_rng(0), 99).min() == 1 / 100
 
@@ -81,9 +83,9 @@ def test_the_planted_effect_is_in_the_scores() -> None:
     assert gap == pytest.approx(0.4, abs=0.02)
 
 
-def test_judges_of_one_table_are_as_alike_as_planted() -> None:
-    """Of a gap between labels on one scenario, the table's share is `icc`; rounding adds 1/12 to every variance."""
-    scores = simulate(Setting(8, 50, 0.0, 0.5), 200, np.random.default_rng(1))
+def test_judges_of_one_panel_are_as_alike_as_planted() -> None:
+    """Of a gap between labels on one scenario, the panel's share is `icc`; rounding adds 1/12 to every variance."""
+    scores = simulate(Setting(judges=8, scenarios=50, effect=0.0, icc=0.5), 200, np.random.default_rng(1))
     gaps = scores[:, 0] - scores[:, 1]
     within = gaps.var(axis=2, ddof=1).mean()
     between = gaps.mean(axis=2).var() - within / 8
@@ -101,16 +103,16 @@ def null() -> pd.DataFrame:
 
 
 @pytest.mark.parametrize("judges", [1, 4, 8])
-def test_our_tests_cry_wolf_once_in_twenty(null: pd.DataFrame, judges: int) -> None:
-    for name in (OURS, TWIN):
+def test_our_tests_have_a_false_positive_rate_of_five_percent(null: pd.DataFrame, judges: int) -> None:
+    for name in (OURS, T_TEST):
         assert null.loc[(name, judges), "simulations"] == 1000
         assert 0.03 <= null.loc[(name, judges), "rate"] <= 0.07
 
 
-def test_the_papers_test_cries_wolf_the_more_judges_talk(null: pd.DataFrame) -> None:
+def test_the_false_positive_rate_of_the_papers_test_grows_with_the_judges(null: pd.DataFrame) -> None:
     rates = [null.loc[(PAPERS, judges), "rate"] for judges in (1, 4, 8)]
     assert rates[0] < rates[1] < rates[2]
-    assert null.loc[(PAPERS, 8), "low"] > 0.10, "more than twice what it promises, and surely so"
+    assert null.loc[(PAPERS, 8), "low"] > 0.10, "significantly more than twice the nominal rate"
 
 
 def test_power_grows_with_effect_and_scenarios() -> None:
@@ -121,23 +123,23 @@ def test_power_grows_with_effect_and_scenarios() -> None:
     assert ours[(40, 1.2)] == 1.0
 
 
-def test_rows_say_what_they_are() -> None:
-    seen: list[tuple[int, int]] = []
-    rows = calibrate((1, 2), (5,), (0.0, 1.0), simulations=20, draws=50, progress=lambda *done: seen.append(done))
+def test_rows_have_their_settings_and_rates() -> None:
+    calls: list[tuple[int, int]] = []
+    rows = calibrate((1, 2), (5,), (0.0, 1.0), simulations=20, draws=50, progress=lambda *done: calls.append(done))
     assert len(rows) == 3 * 2 * 1 * 2
     for name in ("test", "judges", "scenarios", "effect", "rejections", "simulations", "rate"):
         assert name in rows
     assert (rows["rate"] == rows["rejections"] / rows["simulations"]).all()
     assert ((rows["low"] <= rows["rate"]) & (rows["rate"] <= rows["high"])).all()
-    assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    assert calls == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert dict(zip(rows["test"], rows["assumption"], strict=True)) == {
         PAPERS: "independent",
         OURS: "clustered",
-        TWIN: "clustered",
+        T_TEST: "clustered",
     }
 
 
-def test_the_seed_makes_the_rates() -> None:
+def test_the_same_seed_gives_the_same_rates() -> None:
     once, again, other = (calibrate((2,), (8,), (0.5,), simulations=60, draws=99, seed=seed) for seed in (3, 3, 4))
     pd.testing.assert_frame_equal(once, again)
     assert once["rejections"].tolist() != other["rejections"].tolist()
@@ -145,6 +147,6 @@ def test_the_seed_makes_the_rates() -> None:
 
 def test_the_figure_can_be_drawn(tmp_path: Path) -> None:
     rows = calibrate((1, 4), (5, 10), (0.0, 0.5), simulations=10, draws=20)
-    figure = calibration_figure(rows, "False alarms", "a note")
+    figure = calibration_figure(rows, "False positives", "a note")
     assert len(figure.axes) == 4, "one panel for each number of judges and scenarios"
     assert [path.suffix for path in save(figure, tmp_path / "c")] == [".svg", ".pdf", ".png"]

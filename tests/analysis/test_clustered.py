@@ -1,4 +1,4 @@
-"""Means, differences and proportions whose error comes from clusters; how alike clusters are."""
+"""Means, differences and proportions with errors from clusters; the intraclass correlation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from parley.analysis.stats.clustered import (
     observed_design_effect,
 )
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.resampling import percentile, resampled_sums
-from parley.analysis.stats.tables import cell_means, distinct
+from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval
+from parley.analysis.stats.tables import cell_means, unique_rows
 
 # Shrout and Fleiss (1979), table 2: six targets, four judges; also psych::ICC's own example.
 TARGETS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], float)
@@ -31,7 +31,7 @@ TARGETS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10,
 
 def test_a_draw_is_a_sum_over_units_drawn_with_replacement() -> None:
     units = np.array([[1.0, 1.0], [10.0, 1.0], [100.0, 1.0]])
-    sums = resampled_sums(units, 4000, 0)
+    sums = bootstrap_sums(units, 4000, 0)
     assert set(sums[:, 1]) == {3.0}, "as many units as there are, every time"
     possible = {a + 10 * b + 100 * (3 - a - b) for a in range(4) for b in range(4 - a)}
     assert set(sums[:, 0]) == possible
@@ -41,32 +41,32 @@ def test_a_draw_is_a_sum_over_units_drawn_with_replacement() -> None:
 
 
 def test_equal_units_may_be_counted_instead_of_listed() -> None:
-    units, times = np.array([[0.0], [1.0]]), np.array([700, 300])
-    counted = resampled_sums(units, 3000, 1, times)[:, 0]
-    listed = resampled_sums(np.repeat(units, times, axis=0), 3000, 2)[:, 0]
+    units, counts = np.array([[0.0], [1.0]]), np.array([700, 300])
+    counted = bootstrap_sums(units, 3000, 1, counts)[:, 0]
+    listed = bootstrap_sums(np.repeat(units, counts, axis=0), 3000, 2)[:, 0]
     assert stats.ks_2samp(counted, listed).pvalue > 0.01
     assert counted.std() == pytest.approx(math.sqrt(1000 * 0.3 * 0.7), rel=0.05)
 
 
 def test_many_units_are_drawn_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     units = np.arange(50.0)[:, None]
-    monkeypatch.setattr("parley.analysis.stats.resampling.BLOCK", 100)  # two draws a block
-    assert resampled_sums(units, 501, 0).mean() == pytest.approx(units.sum(), rel=0.02)
+    monkeypatch.setattr("parley.analysis.stats.resampling.BLOCK_SIZE", 100)  # two draws per block
+    assert bootstrap_sums(units, 501, 0).mean() == pytest.approx(units.sum(), rel=0.02)
 
 
-def test_distinct_rows_are_found_again() -> None:
+def test_every_row_is_mapped_to_its_distinct_row() -> None:
     rows = np.random.default_rng(0).integers(0, 3, (200, 3)).astype(float)
     rows[::7, 1] = np.nan
-    kinds, member = distinct(rows)
-    np.testing.assert_array_equal(kinds[member], rows)
-    assert len(kinds) == len({tuple(row) for row in rows.astype(str)})
+    distinct, member = unique_rows(rows)
+    np.testing.assert_array_equal(distinct[member], rows)
+    assert len(distinct) == len({tuple(row) for row in rows.astype(str)})
 
 
-def test_the_tails_are_those_of_hesterberg() -> None:
+def test_the_tails_are_hesterbergs() -> None:
     # R, resample::ExpandProbs: z(probs2)·sqrt((n - 1) / n) = t(probs, n - 1). On normal draws with the bootstrap's
     # narrower spread the interval is then Student's.
     draws = stats.norm.ppf((np.arange(100_000) + 0.5) / 100_000) * math.sqrt(9 / 10)
-    low, high = percentile(draws, 10, 0.95)
+    low, high = percentile_interval(draws, 10, 0.95)
     assert (low, high) == pytest.approx((-2.2622, 2.2622), abs=2e-3)  # t(0.975, 9)
 
 
@@ -84,7 +84,7 @@ def test_the_bootstrap_agrees_with_student_on_many_even_clusters() -> None:
     assert "seed 0" in ours.method
 
 
-def test_a_cluster_or_a_row_may_count_the_same() -> None:
+def test_clusters_or_rows_may_be_weighted_equally() -> None:
     values, clusters = [1.0, 1.0, 1.0, 5.0], ["a", "a", "a", "b"]
     assert bootstrap_mean(values, clusters).estimate == 3.0
     assert bootstrap_mean(values, clusters, weight="row").estimate == 2.0
@@ -97,8 +97,8 @@ def test_a_paired_difference_by_hand() -> None:
     )
     columns = frame["score"], frame["identity"], frame["scenario"]
     # s1: 5 - 4 = 1, s2: 7 - 4 = 3, s3 has no m
-    found = bootstrap_difference(*columns, "f", "m")
-    assert (found.estimate, found.n, found.clusters) == (2.0, 5, 2)
+    result = bootstrap_difference(*columns, "f", "m")
+    assert (result.estimate, result.n, result.clusters) == (2.0, 5, 2)
     assert bootstrap_difference(*columns, "m", "f").estimate == -2.0
     # without pairing: (5 + 7 + 100) / 3 - (4 + 4) / 2
     assert bootstrap_difference(*columns, "f", "m", paired=False).estimate == pytest.approx(112 / 3 - 4)
@@ -106,7 +106,7 @@ def test_a_paired_difference_by_hand() -> None:
     assert bootstrap_difference(*columns, "f", "m", weight="row").estimate == pytest.approx(17 / 3 - 4)
 
 
-def test_pairing_takes_out_what_scenarios_share() -> None:
+def test_pairing_removes_the_variance_between_scenarios() -> None:
     rng = np.random.default_rng(6)
     scenario = np.repeat(np.arange(30), 2)
     identity = np.tile(["f", "m"], 30)
@@ -121,12 +121,12 @@ def test_pairing_takes_out_what_scenarios_share() -> None:
 def test_the_bootstrap_covers_at_its_level_even_with_few_clusters(clusters: int, lowest: float) -> None:
     rng = np.random.default_rng(clusters)
     names = np.repeat(np.arange(clusters), 4)
-    held = 0
+    covered = 0
     for seed in range(400):
         values = 5 + rng.normal(0, 1, clusters)[names] + rng.normal(0, 0.5, len(names))
-        found = bootstrap_mean(values, names, draws=400, seed=seed)
-        held += found.low <= 5 <= found.high
-    assert lowest <= held / 400 <= 0.98
+        result = bootstrap_mean(values, names, draws=400, seed=seed)
+        covered += result.low <= 5 <= result.high
+    assert lowest <= covered / 400 <= 0.98
 
 
 @settings(max_examples=30, deadline=None, derandomize=True)
@@ -135,20 +135,21 @@ def test_the_order_of_rows_and_the_names_of_clusters_do_not_matter(
     rows: list[tuple[int, float]], order: object
 ) -> None:
     shuffled = sorted(rows, key=lambda _: order.random())  # type: ignore[attr-defined]
-    one = bootstrap_mean([v for _, v in rows], [f"s{c}" for c, _ in rows], draws=50)
-    other = bootstrap_mean([v for _, v in shuffled], [f"x{c}" for c, _ in shuffled], draws=50)
-    assert (one.estimate, one.low, one.high) == pytest.approx((other.estimate, other.low, other.high), nan_ok=True)
-    assert one.note == other.note
+    original = bootstrap_mean([v for _, v in rows], [f"s{c}" for c, _ in rows], draws=50)
+    changed = bootstrap_mean([v for _, v in shuffled], [f"x{c}" for c, _ in shuffled], draws=50)
+    expected = pytest.approx((changed.estimate, changed.low, changed.high), nan_ok=True)
+    assert (original.estimate, original.low, original.high) == expected
+    assert original.note == changed.note
 
 
-def test_a_seed_repeats_itself_and_another_does_not() -> None:
+def test_the_same_seed_gives_the_same_interval() -> None:
     values, clusters = np.arange(20.0), np.repeat(np.arange(10), 2)
-    one, same, other = (bootstrap_mean(values, clusters, seed=seed) for seed in (1, 1, 2))
-    assert one == same
-    assert (one.low, one.high) != (other.low, other.high)
+    first, same, other = (bootstrap_mean(values, clusters, seed=seed) for seed in (1, 1, 2))
+    assert first == same
+    assert (first.low, first.high) != (other.low, other.high)
 
 
-def test_cells_are_means_over_everything_in_them() -> None:
+def test_cells_are_means_of_all_their_values() -> None:
     cells = cell_means([1.0, 3.0, None, 8.0], ["b", "b", "b", "a"], ["s2", "s2", "s2", "s1"])
     assert list(cells.columns) == ["b", "a"], "in order of appearance"
     assert list(cells.index) == ["s1", "s2"]
@@ -161,15 +162,15 @@ def test_columns_of_different_lengths_are_refused() -> None:
         bootstrap_mean([1.0, 2.0, 3.0], ["a", "b"])
 
 
-# How alike clusters are
+# Intraclass correlation
 
 
 def test_the_published_intraclass_correlation() -> None:
-    found = intraclass(TARGETS.ravel(), np.repeat(np.arange(6), 4))
+    result = intraclass(TARGETS.ravel(), np.repeat(np.arange(6), 4))
     # Shrout and Fleiss (1979): ICC(1,1) = .17; psych::ICC adds the interval -0.133 to 0.72
-    assert (round(found.estimate, 2), round(found.low, 3), round(found.high, 2)) == (0.17, -0.133, 0.72)
+    assert (round(result.estimate, 2), round(result.low, 3), round(result.high, 2)) == (0.17, -0.133, 0.72)
     # by hand: between mean square 11.24, within 6.26; (11.24 - 6.26) / (11.24 + 3 · 6.26)
-    assert found.estimate == pytest.approx((11.2417 - 6.2639) / (11.2417 + 3 * 6.2639), abs=1e-4)
+    assert result.estimate == pytest.approx((11.2417 - 6.2639) / (11.2417 + 3 * 6.2639), abs=1e-4)
 
 
 def test_a_negative_correlation_is_left_negative() -> None:
@@ -179,27 +180,27 @@ def test_a_negative_correlation_is_left_negative() -> None:
 def test_uneven_clusters_by_hand() -> None:
     # a: 1, 3 (mean 2); b: 4, 6, 8 (mean 6); grand mean 4.4; n0 = (5 - (4 + 9) / 5) / 1 = 2.4
     # between: 2 · 2.4² + 3 · 1.6² = 19.2; within: (2 + 8) / 3; ICC = (19.2 - 3.3333) / (19.2 + 1.4 · 3.3333)
-    found = intraclass([1.0, 3.0, 4.0, 6.0, 8.0], list("aabbb"))
-    assert found.estimate == pytest.approx((19.2 - 10 / 3) / (19.2 + 1.4 * 10 / 3))
+    result = intraclass([1.0, 3.0, 4.0, 6.0, 8.0], list("aabbb"))
+    assert result.estimate == pytest.approx((19.2 - 10 / 3) / (19.2 + 1.4 * 10 / 3))
     # Kish's size: (4 + 9) / 5 = 2.6
     effect = observed_design_effect([1.0, 3.0, 4.0, 6.0, 8.0], list("aabbb"))
-    assert effect.estimate == pytest.approx(1 + 1.6 * found.estimate)
+    assert effect.estimate == pytest.approx(1 + 1.6 * result.estimate)
 
 
-def test_the_intraclass_correlation_is_what_was_put_in_and_its_interval_covers() -> None:
+def test_the_intraclass_correlation_is_the_planted_one_and_its_interval_covers() -> None:
     rng = np.random.default_rng(8)
     names = np.repeat(np.arange(50), 4)
-    estimates, held = [], 0
+    estimates, covered = [], 0
     for _ in range(300):
         values = rng.normal(0, math.sqrt(0.3), 50)[names] + rng.normal(0, math.sqrt(0.7), 200)
-        found = intraclass(values, names)
-        estimates.append(found.estimate)
-        held += found.low <= 0.3 <= found.high
+        result = intraclass(values, names)
+        estimates.append(result.estimate)
+        covered += result.low <= 0.3 <= result.high
     assert np.mean(estimates) == pytest.approx(0.3, abs=0.02)
-    assert 270 <= held <= 297  # 285 expected, standard deviation 3.8
+    assert 270 <= covered <= 297  # 285 expected, standard deviation 3.8
 
 
-def test_the_design_effect_is_how_much_the_variance_grows() -> None:
+def test_the_design_effect_is_the_factor_of_the_variance() -> None:
     rng = np.random.default_rng(9)
     names = np.repeat(np.arange(40), 5)
     means, effects, plain = [], [], []
@@ -219,10 +220,10 @@ def test_a_cluster_proportion_by_hand() -> None:
     # wins and sizes: a 2 of 2, b 1 of 2, c 1 of 4; p = 4 / 8; deviations 1, 0, -1; variance 3 / 2 · 2 / 64 = 0.046875
     # effective n = 0.25 / 0.046875 = 16 / 3; t(0.975, 2) = 4.3027; centre (p + t² / 2n) / (1 + t² / n) = 1 / 2 and
     # half width t / (1 + t² / n) · sqrt(0.25 / n + t² / (4 n²)) = 0.44055
-    found = cluster_proportion([1, 1, 1, 0, 1, 0, 0, 0], list("aabbcccc"))
-    assert found.estimate == 0.5
-    assert (found.low, found.high) == pytest.approx((0.5 - 0.44055, 0.5 + 0.44055), abs=1e-4)
-    assert (found.n, found.clusters) == (8, 3)
+    result = cluster_proportion([1, 1, 1, 0, 1, 0, 0, 0], list("aabbcccc"))
+    assert result.estimate == 0.5
+    assert (result.low, result.high) == pytest.approx((0.5 - 0.44055, 0.5 + 0.44055), abs=1e-4)
+    assert (result.n, result.clusters) == (8, 3)
 
 
 def test_clusters_of_one_are_nearly_wilson() -> None:
@@ -231,25 +232,25 @@ def test_clusters_of_one_are_nearly_wilson() -> None:
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-3)
 
 
-def test_writing_verdicts_down_ten_times_does_not_narrow_the_interval() -> None:
+def test_repeating_verdicts_ten_times_does_not_narrow_the_interval() -> None:
     wins, clusters = np.array([1, 0, 1, 1, 0, 1, 1, 0.5]), np.arange(8)
     once, often = cluster_proportion(wins, clusters), cluster_proportion(np.tile(wins, 10), np.tile(clusters, 10))
     assert (often.low, often.high) == pytest.approx((once.low, once.high))
-    assert wilson(wins.sum() * 10, 80).low > often.low + 0.1, "Wilson alone would take them for new"
+    assert wilson(wins.sum() * 10, 80).low > often.low + 0.1, "Wilson alone would count them as new"
 
 
-def test_winning_everything_still_leaves_room() -> None:
-    found = cluster_proportion(np.ones(60), np.repeat(np.arange(15), 4))
-    assert (found.estimate, found.high) == (1.0, 1.0)
-    assert 0.6 < found.low < 0.85, "what 15 independent cases would give, not 60"
+def test_winning_everything_still_has_an_interval() -> None:
+    result = cluster_proportion(np.ones(60), np.repeat(np.arange(15), 4))
+    assert (result.estimate, result.high) == (1.0, 1.0)
+    assert 0.6 < result.low < 0.85, "the interval of 15 independent cases, not of 60"
 
 
 def test_the_proportion_covers_at_its_level() -> None:
     rng = np.random.default_rng(10)
-    held = 0
+    covered = 0
     for _ in range(500):
         chance, size = rng.beta(2, 1, 10), rng.integers(2, 9, 10)
         names = np.repeat(np.arange(10), size)
-        found = cluster_proportion(rng.random(len(names)) < chance[names], names)
-        held += found.low <= 2 / 3 <= found.high
-    assert 455 <= held <= 495  # 475 expected, standard deviation 4.9
+        result = cluster_proportion(rng.random(len(names)) < chance[names], names)
+        covered += result.low <= 2 / 3 <= result.high
+    assert 455 <= covered <= 495  # 475 expected, standard deviation 4.9

@@ -1,4 +1,4 @@
-"""Two runs on the same units: paired, corrected, and silent about what they do not share."""
+"""Two runs compared on the units they share: paired and corrected."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_only_shared_units_count() -> None:
     row = table(report).loc["Accuracy"]
     assert row["n"] == 6
     assert row["difference"] == pytest.approx(3 / 6)
-    assert report.words[0] == "6 units are shared."
+    assert report.words[0] == "Compared on 6 shared units."
     assert "on 6 shared units" in report.tables[0].title
 
 
@@ -93,9 +93,9 @@ def test_two_models_of_one_run_are_paired_by_their_item() -> None:
 
 
 def test_the_last_round_is_compared() -> None:
-    said = [run((v, v, v), (v, v, v), round=n) for n, v in ((1, 9.0), (2, 5.0))]
+    rounds = [run((v, v, v), (v, v, v), round=n) for n, v in ((1, 9.0), (2, 5.0))]
     second = run((4.0, 4.0, 3.0), (4.0, 4.0, 4.0))
-    row = table(compare(pd.concat(said), second, NAMES)).loc["Accuracy"]
+    row = table(compare(pd.concat(rounds), second, NAMES)).loc["Accuracy"]
     assert (row["first"], row["second"]) == (5.0, pytest.approx(23 / 6))
 
 
@@ -105,10 +105,10 @@ def test_metrics_are_one_family() -> None:
     for shift in (0.0, 0.8):
         parts = [run(tuple(rng.normal(6 + shift, 1, 9)), (), metric=metric) for metric in ("Accuracy", "Creativity")]
         sides.append(pd.concat(parts))
-    found = compare(sides[0], sides[1], NAMES, draws=100).table("comparison")
-    assert found["what"].tolist() == ["all metrics", "Accuracy", "Creativity"]
-    small = found["p"].min()
-    assert found.loc[found["p"].idxmin(), "p_adjusted"] == pytest.approx(min(1.0, 3 * small))
+    result = compare(sides[0], sides[1], NAMES, draws=100).table("comparison")
+    assert result["what"].tolist() == ["all metrics", "Accuracy", "Creativity"]
+    small = result["p"].min()
+    assert result.loc[result["p"].idxmin(), "p_adjusted"] == pytest.approx(min(1.0, 3 * small))
 
 
 def test_right_and_wrong_are_compared_by_mcnemar() -> None:
@@ -136,9 +136,9 @@ def test_a_panel_is_compared_by_its_majority() -> None:
     rows = [vote("u", choice, judge=f"J{n}") for n, choice in enumerate("AAB")]
     split = [vote("u", choice, judge=f"J{n}") for n, choice in enumerate("AB")]
     row = table(compare(pd.DataFrame(rows), pd.DataFrame([vote("u", "A")]), NAMES)).iloc[0]
-    assert "the same preference in 100% of 1 units" in row["note"]
+    assert "the same preference in 100% of 1 unit" in row["note"]
     row = table(compare(pd.DataFrame(split), pd.DataFrame([vote("u", "A")]), NAMES)).iloc[0]
-    assert "the same preference in 0% of 1 units" in row["note"], "two words as frequent are a tie"
+    assert "the same preference in 0% of 1 unit" in row["note"], "two equally frequent choices are a tie"
 
 
 # Gaps between identities
@@ -163,16 +163,16 @@ def test_a_shift_of_both_labels_is_no_gap() -> None:
     row = table(compare(first, first.assign(value=first["value"] - 2), NAMES)).loc["gender: female − male"]
     assert row["difference"] == 0.0
     assert math.isnan(row["p"])
-    assert "nothing to flip" in row["note"]
+    assert "no sign to flip" in row["note"]
 
 
-def test_a_reply_only_one_could_read_makes_no_gap() -> None:
+def test_a_reply_readable_on_one_side_only_makes_no_gap() -> None:
     rows = [run((v,) * 4, (v,) * 4, metric=metric) for metric, v in (("Accuracy", 8.0), ("Creativity", 2.0))]
     first = pd.concat(rows, ignore_index=True)
     unread = (first["scenario"] == "s0") & (first["identity"] == "female") & (first["metric"] == "Creativity")
     second = first.assign(value=first["value"].where(~unread))
     row = table(compare(first, second, NAMES)).loc["gender: female − male"]
-    assert row["difference"] == 0.0, "what both could read is the same"
+    assert row["difference"] == 0.0, "the values that are readable on both sides are the same"
 
 
 def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> None:
@@ -186,12 +186,12 @@ def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> N
 # Words, and what cannot be compared
 
 
-def test_words_name_only_what_stands() -> None:
+def test_words_name_only_significant_differences() -> None:
     first = run(tuple(6.0 + n % 3 for n in range(12)), ())
     words = compare(first, first.assign(value=first["value"] - 1 - (first.index % 2)), NAMES).words
     assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two (p = ")
     same = compare(first, first, NAMES).words
-    assert same[1] == "No difference stands after Holm's correction. That is not evidence that the two are alike."
+    assert same[1] == "No difference is significant after Holm correction. That is not evidence that the two are alike."
 
 
 def test_the_units_that_differ_most_come_first() -> None:
@@ -209,7 +209,7 @@ def test_runs_without_a_common_unit_cannot_be_compared() -> None:
 def test_runs_without_a_common_readable_unit_cannot_be_compared() -> None:
     first = run((6.0, 7.0), ())
     unread = first.assign(value=np.nan, status="unparsed")
-    with pytest.raises(NothingShared, match="that both could read"):
+    with pytest.raises(NothingShared, match="readable verdicts on both sides"):
         compare(unread, first, NAMES)
 
 
@@ -227,15 +227,15 @@ def test_a_frame_without_identities_or_scenarios_is_compared_by_unit() -> None:
     assert row["clusters"] == 4
 
 
-# What codes are worth
+# Values that are codes
 
 
-def test_a_value_beside_words_is_a_code_and_is_not_averaged() -> None:
+def test_a_value_beside_a_text_is_a_code_and_is_not_averaged() -> None:
     coded = run((2.0, 1.0), (0.0, 1.0), text="The man")
     scored = run((5.0, 6.0), (5.0, 7.0), metric="support", role="evaluator", text="a reason")
-    found = table(compare(pd.concat([coded, scored]), pd.concat([coded, scored]), NAMES))
-    assert "Accuracy" not in found.index
-    assert found.loc["support", "first"] == 23 / 4
+    result = table(compare(pd.concat([coded, scored]), pd.concat([coded, scored]), NAMES))
+    assert "Accuracy" not in result.index
+    assert result.loc["support", "first"] == 23 / 4
 
 
 def answer(example: int, condition: str, value: float | None, **others: Any) -> dict[str, Any]:
@@ -249,18 +249,18 @@ def answer(example: int, condition: str, value: float | None, **others: Any) -> 
 def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
     first = pd.DataFrame([answer(n, "ambig", value) for n, value in enumerate((2.0, 2.0, 0.0, None))])
     second = pd.DataFrame([answer(n, "ambig", value) for n, value in enumerate((2.0, 0.0, 1.0, 2.0))])
-    found = table(compare(bbq_comparable(first), bbq_comparable(second), NAMES))
-    right = found.loc["right, ambig"]
+    result = table(compare(bbq_comparable(first), bbq_comparable(second), NAMES))
+    right = result.loc["right, ambig"]
     assert (right["first"], right["second"], right["n"]) == (2 / 3, 1 / 3, 3), "the fourth could not be read"
-    target = found.loc["target of those who name a person, ambig"]
+    target = result.loc["target of those who name a person, ambig"]
     assert (target["first"], target["second"], target["n"]) == (1.0, 0.0, 1), "both named a person once"
 
 
 def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
-    def said(text: str) -> pd.DataFrame:
-        asked = {"answers": '["in Denmark"]', "answerable": True, "search": "none", "model": "m", "paragraph": "p"}
-        return pd.DataFrame([answer(0, "", 1.0) | asked | {"text": text}])
+    def answered(text: str) -> pd.DataFrame:
+        question = {"answers": '["in Denmark"]', "answerable": True, "search": "none", "model": "m", "paragraph": "p"}
+        return pd.DataFrame([answer(0, "", 1.0) | question | {"text": text}])
 
-    found = table(compare(squad_comparable(said("in Denmark")), squad_comparable(said("Denmark")), NAMES))
-    assert found.loc["exact, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
-    assert found.loc["f1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2
+    result = table(compare(squad_comparable(answered("in Denmark")), squad_comparable(answered("Denmark")), NAMES))
+    assert result.loc["exact, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
+    assert result.loc["f1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2

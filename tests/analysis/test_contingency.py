@@ -24,31 +24,31 @@ TEA = [[3, 1], [1, 3]]
 
 def test_chi_square_by_hand() -> None:
     # rows 30 and 30, columns 40 and 20, so 20 and 10 are expected in each row: (5² / 20 + 5² / 10) · 2 = 7.5
-    found = chi_square([[25, 5], [15, 15]])
-    assert found.statistic == pytest.approx(7.5)
-    assert found.df == 1
-    assert found.p == pytest.approx(math.erfc(math.sqrt(7.5 / 2)))
-    assert found.effect == pytest.approx(math.sqrt(7.5 / 60))
-    assert (found.n, found.clusters, found.assumption) == (60, None, "independent")
+    result = chi_square([[25, 5], [15, 15]])
+    assert result.statistic == pytest.approx(7.5)
+    assert result.df == 1
+    assert result.p == pytest.approx(math.erfc(math.sqrt(7.5 / 2)))
+    assert result.effect == pytest.approx(math.sqrt(7.5 / 60))
+    assert (result.n, result.clusters, result.assumption) == (60, None, "independent")
     # Yates takes a half off every |observed - expected|: (4.5² / 20 + 4.5² / 10) · 2 = 6.075; V stays as it is
     corrected = chi_square([[25, 5], [15, 15]], yates=True)
     assert corrected.statistic == pytest.approx(6.075)
-    assert corrected.effect == pytest.approx(found.effect)
+    assert corrected.effect == pytest.approx(result.effect)
     assert "Yates" in corrected.name
 
 
 def test_chi_square_of_a_textbook_table() -> None:
-    found = chi_square(PARTY)
+    result = chi_square(PARTY)
     # expected counts 703.7, 319.6, 533.7; 542.3, 246.4, 411.3 (Agresti 2007, table 2.5); X² = 30.1, df = 2
-    assert round(found.statistic, 1) == 30.1
-    assert found.df == 2
-    assert found.p == pytest.approx(math.exp(-found.statistic / 2)), "the tail of chi-square with 2 df"
+    assert round(result.statistic, 1) == 30.1
+    assert result.df == 2
+    assert result.p == pytest.approx(math.exp(-result.statistic / 2)), "the tail of chi-square with 2 df"
 
 
 def test_cramers_v_has_the_interval_of_r() -> None:
     # R, package statpsych, help page: ci.cramer(.05, 19.21, 2, 3, 200) gives 0.3099, 0.1601, 0.4417
-    found = cramers_v(19.21, 200, 2, 3)
-    assert (round(found.estimate, 4), round(found.low, 4), round(found.high, 4)) == (0.3099, 0.1601, 0.4417)
+    result = cramers_v(19.21, 200, 2, 3)
+    assert (round(result.estimate, 4), round(result.low, 4), round(result.high, 4)) == (0.3099, 0.1601, 0.4417)
 
 
 @pytest.mark.parametrize(
@@ -62,53 +62,55 @@ def test_cramers_v_has_the_interval_of_r() -> None:
     ],
 )
 def test_eta_squared_has_the_published_intervals(f: float, df1: int, df2: int, low: float, high: float) -> None:
-    found = partial_eta_squared(f, df1, df2, level=0.9)
-    assert found[0] == pytest.approx(df1 * f / (df1 * f + df2))
-    assert (round(found[1], 4), round(found[2], 4)) == (low, high)
+    result = partial_eta_squared(f, df1, df2, level=0.9)
+    assert result[0] == pytest.approx(df1 * f / (df1 * f + df2))
+    assert (round(result[1], 4), round(result[2], 4)) == (low, high)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.lists(st.integers(0, 30), min_size=3, max_size=3), min_size=2, max_size=4))
 def test_v_lies_within_its_interval_and_labels_do_not_matter(table: list[list[int]]) -> None:
-    found = chi_square(table)
-    if math.isnan(found.p):
-        assert found.note
+    result = chi_square(table)
+    if math.isnan(result.p):
+        assert result.note
         return
-    assert math.isnan(found.high) or 0 <= found.low <= found.effect <= found.high <= 1
+    assert math.isnan(result.high) or 0 <= result.low <= result.effect <= result.high <= 1
     shuffled = chi_square(np.array(table)[::-1, [2, 0, 1]].T)
-    assert (shuffled.statistic, shuffled.p, shuffled.effect) == pytest.approx((found.statistic, found.p, found.effect))
+    assert (shuffled.statistic, shuffled.p, shuffled.effect) == pytest.approx(
+        (result.statistic, result.p, result.effect)
+    )
 
 
 def test_v_covers_the_truth_at_its_level() -> None:
     # population: V = 0.2 in a 2×2 table with equal margins, so the cells are (1 ± 0.2) / 4
     rng = np.random.default_rng(3)
     cells = np.array([1.2, 0.8, 0.8, 1.2]) / 4
-    held = 0
+    covered = 0
     for table in rng.multinomial(300, cells, size=500):
-        found = chi_square(table.reshape(2, 2))
-        held += found.low <= 0.2 <= found.high
-    assert 455 <= held <= 495  # 475 expected, standard deviation 4.9
+        result = chi_square(table.reshape(2, 2))
+        covered += result.low <= 0.2 <= result.high
+    assert 455 <= covered <= 495  # 475 expected, standard deviation 4.9
 
 
 def test_rows_and_columns_without_counts_change_nothing() -> None:
-    found, padded = chi_square([[3, 9], [8, 4]]), chi_square([[3, 0, 9], [0, 0, 0], [8, 0, 4]])
-    assert (padded.statistic, padded.df, padded.p) == (found.statistic, found.df, found.p)
+    result, padded = chi_square([[3, 9], [8, 4]]), chi_square([[3, 0, 9], [0, 0, 0], [8, 0, 4]])
+    assert (padded.statistic, padded.df, padded.p) == (result.statistic, result.df, result.p)
 
 
 def test_fisher_of_the_lady_tasting_tea() -> None:
     # R: fisher.test(TeaTasting, alternative = "greater") gives p = 0.2429, odds ratio 6.408309, 95% from 0.3135693.
     # The table is symmetric, so the two-sided p is twice that: 2 · (16 + 1) / 70; and a one-sided 95% end is a
     # two-sided 90% end.
-    found = fisher(TEA, level=0.9)
-    assert found.p == pytest.approx(34 / 70)
-    assert found.effect == pytest.approx(6.408309, rel=1e-5)
-    assert found.low == pytest.approx(0.3135693, rel=1e-4)
+    result = fisher(TEA, level=0.9)
+    assert result.p == pytest.approx(34 / 70)
+    assert result.effect == pytest.approx(6.408309, rel=1e-5)
+    assert result.low == pytest.approx(0.3135693, rel=1e-4)
 
 
-def test_fisher_is_for_two_by_two() -> None:
-    found = fisher(JOB)
-    assert math.isnan(found.p)
-    assert "two rows and two columns" in found.note
+def test_fisher_needs_a_two_by_two_table() -> None:
+    result = fisher(JOB)
+    assert math.isnan(result.p)
+    assert "two rows and two columns" in result.note
 
 
 def test_the_permutation_test_agrees_with_all_permutations() -> None:
@@ -120,19 +122,19 @@ def test_the_permutation_test_agrees_with_all_permutations() -> None:
         row = np.bincount(columns[list(first)], minlength=3)
         total += 1
         reached += chi_square([row, table.sum(axis=0) - row]).statistic >= statistic - 1e-9
-    found = table_permutation(table, draws=20_000, seed=1)
-    assert found.p == pytest.approx(reached / total, abs=4 * math.sqrt(0.25 / 20_000))
-    assert found.df is None
+    result = table_permutation(table, draws=20_000, seed=1)
+    assert result.p == pytest.approx(reached / total, abs=4 * math.sqrt(0.25 / 20_000))
+    assert result.df is None
 
 
 def test_small_expected_counts_choose_the_test() -> None:
     assert association(PARTY).name == "chi-square"
     assert association(TEA).name == "Fisher's exact test"
-    found = association(JOB, seed=7)
-    assert found.name == "permutation of the table, 2000 draws, seed 7"
-    assert found.p == association(JOB, seed=7).p, "seeded"
+    result = association(JOB, seed=7)
+    assert result.name == "permutation of the table, 2000 draws, seed 7"
+    assert result.p == association(JOB, seed=7).p, "seeded"
     # R's help page: the exact p of this table is 0.7827 (by Fisher's order of tables, not chi-square's)
-    assert found.p == pytest.approx(0.78, abs=0.04)
+    assert result.p == pytest.approx(0.78, abs=0.04)
 
 
 def test_permutation_p_is_uniform_where_there_is_no_association() -> None:
@@ -146,6 +148,6 @@ def test_permutation_p_is_uniform_where_there_is_no_association() -> None:
     assert np.mean(np.array(p) <= 0.05) < 0.09
 
 
-def test_halves_are_no_counts_for_exact_tests() -> None:
+def test_exact_tests_need_whole_counts() -> None:
     assert "whole counts" in fisher([[2.5, 1], [1, 3]]).note
     assert chi_square([[2.5, 1], [1, 3]]).note == ""

@@ -1,4 +1,4 @@
-"""Scales that end at both sides: where the axes of a figure stop."""
+"""Limits and ticks of scales that end at both sides."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_percentage_axis_has_no_tick_beyond_its_ends_and_cuts_off_no_point(val
     first, last = axis.get_xlim()
     assert -4 < first < min(values)
     assert max(values) < last < 104
-    assert last - first >= 1, "equal values are not made to look apart"
+    assert last - first >= 1, "equal values must not look different"
     ticks = axis.get_xticks()
     assert len(ticks)
     assert all(0 <= tick <= 100 for tick in ticks)

@@ -1,4 +1,4 @@
-"""A frame of the user's own in three lines; and the report of a study that has none of its own."""
+"""The user's own frame in three lines, and the report of a study that has none of its own."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_three_lines_are_enough(tmp_path: Path) -> None:
 
     report = identities(pd.read_csv(tmp_path / "mine.csv"))
 
-    assert report.words[0].startswith("Identity moves the scores (permuted within clusters, p = ")
+    assert report.words[0].startswith("Identity affects the scores (permutation within clusters, p = ")
     assert report.words[1].startswith("'a' scored 1.19 above 'b' (p = ")
 
 
@@ -79,12 +79,13 @@ def test_every_pair_is_compared_and_corrected_together() -> None:
     assert all(line.startswith("'c' scored") for line in claims)
 
 
-def test_nothing_found_is_no_evidence_of_nothing() -> None:
+def test_no_significant_effect_is_not_evidence_of_no_effect() -> None:
     (line,) = identities(mine((5.0, 4.0, 5.0, 4.0), (4.0, 5.0, 4.0, 5.0))).words
-    assert "was not shown to move the scores, which is no evidence of none" in line
+    assert line.startswith("No effect of identity on the scores was shown")
+    assert line.endswith("That is not evidence of no effect.")
 
 
-def test_the_report_can_be_written_down(tmp_path: Path) -> None:
+def test_the_report_can_be_written(tmp_path: Path) -> None:
     page = write(identities(CLEAR, draws=50), tmp_path).read_text("utf-8")
     assert "Mean scores" in page
     assert (tmp_path / "figures" / "means.svg").exists()
@@ -106,14 +107,14 @@ def test_the_same_gap_everywhere_is_a_difference() -> None:
         (mine((1.0, 2.0, 3.0), ()), "fewer than two identities have values"),
         (mine((NAN,) * 3, (NAN,) * 3), "fewer than two identities have values"),
         (mine((4.0,) * 5, (4.0,) * 5), "no cluster shows any difference"),
-        (mine((4.0, 5.0), (3.0, 7.0)).assign(cluster="one"), "1 clusters have both identities"),
+        (mine((4.0, 5.0), (3.0, 7.0)).assign(cluster="one"), "fewer than two clusters have both identities"),
     ],
     ids=["empty", "one identity", "no values", "all equal", "one cluster"],
 )
-def test_what_cannot_be_tested_is_said_with_its_reason(frame: pd.DataFrame, why: str) -> None:
+def test_what_cannot_be_tested_is_reported_with_its_reason(frame: pd.DataFrame, why: str) -> None:
     report = identities(frame, draws=50)
     (line,) = report.words
-    assert line.startswith("Whether identity matters could not be tested: ")
+    assert line.startswith("The effect of identity could not be tested: ")
     assert why in line
     data = json.loads(json.dumps(report.data(), allow_nan=False))
     assert [test["p"] for test in data["tests"]] == [None]
@@ -125,7 +126,7 @@ def test_missing_columns_are_named() -> None:
         identities(pd.DataFrame({"identity": ["a"]}))
 
 
-def test_an_empty_frame_can_be_written_down(tmp_path: Path) -> None:
+def test_the_report_of_an_empty_frame_can_be_written(tmp_path: Path) -> None:
     assert "could not be tested" in write(identities(mine((), ()), draws=50), tmp_path).read_text("utf-8")
 
 
@@ -151,7 +152,7 @@ def test_any_study_gets_the_mean_of_every_metric_over_scenarios() -> None:
     assert (table.loc["M", "mean"], table.loc["M", "n"], table.loc["M", "clusters"]) == ((2.0 + 6.0) / 2, 3, 2)
     assert (table.loc["N", "mean"], table.loc["N", "n"]) == (8.0, 1)
     assert math.isnan(table.loc["N", "low"])
-    assert report.words == ("1 of 5 verdicts could not be read; they are left out.",)
+    assert report.words == ("1 of 5 verdicts could not be read; unreadable verdicts are left out.",)
 
 
 def test_without_scenarios_units_are_the_clusters() -> None:
@@ -159,7 +160,7 @@ def test_without_scenarios_units_are_the_clusters() -> None:
     assert (table.loc["M", "mean"], table.loc["M", "clusters"]) == (10 / 3, 3)
 
 
-def test_rounds_models_and_identities_stand_apart() -> None:
+def test_rounds_models_and_identities_have_separate_means() -> None:
     frame = pd.concat([verdicts(round=1, identity="a"), verdicts(round=2, identity="a", value=0.0)])
     table = generic.report(pd.concat([frame, frame.assign(identity="b", model="n")])).table("means")
     assert len(table) == 2 * 2 * 2
@@ -187,19 +188,24 @@ def test_identities_are_compared_within_scenarios_after_the_last_round() -> None
     (row,) = report.table("differences").to_dict("records")
     assert (row["first"], row["second"], row["difference"], row["clusters"]) == ("a", "b", -1.0, 8)
     assert row["p"] == row["p_adjusted"] == pytest.approx(2 / 2**8)
-    assert report.words == ("m, M: 'b' scored 1.00 above 'a' on the same 8 scenarios (p = 0.0078 after Holm over 1).",)
+    assert report.words == (
+        "m, M: 'b' scored 1.00 above 'a' on the same 8 scenarios (p = 0.0078 after Holm correction, 1 comparison).",
+    )
 
 
-def test_two_scenarios_show_nothing_and_the_report_says_so() -> None:
+def test_two_scenarios_are_too_few_and_the_report_says_so() -> None:
     frame = pd.concat([verdicts(identity="a"), verdicts(identity="b", value=[2.0, 7.0, 5.0, NAN, 9.0])])
     words = generic.report(frame).words
-    assert words[-1].startswith("Of 2 differences between identities none stands after Holm's correction, with 2 scen")
+    assert words[-1] == (
+        "No difference between identities is significant after Holm correction (2 comparisons, at most 2 scenarios "
+        "each). That is not evidence of no bias."
+    )
 
 
 def test_nothing_readable_has_no_mean() -> None:
     report = generic.report(verdicts(value=NAN, status="unparsed"))
     assert report.table("means")["mean"].isna().all()
-    assert report.words == ("5 of 5 verdicts could not be read; they are left out.",)
+    assert report.words == ("5 of 5 verdicts could not be read; unreadable verdicts are left out.",)
 
 
 def test_units_without_an_identity_are_not_lost() -> None:

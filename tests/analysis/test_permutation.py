@@ -1,4 +1,4 @@
-"""The scenario-cluster permutation test: exact where it can be, right about its level, blind to repeats."""
+"""The permutation test within scenarios: exact where possible, at its nominal level, not changed by repeats."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from parley.analysis.stats.tables import cell_means
 
 
 def panel(rng: np.random.Generator, scenarios: int, identities: int, judges: int, effect: float = 0.0) -> pd.DataFrame:
-    """Scores of judges who talk: scenario, candidate and judge each add something of their own."""
+    """Scores of judges in one conversation: scenario, candidate and judge each have a random effect."""
     shape = scenarios, identities, judges
     scores = (
         rng.normal(0, 1, (scenarios, 1, 1))
@@ -42,29 +42,29 @@ def p_of(frame: pd.DataFrame, seed: int = 0, draws: int = 199) -> float:
 def test_two_identities_by_hand() -> None:
     # differences 1, 2, 3: of the eight ways to set signs, only + + + and - - - reach 6
     frame = pd.DataFrame({"f": [5.0, 6.0, 7.0], "m": [4.0, 4.0, 4.0]})
-    found = effect_of_cells(frame)
-    assert found.p == 2 / 8
-    assert found.effect == 2.0
-    assert found.effect_name == "mean difference, f − m"
+    result = effect_of_cells(frame)
+    assert result.p == 2 / 8
+    assert result.effect == 2.0
+    assert result.effect_name == "mean difference, f − m"
     low, high = stats.t.interval(0.95, 2, loc=2, scale=stats.sem([1, 2, 3]))
-    assert (found.low, found.high) == pytest.approx((low, high))
-    assert found.statistic == pytest.approx(2 / stats.sem([1, 2, 3]))
-    assert (found.n, found.clusters, found.assumption, found.df) == (6, 3, "clustered", None)
-    assert found.name.endswith("exact")
+    assert (result.low, result.high) == pytest.approx((low, high))
+    assert result.statistic == pytest.approx(2 / stats.sem([1, 2, 3]))
+    assert (result.n, result.clusters, result.assumption, result.df) == (6, 3, "clustered", None)
+    assert result.name.endswith("exact")
 
 
 def test_two_identities_with_many_clusters_agree_with_the_t_test() -> None:
     rng = np.random.default_rng(1)
     gaps = rng.normal(0.15, 1, 300)
-    found = effect_of_cells(pd.DataFrame({"a": gaps, "b": 0.0}), draws=20_000, seed=3)
-    assert found.p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue, abs=0.01)
-    assert "20000 draws, seed 3" in found.name
+    result = effect_of_cells(pd.DataFrame({"a": gaps, "b": 0.0}), draws=20_000, seed=3)
+    assert result.p == pytest.approx(stats.ttest_1samp(gaps, 0).pvalue, abs=0.01)
+    assert "20000 draws, seed 3" in result.name
 
 
-def test_ties_that_rounding_splits_are_still_ties() -> None:
-    # 0.1 + 0.2 is not quite 0.3: of the four absolute sums of ±0.1 ±0.2 ±0.3, one is 0.6, and 0.6 is what was seen
-    found = effect_of_cells(pd.DataFrame({"a": [0.1, 0.2, 0.1 + 0.2], "b": 0.0}))
-    assert found.p == 0.25
+def test_differences_that_are_equal_up_to_rounding_are_ties() -> None:
+    # 0.1 + 0.2 is not quite 0.3: of the four absolute sums of ±0.1 ±0.2 ±0.3, one is 0.6, the observed value
+    result = effect_of_cells(pd.DataFrame({"a": [0.1, 0.2, 0.1 + 0.2], "b": 0.0}))
+    assert result.p == 0.25
 
 
 # More identities
@@ -77,13 +77,13 @@ def test_three_identities_in_two_clusters_against_all_arrangements() -> None:
         return float(2 * ((table.mean(axis=0) - table.mean()) ** 2).sum())
 
     values = [
-        between(np.array([one, other]))
-        for one in itertools.permutations(cells[0])
-        for other in itertools.permutations(cells[1])
+        between(np.array([first, second]))
+        for first in itertools.permutations(cells[0])
+        for second in itertools.permutations(cells[1])
     ]
-    found = effect_of_cells(pd.DataFrame(cells))
-    assert found.p == np.mean(np.array(values) >= between(cells) - 1e-9)
-    assert found.name.endswith("exact")
+    result = effect_of_cells(pd.DataFrame(cells))
+    assert result.p == np.mean(np.array(values) >= between(cells) - 1e-9)
+    assert result.name.endswith("exact")
 
 
 @pytest.mark.parametrize(("identities", "missing"), [(3, 0), (4, 0), (10, 0), (4, 9), (10, 25)])
@@ -92,12 +92,12 @@ def test_f_is_that_of_the_analysis_of_variance_with_blocks(identities: int, miss
     frame = panel(rng, 12, identities, 1, effect=0.1)
     frame = frame.drop(index=rng.choice(len(frame), missing, replace=False))
     table = anova_lm(ols("score ~ C(scenario) + C(identity)", frame).fit(), typ=2)
-    found = identity_effect(frame["score"], frame["identity"], frame["scenario"])
-    assert found.statistic == pytest.approx(table.loc["C(identity)", "F"])
+    result = identity_effect(frame["score"], frame["identity"], frame["scenario"])
+    assert result.statistic == pytest.approx(table.loc["C(identity)", "F"])
     total = table.loc["C(identity)", "sum_sq"] + table.loc["Residual", "sum_sq"]
-    assert found.effect == pytest.approx(table.loc["C(identity)", "sum_sq"] / total)
-    assert 0 <= found.low <= found.effect <= found.high < 1
-    assert found.p == pytest.approx(table.loc["C(identity)", "PR(>F)"], abs=0.06)
+    assert result.effect == pytest.approx(table.loc["C(identity)", "sum_sq"] / total)
+    assert 0 <= result.low <= result.effect <= result.high < 1
+    assert result.p == pytest.approx(table.loc["C(identity)", "PR(>F)"], abs=0.06)
 
 
 def test_random_arrangements_agree_with_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,13 +105,13 @@ def test_random_arrangements_agree_with_all_of_them(monkeypatch: pytest.MonkeyPa
     cells.iloc[2, 1] = np.nan
     exact = effect_of_cells(cells)
     assert exact.name.endswith("exact")
-    monkeypatch.setattr("parley.analysis.stats.permutation.EXACT", 1)
+    monkeypatch.setattr("parley.analysis.stats.permutation.MAX_EXACT", 1)
     drawn = effect_of_cells(cells, draws=20_000)
     assert drawn.p == pytest.approx(exact.p, abs=4 * math.sqrt(exact.p * (1 - exact.p) / 20_000))
     assert drawn.statistic == exact.statistic
 
 
-# What it must not be moved by
+# What must not change it
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)
@@ -119,17 +119,17 @@ def test_random_arrangements_agree_with_all_of_them(monkeypatch: pytest.MonkeyPa
 def test_names_order_scale_and_scenario_levels_do_not_matter(seed: int, shift: float, scale: float) -> None:
     rng = np.random.default_rng(seed)
     frame = panel(rng, 5, 3, 2)
-    found = identity_effect(frame["score"], frame["identity"], frame["scenario"], draws=99)
+    result = identity_effect(frame["score"], frame["identity"], frame["scenario"], draws=99)
     changed = frame.assign(
         score=shift * frame["scenario"] + scale * frame["score"],
         identity=frame["identity"].map({0: "x", 1: "a", 2: "m"}),
     ).sample(frac=1, random_state=seed)
     again = identity_effect(changed["score"], changed["identity"], changed["scenario"], draws=99)
-    assert again.p == found.p
-    assert (again.statistic, again.effect) == pytest.approx((found.statistic, found.effect), rel=1e-6)
+    assert again.p == result.p
+    assert (again.statistic, again.effect) == pytest.approx((result.statistic, result.effect), rel=1e-6)
 
 
-def test_repeats_and_judges_never_pass_for_independent_data() -> None:
+def test_repeats_and_judges_do_not_count_as_independent() -> None:
     frame = panel(np.random.default_rng(2), 8, 4, 1)
     often = pd.concat([frame] * 25)
     assert p_of(often) == p_of(frame)
@@ -142,7 +142,7 @@ def test_cells_and_rows_give_the_same() -> None:
     assert rows == cells
 
 
-# Its level, and its power
+# Its false-positive rate and its power
 
 
 @pytest.mark.parametrize("identities", [2, 4])
@@ -154,10 +154,10 @@ def test_p_is_uniform_under_the_null_whatever_judges_have_in_common(identities: 
         ours.append(p_of(frame, seed))
         scores = frame["score"].to_numpy().reshape(12, identities, 4)
         centred = scores - scores.mean(axis=(1, 2), keepdims=True)
-        theirs.append(stats.f_oneway(*(centred[:, one].ravel() for one in range(identities))).pvalue)
+        theirs.append(stats.f_oneway(*(centred[:, identity].ravel() for identity in range(identities))).pvalue)
     assert stats.kstest(ours, "uniform").pvalue > 0.01
     assert 0.02 <= np.mean(np.array(ours) <= 0.05) <= 0.08
-    assert np.mean(np.array(theirs) <= 0.05) > 0.2, "verdicts of one panel taken for independent"
+    assert np.mean(np.array(theirs) <= 0.05) > 0.2, "verdicts of one panel taken as independent"
 
 
 def test_chi_square_of_conversing_judges_is_wrong_where_ours_is_right() -> None:
@@ -173,8 +173,8 @@ def test_chi_square_of_conversing_judges_is_wrong_where_ours_is_right() -> None:
     assert 3 <= right <= 18
 
 
-def test_an_effect_is_found() -> None:
+def test_a_planted_effect_is_significant() -> None:
     frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
-    found = identity_effect(frame["score"], frame["identity"], frame["scenario"])
-    assert found.p == 1 / 2001, "never 0"
-    assert found.low > 0.1
+    result = identity_effect(frame["score"], frame["identity"], frame["scenario"])
+    assert result.p == 1 / 2001, "never 0"
+    assert result.low > 0.1

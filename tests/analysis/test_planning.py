@@ -1,4 +1,4 @@
-"""Correction for many tests, power, and equivalence."""
+"""Corrections for multiple testing, power, and equivalence."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ NAN = math.nan
 
 
 def test_holm_by_hand() -> None:
-    # the smallest counts five times, the next four times, … and none below the one before
-    found = holm([0.50, 0.003, 0.32, 0.054, 0.0003], family="gender, phase 1")
-    assert found.adjusted == pytest.approx((0.64, 0.012, 0.64, 0.162, 0.0015))  # also pingouin.holm's documentation
-    assert (found.name, found.method, found.tests) == ("gender, phase 1", "Holm", 5)
+    # the smallest times five, the next times four, … and none below the one before
+    result = holm([0.50, 0.003, 0.32, 0.054, 0.0003], family="gender, phase 1")
+    assert result.adjusted == pytest.approx((0.64, 0.012, 0.64, 0.162, 0.0015))  # also pingouin.holm's documentation
+    assert (result.name, result.method, result.tests) == ("gender, phase 1", "Holm", 5)
 
 
 def test_benjamini_hochberg_as_in_r() -> None:
     # stdlib's padjust, checked there against R's p.adjust
-    found = benjamini_hochberg([0.008, 0.03, 0.123, 0.6, 0.2], family="pairs")
-    assert found.adjusted == pytest.approx((0.04, 0.075, 0.205, 0.6, 0.25))
+    result = benjamini_hochberg([0.008, 0.03, 0.123, 0.6, 0.2], family="pairs")
+    assert result.adjusted == pytest.approx((0.04, 0.075, 0.205, 0.6, 0.25))
 
 
-def test_a_test_that_could_not_be_made_stays_so_and_costs_the_others_nothing() -> None:
+def test_a_missing_p_value_stays_missing_and_is_not_corrected_for() -> None:
     for correct in (holm, benjamini_hochberg):
         with_gap, without = correct(pd.Series([0.01, NAN, 0.04]), "f"), correct([0.01, 0.04], "f")
         assert math.isnan(with_gap.adjusted[1])
@@ -52,14 +52,14 @@ def test_a_test_that_could_not_be_made_stays_so_and_costs_the_others_nothing() -
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12), st.randoms())
-def test_corrections_never_help_and_keep_the_order(p: list[float], order: object) -> None:
+def test_corrections_never_lower_a_p_value_and_keep_the_order(p: list[float], order: object) -> None:
     for correct in (holm, benjamini_hochberg):
-        found = np.array(correct(p, "f").adjusted)
-        assert np.all(found >= np.array(p) - 1e-12)
-        assert np.all(found <= 1)
-        assert np.all(np.diff(found[np.argsort(p)]) >= -1e-12)
+        result = np.array(correct(p, "f").adjusted)
+        assert np.all(result >= np.array(p) - 1e-12)
+        assert np.all(result <= 1)
+        assert np.all(np.diff(result[np.argsort(p)]) >= -1e-12)
         place = sorted(range(len(p)), key=lambda _: order.random())  # type: ignore[attr-defined]
-        assert correct([p[k] for k in place], "f").adjusted == pytest.approx(tuple(found[place]))
+        assert correct([p[k] for k in place], "f").adjusted == pytest.approx(tuple(result[place]))
     assert np.all(np.array(holm(p, "f").adjusted) >= np.array(benjamini_hochberg(p, "f").adjusted) - 1e-12)
 
 
@@ -84,19 +84,19 @@ def test_the_design_effect() -> None:
     ],
 )
 def test_sample_sizes_as_in_r(effect: float, sd: float, power: float, design: str, per_label: int) -> None:
-    found = scenarios_needed(effect, sd=sd, power=power, design=design)  # type: ignore[arg-type]
-    assert found.scenarios == per_label * (1 if design == "paired" else 2)
-    assert found.power >= power
+    result = scenarios_needed(effect, sd=sd, power=power, design=design)  # type: ignore[arg-type]
+    assert result.scenarios == per_label * (1 if design == "paired" else 2)
+    assert result.power >= power
     fewer = per_label - 1 if design == "paired" else 2 * (per_label - 1)
     assert power_with(fewer, effect, sd=sd, design=design).power < power  # type: ignore[arg-type]
 
 
 def test_judges_help_only_as_far_as_they_differ() -> None:
     # d 0.3 on one judge's difference; 4 judges at ICC 0.3: variance 1.9 / 4, so d 0.3 / sqrt(0.475)
-    found = scenarios_needed(0.3, judges=4, icc=0.3)
-    assert found.design_effect == pytest.approx(1.9)
-    assert found.standardised == pytest.approx(0.3 / math.sqrt(0.475))
-    assert found.scenarios == scenarios_needed(0.3 / math.sqrt(0.475)).scenarios
+    result = scenarios_needed(0.3, judges=4, icc=0.3)
+    assert result.design_effect == pytest.approx(1.9)
+    assert result.standardised == pytest.approx(0.3 / math.sqrt(0.475))
+    assert result.scenarios == scenarios_needed(0.3 / math.sqrt(0.475)).scenarios
     alike = [scenarios_needed(0.3, judges=judges, icc=1).scenarios for judges in (1, 4, 20)]
     assert len(set(alike)) == 1, "judges who always agree are one judge"
     assert scenarios_needed(0.3, judges=20, icc=0).scenarios < scenarios_needed(0.3, judges=4, icc=0).scenarios
@@ -104,20 +104,20 @@ def test_judges_help_only_as_far_as_they_differ() -> None:
 
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(st.integers(4, 200), st.floats(0.3, 0.95), st.floats(0, 1), st.integers(1, 8), st.booleans())
-def test_there_and_back_again(half: int, power: float, icc: float, judges: int, paired: bool) -> None:
+def test_power_effect_and_scenarios_agree(half: int, power: float, icc: float, judges: int, paired: bool) -> None:
     options = {"sd": 2.0, "icc": icc, "judges": judges, "design": "paired" if paired else "independent"}
     smallest = detectable_effect(2 * half, power=power, **options)  # type: ignore[arg-type]
     assert power_with(2 * half, smallest.effect, **options).power == pytest.approx(power, abs=1e-6)  # type: ignore[arg-type]
     assert scenarios_needed(smallest.effect * 1.0001, power=power, **options).scenarios <= 2 * half  # type: ignore[arg-type]
 
 
-def test_the_promised_power_is_what_simulation_gives() -> None:
+def test_the_power_agrees_with_simulation() -> None:
     plan = power_with(24, 0.5, sd=1.2, icc=0.4, judges=3)
     rng = np.random.default_rng(0)
     shared = rng.normal(0, math.sqrt(0.4), (4000, 24, 1))
     gaps = 0.5 + 1.2 * (shared + rng.normal(0, math.sqrt(0.6), (4000, 24, 3)))
-    found = stats.ttest_1samp(gaps.mean(axis=2), 0, axis=1).pvalue < 0.05
-    assert found.mean() == pytest.approx(plan.power, abs=0.025)
+    result = stats.ttest_1samp(gaps.mean(axis=2), 0, axis=1).pvalue < 0.05
+    assert result.mean() == pytest.approx(plan.power, abs=0.025)
 
 
 def test_the_sd_of_differences() -> None:
@@ -126,7 +126,7 @@ def test_the_sd_of_differences() -> None:
     assert sd_of_differences(10, 0.5) == pytest.approx(10)
 
 
-def test_what_cannot_be_planned_says_why() -> None:
+def test_a_plan_that_cannot_be_made_says_why() -> None:
     nothing = scenarios_needed(0)
     assert math.isnan(nothing.scenarios)
     assert "equivalence" in nothing.note
@@ -153,35 +153,35 @@ SLEEP = np.array([1.2, 2.4, 1.3, 1.3, 0.0, 1.0, 1.8, 0.8, 4.6, 1.4])
 def test_tost_by_hand_and_as_in_statsmodels() -> None:
     # mean 1.58, standard error 0.38896 (R: t.test(extra ~ group, paired = TRUE) has t = -4.0621, df = 9):
     # the nearer edge is 2.5, so t = (2.5 - 1.58) / 0.38896 = 2.3653
-    found = equivalence(SLEEP, range(10), margin=2.5)
-    assert found.effect == pytest.approx(1.58)
-    assert found.statistic == pytest.approx(2.3653, abs=1e-3)
-    assert found.p == pytest.approx(ttost_paired(SLEEP, np.zeros(10), -2.5, 2.5)[0])
-    assert (found.low, found.high) == pytest.approx(stats.t.interval(0.9, 9, loc=1.58, scale=stats.sem(SLEEP)))
-    assert (found.level, found.df, found.margin, found.verdict) == (0.9, 9, 2.5, "equivalent within ±2.5")
+    result = equivalence(SLEEP, range(10), margin=2.5)
+    assert result.effect == pytest.approx(1.58)
+    assert result.statistic == pytest.approx(2.3653, abs=1e-3)
+    assert result.p == pytest.approx(ttost_paired(SLEEP, np.zeros(10), -2.5, 2.5)[0])
+    assert (result.low, result.high) == pytest.approx(stats.t.interval(0.9, 9, loc=1.58, scale=stats.sem(SLEEP)))
+    assert (result.level, result.df, result.margin, result.verdict) == (0.9, 9, 2.5, "equivalent within ±2.5")
 
 
-def test_without_proof_the_verdict_is_not_shown() -> None:
+def test_without_evidence_the_verdict_is_not_shown() -> None:
     assert equivalence(SLEEP, range(10), margin=2.0).verdict == "not shown"
     wide = equivalence([3.0, -3.0, 2.5, -2.6], list("abcd"), margin=0.5)
-    assert wide.verdict == "not shown", "a mean near 0 is no proof"
+    assert wide.verdict == "not shown", "a mean near 0 is not evidence of equivalence"
     assert wide.p > 0.3
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(st.floats(-2, 2), min_size=3, max_size=15, unique=True), st.floats(0.1, 3))
 def test_the_verdict_is_whether_the_interval_lies_within_the_margin(gaps: list[float], margin: float) -> None:
-    found = equivalence(gaps, range(len(gaps)), margin)
-    within = -margin < found.low and found.high < margin
-    assert found.verdict == (f"equivalent within ±{margin:g}" if within else "not shown")
+    result = equivalence(gaps, range(len(gaps)), margin)
+    within = -margin < result.low and result.high < margin
+    assert result.verdict == (f"equivalent within ±{margin:g}" if within else "not shown")
 
 
 def test_identities_are_compared_on_common_scenarios() -> None:
     scores = [5.0, 5.2, 6.0, 6.1, 7.0, 6.9, 9.0]
     identities = ["f", "m", "f", "m", "f", "m", "f"]
-    found = equivalent_identities(scores, identities, [1, 1, 2, 2, 3, 3, 4], "f", "m", margin=0.5)
+    result = equivalent_identities(scores, identities, [1, 1, 2, 2, 3, 3, 4], "f", "m", margin=0.5)
     theirs = equivalence([-0.2, -0.1, 0.1], [1, 2, 3], margin=0.5)
-    assert (found.p, found.effect, found.clusters, found.n) == pytest.approx((theirs.p, theirs.effect, 3, 6))
+    assert (result.p, result.effect, result.clusters, result.n) == pytest.approx((theirs.p, theirs.effect, 3, 6))
 
 
 def test_a_difference_at_the_margin_is_rarely_called_equivalent() -> None:
@@ -192,14 +192,14 @@ def test_a_difference_at_the_margin_is_rarely_called_equivalent() -> None:
     assert called <= 48  # 5% of 600 are 30, standard deviation 5.3
 
 
-def test_no_spread_proves_nothing() -> None:
-    found = equivalence([0.0] * 8, range(8), margin=0.5)
-    assert found.verdict == "not shown"
-    assert math.isnan(found.p)
-    assert found.effect == 0
-    assert found.note
+def test_without_spread_equivalence_is_not_shown() -> None:
+    result = equivalence([0.0] * 8, range(8), margin=0.5)
+    assert result.verdict == "not shown"
+    assert math.isnan(result.p)
+    assert result.effect == 0
+    assert result.note
 
 
-def test_a_margin_is_a_margin() -> None:
+def test_a_margin_must_be_above_zero() -> None:
     with pytest.raises(ValueError, match="margin"):
         equivalence(SLEEP, range(10), margin=0)

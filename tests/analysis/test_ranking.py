@@ -1,4 +1,4 @@
-"""Bradley and Terry's model against Agresti's baseball, Stigler's journals and R."""
+"""The Bradley–Terry model against Agresti's baseball, Stigler's journals and R."""
 
 from __future__ import annotations
 
@@ -56,34 +56,34 @@ def simulate(rng: np.random.Generator, rows: int, clusters: int, **covariates: f
 
 def test_baseball_without_home_advantage() -> None:
     frame = games()
-    found = bradley_terry(frame["home"], frame["away"], frame["won"], np.arange(len(frame)), draws=200)
-    last = found.strengths["Baltimore"].estimate
+    result = bradley_terry(frame["home"], frame["away"], frame["won"], np.arange(len(frame)), draws=200)
+    last = result.strengths["Baltimore"].estimate
     # R: BTm(cbind(home.wins, away.wins), home.team, away.team), in BradleyTerry2's tests
     theirs = {"Boston": 1.1077, "Cleveland": 0.6839, "Detroit": 1.4364, "Milwaukee": 1.5814, "New York": 1.2476}
     theirs["Toronto"] = 1.2945
     for team, ability in theirs.items():
-        assert found.strengths[team].estimate - last == pytest.approx(ability, abs=1e-4)
-    assert list(found.strengths) == TEAMS, "strongest first, which is the table's order"
-    assert sum(one.estimate for one in found.strengths.values()) == pytest.approx(0, abs=1e-9)
-    assert found.position is None
+        assert result.strengths[team].estimate - last == pytest.approx(ability, abs=1e-4)
+    assert list(result.strengths) == TEAMS, "strongest first, which is the table's order"
+    assert sum(strength.estimate for strength in result.strengths.values()) == pytest.approx(0, abs=1e-9)
+    assert result.position is None
 
 
 def test_baseball_with_home_advantage() -> None:
     frame = games()
-    found = bradley_terry(frame["home"], frame["away"], frame["won"], np.arange(len(frame)), position=True)
-    assert found.position is not None
+    result = bradley_terry(frame["home"], frame["away"], frame["won"], np.arange(len(frame)), position=True)
+    assert result.position is not None
     # R: at.home 0.3023, standard error 0.1309; Agresti's table 10.11 has 0.302
-    assert found.position.estimate == pytest.approx(0.3023, abs=1e-4)
-    assert (found.position.high - found.position.low) / (2 * 1.96) == pytest.approx(0.1309, rel=0.12)
+    assert result.position.estimate == pytest.approx(0.3023, abs=1e-4)
+    assert (result.position.high - result.position.low) / (2 * 1.96) == pytest.approx(0.1309, rel=0.12)
     # Agresti, table 10.11: shares of exp(strength)
-    worth = np.exp([one.estimate for one in found.strengths.values()])
+    worth = np.exp([strength.estimate for strength in result.strengths.values()])
     assert np.round(worth / worth.sum(), 3).tolist() == [0.220, 0.190, 0.164, 0.157, 0.137, 0.088, 0.044]
 
 
 def test_journals_as_in_r() -> None:
     frame = pd.DataFrame(JOURNALS, columns=["cited", "citing", "times"])
     frame = frame.loc[frame.index.repeat(frame["times"])]
-    found = bradley_terry(frame["cited"], frame["citing"], np.ones(len(frame)), np.arange(len(frame)), draws=300)
+    result = bradley_terry(frame["cited"], frame["citing"], np.ones(len(frame)), np.arange(len(frame)), draws=300)
     # R: BTabilities with sum-to-zero contrasts, and standard errors, in BradleyTerry2's tests
     theirs = {
         "JRSS-B": (1.0588761, 0.05304699),
@@ -91,11 +91,11 @@ def test_journals_as_in_r() -> None:
         "JASA": (0.3103523, 0.04164102),
         "Comm Statist": (-2.1591504, 0.07257974),
     }
-    assert list(found.strengths) == list(theirs)
+    assert list(result.strengths) == list(theirs)
     for journal, (ability, error) in theirs.items():
-        one = found.strengths[journal]
-        assert one.estimate == pytest.approx(ability, abs=1e-6)
-        assert (one.high - one.low) / (2 * 1.96) == pytest.approx(error, rel=0.15)
+        strength = result.strengths[journal]
+        assert strength.estimate == pytest.approx(ability, abs=1e-6)
+        assert (strength.high - strength.low) / (2 * 1.96) == pytest.approx(error, rel=0.15)
 
 
 def test_a_tie_is_half_a_win_for_each() -> None:
@@ -109,34 +109,34 @@ def test_a_tie_is_half_a_win_for_each() -> None:
 def test_position_and_length_as_in_a_logistic_regression() -> None:
     frame = simulate(np.random.default_rng(0), 600, 40, position=0.5, length=0.01)
     frame["longer"] = np.round(frame["longer"], -1).clip(-90, 90)  # few lengths, so that nothing is grouped
-    found = bradley_terry(
+    result = bradley_terry(
         frame["first"], frame["second"], frame["won"], frame["scenario"], position=True, length=frame["longer"]
     )
     marks = pd.get_dummies(frame["first"], dtype=float) - pd.get_dummies(frame["second"], dtype=float)
     design = np.column_stack([marks[["a", "b", "c"]], np.ones(600), frame["longer"]])
     theirs = GLM(frame["won"], design, family=families.Binomial()).fit().params
-    assert found.position is not None
-    assert found.length is not None
-    assert found.position.estimate == pytest.approx(theirs.iloc[3], abs=1e-6)
-    assert found.length.estimate == pytest.approx(theirs.iloc[4], abs=1e-6)
-    gap = found.strengths["a"].estimate - found.strengths["d"].estimate
+    assert result.position is not None
+    assert result.length is not None
+    assert result.position.estimate == pytest.approx(theirs.iloc[3], abs=1e-6)
+    assert result.length.estimate == pytest.approx(theirs.iloc[4], abs=1e-6)
+    gap = result.strengths["a"].estimate - result.strengths["d"].estimate
     assert gap == pytest.approx(theirs.iloc[0], abs=1e-6)
-    assert found.length.low < 0.01 < found.length.high
+    assert result.length.low < 0.01 < result.length.high
 
 
 def test_many_lengths_are_grouped_without_losing_much() -> None:
     frame = simulate(np.random.default_rng(1), 4000, 50, length=0.01)
-    found = bradley_terry(
+    result = bradley_terry(
         frame["first"], frame["second"], frame["won"], frame["scenario"], length=frame["longer"], draws=200
     )
-    assert found.length is not None
+    assert result.length is not None
     marks = pd.get_dummies(frame["first"], dtype=float) - pd.get_dummies(frame["second"], dtype=float)
     design = np.column_stack([marks[["a", "b", "c"]], frame["longer"]])
     theirs = GLM(frame["won"], design, family=families.Binomial()).fit()
-    assert found.length.estimate == pytest.approx(theirs.params.iloc[3], abs=0.5 * theirs.bse.iloc[3])
+    assert result.length.estimate == pytest.approx(theirs.params.iloc[3], abs=0.5 * theirs.bse.iloc[3])
 
 
-def test_a_judge_who_likes_the_first_place_does_not_make_a_winner() -> None:
+def test_a_preference_for_the_first_place_does_not_make_a_winner() -> None:
     # "a" is always shown first, by design wrong; half the comparisons of b and c tell the position apart
     rng = np.random.default_rng(2)
     first, second = np.repeat(["a", "b", "c", "b"], 100), np.repeat(["b", "c", "b", "a"], 100)
@@ -149,15 +149,15 @@ def test_a_judge_who_likes_the_first_place_does_not_make_a_winner() -> None:
     assert fair.position.low > 0.4
 
 
-def test_the_order_of_rows_and_who_is_named_first_do_not_matter() -> None:
+def test_the_order_of_rows_and_of_labels_does_not_matter() -> None:
     frame = simulate(np.random.default_rng(3), 300, 20)
-    one = bradley_terry(frame["first"], frame["second"], frame["won"], frame["scenario"], draws=100)
+    plain = bradley_terry(frame["first"], frame["second"], frame["won"], frame["scenario"], draws=100)
     turned = frame.sample(frac=1, random_state=0)
-    other = bradley_terry(turned["second"], turned["first"], 1 - turned["won"], turned["scenario"], draws=100)
-    for label, found in one.strengths.items():
-        again = other.strengths[label]
+    swapped = bradley_terry(turned["second"], turned["first"], 1 - turned["won"], turned["scenario"], draws=100)
+    for label, result in plain.strengths.items():
+        again = swapped.strengths[label]
         assert (again.estimate, again.low, again.high) == pytest.approx(
-            (found.estimate, found.low, found.high), abs=1e-8
+            (result.estimate, result.low, result.high), abs=1e-8
         )
 
 
@@ -173,40 +173,40 @@ def test_the_interval_comes_from_scenarios_and_not_from_rows() -> None:
 
 
 def test_strengths_are_covered_at_their_level() -> None:
-    held = 0
+    covered = 0
     for seed in range(120):
         rng = np.random.default_rng(1000 + seed)
         first = rng.integers(0, 3, 240)
         second = (first + rng.integers(1, 3, 240)) % 3
         scenario = np.repeat(np.arange(20), 12)
-        mood = rng.normal(0, 0.5, (20, 3))  # a scenario has favourites of its own
+        mood = rng.normal(0, 0.5, (20, 3))  # each scenario has its own favourites
         strength = np.array([0.4, 0.0, -0.4]) + mood[scenario]
         odds = strength[np.arange(240), first] - strength[np.arange(240), second]
         won = rng.random(240) < 1 / (1 + np.exp(-odds))
-        found = bradley_terry(first, second, won.astype(float), scenario, draws=300, seed=seed).strengths["1"]
-        held += found.low <= 0 <= found.high
-    assert 106 <= held <= 120  # 114 expected, standard deviation 2.4
+        result = bradley_terry(first, second, won.astype(float), scenario, draws=300, seed=seed).strengths["1"]
+        covered += result.low <= 0 <= result.high
+    assert 106 <= covered <= 120  # 114 expected, standard deviation 2.4
 
 
-def test_who_wins_everything_has_no_strength() -> None:
-    found = bradley_terry(["a", "a", "b"], ["b", "c", "c"], [1, 1, 0.5], [1, 2, 3])
-    assert "won or lost every comparison" in found.note
-    assert all(math.isnan(one.estimate) for one in found.strengths.values())
-    assert set(found.strengths) == {"a", "b", "c"}
+def test_a_label_that_wins_everything_has_no_strength() -> None:
+    result = bradley_terry(["a", "a", "b"], ["b", "c", "c"], [1, 1, 0.5], [1, 2, 3])
+    assert "won or lost every comparison" in result.note
+    assert all(math.isnan(strength.estimate) for strength in result.strengths.values())
+    assert set(result.strengths) == {"a", "b", "c"}
 
 
 def test_a_label_that_nearly_wins_everything_has_no_interval_and_says_so() -> None:
-    found = bradley_terry(["a"] * 8 + ["b"], ["b"] * 8 + ["a"], [1] * 8 + [1], range(9))
-    assert math.isfinite(found.strengths["a"].estimate)
-    assert math.isnan(found.strengths["a"].high)
-    assert "won or lost everything" in found.strengths["a"].note
+    result = bradley_terry(["a"] * 8 + ["b"], ["b"] * 8 + ["a"], [1] * 8 + [1], range(9))
+    assert math.isfinite(result.strengths["a"].estimate)
+    assert math.isnan(result.strengths["a"].high)
+    assert "won or lost everything" in result.strengths["a"].note
 
 
 def test_a_covariate_that_cannot_be_told_apart_is_refused() -> None:
-    found = bradley_terry(["a"] * 6, ["b"] * 6, [1, 0, 1, 0, 1, 1], range(6), position=True)
-    assert "cannot be told apart" in found.note
+    result = bradley_terry(["a"] * 6, ["b"] * 6, [1, 0, 1, 0, 1, 1], range(6), position=True)
+    assert "cannot be told apart" in result.note
 
 
-def test_an_outcome_beyond_winning_is_refused() -> None:
+def test_an_outcome_above_1_is_refused() -> None:
     with pytest.raises(ValueError, match="between 0"):
         bradley_terry(["a", "b"], ["b", "a"], [2, 0], [1, 2])

@@ -1,4 +1,4 @@
-"""A report written down: names nobody can trust, tables other programs read, the same bytes twice."""
+"""A report as files: untrusted names, tables that other programs can read, the same bytes every time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.render import html, latex, markdown, write
-from parley.analysis.reporting.report import Figure, Report, Table, plain, shown
+from parley.analysis.reporting.report import Figure, Report, Table, format_cell, json_values
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
 LABELS = ('"><img src=x onerror=alert(2)>', "a|b & c_d", "${price} 100%")
@@ -27,20 +27,20 @@ PARTS = ("report.html", "tables", "figures")
 
 
 def hostile() -> pd.DataFrame:
-    """Two scenarios with scores and preferences, under names that try to be code."""
+    """Two scenarios with scores and preferences, under names that contain code."""
     rng = np.random.default_rng(0)
     rows = []
     base = {"model": MODEL, "category": "<b>kind</b>", "role": "debater", "repeat": 0, "control": "", "status": "ok"}
     for n in range(4):
         for round, judge in ((1, "J1"), (1, "J2"), (2, "J1"), (2, "J2")):
-            said = {**base, "scenario": f"s{n}", "judge": judge, "round": round, "subject": ""}
+            verdict = {**base, "scenario": f"s{n}", "judge": judge, "round": round, "subject": ""}
             for label in LABELS:
-                single = {**said, "unit": f"1/{n}/{label}", "phase": 1, "identity": label}
+                single = {**verdict, "unit": f"1/{n}/{label}", "phase": 1, "identity": label}
                 rows.append({**single, "metric": "Accuracy", "value": float(rng.integers(0, 11))})
             for x, y in zip(LABELS, LABELS[1:] + LABELS[:1], strict=True):
                 pair = {"identity": x, "other": y, "identity_a": x, "identity_b": y, "response_a": 1, "response_b": 2}
                 place = {"unit": f"2/{n}/{x}{y}", "phase": 2, "assignment": 0, "order": 0, "metric": "preferred"}
-                rows.append({**said, **pair, **place, "value": None, "text": str(rng.choice(["A", "B", "tie"]))})
+                rows.append({**verdict, **pair, **place, "value": None, "text": str(rng.choice(["A", "B", "tie"]))})
     return pd.DataFrame(rows)
 
 
@@ -86,7 +86,7 @@ def page(folder: Path) -> Page:
 # The page
 
 
-def test_foreign_names_are_shown_and_never_obeyed(page: Page) -> None:
+def test_untrusted_names_are_shown_as_text(page: Page) -> None:
     tags = {tag for tag, _ in page.tags}
     assert "script" not in tags
     assert "b" not in tags
@@ -121,15 +121,15 @@ def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page,
         assert len(pd.read_csv(io.StringIO(text))) == len(report.table(figure.table))
 
 
-def test_the_page_says_what_made_it(page: Page) -> None:
-    for said in ("a<b>.sqlite", "draws 50, seed 11", "parley: 0.1", "is SIMULATED."):
-        assert said in page.text
+def test_the_page_names_its_run_seed_and_versions(page: Page) -> None:
+    for text in ("a<b>.sqlite", "draws 50, seed 11", "parley: 0.1", "is SIMULATED."):
+        assert text in page.text
 
 
 def test_a_long_table_is_cut_on_the_page_and_whole_in_its_file(tmp_path: Path) -> None:
     frame = pd.DataFrame({"n": range(100)})
     text = write(Report("r", tables=(Table("long", "Long", frame),)), tmp_path).read_text("utf-8")
-    assert "40 more rows are in the file" in text
+    assert "40 more rows in the CSV file" in text
     assert '<td class="number">59</td>' in text
     assert '<td class="number">60</td>' not in text
     assert len(pd.read_csv(tmp_path / "tables" / "long.csv")) == 100
@@ -138,7 +138,7 @@ def test_a_long_table_is_cut_on_the_page_and_whole_in_its_file(tmp_path: Path) -
 # Files
 
 
-def test_every_table_and_figure_is_there_in_every_format(folder: Path, report: Report) -> None:
+def test_every_table_and_figure_is_written_in_every_format(folder: Path, report: Report) -> None:
     begins = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
     for figure in report.figures:
         for kind, magic in begins.items():
@@ -147,14 +147,14 @@ def test_every_table_and_figure_is_there_in_every_format(folder: Path, report: R
     assert {file.name for file in (folder / "tables").iterdir()} == expected
 
 
-def test_written_twice_the_files_are_the_same_to_the_byte(folder: Path, report: Report, tmp_path: Path) -> None:
+def test_writing_twice_gives_identical_bytes(folder: Path, report: Report, tmp_path: Path) -> None:
     write(report, tmp_path)
     files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     assert files == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     assert [name for name in files if (folder / name).read_bytes() != (tmp_path / name).read_bytes()] == []
 
 
-def test_csv_gives_every_number_back(folder: Path, report: Report) -> None:
+def test_csv_keeps_every_number(folder: Path, report: Report) -> None:
     for table in report.tables:
         text = {name: str for name in table.frame if table.frame[name].dtype in (object, "str", "string")}
         read = pd.read_csv(folder / "tables" / f"{table.name}.csv", dtype=text)
@@ -172,7 +172,7 @@ def split(line: str, mark: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [MODEL, *LABELS, "a\nb", "", "plain"])
-def test_markdown_has_as_many_cells_in_every_row(name: str) -> None:
+def test_markdown_has_equally_many_cells_in_every_row(name: str) -> None:
     text = markdown(Table("t", "Title", pd.DataFrame({"model": [name, "x"], "p|q": [0.5, np.nan]}), note="A note."))
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 4
@@ -182,13 +182,13 @@ def test_markdown_has_as_many_cells_in_every_row(name: str) -> None:
     assert text.endswith("\nA note.\n")
 
 
-def test_markdown_survives_a_backslash_before_a_mark() -> None:
+def test_markdown_escapes_a_backslash_before_a_bar() -> None:
     text = markdown(Table("t", "Title", pd.DataFrame({"model": ["a\\|b"]})))
     assert {len(split(line, "|")) for line in text.splitlines() if line.startswith("|")} == {3}
 
 
 @pytest.mark.parametrize("name", [MODEL, *LABELS, r"\input{/etc/passwd}", "x² ± α – χ", "plain"])
-def test_latex_has_no_sign_left_that_means_something(name: str) -> None:
+def test_latex_escapes_all_special_characters(name: str) -> None:
     frame = pd.DataFrame({"model_name": [name, "x"], "p": [0.5, np.nan]})
     lines = latex(Table("t", f"Title\n{name}", frame)).splitlines()
     assert lines[0].startswith("% Title ")
@@ -206,7 +206,7 @@ def test_latex_has_no_sign_left_that_means_something(name: str) -> None:
         assert not set(bare) & set("%$#_{}~^\\"), bare
 
 
-def test_latex_prints_angle_brackets_as_such() -> None:
+def test_latex_escapes_angle_brackets() -> None:
     assert "<" not in latex(Table("t", "Title", pd.DataFrame({"model": ["a<b>"]})))
 
 
@@ -229,13 +229,13 @@ def test_latex_prints_angle_brackets_as_such() -> None:
         ("x", "x"),
     ],
 )
-def test_a_cell_as_people_read_it(value: Any, text: str) -> None:
-    assert shown(value) == text
+def test_a_cell_is_formatted_for_reading(value: Any, text: str) -> None:
+    assert format_cell(value) == text
 
 
-def test_plain_values_are_what_json_knows() -> None:
+def test_json_values_are_plain_python() -> None:
     frame = pd.DataFrame({"a": [1, 2], "b": [0.5, np.nan], "c": pd.Categorical(["x", None])})
-    assert plain({"rows": frame, "n": np.int64(3), "t": (np.float64("nan"), True)}) == {
+    assert json_values({"rows": frame, "n": np.int64(3), "t": (np.float64("nan"), True)}) == {
         "rows": [{"a": 1, "b": 0.5, "c": "x"}, {"a": 2, "b": None, "c": None}],
         "n": 3,
         "t": [None, True],
@@ -263,12 +263,12 @@ def test_a_formula_in_a_name_is_text_in_every_figure(place: str, tmp_path: Path)
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
-def test_a_control_character_in_a_name_leaves_the_drawing_whole(tmp_path: Path) -> None:
+def test_a_control_character_in_a_name_does_not_break_the_svg(tmp_path: Path) -> None:
     figure = malibu.report(hostile(), title="a\x1b[31mb", draws=10).figures[0]
     ElementTree.parse(save(figure.draw(), tmp_path / "f", ["svg"])[0])
 
 
-def test_a_half_made_report_has_no_page(tmp_path: Path) -> None:
+def test_an_unfinished_report_has_no_page(tmp_path: Path) -> None:
     def fails() -> Any:
         raise MemoryError
 
@@ -278,11 +278,11 @@ def test_a_half_made_report_has_no_page(tmp_path: Path) -> None:
     assert not (tmp_path / "report.html").exists()
 
 
-def test_figures_leave_the_readers_settings_alone(report: Report, tmp_path: Path) -> None:
+def test_figures_do_not_change_matplotlibs_settings(report: Report, tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
     save(report.figures[-1].draw(), tmp_path / "f", ["png"])
     assert dict(mpl.rcParams) == before
 
 
-def test_a_page_without_tables_or_figures_still_stands() -> None:
+def test_a_page_without_tables_or_figures_is_valid() -> None:
     assert "<h1>Nothing</h1>" in html(Report("Nothing"), {})

@@ -1,4 +1,4 @@
-"""Boundaries of group-sequential tests: published values, and what must hold of any of them."""
+"""Boundaries of group-sequential tests: published values, and properties of any boundary."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from parley.analysis.stats.spending import SPENDING, boundaries, crossing, median_unbiased, nominal
+from parley.analysis.stats.spending import SPENDING, boundaries, crossing, median_unbiased, nominal_level
 
 
 def even(looks: int) -> tuple[float, ...]:
-    return tuple((at + 1) / looks for at in range(looks))
+    return tuple((number + 1) / looks for number in range(looks))
 
 
 # Published values
@@ -45,7 +45,7 @@ def test_three_looks_as_in_rpact() -> None:
 def test_pococks_first_boundary_by_hand() -> None:
     # α·ln(1 + (e - 1)·t), half of it on each side: t = 0.5 gives 0.05·ln(1.859) = 0.0310
     first = boundaries("pocock", 0.05, even(2))[0]
-    assert nominal(first) == pytest.approx(0.05 * math.log(1 + (math.e - 1) / 2))
+    assert nominal_level(first) == pytest.approx(0.05 * math.log(1 + (math.e - 1) / 2))
 
 
 def test_pococks_constant() -> None:
@@ -59,7 +59,7 @@ def test_power_of_a_boundary_as_in_reboussin() -> None:
     assert sum(crossing(bounds, (0.13, 0.4, 0.69, 0.9, 0.98, 1.0), 3.242)) == pytest.approx(0.90, abs=1e-3)
 
 
-# What must hold
+# Properties of any boundary
 
 
 @given(
@@ -68,11 +68,11 @@ def test_power_of_a_boundary_as_in_reboussin() -> None:
     st.lists(st.integers(1, 200), min_size=1, max_size=6, unique=True),
 )
 @settings(max_examples=40, deadline=None)
-def test_all_of_alpha_is_spent_and_no_more(spending: str, alpha: float, clusters: list[int]) -> None:
-    seen = tuple(sorted(clusters))
-    times = tuple(count / seen[-1] for count in seen)
-    bounds = boundaries(spending, alpha, tuple(map(float, seen)), times)
-    assert sum(crossing(bounds, times)) == pytest.approx(alpha, rel=2e-3)
+def test_exactly_alpha_is_spent(spending: str, alpha: float, clusters: list[int]) -> None:
+    information = tuple(sorted(clusters))
+    fractions = tuple(count / information[-1] for count in information)
+    bounds = boundaries(spending, alpha, tuple(map(float, information)), fractions)
+    assert sum(crossing(bounds, fractions)) == pytest.approx(alpha, rel=2e-3)
 
 
 @given(st.sampled_from(sorted(SPENDING)), st.integers(2, 10), st.floats(0.001, 0.1))
@@ -99,21 +99,21 @@ def test_looks_that_do_not_rise_are_refused() -> None:
         boundaries("pocock", 0.05, (0.5, 0.5, 1.0))
 
 
-# An estimate that stopping does not pull away from 0
+# The median-unbiased estimate
 
 
-def test_without_looks_before_the_estimate_is_left_alone() -> None:
+def test_with_a_single_look_the_estimate_is_not_corrected() -> None:
     assert median_unbiased((), (1.0,), 2.2) == pytest.approx(2.2)
 
 
-def test_half_of_all_studies_lie_on_either_side_of_the_truth() -> None:
+def test_half_of_the_corrected_estimates_lie_on_either_side_of_the_truth() -> None:
     """Drift 2, four looks of Pocock's: the plain estimate is too large in most studies, the corrected one in half."""
     rng = np.random.default_rng(2)
-    times, drift = np.array(even(4)), 2.0
+    fractions, drift = np.array(even(4)), 2.0
     bounds = boundaries("pocock", 0.05, even(4))
-    z = (rng.normal(drift / 4, 0.5, (160, 4)).cumsum(axis=1)) / np.sqrt(times)
+    z = (rng.normal(drift / 4, 0.5, (160, 4)).cumsum(axis=1)) / np.sqrt(fractions)
     ends = [next((k for k in range(4) if abs(path[k]) >= bounds[k]), 3) for path in z]
-    plain = [path[k] / math.sqrt(times[k]) for path, k in zip(z, ends, strict=True)]
+    plain = [path[k] / math.sqrt(fractions[k]) for path, k in zip(z, ends, strict=True)]
     corrected = [
         math.copysign(median_unbiased(bounds[:k], even(4)[: k + 1], abs(path[k])), path[k])
         for path, k in zip(z, ends, strict=True)

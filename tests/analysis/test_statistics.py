@@ -1,4 +1,4 @@
-"""Proportions and means over clusters against published values, other people's code, and sums done by hand."""
+"""Proportions and means over clusters against published values, other libraries, and calculations by hand."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from parley.analysis.stats.proportions import cluster_proportion, wilson
     ],
 )
 def test_wilson_gives_the_published_intervals(successes: int, n: int, low: float, high: float) -> None:
-    found = wilson(successes, n)
-    assert found.estimate == successes / n
-    assert (round(found.low, 4), round(found.high, 4)) == (low, high)
-    assert (found.n, found.level, found.method) == (n, 0.95, "Wilson")
+    result = wilson(successes, n)
+    assert result.estimate == successes / n
+    assert (round(result.low, 4), round(result.high, 4)) == (low, high)
+    assert (result.n, result.level, result.method) == (n, 0.95, "Wilson")
 
 
 @pytest.mark.parametrize(("successes", "n"), [(0, 1), (1, 1), (3, 7), (10, 10), (250, 1000), (2.5, 6)])
@@ -42,7 +42,7 @@ def test_wilson_ends_are_where_the_score_test_just_rejects(successes: float, n: 
 
 
 @pytest.mark.parametrize("n", range(1, 40))
-def test_no_success_begins_at_0_and_nothing_but_successes_ends_at_1(n: int) -> None:
+def test_the_interval_of_0_starts_at_0_and_that_of_1_ends_at_1(n: int) -> None:
     """Exactly, or a table shows 5.6e-17."""
     assert (wilson(0, n).low, wilson(n, n).high) == (0, 1)
     clusters = list(range(n + 1))
@@ -56,12 +56,12 @@ def test_wilson_at_another_level_agrees_with_scipy() -> None:
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high))
 
 
-def test_wilson_of_nothing_is_no_number() -> None:
-    found = wilson(0, 0)
-    assert math.isnan(found.estimate)
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
-    assert found.n == 0
+def test_wilson_without_cases_is_nan() -> None:
+    result = wilson(0, 0)
+    assert math.isnan(result.estimate)
+    assert math.isnan(result.low)
+    assert math.isnan(result.high)
+    assert result.n == 0
 
 
 # Means over clusters
@@ -71,8 +71,8 @@ def test_an_interval_ends_where_the_scale_does() -> None:
     """Means 9, 10, 10 of three clusters: 9.667 ± 4.303 · 0.3333 (t with two degrees of freedom), so 8.232 to 11.101."""
     values, clusters = pd.Series([9.0, 10.0, 10.0]), pd.Series(["a", "b", "c"])
     assert cluster_mean(values, clusters).high == pytest.approx(11.101, abs=5e-4)
-    found = cluster_mean(values, clusters, scale=(0, 10))
-    assert (found.low, found.high) == (pytest.approx(8.232, abs=5e-4), 10.0)
+    result = cluster_mean(values, clusters, scale=(0, 10))
+    assert (result.low, result.high) == (pytest.approx(8.232, abs=5e-4), 10.0)
 
 
 def test_a_cluster_mean_by_hand() -> None:
@@ -80,15 +80,15 @@ def test_a_cluster_mean_by_hand() -> None:
     clusters = pd.Series(["a", "a", "b", "c", "c", "c"])
     # cluster means: a = 7, b = 5, c = 9; their mean 7, deviations 0, -2, 2, so s = sqrt(8 / 2) = 2;
     # standard error 2 / sqrt(3) = 1.1547; t(0.975, 2) = 4.3027; half width 4.9683
-    found = cluster_mean(values, clusters)
-    assert found.estimate == 7.0
-    assert (found.low, found.high) == pytest.approx((7 - 4.9683, 7 + 4.9683), abs=1e-4)
-    assert (found.n, found.clusters) == (6, 3)
+    result = cluster_mean(values, clusters)
+    assert result.estimate == 7.0
+    assert (result.low, result.high) == pytest.approx((7 - 4.9683, 7 + 4.9683), abs=1e-4)
+    assert (result.n, result.clusters) == (6, 3)
     low, high = stats.t.interval(0.95, 2, loc=7, scale=stats.sem([7, 5, 9]))
-    assert (found.low, found.high) == pytest.approx((low, high))
+    assert (result.low, result.high) == pytest.approx((low, high))
 
 
-def test_writing_every_value_down_twice_tells_nothing_new() -> None:
+def test_repeating_every_value_does_not_change_the_interval() -> None:
     values, clusters = pd.Series([1.0, 2.0, 4.0, 8.0]), pd.Series(list("abcd"))
     once = cluster_mean(values, clusters)
     twice = cluster_mean(pd.concat([values] * 2, ignore_index=True), pd.concat([clusters] * 2, ignore_index=True))
@@ -97,30 +97,30 @@ def test_writing_every_value_down_twice_tells_nothing_new() -> None:
 
 
 def test_missing_values_are_left_out() -> None:
-    found = cluster_mean(pd.Series([1.0, math.nan, 3.0, math.nan]), pd.Series(["a", "a", "b", "c"]))
-    assert (found.estimate, found.n, found.clusters) == (2.0, 2, 2)
+    result = cluster_mean(pd.Series([1.0, math.nan, 3.0, math.nan]), pd.Series(["a", "a", "b", "c"]))
+    assert (result.estimate, result.n, result.clusters) == (2.0, 2, 2)
 
 
 @pytest.mark.parametrize(("values", "estimate"), [([], math.nan), ([math.nan], math.nan), ([5.0], 5.0)])
 def test_fewer_than_two_clusters_have_no_interval(values: list[float], estimate: float) -> None:
-    found = cluster_mean(pd.Series(values, dtype=float), pd.Series(["a"] * len(values), dtype=object))
-    assert found.estimate == pytest.approx(estimate, nan_ok=True)
-    assert math.isnan(found.low)
-    assert math.isnan(found.high)
+    result = cluster_mean(pd.Series(values, dtype=float), pd.Series(["a"] * len(values), dtype=object))
+    assert result.estimate == pytest.approx(estimate, nan_ok=True)
+    assert math.isnan(result.low)
+    assert math.isnan(result.high)
 
 
-def test_the_interval_holds_the_truth_nineteen_times_in_twenty() -> None:
+def test_the_interval_covers_the_truth_nineteen_times_in_twenty() -> None:
     rng = np.random.default_rng(5)
     rounds, scenarios, each = 500, 8, 5
     names = pd.Series(np.repeat(np.arange(scenarios), each))
-    held = naive = 0
+    covered = naive = 0
     for _ in range(rounds):
         shift = np.repeat(rng.normal(0, 1, scenarios), each)
         values = pd.Series(7 + shift + rng.normal(0, 0.5, scenarios * each))
-        found = cluster_mean(values, names)
-        held += found.low <= 7 <= found.high
+        result = cluster_mean(values, names)
+        covered += result.low <= 7 <= result.high
         low, high = stats.t.interval(0.95, len(values) - 1, loc=values.mean(), scale=stats.sem(values))
         naive += low <= 7 <= high
     # 475 expected, standard deviation 4.9: four of them on both sides
-    assert 455 <= held <= 495
-    assert naive < 400, "verdicts taken for independent would promise too much"
+    assert 455 <= covered <= 495
+    assert naive < 400, "an interval over verdicts would be too narrow"

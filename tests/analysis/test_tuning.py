@@ -33,7 +33,7 @@ def test_no_difference_is_no_finding() -> None:
     _, paired = rubric_tables(rubric(0.0), "Default", draws=500)
     row = paired.frame.iloc[0]
     assert row["difference"] != row["difference"] or row["difference"] == 0
-    assert row["note"] == "all pairs are equal: there is nothing to flip"
+    assert row["note"] == "all pairs are equal: there is no sign to flip"
 
 
 def bbq() -> pd.DataFrame:

@@ -208,7 +208,7 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
     assert (told.status, told.err) == (0, "")
     data = strict(told.out)
     assert data["title"] == "sim/judge?female=+0.4 (a.sqlite) against sim/judge (b.sqlite)"
-    assert data["summary"][0] == f"{data['runs'][1]['units']['done']} units are shared."
+    assert data["summary"][0] == f"Compared on {data['runs'][1]['units']['done']} shared units."
     assert {row["family"] for row in data["comparison"]} == {"values by metric", "gaps between identities"}
     assert data["settings"] == {"draws": 50, "seed": 3}
     assert len(data["cautions"]) == 2

@@ -113,22 +113,22 @@ def test_runs_that_share_no_unit(parley: Parley, runs: dict[str, Path]) -> None:
 
 
 def test_runs_nobody_could_read(parley: Parley, runs: dict[str, Path]) -> None:
-    one_line(parley("compare", runs["unread"], runs["unread"]), 2, "that both could read")
+    one_line(parley("compare", runs["unread"], runs["unread"]), 2, "readable verdicts on both sides")
 
 
 @pytest.mark.parametrize(
     ("models", "words"),
     [
-        (None, ("here are 1", "choose with --models A,B")),
-        ("sim/nobody,sim/judge", ("here are 1",)),
-        ("x,y", ("here are 0",)),
+        (None, ("got 1", "choose with --models A,B")),
+        ("sim/nobody,sim/judge", ("got 1",)),
+        ("x,y", ("got 0",)),
     ],
 )
 def test_two_sides_are_needed(
     parley: Parley, runs: dict[str, Path], models: str | None, words: tuple[str, ...]
 ) -> None:
     chosen = () if models is None else ("--models", models)
-    one_line(parley("compare", runs["plain"], *chosen), 2, "two are compared", *words)
+    one_line(parley("compare", runs["plain"], *chosen), 2, "compare needs two models or runs", *words)
 
 
 # What was typed
@@ -154,11 +154,11 @@ def test_draws_and_seeds_that_are_none(
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        (("--icc", "1"), ("--icc must lie between 0 and 1",)),
-        (("--judges", "0"), ("at least one judge",)),
-        (("--scenarios", "1"), ("two scenarios",)),
-        (("--simulations", "0"), ("one simulation",)),
-        (("--draws", "0"), ("one draw",)),
+        (("--icc", "1"), ("--icc must be at least 0 and below 1",)),
+        (("--judges", "0"), ("--judges must be at least 1",)),
+        (("--scenarios", "1"), ("--scenarios must be at least 2",)),
+        (("--simulations", "0"), ("--simulations must be at least 1",)),
+        (("--draws", "0"), ("--draws must be at least 1",)),
         pytest.param(
             ("--seed", "-1"),
             ("--seed",),

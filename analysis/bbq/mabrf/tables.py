@@ -21,7 +21,7 @@ from parley.analysis.bbq.leaderboard import ROW
 from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, NOTHING, AnswerTable, ByContext, contexts
 from parley.analysis.reporting.systems import systems
 from parley.analysis.stats.proportions import wilson
-from parley.analysis.stats.tables import Column, numbers
+from parley.analysis.stats.tables import Column, as_floats
 
 MARK = "final_bias"
 """The verdict that only units of this loop have."""
@@ -71,7 +71,7 @@ def mabrf_bias(right: Column, bias: Column) -> float:
 
 
 def _known(values: Column) -> np.ndarray:
-    column = numbers(values)
+    column = as_floats(values)
     return column[np.isfinite(column)]
 
 
@@ -212,7 +212,7 @@ def effort(units: pd.DataFrame) -> pd.DataFrame:
 def covered(starts: Column, ends: Column) -> float:
     """The length of time that at least one of the intervals covers."""
     total, until = 0.0, -math.inf
-    for start, end in sorted(zip(numbers(starts), numbers(ends), strict=True)):
+    for start, end in sorted(zip(as_floats(starts), as_floats(ends), strict=True)):
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return float(total)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from parley.analysis.bbq.leaderboard import ROW
 from parley.analysis.bbq.scores import CONTEXTS
-from parley.analysis.reporting.systems import rivals
+from parley.analysis.reporting.systems import baseline_pairs
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.correlation import pearson
 from parley.analysis.stats.multiplicity import holm
@@ -111,7 +111,7 @@ def passes_and_bias(frame: pd.DataFrame) -> pd.DataFrame:
 def with_search(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
     """Every model with search against without, on the rows both did; with minus without."""
     rows: list[Columns] = []
-    for system, baseline in rivals(frame, PLAIN, only=SEARCH):
+    for system, baseline in baseline_pairs(frame, PLAIN, only=SEARCH):
         one, other = frame[frame["system"] == system], frame[frame["system"] == baseline]
         both = one.merge(other[[*ROW, *MEASURES.values()]], on=ROW, suffixes=("", "_without"))
         rows += list(_compared(both, system, baseline, draws, seed))

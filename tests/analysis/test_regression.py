@@ -1,4 +1,4 @@
-"""GEE and the mixed model against what they must equal on balanced data."""
+"""GEE and the mixed model against tests that they must equal on balanced data."""
 
 from __future__ import annotations
 
@@ -24,40 +24,40 @@ def balanced(identities: int, judges: int = 1, seed: int = 0, scenarios: int = 2
     )
     index = pd.MultiIndex.from_product([range(size) for size in shape], names=["scenario", "identity", "judge"])
     frame = pd.Series(scores.ravel(), index=index, name="score").reset_index()
-    return frame.assign(identity=frame["identity"].map(lambda one: f"i{one}"))
+    return frame.assign(identity=frame["identity"].map(lambda number: f"i{number}"))
 
 
 def test_two_identities_in_a_mixed_model_are_the_paired_t_test() -> None:
     frame = balanced(2)
-    first, second = (frame.loc[frame["identity"] == one, "score"].to_numpy() for one in ("i0", "i1"))
+    first, second = (frame.loc[frame["identity"] == label, "score"].to_numpy() for label in ("i0", "i1"))
     theirs = stats.ttest_rel(first, second)
-    found = mixed_model(frame["score"], frame["identity"], frame["scenario"])
-    assert found.effect == pytest.approx(np.mean(first - second))
-    assert found.effect_name == "mean difference, i0 − i1"
-    assert found.p == pytest.approx(theirs.pvalue, abs=1e-4)
-    assert found.statistic == pytest.approx(theirs.statistic**2, rel=1e-3)
+    result = mixed_model(frame["score"], frame["identity"], frame["scenario"])
+    assert result.effect == pytest.approx(np.mean(first - second))
+    assert result.effect_name == "mean difference, i0 − i1"
+    assert result.p == pytest.approx(theirs.pvalue, abs=1e-4)
+    assert result.statistic == pytest.approx(theirs.statistic**2, rel=1e-3)
     ends = theirs.confidence_interval()
-    assert (found.low, found.high) == pytest.approx((ends.low, ends.high), abs=1e-3)
-    assert (found.df, found.clusters, found.n, found.assumption) == (19, 20, 40, "clustered")
+    assert (result.low, result.high) == pytest.approx((ends.low, ends.high), abs=1e-3)
+    assert (result.df, result.clusters, result.n, result.assumption) == (19, 20, 40, "clustered")
 
 
 def test_more_identities_in_a_mixed_model_are_the_analysis_of_variance_with_blocks() -> None:
     frame = balanced(4, seed=1)
     theirs = anova_lm(ols("score ~ C(scenario) + C(identity)", frame).fit(), typ=2).loc["C(identity)"]
-    found = mixed_model(frame["score"], frame["identity"], frame["scenario"])
-    assert found.statistic == pytest.approx(theirs["F"], rel=1e-3)
-    assert found.p == pytest.approx(theirs["PR(>F)"], abs=1e-4)
-    assert found.df == 19 * 3
-    assert "pairwise" in found.note, "no single size for four identities"
+    result = mixed_model(frame["score"], frame["identity"], frame["scenario"])
+    assert result.statistic == pytest.approx(theirs["F"], rel=1e-3)
+    assert result.p == pytest.approx(theirs["PR(>F)"], abs=1e-4)
+    assert result.df == 19 * 3
+    assert "pairwise" in result.note, "no single size for four identities"
 
 
-def test_judges_as_a_variance_component_do_not_pass_for_more_scenarios() -> None:
+def test_judges_as_a_variance_component_do_not_count_as_scenarios() -> None:
     frame = balanced(2, judges=3, seed=2, scenarios=12)
     means = mixed_model(frame["score"], frame["identity"], frame["scenario"])
-    found = mixed_model(frame["score"], frame["identity"], frame["scenario"], frame["judge"])
-    assert found.effect == pytest.approx(means.effect, abs=1e-6)
-    assert found.high - found.low == pytest.approx(means.high - means.low, rel=0.02)
-    assert found.n == 72
+    result = mixed_model(frame["score"], frame["identity"], frame["scenario"], frame["judge"])
+    assert result.effect == pytest.approx(means.effect, abs=1e-6)
+    assert result.high - result.low == pytest.approx(means.high - means.low, rel=0.02)
+    assert result.n == 72
 
 
 def test_gee_by_hand() -> None:
@@ -67,14 +67,14 @@ def test_gee_by_hand() -> None:
     wide = frame.pivot(index="scenario", columns="identity", values="score")
     gaps = (wide["i0"] - wide["i1"]).to_numpy()
     error = np.sqrt(((gaps - gaps.mean()) ** 2).sum()) / 19
-    found = gee(frame["score"], frame["identity"], frame["scenario"])
-    assert found.effect == pytest.approx(gaps.mean())
-    assert found.statistic == pytest.approx((gaps.mean() / error) ** 2)
-    assert found.p == pytest.approx(2 * stats.t.sf(abs(gaps.mean()) / error, 19))
-    assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 19) * error)
+    result = gee(frame["score"], frame["identity"], frame["scenario"])
+    assert result.effect == pytest.approx(gaps.mean())
+    assert result.statistic == pytest.approx((gaps.mean() / error) ** 2)
+    assert result.p == pytest.approx(2 * stats.t.sf(abs(gaps.mean()) / error, 19))
+    assert result.high - result.low == pytest.approx(2 * stats.t.ppf(0.975, 19) * error)
 
 
-def test_gee_sees_no_more_in_repeats() -> None:
+def test_repeats_do_not_change_gee() -> None:
     frame = balanced(3, seed=4)
     once = gee(frame["score"], frame["identity"], frame["scenario"])
     often = pd.concat([frame] * 10)
@@ -83,7 +83,7 @@ def test_gee_sees_no_more_in_repeats() -> None:
     assert (once.n, again.n) == (60, 600)
 
 
-def test_the_models_keep_their_level() -> None:
+def test_the_models_have_the_right_false_positive_rate() -> None:
     wrong = {"gee": 0, "mixed": 0}
     for seed in range(40):
         frame = balanced(2, judges=2, seed=100 + seed, scenarios=10)
