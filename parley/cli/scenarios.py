@@ -159,7 +159,7 @@ def _respond(parsed: argparse.Namespace) -> int:
 
 
 def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, named: dict[str, Any], what: str) -> int:
-    from parley.cli.run import carry_out
+    from parley.cli.run import execute_job
 
     try:
         options = Options.model_validate(given(parsed, Options))
@@ -174,7 +174,7 @@ def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, name
         raise ConfigError(f"{target} is there already, or was edited: name another with --to, or use --force")
     if not job.size.units:
         raise ConfigError(f"there is nothing to write: every scenario of {parsed.suite} has responses (see --anew)")
-    status = carry_out(job, quiet=parsed.quiet, as_json=parsed.json)
+    status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
     file = RunFile.open(job.path)
     accepted = list(file.accepted())
     file.close()

@@ -15,7 +15,6 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -134,7 +133,7 @@ class Ordeal:
     def _spent(self) -> int:
         if not self.file.path.exists():
             return 0
-        with closing(RunFile.open(self.file.path)) as file:
+        with RunFile.open(self.file.path) as file:
             return file.spent()[0]
 
     def _calls(self) -> int:

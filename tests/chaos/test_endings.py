@@ -54,7 +54,7 @@ def test_a_server_that_ends_half_way(faulty: FaultServer, place: Path, parley: C
 
     assert told.status == 1
     assert told.complaints[-1] == f"parley: {line.format(at=f'http://127.0.0.1:{faulty.port}/v1')}"
-    assert "the same command goes on from here" in told.err
+    assert "run the same command again to resume" in told.err
     assert faulty.asked == HALF + asked_in_vain, "nobody is asked again in vain"
     file = File("a.sqlite")
     assert file.count() == HALF // 2

@@ -93,7 +93,7 @@ def test_a_half_done_run_that_became_read_only(
     told = parley(*command(faulty, 10))
 
     assert told.status == 1
-    one_complaint(told.err, "a.sqlite cannot be opened: the place is read-only")
+    one_complaint(told.err, "a.sqlite cannot be opened: the file or its folder is read-only")
     assert len(faulty.answered[0]) == 8, "nothing was asked that could not be kept"
 
     remount(disk, "rw")

@@ -231,4 +231,4 @@ def test_a_batch_fits_into_the_budget_or_is_not_sent(
 def test_models_without_batches_are_refused_in_one_line(parley: Callable[..., Any]) -> None:
     told = parley(*RUN, "--model", "sim/judge", "--executor", "batch")
     assert told.status == 2
-    assert told.complaints == ["parley: --executor batch needs OpenAI's batch interface, and sim/judge has none"]
+    assert told.complaints == ["parley: --executor batch needs OpenAI's batch endpoint, and sim/judge has none"]

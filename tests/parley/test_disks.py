@@ -49,7 +49,7 @@ def test_a_folder_in_place_of_a_file(parley: Callable[..., Any], place: Path) ->
 
 def test_a_read_only_place(parley: Callable[..., Any], mounted: Callable[[str], Path]) -> None:
     out = mounted("ro") / "a.sqlite"
-    one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: the place is read-only")
+    one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: the file or its folder is read-only")
 
 
 def test_an_archived_run_on_a_read_only_place_can_be_read(
@@ -88,12 +88,12 @@ def test_a_full_disk_keeps_what_was_finished_and_the_run_goes_on_when_there_is_r
 
     assert told.status == 1
     assert len(told.complaints) == 1
-    assert "the disk is full; what was finished is kept" in told.err
-    assert "the same command goes on from here" in told.err
+    assert "the disk is full; units finished before are stored" in told.err
+    assert "run the same command again to resume" in told.err
     assert "Traceback" not in told.err
     kept = file.done()
     assert 0 < len(kept) < 108
-    assert told.out == f"{len(kept)} of 108 units are done: {file.path}\n"
+    assert told.out == f"{len(kept)} of 108 units done: {file.path}\n"
     file.check()
 
     remount(disk, "size=20m")

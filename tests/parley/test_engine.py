@@ -96,7 +96,7 @@ def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
 
     assert stopped.status == 1
     assert stopped.complaints == [f"parley: stopped: {words}"]
-    assert "2 of 9 units are done" in stopped.out
+    assert "2 of 9 units done" in stopped.out
     assert len(server.asked) == asked
     assert (file.count(), file.count("failed")) == (2, 0)
     assert file.rows("SELECT detail FROM events WHERE kind = 'stopped'") == [(words,)]
@@ -151,7 +151,7 @@ def test_failed_units_are_tried_again(parley: Callable[..., Any], server: Any, r
     assert told.status == 1
     assert "parley: 3 units failed, the first with: server/judge: " in told.complaints[0]
     assert "answered 500: out of order" in told.complaints[0]
-    assert "6 of 9 units are done" in told.out
+    assert "6 of 9 units done" in told.out
     assert (file.count(), file.count("failed")) == (6, 3)
     assert all("out of order" in error for (error,) in file.rows("SELECT error FROM units WHERE status = 'failed'"))
     file.check()
@@ -254,7 +254,7 @@ def test_a_fault_in_its_code_fails_only_its_unit(parley: Callable[..., Any], pla
 
     assert told.status == 1
     assert told.complaints == [
-        "parley: 1 units failed, the first with: ZeroDivisionError: nobody drinks lava",
+        "parley: 1 unit failed with: ZeroDivisionError: nobody drinks lava",
     ]
     assert "Traceback" not in told.err
     assert run_file("panel.sqlite").done() == {"tea", "milk"}
@@ -268,7 +268,7 @@ def test_two_units_of_one_name_are_refused(parley: Callable[..., Any], place: Pa
 
     assert told.status == 1
     assert told.err.count("\n") == 1
-    assert told.err.startswith("parley: the study planned a unit twice")
+    assert told.err.startswith("parley: the study planned two units with the same id")
     assert list(place.glob("panel.sqlite*")) == [], "no half-made file is left"
 
 
@@ -299,7 +299,7 @@ def test_python_gets_the_same_errors_as_exceptions() -> None:
     with pytest.raises(ConfigError, match="unknown key 'round'"):
         library.run("malibu", suite="quick", model="sim/judge", round=3, out="a.sqlite")
     library.run("malibu", suite="quick", model="sim/judge", out="a.sqlite")
-    with pytest.raises(ParleyError, match="rounds: 2 there, 3 asked for"):
+    with pytest.raises(ParleyError, match="rounds: 2 in the file, 3 requested"):
         library.run("malibu", suite="quick", model="sim/judge", rounds=3, out="a.sqlite")
 
 
@@ -370,7 +370,7 @@ def test_a_key_is_sent_and_kept_nowhere(
 
     told = parley(*QUICK, "--model", server.model("retries=0", provider))
 
-    assert "8 of 9 units are done" in told.out
+    assert "8 of 9 units done" in told.out
     assert {one["Authorization"] for one in server.headers} == {f"Bearer {KEY}"}
     assert KEY not in told.out + told.err
     written = [path for path in place.rglob("*") if path.is_file()]

@@ -34,7 +34,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def file(path: Path) -> Iterator[RunFile]:
-    with closing(RunFile.open(path)) as opened:
+    with RunFile.open(path) as opened:
         yield opened
 
 
@@ -103,7 +103,7 @@ def test_a_price_nobody_knows_is_no_nought(path: Path, tmp_path: Path) -> None:
         unit, seq, nth = db.execute("SELECT unit, seq, nth FROM calls LIMIT 1").fetchone()
         db.execute("UPDATE calls SET cost = NULL WHERE unit = ? AND seq = ? AND nth = ?", (unit, seq, nth))
         db.commit()
-    with closing(RunFile.open(copy)) as file:
+    with RunFile.open(copy) as file:
         frame = frames.spending(file).set_index("unit")
     assert frame["cost"].isna().sum() == 1
     assert pd.isna(frame.loc[unit, "cost"]), "one call without a price, and the unit's is not known"
@@ -112,7 +112,7 @@ def test_a_price_nobody_knows_is_no_nought(path: Path, tmp_path: Path) -> None:
 def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> None:
     options = parley.Options(cache=False, out=str(tmp_path / "none.sqlite"), budget_calls=0)
     parley.run("malibu", model="sim/judge", suite="quick", options=options)
-    with closing(RunFile.open(tmp_path / "none.sqlite")) as file:
+    with RunFile.open(tmp_path / "none.sqlite") as file:
         assert file.counts()["done"] == 0
         read = frames.verdicts(file), frames.turns(file), frames.units(file), frames.spending(file)
     assert [len(frame) for frame in read] == [0, 0, 0, 0]
@@ -122,7 +122,7 @@ def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> Non
 def test_only_finished_units_count(tmp_path: Path) -> None:
     options = parley.Options(cache=False, out=str(tmp_path / "half.sqlite"), budget_calls=20, concurrency=1)
     parley.run("malibu", model="sim/judge", suite="quick", options=options)
-    with closing(RunFile.open(tmp_path / "half.sqlite")) as file:
+    with RunFile.open(tmp_path / "half.sqlite") as file:
         done = {name for (name,) in file.rows("SELECT id FROM units WHERE status = 'done'")[1]}
         frame = frames.verdicts(file)
         assert 0 < len(done) < sum(file.counts().values())
@@ -141,9 +141,9 @@ def test_half_a_character_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> No
     """Half a surrogate pair can stand in a model's JSON ("\\ud83d"), and in no encoding."""
     unit = Unit("u", {})
     turn, verdict = Turn("Ada", "debater", 1, "odd \ud83d"), Verdict("Ada", "debater", 1, "m", text="\ud83d")
-    said = Outcome(Transcript((turn,)), (verdict,))
+    outcome = Outcome(Transcript((turn,)), (verdict,))
     info = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
-    with closing(RunFile.create(tmp_path / "a.sqlite", info, {}, [unit])) as file:
-        file.write([Record(unit, 1.0, 2.0, said)])
+    with RunFile.create(tmp_path / "a.sqlite", info, {}, [unit]) as file:
+        file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=outcome)])
         assert list(frames.turns(file)["text"]) == ["odd \\ud83d"]
         assert list(frames.verdicts(file)["text"]) == ["\\ud83d"]

@@ -8,7 +8,6 @@ import math
 import re
 import zipfile
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +84,8 @@ def test_a_zstandard_archive_is_read_where_its_package_is(parley: Callable[..., 
     ("name", "text", "complaint"),
     [
         ("a.json", "{", "not JSON"),
-        ("a.json", "[]", "is no log of Inspect's"),
-        ("a.json", '{"eval": {"task": "t"}, "samples": []}', "no conversation in it"),
+        ("a.json", "[]", "is not an Inspect log"),
+        ("a.json", '{"eval": {"task": "t"}, "samples": []}', "contains no conversations"),
         ("a.json", '{"eval": {"task": "t"}, "samples": [{"id": 1}]}', "sample 1 cannot be read"),
         ("a.json", '{"eval": {"task": "t"}, "samples": [7]}', "sample 1 cannot be read"),
         ("a.eval", "PK", "not JSON"),
@@ -158,7 +157,7 @@ def test_an_autogen_team_is_read_however_it_was_saved(parley: Callable[..., Any]
     told = parley("import", "autogen", f"{kind}.json", "--model", "openai/gpt-4o-mini")
     assert told.status == 0, told.err
     assert "parley report" not in told.out, "there are no verdicts"
-    with closing(RunFile.open(Path(f"runs/autogen-{kind}.sqlite"))) as file:
+    with RunFile.open(Path(f"runs/autogen-{kind}.sqlite")) as file:
         assert headline(file)["why_none"] == "nothing was scored in it"
     turns = frames.turns(f"runs/autogen-{kind}.sqlite")
     assert list(turns["text"]) == [message["content"] for message in dumped["messages"]]
@@ -175,7 +174,7 @@ def test_many_conversations_in_one_file_are_many_units(parley: Callable[..., Any
     assert parley("view", "a.sqlite", "--export", "page.html").status == 0
     again = parley("import", "autogen", "all.jsonl", "--out", "a.sqlite")
     assert again.status == 2
-    assert "is there already" in again.complaints[0]
+    assert "already exists" in again.complaints[0]
 
 
 @pytest.mark.parametrize("text", ["{}", "3", '[{"content": "no source"}]', '{"agent_states": {"a": {}}}'])

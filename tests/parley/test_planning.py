@@ -121,8 +121,8 @@ def test_the_same_for_people(parley: Callable[..., Any]) -> None:
     told = parley("plan", "--calls", "10000000", "--requests-a-minute", "10000", "--model", "openai/gpt-4o-mini")
 
     assert told.status == 0, told.err
-    assert "10,000,000 calls, 8 a unit: nothing was sent" in told.out
-    assert "requests a minute  166.7 calls/s at most  <- what holds it back" in told.out
+    assert "10,000,000 calls, 8 per unit: nothing was sent" in told.out
+    assert "requests per minute  166.7 calls/s at most  <- the bottleneck" in told.out
     assert "$2,400.00" in told.out
     assert all(len(line) <= 80 for line in told.out.splitlines())
 
@@ -130,13 +130,13 @@ def test_the_same_for_people(parley: Callable[..., Any]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "say how many: --calls N, or --from the JSON of a dry run"),
+        ((), "give --calls N, or --from FILE with the JSON of a dry run"),
         (("--from", "nowhere.json"), "nowhere.json cannot be read"),
-        (("--from", "bad.json"), "bad.json is not what `parley run … --dry-run --json` prints"),
-        (("--calls", "-5"), "calls: at least 1 is needed, not -5"),
+        (("--from", "bad.json"), "bad.json is not the output of `parley run … --dry-run --json`"),
+        (("--calls", "-5"), "calls must be at least 1, got -5"),
         (("--calls", "10", "--latency", "0"), "--latency must be above 0"),
         (("--calls", "10", "--requests-a-minute", "nan"), "--requests-a-minute must be above 0"),
-        (("--calls", "10", "--faults", "1"), "--faults is a share below 1"),
+        (("--calls", "10", "--faults", "1"), "--faults must be at least 0 and below 1"),
         (("--calls", "10", "--model", "nobody/x"), "nobody"),
     ],
 )

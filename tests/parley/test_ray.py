@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from parley.executors.ray_pool import need_ray
+from parley.executors.ray_pool import import_ray
 
 pytest.importorskip("ray")
 RUN = ("--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
@@ -59,7 +59,7 @@ def cluster(folder: Path) -> Iterator[str]:
     """A cluster of somebody's, whose nodes have no keys."""
     os.environ.pop("PARLEY_SERVER_KEY", None)
     os.environ.pop("OPENAI_API_KEY", None)
-    ray = need_ray()
+    ray = import_ray()
     context = ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=str(folder / "c"))
     yield context.address_info["address"]
     ray.shutdown()
@@ -105,7 +105,7 @@ def test_an_address_where_nobody_listens_is_one_clear_line(
     parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ray itself was still trying after ten minutes, deaf to Ctrl-C."""
-    monkeypatch.setattr(need_ray(), "is_initialized", lambda: False)  # whatever other tests have started
+    monkeypatch.setattr(import_ray(), "is_initialized", lambda: False)  # whatever other tests have started
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
     told = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", address)

@@ -89,7 +89,7 @@ def test_a_run_without_a_finished_unit_is_no_report_yet(parley: Parley, runs: di
 @pytest.mark.parametrize("command", ["report", "compare"])
 def test_what_is_not_a_run_is_named(parley: Parley, runs: dict[str, Path], place: Path, command: str) -> None:
     (place / "text.sqlite").write_text("Dear diary")
-    one_line(parley(command, runs["plain"], "text.sqlite"), 1, "text.sqlite is not a run of Parley's")
+    one_line(parley(command, runs["plain"], "text.sqlite"), 1, "text.sqlite is not a Parley run file")
     one_line(parley(command, "gone.sqlite"), 2, "there is no run file gone.sqlite")
 
 
@@ -101,7 +101,7 @@ def test_one_report_is_about_one_study(parley: Parley, runs: dict[str, Path], pl
         parley("run", "own.py:Own", "--suite", "quick", "--model", "sim/judge", "--quiet", "--out", "o.sqlite").status
         == 0
     )
-    one_line(parley("report", runs["plain"], "o.sqlite"), 2, "one report is about one study", "malibu", "own")
+    one_line(parley("report", runs["plain"], "o.sqlite"), 2, "a report covers one study", "malibu", "own")
     one_line(parley("compare", runs["plain"], "o.sqlite"), 2, "only runs of the same study can be compared")
 
 

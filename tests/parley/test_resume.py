@@ -66,10 +66,10 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(
     ended = process.end()
 
     assert ended.status == 130
-    assert "finishing the units under way; Ctrl-C again abandons them" in ended.err
-    assert "the same command goes on from here" in ended.err
+    assert "finishing the units in progress; press Ctrl-C again to abandon them" in ended.err
+    assert "run the same command again to resume" in ended.err
     assert "Traceback" not in ended.err
-    assert f"{file.count()} of 27 units are done" in ended.out
+    assert f"{file.count()} of 27 units done" in ended.out
     assert file.count() < 27
     assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
     file.check()
@@ -100,7 +100,7 @@ def test_ctrl_c_twice_abandons_what_is_under_way_and_loses_nothing_that_was_done
     ended = process.end()
 
     assert ended.status == 130
-    assert "the same command goes on from here" in ended.err
+    assert "run the same command again to resume" in ended.err
     assert "Traceback" not in ended.err
     assert before <= file.done()
     assert file.count() < 27
@@ -121,7 +121,7 @@ def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, r
     again = parley(*command)
 
     assert again.status == 0
-    assert "9 of 9 units are done" in again.out
+    assert "9 of 9 units done" in again.out
     assert len(server.asked) == asked
     assert run_file("a.sqlite").story() == first
 

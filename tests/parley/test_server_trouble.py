@@ -75,7 +75,7 @@ def test_a_server_in_trouble_costs_no_finished_unit(
     assert told.complaints == [line for line in told.err.splitlines() if "units failed" in line]
     assert "7 units failed, the first with: server/judge: " in told.complaints[0]
     assert words in told.complaints[0]
-    assert "the same command goes on from here" in told.err
+    assert "run the same command again to resume" in told.err
     assert "Traceback" not in told.err
     assert KEY not in told.err + told.out
     assert file.done() == done

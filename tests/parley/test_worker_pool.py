@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from parley.agents import Budget, BudgetSpent
 from parley.execute import make_study
-from parley.executors.recipe import Recipe
-from parley.executors.shared_budget import CHUNK, Ledger
+from parley.executors.shared_budget import CHUNK, SharedBudget
+from parley.executors.study_spec import StudySpec
 from parley.runs import Tally
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
@@ -122,7 +122,7 @@ def test_ctrl_c_finishes_what_is_under_way(
 
     assert ended.status == 130, ended.err
     assert "Traceback" not in ended.err
-    assert f"{file.count()} of {UNITS} units are done" in ended.out
+    assert f"{file.count()} of {UNITS} units done" in ended.out
     assert file.count() < UNITS
     assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
     assert parley(*command).status == 0
@@ -192,7 +192,7 @@ def test_flags_that_would_do_nothing_are_refused(parley: Callable[..., Any]) -> 
     assert address.complaints == ["parley: --ray-address is for --executor ray"]
 
 
-# The ledger
+# The shared budget
 
 
 @given(
@@ -201,11 +201,11 @@ def test_flags_that_would_do_nothing_are_refused(parley: Callable[..., Any]) -> 
     wishes=st.lists(st.integers(1, 200), max_size=60),
 )
 def test_no_more_calls_are_lent_than_there_are(limit: int, workers: int, wishes: list[int]) -> None:
-    ledger = Ledger(Budget(max_calls=limit), workers)
+    shared = SharedBudget(Budget(max_calls=limit), workers)
     lent = 0
     for wish in wishes:
         try:
-            calls = ledger.lend(wish)
+            calls = shared.lend(wish)
         except BudgetSpent:
             assert lent == limit, "there was something left"
             break
@@ -218,25 +218,25 @@ def test_no_more_calls_are_lent_than_there_are(limit: int, workers: int, wishes:
 def test_tokens_go_over_by_no_more_than_one_call_a_worker(each: int, workers: int) -> None:
     """Workers that report what they were lent before they ask again."""
     budget = Budget(max_tokens=10_000)
-    ledger = Ledger(budget, workers)
+    shared = SharedBudget(budget, workers)
     while budget.tokens < 10_000:
-        for calls in [ledger.lend(1) for _ in range(workers)]:
-            ledger.report(Tally(calls=calls, tokens=calls * each))
+        for calls in [shared.lend(1) for _ in range(workers)]:
+            shared.report(Tally(calls=calls, tokens=calls * each))
     with pytest.raises(BudgetSpent):
-        ledger.lend(1)
+        shared.lend(1)
     assert 10_000 <= budget.tokens < 10_000 + workers * each
 
 
-# The recipe
+# The study's spec
 
 
 def test_a_study_of_ones_own_travels_as_text(place: Path) -> None:
     (place / "deadly.py").write_text(DEADLY)
     study = make_study("deadly.py:Deadly", {"suite": "quick", "model": ["sim/judge"]})
-    recipe = Recipe.of(study, "deadly.py:Deadly")
+    spec = StudySpec.of(study, "deadly.py:Deadly")
     (place / "deadly.py").unlink()
 
-    again = recipe.make()
+    again = spec.make()
 
     assert [unit.id for unit in again.plan()] == [unit.id for unit in study.plan()]
 
@@ -254,7 +254,7 @@ def test_a_worker_with_other_data_is_refused(place: Path, parley: Callable[..., 
     assert "has another version of Parley, of changing.py:Changing, its prompts or its data" in told.complaints[0]
 
 
-def test_no_key_is_in_a_recipe(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
+def test_no_key_is_in_a_study_spec(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
     monkeypatch.setenv("PARLEY_SERVER_KEY", "planted-key")
     study = make_study("malibu", {"suite": "quick", "model": [server.model()]})
-    assert "planted-key" not in repr(Recipe.of(study, "malibu"))
+    assert "planted-key" not in repr(StudySpec.of(study, "malibu"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +108,7 @@ def test_a_run_whose_comparisons_are_all_decided_ends(parley: Callable[..., Any]
     """b and c are given up as futile, and nothing is left to do."""
     told = parley(*RUN, "--stop", "looks=4,futility=0.3", "--effect", "4")
     assert told.status == 0
-    assert "are not needed any more" in told.out
+    assert "skipped by the stopping rule" in told.out
     file = run_file("a.sqlite")
     assert file.count() < 60
     again = parley(*RUN, "--stop", "looks=4,futility=0.3", "--effect", "4", "--json")
@@ -150,7 +149,7 @@ def test_another_rule_is_another_run(parley: Callable[..., Any]) -> None:
     parley(*RUN, "--stop", "looks=5")
     told = parley(*RUN, "--stop", "looks=3")
     assert told.status == 1
-    assert "holds another run (stop: " in told.complaints[0]
+    assert "contains a different run (stop: " in told.complaints[0]
 
 
 def test_units_that_fail_are_missing_from_a_look_and_tried_again(parley: Callable[..., Any], run_file: Any) -> None:
@@ -181,12 +180,12 @@ def test_a_rule_that_makes_no_sense_is_refused(parley: Callable[..., Any], rule:
 
 def test_a_dry_run_says_when_it_would_look(parley: Callable[..., Any]) -> None:
     assert parley(*RUN, "--stop", "looks=3", "--dry-run", "--json").json["looks"] == [7, 14, 20]
-    assert "3 comparisons are looked at after 7, 14, 20 scenarios" in parley(*RUN, "--stop", "looks=3", "--dry-run").out
+    assert "3 comparisons tested after 7, 14, 20 scenarios" in parley(*RUN, "--stop", "looks=3", "--dry-run").out
 
 
 def test_a_study_without_comparisons_says_so(parley: Callable[..., Any], place: Path) -> None:
     (place / "scores.py").write_text(STUDY.replace("def compared", "def unheard"))
-    assert "says nothing about comparisons" in parley(*RUN, "--stop", "pocock").complaints[0]
+    assert "defines no comparisons" in parley(*RUN, "--stop", "pocock").complaints[0]
     (place / "scores.py").write_text(STUDY.replace('combinations("abc", 2)', 'combinations("a", 2)'))
     assert "compares nothing" in parley(*RUN, "--stop", "pocock").complaints[0]
     with pytest.raises(ConfigError, match="compares nothing"):
@@ -199,7 +198,7 @@ def test_a_fault_in_a_studys_own_reading_stops_the_run_and_loses_nothing(
     (place / "scores.py").write_text(STUDY.replace('name = "scores"', 'name = "scores"\n    gaps = "math:sqrt"'))
     told = parley(*RUN, "--stop", "looks=2")
     assert told.status == 1
-    assert "look 1 could not be made: TypeError" in told.err
+    assert "interim look 1 failed: TypeError" in told.err
     assert run_file("a.sqlite").count() == 30
     (place / "scores.py").write_text(STUDY)
     assert parley(*RUN, "--stop", "looks=2").status == 0
@@ -229,7 +228,7 @@ def test_malibu_decides_on_what_its_report_shows(run_file: Any) -> None:
     (seen,) = looks(run_file("a.sqlite"))
     found = {one["comparison"]: one["estimate"] for one in seen}
     assert set(found) == {f"female − male, {what} · {model}" for what in ("scores", "preferences") for model in models}
-    with closing(RunFile.open(Path("a.sqlite"))) as file:
+    with RunFile.open(Path("a.sqlite")) as file:
         verdicts = frames.verdicts(file)
     gaps = malibu.differences(verdicts, draws=50).query("metric == 'all'").set_index("model")["difference"]
     tests = malibu.significance(verdicts, draws=50)
