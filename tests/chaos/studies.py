@@ -30,7 +30,7 @@ class Steady:
 OWN = '''
 from pydantic import BaseModel
 from parley.agents import Debate, Persona
-from parley.judging import Estimate, Outcome, Unit, Verdict
+from parley.judging import UsageEstimate, Outcome, Unit, Verdict
 
 class Config(BaseModel):
     model: str
@@ -46,7 +46,7 @@ class Own:
     def models(self): return [self.config.model]
     def prompts(self): return {"greet": "Greet guest {n}."}
     def sources(self): return {}
-    def estimate(self, unit): return Estimate(2, 60, 60)
+    def estimate(self, unit): return UsageEstimate(2, 60, 60)
 
     def plan(self):
         return (Unit(f"guest/{n}", {"guest": n % 5}) for n in range(self.config.size))

@@ -20,7 +20,7 @@ STUDY = '''
 """Ada and Ben talk about drinks."""
 from pydantic import BaseModel
 from parley.agents import Debate, Persona
-from parley.judging import Estimate, Outcome, Unit, Verdict
+from parley.judging import UsageEstimate, Outcome, Unit, Verdict
 
 OPENING = "What is good about {topic}?"
 
@@ -50,7 +50,7 @@ class Panel:
             yield Unit(topic, {"topic": topic, "nth": n})
 
     def estimate(self, unit):
-        return Estimate(2, 100, 40)
+        return UsageEstimate(2, 100, 40)
 
     async def run(self, unit, models):
         if unit.id == "lava":

@@ -22,7 +22,7 @@ import random
 from itertools import combinations
 from pydantic import BaseModel
 from parley.agents import Debate, ModelError, Persona, Transcript
-from parley.judging import Estimate, Outcome, Stop, Unit, Verdict, stop_field
+from parley.judging import UsageEstimate, Outcome, Stop, Unit, Verdict, stop_field
 
 class Config(BaseModel):
     model: str = "sim/talk"
@@ -58,7 +58,7 @@ class Scores:
         return [f"{x} − {y}" for x, y in combinations("abc", 2) if unit.facets["identity"] in (x, y)]
 
     def estimate(self, unit):
-        return Estimate(1, 10, 10)
+        return UsageEstimate(1, 10, 10)
 
     async def run(self, unit, models):
         if unit.facets["scenario"] in self.config.broken:

@@ -237,7 +237,7 @@ def test_a_comparison_of_a_run_with_itself_finds_nothing(parley: Parley, run: Pa
 STUDY = """
 from pydantic import BaseModel
 from parley.agents import Debate, Persona
-from parley.judging import Estimate, Outcome, Unit, Verdict
+from parley.judging import UsageEstimate, Outcome, Unit, Verdict
 
 class Config(BaseModel):
     model: str = "sim/talk"
@@ -263,7 +263,7 @@ class Panel:
         return (Unit(topic, {"topic": topic}) for topic in ("tea", "milk"))
 
     def estimate(self, unit):
-        return Estimate(1, 10, 10)
+        return UsageEstimate(1, 10, 10)
 
     async def run(self, unit, models):
         table = Debate([Persona("Ada", "You are Ada.")], model=self.config.model, rounds=1, models=models)
