@@ -66,7 +66,7 @@ class BatchExecutor(InProcess):
         file: The run file, which lists the batches that were sent.
     """
 
-    on_interrupt = "batches that were sent continue at the provider; the same command fetches their replies"
+    on_interrupt = "sent batches continue at the provider; the same command fetches them"
 
     def __init__(self, file: RunFile) -> None:
         super().__init__(post=self._post)

@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or in the way, a cache that is broken, packages of strangers: one line each."""
+"""Disks that are full, read-only or missing, and a broken reply cache: one line of error each."""
 
 from __future__ import annotations
 
@@ -125,13 +125,3 @@ def test_a_reply_cache_that_is_no_database(parley: Callable[..., Any], place: Pa
 
 
 # Other people's packages
-
-
-def test_a_strangers_package_of_our_name_is_pointed_at(start: Callable[..., Any], place: Path) -> None:
-    theirs = place / "elsewhere" / "agents"
-    theirs.mkdir(parents=True)
-    (theirs / "__init__.py").write_text("raise RuntimeError('imported')\n")
-
-    told = start("models", PYTHONPATH=str(theirs.parent)).end()
-
-    one_line(told, 2, f"the package 'agents' that Python finds at {theirs}", "is not Parley's")

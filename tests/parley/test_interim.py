@@ -137,7 +137,7 @@ def test_a_run_cut_short_looks_and_decides_as_one_left_in_peace(parley: Callable
     for calls in (4, 17, 18, 30):
         cut = parley(*RUN, *rule, "--concurrency", 3, "--budget-calls", calls)
         assert cut.status == 1
-        assert "the same command goes on" in cut.err
+        assert "run the same command again to resume" in cut.err
     told = parley(*RUN, *rule, "--json")
     one, other = run_file("a.sqlite"), run_file("b.sqlite")
     assert (told.status, told.json["spared"]) == (0, whole.json["spared"])

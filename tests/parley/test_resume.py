@@ -95,7 +95,7 @@ def test_ctrl_c_twice_abandons_what_is_under_way_and_loses_nothing_that_was_done
     process.wait_for(lambda: len(server.asked) > silent_from)
 
     process.press_ctrl_c()
-    process.wait_for(lambda: "Ctrl-C again abandons them" in process.said().err)
+    process.wait_for(lambda: "press Ctrl-C again to abandon them" in process.said().err)
     process.press_ctrl_c()
     ended = process.end()
 
