@@ -175,9 +175,8 @@ def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, name
     if not job.size.units:
         raise ConfigError(f"there is nothing to write: every scenario of {parsed.suite} has responses (see --anew)")
     status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
-    file = RunFile.open(job.path)
-    accepted = list(file.accepted())
-    file.close()
+    with RunFile.open(job.path) as file:
+        accepted = list(file.accepted())
     suite = writer.harvest(accepted)
     if not accepted and job.size.units:
         raise ParleyError(f"nothing was accepted, so no suite was written; parley show {job.path} says why")

@@ -20,7 +20,6 @@ from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.judging.scoring.study import RubricScores, ScoringConfig
-from parley.runs import RunFile
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -61,9 +60,7 @@ def _print(path: Path, *, as_json: bool) -> None:
     from parley import frames
     from parley.analysis.rldf import rubrics
 
-    file = RunFile.open(path)
-    verdicts = frames.verdicts(file)
-    file.close()
+    verdicts = frames.verdicts(path)
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit yet")
     scores, agreement = rubrics.scores(verdicts), rubrics.agreement(verdicts)

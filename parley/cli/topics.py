@@ -70,9 +70,8 @@ def _generate(parsed: argparse.Namespace) -> int:
     if target.exists() and not parsed.force and not _ours(target, job.path):
         raise ConfigError(f"{target} is there already: name another with --to, or write over it with --force")
     status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
-    file = RunFile.open(job.path)
-    found = study.harvest(file.accepted())
-    file.close()
+    with RunFile.open(job.path) as file:
+        found = study.harvest(file.accepted())
     total = sum(map(len, found.topics.values()))
     if not total:
         raise ParleyError(f"nothing was accepted, so no file was written; parley show {job.path} says why")
