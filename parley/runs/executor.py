@@ -73,7 +73,7 @@ class InProcess:
         self._post = post
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        # At least one worker, even if all units are done: iterating `units` checks the plan against the file.
+        # At least one worker, which finds out whether any unit is left.
         left = max(1, control.progress.total - control.progress.done)
         workers = [asyncio.create_task(self._work(units, control)) for _ in range(min(control.concurrency, left))]
         try:
