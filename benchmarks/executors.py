@@ -45,7 +45,7 @@ def hold(executor: str, url: str, conversations: int, waves: int, workers: int) 
         )
         config = {"conversations": conversations * waves, "model": f"server/bench?base_url={url}&max_connections=4096"}
         began = time.time()
-        result = asyncio.run(Job.make("benchmarks.panel:Panel", config, options).go())
+        result = asyncio.run(Job.make("benchmarks.panel:Panel", config, options).execute())
         assert result.complete, result
         with closing(sqlite3.connect(path)) as db:
             first, last = db.execute("SELECT min(started_at), max(finished_at) FROM units").fetchone()

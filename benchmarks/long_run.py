@@ -57,7 +57,7 @@ def hold(calls: int, concurrency: int, url: str | None) -> dict[str, Any]:
         options = Options(out=str(path), concurrency=concurrency, cache=False)
         job = Job.make("benchmarks.panel:Panel", {"conversations": units, "model": model}, options)
         marks.append((0, time.perf_counter(), time.process_time(), resident_mb()))
-        result = asyncio.run(job.go(on_progress=watch))
+        result = asyncio.run(job.execute(on_progress=watch))
         assert result.complete, result
         size = path.stat().st_size
         texts = compression(path)

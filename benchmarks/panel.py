@@ -77,6 +77,6 @@ async def hold_panels(
     """A whole run as `parley run` holds it: plan, create the file, hold, record. The reply cache is off."""
     options = Options(out=str(Path(folder) / "run.sqlite"), concurrency=concurrency, cache=False)
     config = {"conversations": conversations, "model": model, "rounds": rounds}
-    result = await Job.make("benchmarks.panel:Panel", config, options).go()
+    result = await Job.make("benchmarks.panel:Panel", config, options).execute()
     assert result.complete, result
     return result

@@ -14,7 +14,6 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -83,10 +82,10 @@ async def hold(way: Way, model: str, identities: Sequence[str], slots: int, cont
         job = Job.make("malibu", config, Options(out=str(path), cache=False))
         await job.open_models()[0].prepare()
         started = time.perf_counter()
-        result = await job.go()
+        result = await job.execute()
         seconds = time.perf_counter() - started
         assert result.complete, result
-        with closing(RunFile.open(path)) as file:
+        with RunFile.open(path) as file:
             totals = "SELECT count(*), sum(prompt_tokens), sum(cached_tokens), sum(completion_tokens) FROM calls"
             calls, prompt, reused, written = file.rows(totals)[1][0]
     return Figures(way.name, calls, seconds, prompt - reused, reused, written)

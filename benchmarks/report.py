@@ -21,7 +21,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import combinations, islice
 from pathlib import Path
 from typing import Any
@@ -59,10 +58,20 @@ def write_run(path: Path, rows: int, seed: int) -> None:
         units.append(unit)
         held += _size(unit, study)
     rng = np.random.default_rng(seed)
-    with closing(RunFile.create(path, describe(study, "malibu", measure(study)), {}, units)) as file:
+    with RunFile.create(path, describe(study, "malibu", measure(study)), {}, units) as file:
         for start in range(0, len(units), 500):
             batch = units[start : start + 500]
-            file.write([Record(unit, 0.0, 0.0, Outcome(Transcript(()), _said(unit, study, rng))) for unit in batch])
+            file.write(
+                [
+                    Record(
+                        unit=unit,
+                        started_at=0.0,
+                        finished_at=0.0,
+                        outcome=Outcome(Transcript(()), _said(unit, study, rng)),
+                    )
+                    for unit in batch
+                ]
+            )
 
 
 def _size(unit: Unit, study: Malibu) -> int:
@@ -105,7 +114,7 @@ def time_report(path: Path, draws: int, seed: int) -> dict[str, Any]:
 
 def _time_frame(path: Path, draws: int, seed: int) -> dict[str, Any]:
     """Reading the file, the report, and of it the part that the loop is measured against."""
-    with closing(RunFile.open(path)) as file:
+    with RunFile.open(path) as file:
         verdicts, reading = _timed(lambda: frames.verdicts(file))
     options = {"draws": draws, "seed": seed}
     report, whole = _timed(lambda: malibu.report(verdicts, **options))
@@ -132,7 +141,7 @@ def _timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 
 def time_loop(path: Path, draws: int, seed: int) -> dict[str, Any]:
     """A few draws, each as one would write it in plain pandas."""
-    with closing(RunFile.open(path)) as file:
+    with RunFile.open(path) as file:
         verdicts = frames.verdicts(file)
     scores = malibu.panel_scores(verdicts)
     columns = ["scenario", "category", "identity", "metric"]

@@ -136,7 +136,7 @@ def hold(file: str, plan: Plan) -> None:
             half = peak_mb()
 
     began, cpu, since = time.perf_counter(), time.process_time(), time.time()
-    result = asyncio.run(job.go(on_progress=watch))
+    result = asyncio.run(job.execute(on_progress=watch))
     with closing(sqlite3.connect(file)) as db:
         first = db.execute("SELECT min(started_at) FROM units").fetchone()[0]
     workers_used = resource.getrusage(resource.RUSAGE_CHILDREN)

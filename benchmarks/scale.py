@@ -26,7 +26,7 @@ from benchmarks.peers.common import peak_mb
 from benchmarks.server import counted, server
 from benchmarks.workload import MESSAGES, reply
 from parley.execute import Job, Options
-from parley.planning import CHARACTERS_A_TOKEN, Machine, ProviderLimits, Work, forecast
+from parley.planning import CHARACTERS_PER_TOKEN, Machine, ProviderLimits, Work, forecast
 
 CONCURRENCY = 64
 LIMITS = {10_000: 18_000, 100_000: 36_000}
@@ -41,7 +41,7 @@ def hold(url: str, calls: int) -> None:
         config = PanelConfig(conversations=calls // MESSAGES, model=f"server/bench?base_url={url}/v1")
         job = Job.of(Panel(config), "benchmarks.panel:Panel", Options(out=str(out), concurrency=CONCURRENCY))
         start, cpu = time.perf_counter(), time.process_time()
-        result = asyncio.run(job.go())
+        result = asyncio.run(job.execute())
         found = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak_mb": peak_mb()}
         assert result.complete, result
         cache = sum(file.stat().st_size for file in Path(os.environ["PARLEY_HOME"]).rglob("*") if file.is_file())
@@ -56,7 +56,7 @@ def measured(calls: int, latency: int, per_minute: int) -> dict[str, Any]:
 
 
 def predicted(calls: int, latency: int, per_minute: int, cpu_ms: float) -> dict[str, float]:
-    work = Work(calls, MESSAGES, 0, len(reply()) / CHARACTERS_A_TOKEN)
+    work = Work(calls, MESSAGES, 0, len(reply()) / CHARACTERS_PER_TOKEN)
     provider = ProviderLimits(requests_a_minute=per_minute or float("inf"), latency=latency / 1000)
     found = forecast(work, provider, Machine(CONCURRENCY, cpu_ms))
     return {

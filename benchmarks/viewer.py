@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import suppress
 from importlib.resources import files
 from multiprocessing import get_context
 from pathlib import Path
@@ -199,7 +199,7 @@ def measure(path: Path, times: int) -> dict[str, Any]:
     end()
     raw = {}
     for name, statements in RAW.items():
-        with closing(RunFile.open(path)) as file:
+        with RunFile.open(path) as file:
             raw[name] = statistics.median(timed(lambda s=statements: [file.rows(one) for one in s], max(1, times // 3)))
     index = next((Path(os.environ["PARLEY_HOME"]) / "viewer").glob("*.sqlite"))
     return {

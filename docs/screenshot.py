@@ -11,7 +11,6 @@ import argparse
 import asyncio
 import shutil
 import tempfile
-from contextlib import closing
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -25,7 +24,7 @@ OUT = Path(__file__).parent / "figures" / "viewer.png"
 
 
 def unit_like(run: Path, words: str) -> str:
-    with closing(RunFile.open(run)) as file:
+    with RunFile.open(run) as file:
         _, rows = file.rows("SELECT id FROM units WHERE id LIKE ?", [f"%{words}%"])
     return str(rows[0][0])
 

@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,7 +52,7 @@ class Contestant:
 
 
 def go_silently(job: Job) -> None:
-    result = asyncio.run(job.go())
+    result = asyncio.run(job.execute())
     if not result.complete:
         why = result.stopped or result.first_error or "units failed"
         raise ParleyError(f"{job.path} is not complete ({why}); the same command goes on")
@@ -154,7 +153,7 @@ def _path(folder: Path, study: str, one: Contestant, config: dict[str, Any]) -> 
 def _verdicts(file: RunFile, one: Contestant) -> pd.DataFrame:
     from parley import frames
 
-    with closing(file):
+    with file:
         frame = frames.verdicts(file)
     return frame.assign(system=one.system)
 
@@ -224,7 +223,7 @@ def _rubric(config: TrainConfig, said: pd.DataFrame, folder: Path, go: Go) -> pd
     answers.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
     asked = {"file": str(answers), "model": judges, "by": "system", "seed": config.seed}
     file = _run("rubric", asked, folder / f"rubric-{digest}.sqlite", config.evaluate.budget_cost, go)
-    with closing(file):
+    with file:
         frame = frames.verdicts(file)
     topic_of = {row["id"]: row["topic"] for row in rows}
     return frame.assign(system=frame["group"].astype(str), topic=[topic_of[str(item)] for item in frame["item"]])

@@ -1,4 +1,4 @@
-"""Running a study, from Python as from the command line: open or create the run file, prepare the models, go.
+"""Running a study, from Python and from the command line: open or create the run file, prepare the models, execute.
 
 result = parley.run("malibu", suite="quick", model="sim/judge")
 """
@@ -9,7 +9,7 @@ import asyncio
 import re
 import reprlib
 from collections.abc import Callable, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from parley.agents import Budget, Client, ConfigError, Models, ReplyCache
 from parley.agents.home import home
 from parley.agents.models.batches import MAX_REQUESTS
-from parley.executors.recipe import Recipe
+from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Staged, Study
 from parley.runs import (
     Engine,
@@ -41,34 +41,42 @@ from parley.telemetry import parent, traced
 
 
 class Options(BaseModel):
-    """How a run is carried out: nothing here changes its results, so all of it may differ when going on."""
+    """How a run is executed. Nothing here changes its results, so all of it may differ when a run is resumed.
+
+    The descriptions of the fields are the help texts of the flags of `parley run`.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     out: str | None = Field(
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
     )
-    concurrency: int | None = Field(None, ge=1, description="units held at once (default: what the model can take)")
-    cache: bool = Field(True, description="keep model replies, so that a run cut short pays nothing twice")
+    concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
+    cache: bool = Field(True, description="store model replies, so that a resumed run pays for none of them twice")
     executor: Literal["asyncio", "processes", "ray", "batch"] = Field(
-        "asyncio", description="who holds the units: this process, worker processes, Ray, or the provider's batches"
+        "asyncio", description="what runs the units: this process, worker processes, Ray, or the provider's batches"
     )
-    workers: int | None = Field(None, ge=1, description="worker processes or Ray actors (default: one a core)")
-    ray_address: str | None = Field(None, description="a Ray cluster's address (default: Ray on this machine)")
-    budget_calls: int | None = Field(None, ge=0, description="stop after so many model calls in all")
-    budget_tokens: int | None = Field(None, ge=0, description="stop after so many tokens in all")
-    budget_cost: float | None = Field(None, ge=0, description="stop after so many US dollars in all")
-    trace: bool = Field(False, description="OpenTelemetry spans, sent where the OTEL_* variables say")
+    workers: int | None = Field(None, ge=1, description="worker processes or Ray actors (default: one per core)")
+    ray_address: str | None = Field(None, description="address of a Ray cluster (default: Ray on this machine)")
+    budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
+    budget_tokens: int | None = Field(None, ge=0, description="stop after this many tokens in total")
+    budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
+    trace: bool = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
 
 
 def make_study(target: str, config: Mapping[str, Any]) -> Study:
-    """The study with its config checked; a wrong key or type is named."""
-    found = find_study(target)
+    """The study with a valid config; raises `ConfigError` that names a wrong key or value.
+
+    Args:
+        target: The study's name, or file.py:Class.
+        config: Its settings, as in a config file.
+    """
+    study_class = find_study(target)
     try:
-        checked = found.Config.model_validate(dict(config))
+        checked = study_class.Config.model_validate(dict(config))
     except ValidationError as error:
-        raise ConfigError(explain(error, found.Config)) from None
-    return found(checked)
+        raise ConfigError(explain(error, study_class.Config)) from None
+    return study_class(checked)
 
 
 _BRIEF = reprlib.Repr()
@@ -76,7 +84,7 @@ _BRIEF.maxstring = _BRIEF.maxother = 80
 
 
 def explain(error: ValidationError, schema: type[BaseModel]) -> str:
-    """Pydantic's first complaint as one line."""
+    """Pydantic's first error as one line."""
     first = error.errors()[0]
     key = ".".join(map(str, first["loc"]))
     if first["type"] == "extra_forbidden":
@@ -87,61 +95,70 @@ def explain(error: ValidationError, schema: type[BaseModel]) -> str:
 
 
 def default_path(study: Study, size: Size) -> Path:
-    """The same config, data and prompts always give the same file, so that the same command goes on."""
-    made_from = (study.config.model_dump_json(), sorted(study.sources().items()), sorted(study.prompts().items()))
-    digest = sha256(f"{made_from}{size.digest}".encode()).hexdigest()[:8]
+    """A file name that follows from config, data and prompts, so that the same command resumes the run."""
+    ingredients = (study.config.model_dump_json(), sorted(study.sources().items()), sorted(study.prompts().items()))
+    digest = sha256(f"{ingredients}{size.digest}".encode()).hexdigest()[:8]
     models = "+".join(
         re.sub(r"[^A-Za-z0-9.]+", "-", name.partition("?")[0].partition("/")[2]) for name in study.models()
     )
     return Path("runs") / f"{study.name}-{models[:60].strip('-')}-{digest}.sqlite"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Job:
-    """A study, ready to run: everything that can fail early has been tried."""
+    """A study that is ready to be executed: its config is valid, its plan is measured, its file is named."""
 
     study: Study
     target: str
+    """The study's name, or file.py:Class."""
     options: Options
     size: Size
     path: Path
+    """The run file."""
     models: Models
-    first: Job | None = None
-    """What must be run before: the study waits for what that one writes."""
-    refused: int = 0
-    """Units of that first job which gave nothing that was accepted."""
+    prerequisite: Job | None = None
+    """A job to execute before this one, whose study is then made from what that job wrote."""
+    rejected: int = 0
+    """Units of the prerequisite from which nothing was accepted."""
     accepted: tuple[Accepted, ...] | None = None
-    """What that first job wrote."""
+    """What the prerequisite wrote."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
+        """A job, with its prerequisite if the study has one.
+
+        Args:
+            target: The study's name, or file.py:Class.
+            config: The study's settings.
+            options: How to execute it.
+        """
         study = make_study(target, config)
         job = cls.of(study, target, options)
         before = study.first() if isinstance(study, Staged) else None
         if before is not None:
-            job.first = cls.of(before, before.name, options.model_copy(update={"out": None}))
+            job.prerequisite = cls.of(before, before.name, options.model_copy(update={"out": None}))
         return job
 
     @classmethod
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
-        InterimLooks.of(study)  # a stopping rule that cannot work is refused here
+        InterimLooks.of(study)  # raises if the stopping rule cannot work
         path = Path(options.out) if options.out else default_path(study, size)
-        return cls(study, target, options, size, path, Models())
+        return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
 
     def advance(self) -> Job:
-        """This job, once what must be run before is done: its study made from what was written there."""
-        assert self.first is not None, "there is nothing before this job"
-        assert isinstance(self.study, Staged), "only a staged study waits for another"
-        with closing(RunFile.open(self.first.path)) as file:
+        """This job after its prerequisite is done, with the study made from what that wrote."""
+        assert self.prerequisite is not None, "this job has no prerequisite"
+        assert isinstance(self.study, Staged), "only a staged study has a prerequisite"
+        with RunFile.open(self.prerequisite.path) as file:
             accepted = tuple(file.accepted())
         study = self.study.after(accepted)
-        kept = {tuple(sorted(one.facets.items())) for one in accepted}
-        refused = self.first.size.units - len(kept)
-        return replace(self, study=study, size=measure(study), refused=refused, accepted=accepted)
+        units = {tuple(sorted(response.facets.items())) for response in accepted}
+        rejected = self.prerequisite.size.units - len(units)
+        return replace(self, study=study, size=measure(study), rejected=rejected, accepted=accepted)
 
     def open_models(self) -> list[Client]:
-        """All clients; one that cannot work (unknown, no key, no package) fails here."""
+        """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""
         clients = [self.models[name] for name in self.study.models()]
         if self.options.workers is not None and self.options.executor not in ("processes", "ray"):
             raise ConfigError(f"--workers is for --executor processes or ray, not {self.options.executor}")
@@ -152,9 +169,9 @@ class Job:
 
             price_as_batches(clients)
         if self.options.executor == "ray":
-            from parley.executors.ray_pool import need_ray
+            from parley.executors.ray_pool import import_ray
 
-            need_ray()
+            import_ray()
         if self.options.budget_cost is not None:
             for client in clients:
                 if client.price.cost(1, 1) is None:
@@ -166,23 +183,24 @@ class Job:
         return clients
 
     def make_executor(self, file: RunFile) -> Executor:
-        """Who will hold the units."""
+        """The executor that the options name."""
         if self.options.executor == "asyncio":
             return InProcess()
         if self.options.executor == "batch":
             from parley.executors.batch import BatchExecutor
 
             return BatchExecutor(file)
-        recipe = Recipe.of(self.study, self.target, self.accepted, trace=parent() if self.options.trace else None)
+        spec = StudySpec.of(self.study, self.target, self.accepted, trace=parent() if self.options.trace else None)
         if self.options.executor == "processes":
             from parley.executors.processes import ProcessPool
 
-            return ProcessPool(recipe, workers=self.options.workers)
+            return ProcessPool(spec, workers=self.options.workers)
         from parley.executors.ray_pool import RayPool
 
-        return RayPool(recipe, workers=self.options.workers, address=self.options.ray_address)
+        return RayPool(spec, workers=self.options.workers, address=self.options.ray_address)
 
     def open_file(self) -> RunFile:
+        """The run file, opened for writing: created, or resumed if it has the same plan."""
         if self.path.exists():
             file = RunFile.open(self.path, write=True)
             try:
@@ -199,24 +217,36 @@ class Job:
             return MAX_REQUESTS
         return self.options.concurrency or min(client.options.max_connections for client in clients)
 
-    def _spent(self, file: RunFile) -> tuple[int, int, float]:
-        """Calls, tokens and dollars so far, those of what was run before among them: one budget holds for both."""
-        calls, tokens, cost, _ = file.spent()
-        if self.first is not None:
-            with closing(RunFile.open(self.first.path)) as before:
-                more = before.spent()
-            calls, tokens, cost = calls + more[0], tokens + more[1], cost + more[2]
-        return calls, tokens, cost
+    def _budget(self, file: RunFile) -> Budget:
+        """The limits, and what was spent so far, the prerequisite included: one budget covers both."""
+        spent = [file.spent()]
+        if self.prerequisite is not None:
+            with RunFile.open(self.prerequisite.path) as before:
+                spent.append(before.spent())
+        return Budget(
+            max_calls=self.options.budget_calls,
+            max_tokens=self.options.budget_tokens,
+            max_cost=self.options.budget_cost,
+            calls=sum(part.calls for part in spent),
+            tokens=sum(part.tokens for part in spent),
+            cost=sum(part.cost for part in spent),
+        )
 
-    async def go(
+    async def execute(
         self,
         on_progress: Callable[[Progress], None] | None = None,
         on_engine: Callable[[Engine], None] | None = None,
     ) -> Result:
-        with traced(self.study, self.options.trace) as study:
-            return await replace(self, study=study)._go(on_progress, on_engine)
+        """Run the units that are not done.
 
-    async def _go(
+        Args:
+            on_progress: Called with the progress, at least twice a second.
+            on_engine: Called with the engine before it starts, so that the caller can interrupt it.
+        """
+        with traced(self.study, self.options.trace) as study:
+            return await replace(self, study=study)._execute(on_progress, on_engine)
+
+    async def _execute(
         self, on_progress: Callable[[Progress], None] | None, on_engine: Callable[[Engine], None] | None
     ) -> Result:
         clients = self.open_models()
@@ -226,9 +256,7 @@ class Job:
             executor = self.make_executor(file)
             if self.options.cache:
                 cache = ReplyCache(home() / "replies.sqlite")
-            budget = Budget(
-                self.options.budget_calls, self.options.budget_tokens, self.options.budget_cost, *self._spent(file)
-            )
+            budget = self._budget(file)
             units = counts(file)
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
                 for client in clients:
@@ -256,26 +284,40 @@ class Job:
 
 
 def run(target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any) -> Result:
-    """Run a study to its end and return how it went; the run file has the rest."""
+    """Run a study, or resume it, and return how the run ended; the results are in the run file.
+
+    Args:
+        target: The study's name, or file.py:Class.
+        options: How to execute it: concurrency, budget, executor, … Default: as `parley run` without flags.
+        out: The run file; the same as `Options(out=…)`. Default: a name under runs/ that follows from the config.
+        config: The study's settings, as in a config file: `model="sim/judge"`, `suite="quick"`, …
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(run_async(target, options=options, out=out, **config))
-    raise ConfigError("an event loop is running here, as in a notebook: await parley.run_async(...) instead")
+    raise ConfigError("an event loop is already running, as in a notebook: use await parley.run_async(...) instead")
 
 
 async def run_async(
     target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any
 ) -> Result:
-    """The same where an event loop is running already, as in a notebook."""
+    """Like `run`, for use where an event loop is already running, as in a notebook.
+
+    Args:
+        target: The study's name, or file.py:Class.
+        options: How to execute it.
+        out: The run file; the same as `Options(out=…)`.
+        config: The study's settings.
+    """
     chosen = options or Options()
     if out is not None:
         chosen = chosen.model_copy(update={"out": out})
     job = Job.make(target, config, chosen)
-    if job.first is not None:
-        job.open_models()  # a key that is missing is missed before anything is spent
-        before = await job.first.go()
-        if not before.complete:
-            return before
+    if job.prerequisite is not None:
+        job.open_models()  # a missing key is reported before anything is spent
+        result = await job.prerequisite.execute()
+        if not result.complete:
+            return result
         job = job.advance()
-    return await job.go()
+    return await job.execute()

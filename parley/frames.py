@@ -1,7 +1,7 @@
 """Runs as pandas frames: `verdicts(file)` and `turns(file)`, each row with the facets of its unit.
 
-Facets are read once a unit, and repeated words are kept once (as pandas categories), so that a million verdicts fit
-into a few hundred megabytes.
+Facets are read once per unit, and repeated strings are stored once (as pandas categories), so that a million verdicts
+fit into a few hundred megabytes.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -22,22 +21,26 @@ from parley.runs.store import RunFile
 NUMBERS = ("round", "value", "sampled", "seq")
 
 
-def _of_a_path_too(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile | str | Path], pd.DataFrame]:
-    """A run file that is open already, or where it lies."""
+def _accepts_path(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile | str | Path], pd.DataFrame]:
+    """Let a function that takes an open run file take a path too."""
 
     @wraps(read)
-    def opened(file: RunFile | str | Path) -> pd.DataFrame:
+    def read_path(file: RunFile | str | Path) -> pd.DataFrame:
         if isinstance(file, RunFile):
             return read(file)
-        with closing(RunFile.open(Path(file))) as found:
-            return read(found)
+        with RunFile.open(Path(file)) as opened:
+            return read(opened)
 
-    return opened
+    return read_path
 
 
-@_of_a_path_too
+@_accepts_path
 def verdicts(file: RunFile) -> pd.DataFrame:
-    """One row a verdict of a finished unit."""
+    """One row per verdict of a finished unit.
+
+    Args:
+        file: An open run file, or the path of one.
+    """
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
     return _with_facets(
         file,
@@ -47,9 +50,13 @@ def verdicts(file: RunFile) -> pd.DataFrame:
     )
 
 
-@_of_a_path_too
+@_accepts_path
 def turns(file: RunFile) -> pd.DataFrame:
-    """One row a message of a finished unit."""
+    """One row per message of a finished unit.
+
+    Args:
+        file: An open run file, or the path of one.
+    """
     columns = ("seq", "round", "speaker", "role", "text", "parse_status")
     return _with_facets(
         file,
@@ -59,20 +66,27 @@ def turns(file: RunFile) -> pd.DataFrame:
     )
 
 
-@_of_a_path_too
+@_accepts_path
 def units(file: RunFile) -> pd.DataFrame:
-    """One row a finished unit: its id and its facets, by its place in the plan."""
+    """One row per finished unit: its id and its facets, indexed by its position in the plan.
+
+    Args:
+        file: An open run file, or the path of one.
+    """
     _, rows = file.rows("SELECT position, id, facets FROM units WHERE status = 'done' ORDER BY position")
     frame = pd.DataFrame([json.loads(facets) for _, _, facets in rows], index=[position for position, _, _ in rows])
-    frame.insert(0, "unit", [name for _, name, _ in rows])
+    frame.insert(0, "unit", [unit for _, unit, _ in rows])
     return frame
 
 
-@_of_a_path_too
+@_accepts_path
 def spending(file: RunFile) -> pd.DataFrame:
-    """One row a finished unit: its id, its facets, the calls, tokens and dollars that went into it, and its time.
+    """One row per finished unit: its id, its facets, its calls, tokens and cost in US dollars, and its times.
 
-    `latency` sums up the calls' (those from the cache take none); `started` and `finished` are the unit's own.
+    `latency` is the sum over its calls (0 for those from the cache); `started` and `finished` are the unit's own.
+
+    Args:
+        file: An open run file, or the path of one.
     """
     _, rows = file.rows(
         "SELECT u.position, count(*), sum(c.prompt_tokens + c.completion_tokens), "
@@ -85,45 +99,45 @@ def spending(file: RunFile) -> pd.DataFrame:
 
 
 def _with_facets(file: RunFile, columns: Sequence[str], sql: str) -> pd.DataFrame:
-    places, read = _columns(file, columns, sql)
-    known = units(file)
-    at = known.index.get_indexer(places)
-    frame: dict[str, Any] = {"unit": pd.Categorical.from_codes(at, categories=known["unit"])} | read
-    for name in known.columns.drop("unit"):
+    positions, data = _columns(file, columns, sql)
+    facets = units(file)
+    rows = facets.index.get_indexer(positions)
+    frame: dict[str, Any] = {"unit": pd.Categorical.from_codes(rows, categories=facets["unit"])} | data
+    for name in facets.columns.drop("unit"):
         if name not in frame:
-            frame[name] = _repeated(known[name], at)
+            frame[name] = _repeated(facets[name], rows)
     return pd.DataFrame(frame)
 
 
-def _repeated(facet: pd.Series, at: np.ndarray) -> Any:
-    """A unit's facet on each of its rows; words as categories."""
+def _repeated(facet: pd.Series, rows: np.ndarray) -> Any:
+    """A facet of the units, repeated on each of their rows; strings as categories."""
     if facet.dtype != object and not isinstance(facet.dtype, pd.StringDtype):
-        return facet.to_numpy()[at]
-    codes, words = pd.factorize(facet)
-    return pd.Categorical.from_codes(codes[at], categories=words)
+        return facet.to_numpy()[rows]
+    codes, categories = pd.factorize(facet)
+    return pd.Categorical.from_codes(codes[rows], categories=categories)
 
 
 def _columns(file: RunFile, columns: Sequence[str], sql: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """The rows of a query column by column, words as codes: no row is held longer than it takes to read it."""
-    places = array("q")
+    """The rows of a query, column by column, strings as codes; no row stays in memory after it is read."""
+    positions = array("q")
     numbers = {name: array("d") for name in columns if name in NUMBERS}
     codes = {name: array("i") for name in columns if name not in NUMBERS}
-    words: dict[str, dict[Any, int]] = {name: {} for name in codes}
+    strings: dict[str, dict[Any, int]] = {name: {} for name in codes}
     missing = float("nan")
     for row in file.stream(sql):
-        places.append(row[0])
+        positions.append(row[0])
         for name, value in zip(columns, row[1:], strict=True):
             if name in numbers:
                 numbers[name].append(missing if value is None else value)
             else:
-                known = words[name]
+                known = strings[name]
                 codes[name].append(-1 if value is None else known.setdefault(value, len(known)))
-    read: dict[str, Any] = {}
+    data: dict[str, Any] = {}
     for name in columns:
         if name in numbers:
-            found = np.frombuffer(numbers[name], dtype=float) if numbers[name] else np.zeros(0)
-            read[name] = found.astype(int) if name in ("round", "seq") else found
+            values = np.frombuffer(numbers[name], dtype=float) if numbers[name] else np.zeros(0)
+            data[name] = values.astype(int) if name in ("round", "seq") else values
         else:
             code = np.frombuffer(codes[name], dtype=np.int32) if codes[name] else np.zeros(0, dtype=np.int32)
-            read[name] = pd.Categorical.from_codes(code, categories=pd.Index(list(words[name]), dtype=object))
-    return np.frombuffer(places, dtype=np.int64) if places else np.zeros(0, dtype=np.int64), read
+            data[name] = pd.Categorical.from_codes(code, categories=pd.Index(list(strings[name]), dtype=object))
+    return np.frombuffer(positions, dtype=np.int64) if positions else np.zeros(0, dtype=np.int64), data

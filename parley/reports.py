@@ -1,25 +1,24 @@
 """From run files to a report: the study's own, or the generic one.
 
-A study brings its report by name: ours stand below, an installed package registers an entry point in the group
-`parley.reports`, and a class may say `report = "module:function"`. The function takes a frame of verdicts (see
-`parley.frames`) and gives an `parley.analysis.reporting.report.Report`.
+A study names its report: built-in ones are listed in `parley.studies`, an installed package registers an entry point in
+the group `parley.reports`, and a class may set `report = "module:function"`. The function takes a frame of verdicts
+(see `parley.frames`) and returns a `parley.analysis.reporting.report.Report`.
 
-A run file names the study it was made with. That is never reason enough to load someone's code: a study of a file is
-loaded where the user names it (`--study mine.py:Mine`), and gets the generic report otherwise.
+A run file names the study it was made with, but that never causes code to be loaded: the report of a user's own study
+is used only if the user names the study (`--study mine.py:Mine`); otherwise the run gets the generic report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
-from parley.runs import RunFile, examined
-from parley.runs.interim import counts as counted
-from parley.runs.interim import looks_made
+from parley.runs import RunFile, explain_damage
+from parley.runs.interim import counts, looks_made
 from parley.studies import find_report
 
 if TYPE_CHECKING:
@@ -29,136 +28,198 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedRun:
+    """A run read from its file for a report or a comparison."""
+
+    file: str
+    """The file's name; its path where two runs have files of the same name."""
+    path: Path
+    study: str
+    target: str
+    """The study's name, or file.py:Class."""
+    models: Sequence[str]
+    seed: int | None
+    unit_counts: Mapping[str, int]
+    """Units by status: planned, done, failed, and spared if a stopping rule skipped some."""
+    calls: int
+    tokens: int
+    cost: float | None
+    """US dollars; None if the price of a call is not known."""
+    prompt_cache: Mapping[str, int] | None
+    """`cached_tokens` and `prompt_tokens` of calls whose server reports its prompt cache; None if none does."""
+    config: Mapping[str, Any]
+    plan: str | None
+    """The hash of the plan."""
+    sources: Mapping[str, str]
+    versions: Mapping[str, str]
+    verdicts: pd.DataFrame
+    """One row per verdict, see `parley.frames.verdicts`."""
+    units: pd.DataFrame
+    """One row per finished unit, see `parley.frames.spending`."""
+
+    def record(self) -> dict[str, Any]:
+        """The run as plain values: an entry of a report's `runs`."""
+        return {
+            "file": self.file,
+            "path": str(self.path),
+            "study": self.study,
+            "target": self.target,
+            "models": self.models,
+            "seed": self.seed,
+            "units": self.unit_counts,
+            "calls": self.calls,
+            "tokens": self.tokens,
+            "cost": self.cost,
+            "prompt_cache": self.prompt_cache,
+            "config": self.config,
+            "plan": self.plan,
+            "sources": self.sources,
+            "versions": self.versions,
+        }
+
+
 def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0, study: str | None = None) -> Report:
-    """One report over one run or several of the same study; `study` is a user's own, as file.py:Class."""
+    """One report on one or several runs of the same study.
+
+    Args:
+        paths: The run files.
+        draws: Bootstrap and permutation draws; more give steadier intervals and p-values.
+        seed: The seed of the draws.
+        study: A user's own study as file.py:Class, whose report to use.
+    """
     try:
         import pandas  # noqa: F401
     except ModuleNotFoundError:
         raise ConfigError("reports need pandas and friends: pip install 'parley-autogen[analysis]'") from None
     check_draws(draws, seed)
-    with examined(*paths):
-        return _report([load(path) for path in paths], draws, seed, study)
+    with explain_damage(*paths):
+        return _report([load_run(path) for path in paths], draws, seed, study)
 
 
-def _report(
-    loaded: list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]], draws: int, seed: int, study: str | None
-) -> Report:
+def _report(runs: Sequence[LoadedRun], draws: int, seed: int, study: str | None) -> Report:
     import pandas as pd
 
     from parley.analysis.reporting.interim import with_interim_looks
 
-    studies = {str(run["study"]) for run, _, _ in loaded}
+    studies = {run.study for run in runs}
     if len(studies) > 1:
-        raise ConfigError(f"one report is about one study; these runs are of {', '.join(sorted(studies))}")
-    _tell_apart(loaded)
-    _shorten(loaded)
-    runs = [run for run, _, _ in loaded]
-    models = list(dict.fromkeys(model for run in runs for model in run["models"]))
+        raise ConfigError(f"a report covers one study, and these runs are of {', '.join(sorted(studies))}")
+    runs = _with_distinct_names(runs)
+    _shorten_model_names(runs)
+    models = all_models(runs)
     function = find_report(studies.pop(), study)
     report: Report = function(
-        pd.concat([verdicts for _, verdicts, _ in loaded], ignore_index=True) if len(loaded) > 1 else loaded[0][1],
-        units=pd.concat([units for _, _, units in loaded], ignore_index=True),
+        pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts,
+        units=pd.concat([run.units for run in runs], ignore_index=True),
         title=_title(runs, models),
         draws=draws,
         seed=seed,
-        runs=tuple(runs),
+        runs=tuple(run.record() for run in runs),
         cautions=tuple(cautions(models)),
     )
-    return with_interim_looks(report, [one for run in runs if (one := _watched(run))])
+    return with_interim_looks(report, [monitored for run in runs if (monitored := _monitored(run))])
 
 
-def _watched(run: dict[str, Any]) -> MonitoredRun | None:
-    """The looks of a run with a stopping rule."""
+def all_models(runs: Sequence[LoadedRun]) -> list[str]:
+    """The models of several runs, each once."""
+    return list(dict.fromkeys(model for run in runs for model in run.models))
+
+
+def _monitored(run: LoadedRun) -> MonitoredRun | None:
+    """The interim looks of a run; None without a stopping rule."""
     from parley.analysis.reporting.interim import MonitoredRun
     from parley.analysis.stats.sequential import StoppingRule
 
-    if not run["config"].get("stop"):
+    if not run.config.get("stop"):
         return None
-    with closing(RunFile.open(Path(run["path"]))) as file:
-        return MonitoredRun(
-            run=run["file"],
-            rule=StoppingRule(**run["config"]["stop"]),
-            results=tuple(one for seen in looks_made(file) for one in seen),
-        )
+    with RunFile.open(run.path) as file:
+        looks = tuple(result for look in looks_made(file) for result in look)
+    return MonitoredRun(run=run.file, rule=StoppingRule(**run.config["stop"]), results=looks)
 
 
 def check_draws(draws: int, seed: int) -> None:
-    """Refuse a number of draws that no interval can be made of."""
+    """Raise `ConfigError` if no interval can be computed with this number of draws or seed."""
     if draws < 1 or seed < 0:
         raise ConfigError("--draws must be at least 1, and --seed at least 0")
 
 
-def load(path: Path) -> tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]:
-    """What a run says of itself, its verdicts, and what its units cost."""
+def load_run(path: Path) -> LoadedRun:
+    """Read a run for a report; raises `ConfigError` if it has no verdicts yet."""
     from parley import frames
 
-    with closing(RunFile.open(path)) as file:
-        info, counts = file.info(), counted(file)
+    with RunFile.open(path) as file:
+        info, unit_counts = file.info(), counts(file)
         verdicts, units = frames.verdicts(file), frames.spending(file)
-        calls, tokens, cost, priced = file.spent()
-        reused = file.reused()
+        spent = file.spent()
+        prompt_cache = file.prompt_cache_use()
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
-    run = {
-        "file": path.name,
-        "path": str(path),
-        "study": info["study"],
-        "target": info.get("target", info["study"]),
-        "models": info["models"],
-        "seed": info["config"].get("seed"),
-        "units": counts,
-        "calls": calls,
-        "tokens": tokens,
-        "cost": cost if priced else None,
-        "prompt_cache": {"cached_tokens": reused[0], "prompt_tokens": reused[1]} if reused else None,
-        "config": info["config"],
-        "plan": info.get("plan"),
-        "sources": info.get("sources", {}),
-        "versions": info.get("versions", {}),
-    }
     for frame in (verdicts, units):
         if "model" not in frame:
             frame["model"] = ", ".join(info["models"])
-    return run, verdicts, units
+    return LoadedRun(
+        file=path.name,
+        path=path,
+        study=str(info["study"]),
+        target=info.get("target", info["study"]),
+        models=info["models"],
+        seed=info["config"].get("seed"),
+        unit_counts=unit_counts,
+        calls=spent.calls,
+        tokens=spent.tokens,
+        cost=spent.cost if spent.priced else None,
+        prompt_cache=(
+            {"cached_tokens": prompt_cache[0], "prompt_tokens": prompt_cache[1]} if prompt_cache is not None else None
+        ),
+        config=info["config"],
+        plan=info.get("plan"),
+        sources=info.get("sources", {}),
+        versions=info.get("versions", {}),
+        verdicts=verdicts,
+        units=units,
+    )
 
 
-def _tell_apart(loaded: Sequence[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]) -> None:
-    """Several runs in one frame: units get their file's name, and a model that stands in two runs does too."""
-    if len(loaded) < 2:
-        return
-    models = [set(verdicts["model"].astype(str)) for _, verdicts, _ in loaded]
-    files = [str(run["file"]) for run, _, _ in loaded]
-    for run, _, _ in loaded:
-        if files.count(str(run["file"])) > 1:
-            run["file"] = run["path"]
-    for at, (run, verdicts, units) in enumerate(loaded):
-        others: set[str] = set().union(*(seen for other, seen in enumerate(models) if other != at))
-        names = {model: f"{model} ({run['file']})" if model in others else model for model in models[at]}
-        for frame in (verdicts, units):
+def _with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:
+    """Several runs, to be put in one frame: units are numbered by run, and a model in two runs gets its file's name.
+
+    The frames are changed in place, since a copy of a large one may not fit in memory.
+    """
+    if len(runs) < 2:
+        return runs
+    files = [run.file for run in runs]
+    runs = [replace(run, file=str(run.path)) if files.count(run.file) > 1 else run for run in runs]
+    models = [set(run.verdicts["model"].astype(str)) for run in runs]
+    for number, run in enumerate(runs):
+        others: set[str] = set().union(*(names for other, names in enumerate(models) if other != number))
+        names = {model: f"{model} ({run.file})" if model in others else model for model in models[number]}
+        for frame in (run.verdicts, run.units):
             frame["model"] = frame["model"].astype(str).map(names)
-            frame["unit"] = f"{at}:" + frame["unit"].astype(str)
+            frame["unit"] = f"{number}:" + frame["unit"].astype(str)
+    return runs
 
 
-def _shorten(loaded: Sequence[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]]) -> None:
-    """Models without their options, as long as that keeps them apart; what made the page has the whole names."""
-    names = list(dict.fromkeys(name for _, verdicts, _ in loaded for name in verdicts["model"].astype(str).unique()))
+def _shorten_model_names(runs: Sequence[LoadedRun]) -> None:
+    """Drop the options from model names, if the names still differ; the report's `runs` have the full names."""
+    names = list(dict.fromkeys(name for run in runs for name in run.verdicts["model"].astype(str).unique()))
     short = {name: name.partition("?")[0] for name in names if "(" not in name}
     if len(set(short.values())) < len(names):
         return
-    for _, verdicts, units in loaded:
-        for frame in (verdicts, units):
+    for run in runs:
+        for frame in (run.verdicts, run.units):
             frame["model"] = frame["model"].astype(str).map(short)
 
 
-def _title(runs: Sequence[dict[str, Any]], models: Sequence[str]) -> str:
+def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
     plain = list(dict.fromkeys(model.partition("?")[0] for model in models))
     names = plain if len(plain) < 4 else [*plain[:3], f"{len(plain) - 3} more"]
-    suite = " ".join(dict.fromkeys(str(run["config"]["suite"]) for run in runs if run["config"].get("suite")))
-    return f"{runs[0]['study']} {suite} · {', '.join(names)}".replace("  ", " ")
+    suite = " ".join(dict.fromkeys(str(run.config["suite"]) for run in runs if run.config.get("suite")))
+    return f"{runs[0].study} {suite} · {', '.join(names)}".replace("  ", " ")
 
 
 def cautions(models: Sequence[str]) -> list[str]:
-    """What every reader of these numbers must know about the models that gave them."""
+    """What readers of a report must know about its models: simulated, or too small to be taken seriously."""
     lines = []
     for name in models:
         plain = name.partition("?")[0]

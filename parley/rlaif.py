@@ -6,7 +6,6 @@ OUT/rlaif/pairs (a dataset as `parley export` writes it), OUT/rlaif/reward, OUT/
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def _write(path: Path, split_of: dict[str, str], folder: Path, topics: Topics) -
     """The pairs the labeller was sure of, as rows of TRL's, and the topics RLDF's policy has: RLAIF's gets the same."""
     from parley import frames
 
-    with closing(RunFile.open(path)) as file:
+    with RunFile.open(path) as file:
         verdicts = frames.verdicts(file)
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
     for unit, here in verdicts.groupby("unit", sort=False, observed=True):

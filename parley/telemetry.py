@@ -1,9 +1,9 @@
-"""OpenTelemetry spans of a run, where they are asked for (`--trace`): one for the run, each unit and each model call.
+"""OpenTelemetry spans of a run (`--trace`): one for the run, one per unit and one per model call.
 
-The standard OTEL_* variables say where to (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`, `OTEL_SERVICE_NAME`,
-…); a tracer provider that the calling program has set is used as it is. Calls bear the GenAI conventions' attributes.
-Nothing that was said, and no facet of a unit, is in a span, unless OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT
-is "true".
+The standard OTEL_* variables configure the exporter (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_EXPORTER`,
+`OTEL_SERVICE_NAME`, …); a tracer provider that the calling program has set is used instead. Calls have the attributes
+of the GenAI semantic conventions. Spans contain no prompts, replies or facets, unless
+OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT is "true".
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ CONTENT = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
 
 @contextmanager
-def traced(study: Study, wanted: bool) -> Iterator[Study]:
-    """The study, or, where spans are wanted, one that makes a span of each of its units."""
-    if not wanted:
+def traced(study: Study, enabled: bool) -> Iterator[Study]:
+    """The study; if tracing is enabled, a copy of it that creates a span for each of its units."""
+    if not enabled:
         yield study
         return
-    about = {"parley.study": study.name, "parley.models": [name.partition("?")[0] for name in study.models()]}
-    with _spans() as spans, spans.tracer.start_as_current_span(f"run {study.name}", attributes=about):
+    attributes = {"parley.study": study.name, "parley.models": [name.partition("?")[0] for name in study.models()]}
+    with _spans() as spans, spans.tracer.start_as_current_span(f"run {study.name}", attributes=attributes):
         yield spans.of(study)
 
 
 def parent() -> str:
-    """The run's span, by the name that a worker process knows it by (W3C's `traceparent`)."""
+    """The current span as a W3C `traceparent`, to pass to worker processes."""
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     carrier: dict[str, str] = {}
@@ -44,22 +44,22 @@ def parent() -> str:
 
 
 @contextmanager
-def traced_in_worker(study: Study, run: str | None) -> Iterator[Study]:
-    """The same in a worker process: spans of its units, beneath the run's, sent by the worker itself."""
-    if run is None:
+def traced_in_worker(study: Study, traceparent: str | None) -> Iterator[Study]:
+    """Like `traced`, in a worker process: its spans are children of the run's, and it exports them itself."""
+    if traceparent is None:
         yield study
         return
     from opentelemetry import context
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     with _spans() as spans:
-        context.attach(TraceContextTextMapPropagator().extract({"traceparent": run}))  # for the rest of its life
+        context.attach(TraceContextTextMapPropagator().extract({"traceparent": traceparent}))  # for good
         yield spans.of(study)
 
 
 @contextmanager
 def _spans() -> Iterator[Spans]:
-    """Every call that ends meanwhile is a span, too; what was made is sent at the end."""
+    """Create a span for every call inside the block; export what is left at its end."""
     from opentelemetry import trace
 
     provider: Any = trace.get_tracer_provider()
@@ -76,7 +76,7 @@ def _spans() -> Iterator[Spans]:
 
 
 def _provider() -> Any:
-    """A tracer provider as the environment describes it; not the process's own, so that AutoGen's spans stay off."""
+    """A tracer provider configured by the environment; not set globally, so that AutoGen's own spans stay off."""
     try:
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider
@@ -93,23 +93,23 @@ def _provider() -> Any:
             case "none":
                 return TracerProvider()
             case other:
-                raise ConfigError(f"OTEL_TRACES_EXPORTER is otlp, console or none here, not '{other}'")
+                raise ConfigError(f"OTEL_TRACES_EXPORTER must be otlp, console or none, not '{other}'")
     except ModuleNotFoundError:
         raise ConfigError(MISSING) from None
-    named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "parley"}
-    provider = TracerProvider(resource=Resource.create(named))
+    name = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "parley"}
+    provider = TracerProvider(resource=Resource.create(name))
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return provider
 
 
 class Spans:
-    """Makes the spans; their parents are whatever is current where they begin."""
+    """Creates spans, as children of the current span."""
 
     def __init__(self, tracer: Any, *, with_content: bool) -> None:
         self.tracer, self.with_content = tracer, with_content
 
     def call(self, call: Call) -> None:
-        """A call that has just ended."""
+        """Create the span of a call that has just ended."""
         from opentelemetry.trace import SpanKind
 
         plain = call.model.partition("?")[0]
@@ -126,8 +126,8 @@ class Spans:
         if call.cost is not None:
             attributes["parley.cost"] = call.cost
         if self.with_content:
-            said = [_message(piece.role, piece.text) for piece in call.prompt]
-            attributes["gen_ai.input.messages"] = json.dumps(said, ensure_ascii=False)
+            prompt = [_message(piece.role, piece.text) for piece in call.prompt]
+            attributes["gen_ai.input.messages"] = json.dumps(prompt, ensure_ascii=False)
             attributes["gen_ai.output.messages"] = json.dumps([_message("assistant", call.reply)], ensure_ascii=False)
         end = time.time_ns()
         start = end - round(call.latency * 1e9)
@@ -135,15 +135,15 @@ class Spans:
         span.end(end)
 
     def of(self, study: Study) -> Study:
-        """The same study, but that each unit it holds is a span. A copy: a wrapper would not be of its class."""
-        twin = copy(study)
+        """A copy of the study that creates a span per unit. A wrapper would not be an instance of its class."""
+        traced_study = copy(study)
 
         async def run(unit: Unit, models: Models) -> Outcome:
             with self.unit(unit):
                 return await study.run(unit, models)
 
-        twin.run = run  # type: ignore[method-assign]
-        return twin
+        traced_study.run = run  # type: ignore[method-assign]
+        return traced_study
 
     @contextmanager
     def unit(self, unit: Unit) -> Iterator[None]:
@@ -156,7 +156,7 @@ class Spans:
             try:
                 yield
             except BaseException as error:
-                # The error's text may quote what a server said; its kind may not.
+                # The message may quote a server's reply; the type's name cannot.
                 span.set_status(StatusCode.ERROR, str(error) if self.with_content else type(error).__name__)
                 raise
 

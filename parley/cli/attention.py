@@ -26,12 +26,11 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     from parley.judging.rldf.attention import AttentionWeights
 
-    file = RunFile.open(Path(parsed.run))
-    info = file.info()
-    if info["study"] != "framing":
-        raise ConfigError(f"{parsed.run}: a run of 'framing' is asked for, and this is one of '{info['study']}'")
-    asked = _asked(file, parsed.topics)
-    file.close()
+    with RunFile.open(Path(parsed.run)) as file:
+        info = file.info()
+        if info["study"] != "framing":
+            raise ConfigError(f"{parsed.run}: a run of 'framing' is asked for, and this is one of '{info['study']}'")
+        asked = _asked(file, parsed.topics)
     if not asked:
         raise ConfigError(f"{parsed.run} has no finished unit yet")
     weights = AttentionWeights.load(Path(parsed.weights) if parsed.weights else _weights_of(info["config"]["model"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
@@ -14,7 +14,7 @@ from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
-from parley.reports import cautions, check_draws, load
+from parley.reports import LoadedRun, all_models, cautions, check_draws, load_run
 from parley.studies import find_comparable
 
 if TYPE_CHECKING:
@@ -37,17 +37,22 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     from parley.analysis.reporting.compare import NothingShared, compare
 
     check_draws(parsed.draws, parsed.seed)
-    loaded = [load(Path(run)) for run in parsed.run]
-    if len({run["study"] for run, _, _ in loaded}) > 1:
+    runs = [load_run(Path(run)) for run in parsed.run]
+    if len({run.study for run in runs}) > 1:
         raise ConfigError("only runs of the same study can be compared")
-    (first_name, first), (second_name, second) = _two_sides(loaded, parsed.models)
-    if comparable := find_comparable(loaded[0][0]["study"]):
+    (first_name, first), (second_name, second) = _two_sides(runs, parsed.models)
+    if comparable := find_comparable(runs[0].study):
         first, second = comparable(first), comparable(second)
-    runs = tuple(run for run, _, _ in loaded)
-    warnings = tuple(cautions(list(dict.fromkeys(model for run in runs for model in run["models"]))))
-    names = (first_name, second_name)
     try:
-        report = compare(first, second, names, draws=parsed.draws, seed=parsed.seed, runs=runs, cautions=warnings)
+        report = compare(
+            first,
+            second,
+            (first_name, second_name),
+            draws=parsed.draws,
+            seed=parsed.seed,
+            runs=tuple(run.record() for run in runs),
+            cautions=tuple(cautions(all_models(runs))),
+        )
     except NothingShared as error:
         raise ConfigError(str(error)) from None
     if not parsed.json:
@@ -59,14 +64,12 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     return show(report, Path(parsed.out) if parsed.out else None, as_json=parsed.json, quiet=True)
 
 
-def _two_sides(
-    loaded: list[tuple[dict[str, Any], pd.DataFrame, pd.DataFrame]], chosen: str | None
-) -> list[tuple[str, pd.DataFrame]]:
-    """The two sides to compare, each a name and its verdicts. Every model of every run is a side."""
+def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.DataFrame]]:
+    """The two sides: every model of every run is one, and there must be two."""
     sides = [
-        (f"{model} ({run['file']})" if len(loaded) > 1 else model, model, verdicts[verdicts["model"] == model])
-        for run, verdicts, _ in loaded
-        for model in map(str, verdicts["model"].unique())
+        (f"{model} ({run.file})" if len(runs) > 1 else model, model, run.verdicts[run.verdicts["model"] == model])
+        for run in runs
+        for model in map(str, run.verdicts["model"].unique())
     ]
     if chosen:
         models = [name.strip() for name in chosen.split(",")]

@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, a line now and then elsewhere."""
+"""The progress of a run: a bar in a terminal, a line every ten seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINE_SECONDS = 10.0
 
 
 def facts(progress: Progress) -> str:
-    """Calls a second, tokens, cost, errors, time left: what one looks for."""
+    """Calls per second, tokens, cost, errors and time left, in one line."""
     parts = [f"{progress.calls / max(progress.elapsed, 1e-9):.1f} calls/s", f"{progress.tokens:,} tokens"]
     parts.append(f"${progress.cost:.2f}" if progress.cost_known else "cost unknown")
     if progress.cached:
@@ -26,8 +26,8 @@ def facts(progress: Progress) -> str:
             parts.append(f"{count} {name}")
     if progress.waiting:
         parts.append(progress.waiting)
-    if progress.left is not None:
-        parts.append(f"{_clock(progress.left)} left")
+    if (seconds := progress.seconds_left) is not None:
+        parts.append(f"{_clock(seconds)} left")
     return " · ".join(parts)
 
 
@@ -38,6 +38,14 @@ def _clock(seconds: float) -> str:
 
 
 class ProgressView:
+    """Shows the progress of a run; a context manager.
+
+    Args:
+        console: Where to print.
+        total: The number of units.
+        quiet: Show nothing.
+    """
+
     def __init__(self, console: Console, total: int, *, quiet: bool) -> None:
         self._console, self._total, self._quiet = console, total, quiet
         self._live = console.is_terminal and not quiet
@@ -49,7 +57,7 @@ class ProgressView:
             console=console,
         )
         self._task = self._bar.add_task("", total=total)
-        self._said = 0.0
+        self._printed_at = 0.0
         self._ended = False
 
     def __enter__(self) -> ProgressView:
@@ -63,9 +71,6 @@ class ProgressView:
         if self._live:
             self._bar.stop()
 
-    def start(self, progress: Progress) -> None:
-        self.update(progress)
-
     def update(self, progress: Progress) -> None:
         if self._live:
             finished = progress.done + progress.failed
@@ -73,13 +78,13 @@ class ProgressView:
             return
         now = time.monotonic()
         finished = progress.done + progress.failed == self._total
-        if not self._quiet and not self._ended and (finished or now - self._said >= LINE_SECONDS):
-            self._said, self._ended = now, finished
+        if not self._quiet and not self._ended and (finished or now - self._printed_at >= LINE_SECONDS):
+            self._printed_at, self._ended = now, finished
             self._console.print(f"{progress.done}/{self._total} units · {facts(progress)}", highlight=False)
 
 
 def fetch_with_bar(name: str) -> None:
-    """A model of the catalogue, with a bar while it comes."""
+    """Download a model of the catalogue, with a progress bar."""
     entry = catalogue()[name]
     console = Console(stderr=True)
     if not console.is_terminal:

@@ -21,6 +21,7 @@ from parley.agents.models import catalogue
 from parley.agents.models.batches import PRICE
 from parley.agents.models.prices import Price
 from parley.agents.models.registry import client_class, split_name
+from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
@@ -44,9 +45,9 @@ def _parser(study: str) -> argparse.ArgumentParser:
     prog = f"parley run {study}"
     parser = argparse.ArgumentParser(prog=prog, usage=f"{prog} [flags]", description=find_study(study).__doc__)
     parser.add_argument("--config", metavar="FILE", help="TOML or YAML with the same keys as the flags below")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and send nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan and its expected cost, and send nothing")
     parser.add_argument("--report", action="store_true", help="print the report when the run is done")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print the result (or the dry run) as JSON")
     add_flags(parser, find_study(study).Config, f"the study {study}")
     add_flags(parser, Options, "the run")
@@ -74,14 +75,14 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     job = Job.make(parsed.study, {**config, **given(flags, study.Config)}, chosen)
     if flags.dry_run:
         return _dry_run(job, as_json=flags.json)
-    job.open_models()  # a key that is missing is missed before anything is spent
-    if job.first is not None:
-        if status := carry_out(job.first, quiet=flags.quiet, as_json=flags.json, last=False):
+    job.open_models()  # a missing key is reported before anything is spent
+    if job.prerequisite is not None:
+        if status := execute_job(job.prerequisite, quiet=flags.quiet, as_json=flags.json, last=False):
             return status
         job = job.advance()
-        if job.refused:
-            print(f"{job.refused} scenarios have no accepted responses and are left out", file=sys.stderr)
-    status = carry_out(job, quiet=flags.quiet, as_json=flags.json)
+        if job.rejected:
+            print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
+    status = execute_job(job, quiet=flags.quiet, as_json=flags.json)
     if flags.report and status in (0, 1):
         from parley.cli.report import print_report
 
@@ -94,61 +95,68 @@ def _list_studies() -> None:
     for name in known_studies():
         try:
             about = (find_study(name).__doc__ or "").partition("\n\n")[0]
-        except ConfigError as error:  # of a package that somebody installed: the others are still there
+        except ConfigError as error:  # an installed package is broken: list the others
             about = str(error)
         print(
             textwrap.fill(
                 visible(" ".join(about.split())), 80, initial_indent=f"  {name:<15} ", subsequent_indent=" " * 18
             )
         )
-    print("  file.py:Class   your own (`parley new study NAME` begins one)")
+    print("  file.py:Class   your own (`parley new study NAME` creates one)")
 
 
-def carry_out(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int:
-    """A job with its progress and its closing line; the exit status. With `as_json`, one object for the last job."""
+def execute_job(job: Job, *, quiet: bool, as_json: bool, last: bool = True) -> int:
+    """Execute a job with a progress bar, print how it ended, and return the exit status.
+
+    Args:
+        job: What to execute.
+        quiet: Show no progress.
+        as_json: Print how it ended as JSON.
+        last: Whether no further job follows: with `as_json`, a prerequisite that succeeds prints nothing.
+    """
     for client in job.open_models():
         fetch_weights(client)
-    result = asyncio.run(_go(job, quiet=quiet))
+    result = asyncio.run(_execute(job, quiet=quiet))
     if as_json and not last and result.complete:
         return 0
-    return _tell(job, result, as_json=as_json)
+    return _print_result(job, result, as_json=as_json)
 
 
 def fetch_weights(client: Client) -> None:
-    """The embedded model's, with a bar, where they are not here yet."""
+    """Download an embedded model's weights with a progress bar, unless they are on disk."""
     name = client.model
     if client.provider in ("local", "hf") and name in catalogue.catalogue() and not catalogue.is_fetched(name):
         fetch_with_bar(name)
 
 
-async def _go(job: Job, *, quiet: bool) -> Result:
+async def _execute(job: Job, *, quiet: bool) -> Result:
     loop = asyncio.get_running_loop()
-    this = asyncio.current_task()
+    main_task = asyncio.current_task()
     console = Console(stderr=True)
 
     with ProgressView(console, job.size.units, quiet=quiet) as view:
 
-        def watch(engine: Engine) -> None:
-            view.start(engine.progress)
-            presses = 0
+        def on_engine(engine: Engine) -> None:
+            view.update(engine.progress)
+            signals = 0
 
-            def pressed() -> None:
-                nonlocal presses
-                presses += 1
-                if presses == 1:
+            def on_signal() -> None:
+                nonlocal signals
+                signals += 1
+                if signals == 1:
                     engine.interrupt()
                     console.print(engine.executor.on_interrupt)
-                elif this is not None:
-                    this.cancel()
+                elif main_task is not None:
+                    main_task.cancel()
 
             with suppress(NotImplementedError):  # Windows has no such handlers
-                loop.add_signal_handler(signal.SIGINT, pressed)
-                loop.add_signal_handler(signal.SIGTERM, pressed)
+                loop.add_signal_handler(signal.SIGINT, on_signal)
+                loop.add_signal_handler(signal.SIGTERM, on_signal)
 
-        return await job.go(on_progress=view.update, on_engine=watch)
+        return await job.execute(on_progress=view.update, on_engine=on_engine)
 
 
-def _tell(job: Job, result: Result, *, as_json: bool) -> int:
+def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
     progress = result.progress
     status = 0 if result.complete else 130 if result.interrupted else 1
     if as_json:
@@ -157,7 +165,7 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
             "units": progress.total,
             "done": progress.done,
             "failed": progress.failed,
-            "spared": progress.spared,
+            "spared": progress.skipped,
             "calls": progress.calls,
             "cached": progress.cached,
             "tokens": progress.tokens,
@@ -168,38 +176,39 @@ def _tell(job: Job, result: Result, *, as_json: bool) -> int:
         }
         print(json.dumps(line))
         return status
-    rest = f", {progress.spared} are not needed any more" if progress.spared else ""
-    print(f"{progress.done} of {progress.total} units are done{rest}: {job.path}")
+    skipped = f", {progress.skipped:,} skipped by the stopping rule" if progress.skipped else ""
+    print(f"{progress.done:,} of {plural(progress.total, 'unit')} done{skipped}: {job.path}")
     if result.complete:
-        named = shlex.quote(str(job.path))
-        print(f"read it:  parley report {named}    parley show {named}")
+        path = shlex.quote(str(job.path))
+        print(f"read it:  parley report {path}    parley show {path}")
         return 0
     if progress.failed:
-        why = visible(result.first_error or "")
-        print(f"parley: {progress.failed} units failed, the first with: {why}", file=sys.stderr)
+        first = ", the first" if progress.failed > 1 else ""
+        error = visible(result.first_error or "")
+        print(f"parley: {plural(progress.failed, 'unit')} failed{first} with: {error}", file=sys.stderr)
     if result.stopped:
         print(f"parley: stopped: {visible(result.stopped)}", file=sys.stderr)
-    print("the same command goes on from here", file=sys.stderr)
+    print("run the same command again to resume", file=sys.stderr)
     return status
 
 
 def _dry_run(job: Job, *, as_json: bool) -> int:
-    jobs = [job.first, job] if job.first else [job]
-    names = list(dict.fromkeys(name for one in jobs for name in one.study.models()))
-    costs = [_estimated_cost(one) for one in jobs]
+    jobs = [job.prerequisite, job] if job.prerequisite else [job]
+    names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
+    costs = [_estimated_cost(part) for part in jobs]
     batch = job.options.executor == "batch"
     share = PRICE if batch else 1.0
-    cost = None if None in costs else share * sum(one or 0.0 for one in costs)
-    cached = 0.0 if batch else sum(_cached_tokens(one) for one in jobs)  # a batch promises no cache
-    least = costs if batch else [_estimated_cost(one, cached=True) for one in jobs]
-    cost_if_cached = None if None in least else share * sum(one or 0.0 for one in least)
+    cost = None if None in costs else share * sum(part or 0.0 for part in costs)
+    cached = 0.0 if batch else sum(_cached_tokens(part) for part in jobs)  # providers promise no cache for batches
+    cached_costs = costs if batch else [_estimated_cost(part, cached=True) for part in jobs]
+    cost_if_cached = None if None in cached_costs else share * sum(part or 0.0 for part in cached_costs)
     plan = {
         "study": job.study.name,
         "models": names,
-        "units": sum(one.size.units for one in jobs),
-        "calls": sum(one.size.calls for one in jobs),
-        "prompt_tokens": sum(one.size.prompt_tokens for one in jobs),
-        "completion_tokens": sum(one.size.completion_tokens for one in jobs),
+        "units": sum(part.size.units for part in jobs),
+        "calls": sum(part.size.calls for part in jobs),
+        "prompt_tokens": sum(part.size.prompt_tokens for part in jobs),
+        "completion_tokens": sum(part.size.completion_tokens for part in jobs),
         "cached_tokens": round(cached),
         "cost": cost,
         "cost_if_cached": cost_if_cached,
@@ -213,31 +222,31 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         return 0
     price = "unknown (set ?price_in= and ?price_out=)" if cost is None else _dollars(cost)
     print(f"{job.study.name} on {', '.join(names)}: nothing was sent")
-    if job.first:
-        print(f"  first        {job.first.study.name}: {job.first.size.units:,} units, at least one call each")
+    if before := job.prerequisite:
+        print(f"  first        {before.study.name}: {plural(before.size.units, 'unit')}, at least one call each")
     print(f"  units        {plan['units']:>12,}\n  calls        {plan['calls']:>12,}")
     print(f"  tokens in    {plan['prompt_tokens']:>12,}   (estimated)")
     if cached:
-        print(f"  of these     {plan['cached_tokens']:>12,}   (at most, from the vendor's prompt cache)")
+        print(f"  of these     {plan['cached_tokens']:>12,}   (at most, from the provider's prompt cache)")
     print(f"  tokens out   {plan['completion_tokens']:>12,}   (estimated)")
-    print(f"  cost         {price:>12}   (estimated{', at the price of batches' * batch})")
+    print(f"  cost         {price:>12}   (estimated{', at batch prices' * batch})")
     if cached and cost_if_cached is not None and cost_if_cached != cost:
-        print(f"  with cache   {_dollars(cost_if_cached):>12}   (estimated, if all of these are)")
+        print(f"  with cache   {_dollars(cost_if_cached):>12}   (estimated, if all of these are cached)")
     print(f"  run file     {job.path}")
     if looks is not None:
         steps = ", ".join(map(str, looks.schedule()))
-        print(f"  at most      {len(looks.planned)} comparisons are looked at after {steps} scenarios")
+        print(f"  interim      {plural(len(looks.planned), 'comparison')} tested after {steps} scenarios")
     return 0
 
 
 def _dollars(cost: float) -> str:
-    """To the cent, and a small sum to a hundredth of one."""
+    """Two decimals, or four if it is less than a dollar."""
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"
 
 
 def _cached_tokens(job: Job) -> float:
-    """Prompt tokens that vendors may bill as cached: beginnings that an earlier call of the same unit had."""
-    return sum(_shares(job, client) for client, _ in _clients(job))
+    """Prompt tokens that providers may bill as cached: prefixes shared with an earlier call of the same unit."""
+    return sum(_cached_tokens_at(job, client) for client, _ in _clients(job))
 
 
 def _clients(job: Job) -> list[tuple[type[Client], Price]]:
@@ -245,21 +254,24 @@ def _clients(job: Job) -> list[tuple[type[Client], Price]]:
     return [(client, client.price_for(plain, options)) for client, plain, options in named]
 
 
-def _shares(job: Job, client: type[Client]) -> float:
+def _cached_tokens_at(job: Job, client: type[Client]) -> float:
+    """The cached tokens of one of the study's models."""
     billed = sum(calls * client.billed_as_cached(tokens) for tokens, calls in job.size.shared.items())
     return billed / len(job.study.models())
 
 
 def _estimated_cost(job: Job, *, cached: bool = False) -> float | None:
-    """Models that share a study are taken to share its tokens evenly.
+    """The expected cost in US dollars; None if a price is not known.
 
-    With `cached`, as if vendors found all that they may; unknown where they charge for keeping it or tell no price.
+    The models of a study are taken to share its tokens evenly. With `cached`, all prefixes that can be cached are
+    billed as cached; None where the provider charges for writing its cache or has no known price for reading it.
     """
     size, clients = job.size, _clients(job)
     costs = []
     for client, price in clients:
-        found = _shares(job, client) if cached else 0.0
-        if found and (price.cached is None or price.written_factor != 1):
+        cached_tokens = _cached_tokens_at(job, client) if cached else 0.0
+        if cached_tokens and (price.cached is None or price.written_factor != 1):
             return None
-        costs.append(price.cost(size.prompt_tokens / len(clients), size.completion_tokens / len(clients), found))
-    return None if None in costs else sum(one or 0.0 for one in costs)
+        prompt_tokens, completion_tokens = size.prompt_tokens / len(clients), size.completion_tokens / len(clients)
+        costs.append(price.cost(prompt_tokens, completion_tokens, cached_tokens))
+    return None if None in costs else sum(cost or 0.0 for cost in costs)

@@ -159,7 +159,7 @@ def _respond(parsed: argparse.Namespace) -> int:
 
 
 def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, named: dict[str, Any], what: str) -> int:
-    from parley.cli.run import carry_out
+    from parley.cli.run import execute_job
 
     try:
         options = Options.model_validate(given(parsed, Options))
@@ -174,10 +174,9 @@ def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, name
         raise ConfigError(f"{target} is there already, or was edited: name another with --to, or use --force")
     if not job.size.units:
         raise ConfigError(f"there is nothing to write: every scenario of {parsed.suite} has responses (see --anew)")
-    status = carry_out(job, quiet=parsed.quiet, as_json=parsed.json)
-    file = RunFile.open(job.path)
-    accepted = list(file.accepted())
-    file.close()
+    status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
+    with RunFile.open(job.path) as file:
+        accepted = list(file.accepted())
     suite = writer.harvest(accepted)
     if not accepted and job.size.units:
         raise ParleyError(f"nothing was accepted, so no suite was written; parley show {job.path} says why")

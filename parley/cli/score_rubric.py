@@ -20,7 +20,6 @@ from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.judging.scoring.study import RubricScores, ScoringConfig
-from parley.runs import RunFile
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -34,7 +33,7 @@ def add_to(add_parser: AddParser) -> None:
 
 
 def _rubric(parsed: argparse.Namespace) -> int:
-    from parley.cli.run import carry_out
+    from parley.cli.run import execute_job
 
     try:
         options = Options.model_validate(given(parsed, Options))
@@ -45,7 +44,7 @@ def _rubric(parsed: argparse.Namespace) -> int:
         import pandas  # noqa: F401
     except ModuleNotFoundError:
         raise ConfigError("tables need pandas and friends: pip install 'parley-autogen[analysis]'") from None
-    status = carry_out(job, quiet=parsed.quiet or parsed.json, as_json=False) if not parsed.json else _silently(job)
+    status = execute_job(job, quiet=parsed.quiet or parsed.json, as_json=False) if not parsed.json else _silently(job)
     if status in (0, 1):
         _print(job.path, as_json=parsed.json)
     return status
@@ -54,16 +53,14 @@ def _rubric(parsed: argparse.Namespace) -> int:
 def _silently(job: Job) -> int:
     import asyncio
 
-    return 0 if asyncio.run(job.go()).complete else 1
+    return 0 if asyncio.run(job.execute()).complete else 1
 
 
 def _print(path: Path, *, as_json: bool) -> None:
     from parley import frames
     from parley.analysis.rldf import rubrics
 
-    file = RunFile.open(path)
-    verdicts = frames.verdicts(file)
-    file.close()
+    verdicts = frames.verdicts(path)
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit yet")
     scores, agreement = rubrics.scores(verdicts), rubrics.agreement(verdicts)

@@ -1,11 +1,10 @@
-"""`parley show RUN [UNIT]`: read what was said, in the terminal."""
+"""`parley show RUN [UNIT]`: print a conversation in the terminal."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +15,24 @@ from rich.text import Text
 from parley.agents import ConfigError
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
-from parley.runs import RunFile, examined
+from parley.runs import RunFile, explain_damage
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", help="the run file")
-    parser.add_argument("unit", nargs="?", help="a unit's id, or the beginning of one (default: the first done)")
+    parser.add_argument(
+        "unit", nargs="?", help="a unit's id, or the beginning of one (default: the first that is done)"
+    )
     parser.add_argument("--list", action="store_true", help="list the units instead")
-    parser.add_argument("--prompts", action="store_true", help="also the exact prompt of every call")
+    parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     path = Path(parsed.run)
-    with examined(path), closing(RunFile.open(path)) as file:
+    with explain_damage(path), RunFile.open(path) as file:
         if parsed.list:
             return _list(file, as_json=parsed.json)
         unit = _find(file, parsed.unit)
@@ -53,16 +54,16 @@ def _list(file: RunFile, *, as_json: bool) -> int:
     return 0
 
 
-def _find(file: RunFile, wanted: str | None) -> dict[str, Any]:
+def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
     columns, rows = file.rows(
         "SELECT id, status, facets, error, stop_reason FROM units WHERE substr(id, 1, length(?1)) = ?1 "
         "AND (status = 'done' OR ?1 != '') ORDER BY status != 'done', position LIMIT 1",
-        (wanted or "",),
+        (prefix or "",),
     )
     if not rows:
         raise ConfigError(
-            f"no unit begins with '{wanted}'; parley show {file.path} --list shows them"
-            if wanted
+            f"no unit id begins with '{prefix}'; parley show {file.path} --list prints them"
+            if prefix
             else f"{file.path} has no finished unit yet"
         )
     unit = dict(zip(columns, rows[0], strict=True))
@@ -93,9 +94,9 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
                     {
                         "role": role,
                         "source": source,
-                        "text": file.rows("SELECT text FROM texts WHERE id = ?", (at,))[1][0][0],
+                        "text": file.rows("SELECT text FROM texts WHERE id = ?", (text_id,))[1][0][0],
                     }
-                    for role, source, at in pieces
+                    for role, source, text_id in pieces
                 ]
     return turns
 
@@ -112,10 +113,9 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
     if unit["error"]:
         say(unit["error"], "red")
     for turn in turns:
-        narrator = turn["role"] == "narrator"
         console.print()
-        if narrator:
-            say("to the table" if turn["speaker"] == "user" else turn["speaker"], "dim")
+        if turn["role"] == "narrator":
+            say("to all agents" if turn["speaker"] == "user" else turn["speaker"], "dim")
         else:
             say(f"{turn['speaker']}  (round {turn['round']})", "bold cyan")
         for call in turn["calls"]:
@@ -137,9 +137,9 @@ def _notes(turn: dict[str, Any]) -> Iterator[str]:
             yield f"${call['cost']:.2g}"
     if turn["parse_status"]:
         yield turn["parse_status"]
-    read = turn["parsed"] if turn["role"] == "evaluator" else None
-    for name, value in (read or {}).items():
+    parsed = turn["parsed"] if turn["role"] == "evaluator" else None
+    for name, value in (parsed or {}).items():
         if value is None or isinstance(value, int | float):
-            yield f"{name} {'unread' if value is None else format(value, 'g')}"
+            yield f"{name} {'unparsed' if value is None else format(value, 'g')}"
     if turn["expected"]:
         yield "expected " + ", ".join(f"{path} {value:.2f}" for path, value in turn["expected"].items())

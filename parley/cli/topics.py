@@ -56,7 +56,7 @@ def _list(parsed: argparse.Namespace) -> int:
 
 
 def _generate(parsed: argparse.Namespace) -> int:
-    from parley.cli.run import carry_out
+    from parley.cli.run import execute_job
 
     try:
         options = Options.model_validate(given(parsed, Options))
@@ -69,10 +69,9 @@ def _generate(parsed: argparse.Namespace) -> int:
         raise ConfigError(f"{target}: a list of topics ends in .txt")
     if target.exists() and not parsed.force and not _ours(target, job.path):
         raise ConfigError(f"{target} is there already: name another with --to, or write over it with --force")
-    status = carry_out(job, quiet=parsed.quiet, as_json=parsed.json)
-    file = RunFile.open(job.path)
-    found = study.harvest(file.accepted())
-    file.close()
+    status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
+    with RunFile.open(job.path) as file:
+        found = study.harvest(file.accepted())
     total = sum(map(len, found.topics.values()))
     if not total:
         raise ParleyError(f"nothing was accepted, so no file was written; parley show {job.path} says why")

@@ -123,7 +123,7 @@ def _runner(quiet: bool) -> Any:
     from parley.cli import run
 
     def go(job: Job) -> None:
-        if run.carry_out(job, quiet=quiet, as_json=True, last=False):
+        if run.execute_job(job, quiet=quiet, as_json=True, last=False):
             raise ParleyError(f"{job.path} is not complete; the same command goes on")
 
     return go

@@ -1,6 +1,6 @@
-"""Many workers, one run: units are streamed to them, what they finish is streamed back, and the dead are replaced.
+"""Many workers, one run: units are streamed to the workers, finished ones are streamed back, dead workers are replaced.
 
-How a worker is started and spoken to is a subclass's business (`processes`, `ray_fleet`).
+How a worker is started and called is up to a subclass (`processes`, `ray_pool`).
 """
 
 from __future__ import annotations
@@ -14,58 +14,66 @@ from itertools import islice
 from typing import Protocol
 
 from parley.agents import BudgetSpent, ConfigError, ParleyError
-from parley.executors.recipe import Recipe
-from parley.executors.shared_budget import Ledger
-from parley.executors.worker import News, Orders, Place, part
+from parley.agents.text import plural
+from parley.executors.shared_budget import SharedBudget
+from parley.executors.study_spec import StudySpec
+from parley.executors.worker import Instructions, WorkerReport, WorkerSlot, nth_part
 from parley.judging import Unit
 from parley.runs import RunControl
 from parley.runs.executor import FINISHING
 
-DEATHS_IN_A_ROW = 5
-"""So many workers died with no unit finished between them: it is the units that kill them, and the run stops."""
+MAX_DEATHS_IN_A_ROW = 5
+"""If this many workers die with no unit finished in between, the units are what kills them, and the run stops."""
 CLOSE_SECONDS = 5.0
 IDLE_SECONDS = 0.05
 
 
 class WorkerLost(ParleyError):
-    """A worker died, or its machine did."""
+    """A worker process or its machine died."""
 
 
-class Handle(Protocol):
-    """A worker, from the outside. Both may raise `WorkerLost`."""
+class WorkerHandle(Protocol):
+    """A worker as the pool sees it. `exchange` and `close` may raise `WorkerLost`."""
 
-    async def exchange(self, orders: Orders) -> News: ...
+    async def exchange(self, instructions: Instructions) -> WorkerReport: ...
 
-    async def close(self) -> News: ...
+    async def close(self) -> WorkerReport: ...
 
     async def kill(self) -> None: ...
 
 
 class WorkerPool:
+    """An executor whose units run in workers. The engine calls `run_units`; that calls `start` for every worker.
+
+    Args:
+        spec: How workers create the study.
+        workers: How many. Default: as many as `max_workers` says.
+    """
+
     on_interrupt = FINISHING
 
-    def __init__(self, recipe: Recipe, *, workers: int | None = None) -> None:
-        self._recipe = recipe
-        self._asked_for = workers
+    def __init__(self, spec: StudySpec, *, workers: int | None = None) -> None:
+        self._spec = spec
+        self._requested_workers = workers
 
     @abstractmethod
-    async def start(self, place: Place) -> Handle:
-        """A worker that is ready; a `ConfigError` if it cannot work."""
+    async def start(self, slot: WorkerSlot) -> WorkerHandle:
+        """Start a worker and wait until it is ready; raises `ConfigError` if it cannot work."""
 
     @abstractmethod
-    def machines(self) -> int:
+    def max_workers(self) -> int:
         """How many workers there is room for."""
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        self._units, self._again = units, deque[Unit]()
+        self._units, self._requeued = units, deque[Unit]()
         self._left = control.progress.total - control.progress.done
-        self._at_once = max(1, min(control.concurrency, self._left))
-        workers = min(self._asked_for or self.machines(), self._at_once)
+        self._concurrency = max(1, min(control.concurrency, self._left))
+        workers = min(self._requested_workers or self.max_workers(), self._concurrency)
         self._deaths = 0
-        self._given: list[dict[str, Unit]] = [{} for _ in range(workers)]
-        self._heard: list[list[tuple[str, float]]] = [[] for _ in range(workers)]
-        self._ledger = Ledger(control.budget, workers)
-        tasks = [asyncio.create_task(self._tend(nth, workers, control)) for nth in range(workers)]
+        self._assigned: list[dict[str, Unit]] = [{} for _ in range(workers)]
+        self._slowed: list[list[tuple[str, float]]] = [[] for _ in range(workers)]
+        self._budget = SharedBudget(control.budget, workers)
+        tasks = [asyncio.create_task(self._run_worker(index, workers, control)) for index in range(workers)]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -73,80 +81,86 @@ class WorkerPool:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _take(self, most: int) -> list[Unit]:
-        """The next units; those that a dead worker had come last, so that a deadly one does not hold up the others."""
-        taken = list(islice(self._units, max(0, most)))
-        while self._again and len(taken) < most:
-            taken.append(self._again.popleft())
-        self._left -= len(taken)
-        return taken
+    def _next_units(self, count: int) -> list[Unit]:
+        """The next units; those of dead workers come last, so that a unit that kills workers does not delay others."""
+        units = list(islice(self._units, max(0, count)))
+        while self._requeued and len(units) < count:
+            units.append(self._requeued.popleft())
+        self._left -= len(units)
+        return units
 
-    async def _tend(self, nth: int, workers: int, control: RunControl) -> None:
-        """One place in the fleet: its worker, and after that one's death the next."""
-        at_once = part(self._at_once, workers, nth)
-        place = Place(nth, workers, at_once, self._ledger.limited, control.cache is not None)
-        handle: Handle | None = None
-        orders = Orders()
-        given = self._given[nth]
+    async def _run_worker(self, index: int, workers: int, control: RunControl) -> None:
+        """Keep one slot filled: start its worker, exchange messages with it, replace it if it dies."""
+        concurrency = nth_part(self._concurrency, workers, index)
+        slot = WorkerSlot(
+            index=index,
+            workers=workers,
+            concurrency=concurrency,
+            limited=self._budget.limited,
+            cache=control.cache is not None,
+        )
+        worker: WorkerHandle | None = None
+        instructions = Instructions()
+        assigned = self._assigned[index]
         try:
             while True:
-                # A few units wait at the worker, so that it never idles, unless there are too few to go round.
-                room = at_once + (at_once // 4 + 1 if self._left > self._at_once else 0)
-                fresh = [] if control.stopping.is_set() else self._take(room - len(given))
-                given.update((unit.id, unit) for unit in fresh)
-                if not given:
-                    if not any(self._given):
+                # A few units wait at the worker, so that it never idles, unless too few are left for all workers.
+                room = concurrency + (concurrency // 4 + 1 if self._left > self._concurrency else 0)
+                units = [] if control.stopping.is_set() else self._next_units(room - len(assigned))
+                assigned.update((unit.id, unit) for unit in units)
+                if not assigned:
+                    if not any(self._assigned):
                         return
-                    await asyncio.sleep(IDLE_SECONDS)  # another's may come back
+                    await asyncio.sleep(IDLE_SECONDS)  # another worker may die and its units come back
                     continue
-                heard, self._heard[nth] = self._heard[nth], []
-                orders = orders._replace(units=fresh, slowed=heard, stop=control.stopping.is_set())
+                slowed, self._slowed[index] = self._slowed[index], []
+                instructions = instructions._replace(units=units, slowed=slowed, stop=control.stopping.is_set())
                 try:
-                    if handle is None:
-                        handle = await self.start(place)
-                    orders = self._read(await handle.exchange(orders), nth, control)
+                    if worker is None:
+                        worker = await self.start(slot)
+                    instructions = self._handle_report(await worker.exchange(instructions), index, control)
                 except WorkerLost as lost:
-                    handle, orders = None, Orders()
-                    self._mourn(lost, given, control)
+                    worker, instructions = None, Instructions()
+                    self._requeue(lost, assigned, control)
         finally:
-            if handle is not None:
-                await asyncio.shield(self._let_go(handle, nth, control))
+            if worker is not None:
+                await asyncio.shield(self._close(worker, index, control))
 
-    def _read(self, news: News, nth: int, control: RunControl) -> Orders:
-        """Hand in what is finished; the answer to what was asked."""
-        control.progress.merge(news.tally)
-        self._ledger.report(news.tally)
-        for rows in news.finished:
-            if self._given[nth].pop(rows.id, None) is not None:
+    def _handle_report(self, report: WorkerReport, index: int, control: RunControl) -> Instructions:
+        """Hand in finished units; return the answer to the worker's request for calls."""
+        control.progress.merge(report.tally)
+        self._budget.report(report.tally)
+        for rows in report.finished:
+            if self._assigned[index].pop(rows.id, None) is not None:
                 control.finish(rows)
                 self._deaths = 0
-        for name in news.dropped:
-            self._given[nth].pop(name, None)
-        if news.ends is not None:
-            control.end(news.ends)
-        for other, heard in enumerate(self._heard):
-            if other != nth:
-                heard.extend(news.slowed)
-        if not news.wanted:
-            return Orders()
+        for unit in report.dropped:
+            self._assigned[index].pop(unit, None)
+        if report.stop_reason is not None:
+            control.stop(report.stop_reason)
+        for other, slowed in enumerate(self._slowed):
+            if other != index:
+                slowed.extend(report.slowed)
+        if not report.requested_calls:
+            return Instructions()
         try:
-            return Orders(calls=self._ledger.lend(news.wanted))
+            return Instructions(calls=self._budget.lend(report.requested_calls))
         except BudgetSpent as error:
-            return Orders(spent=str(error))
+            return Instructions(spent=str(error))
 
-    def _mourn(self, lost: WorkerLost, given: dict[str, Unit], control: RunControl) -> None:
-        """The units it had are held again by whoever is free."""
+    def _requeue(self, lost: WorkerLost, assigned: dict[str, Unit], control: RunControl) -> None:
+        """Return the units of a dead worker to the queue."""
         self._deaths += 1
-        control.note("worker lost", f"{lost}; {len(given)} units are held again")
-        if self._deaths >= DEATHS_IN_A_ROW:
-            raise ConfigError(f"{DEATHS_IN_A_ROW} workers died in a row, the last with: {lost}")
-        self._again.extend(given.values())
-        self._left += len(given)
-        given.clear()
+        control.note("worker lost", f"{lost}; {plural(len(assigned), 'unit')} to be run again")
+        if self._deaths >= MAX_DEATHS_IN_A_ROW:
+            raise ConfigError(f"{MAX_DEATHS_IN_A_ROW} workers died in a row, the last with: {lost}")
+        self._requeued.extend(assigned.values())
+        self._left += len(assigned)
+        assigned.clear()
 
-    async def _let_go(self, handle: Handle, nth: int, control: RunControl) -> None:
-        """Takes what was finished since the last news; a worker that does not answer is killed."""
+    async def _close(self, worker: WorkerHandle, index: int, control: RunControl) -> None:
+        """Take the worker's last report; a worker that does not answer is killed."""
         with suppress(WorkerLost, TimeoutError):
             async with asyncio.timeout(CLOSE_SECONDS):
-                self._read(await handle.close(), nth, control)
-        await handle.kill()
+                self._handle_report(await worker.close(), index, control)
+        await worker.kill()

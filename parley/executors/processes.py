@@ -1,6 +1,6 @@
-"""`--executor processes`: workers are processes on this machine, spoken to through pipes. Needs nothing but Python.
+"""`--executor processes`: workers are processes on this machine, called through pipes. Needs nothing but Python.
 
-A worker ends with its run: when the pipe closes, whoever closed it. Keys reach it through the environment.
+A worker exits when its pipe closes, so it never outlives the run. Keys reach it through the environment.
 """
 
 from __future__ import annotations
@@ -15,44 +15,46 @@ from typing import Any, BinaryIO
 
 from parley.agents import ConfigError
 from parley.executors.pool import WorkerLost, WorkerPool
-from parley.executors.worker import News, Orders, Place, Worker
+from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
 
-_HEAD = struct.Struct(">Q")
+_LENGTH = struct.Struct(">Q")
 _START = "from parley.executors.processes import serve; serve()"
 
 
-def _framed(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     data = pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
-    return _HEAD.pack(len(data)) + data
+    return _LENGTH.pack(len(data)) + data
 
 
 class ProcessHandle:
+    """A worker process: method calls go to its stdin, results come from its stdout, both pickled."""
+
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._asked = 0
+        self._number = 0
 
-    async def ask(self, *question: object) -> Any:
-        """Answers are numbered: one that nobody waited for any more is passed over."""
+    async def call(self, method: str, *args: object) -> Any:
+        """Call a method of the worker. Calls are numbered, so that the result of a cancelled call is ignored."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None
-        self._asked += 1
+        self._number += 1
         try:
-            stdin.write(_framed((self._asked, *question)))
+            stdin.write(_encode((self._number, method, *args)))
             await stdin.drain()
             while True:
-                size = _HEAD.unpack(await stdout.readexactly(_HEAD.size))[0]
-                nth, answer = pickle.loads(await stdout.readexactly(size))
-                if nth == self._asked:
-                    return answer
+                size = _LENGTH.unpack(await stdout.readexactly(_LENGTH.size))[0]
+                number, result = pickle.loads(await stdout.readexactly(size))
+                if number == self._number:
+                    return result
         except (asyncio.IncompleteReadError, ConnectionError):
             raise WorkerLost(f"worker process {self._process.pid} died") from None
 
-    async def exchange(self, orders: Orders) -> News:
-        return await self.ask("exchange", orders)  # type: ignore[no-any-return]
+    async def exchange(self, instructions: Instructions) -> WorkerReport:
+        return await self.call("exchange", instructions)  # type: ignore[no-any-return]
 
-    async def close(self) -> News:
-        return await self.ask("close")  # type: ignore[no-any-return]
+    async def close(self) -> WorkerReport:
+        return await self.call("close")  # type: ignore[no-any-return]
 
     async def kill(self) -> None:
         if self._process.returncode is None:
@@ -61,10 +63,12 @@ class ProcessHandle:
 
 
 class ProcessPool(WorkerPool):
-    def machines(self) -> int:
+    """Workers are processes on this machine, one per core unless `workers` says otherwise."""
+
+    def max_workers(self) -> int:
         return os.cpu_count() or 1
 
-    async def start(self, place: Place) -> ProcessHandle:
+    async def start(self, slot: WorkerSlot) -> ProcessHandle:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
@@ -76,42 +80,43 @@ class ProcessPool(WorkerPool):
         )
         handle = ProcessHandle(process)
         try:
-            complaint = await handle.ask("open", self._recipe, place)
+            error = await handle.call("open", self._spec, slot)
         except BaseException:
             await asyncio.shield(handle.kill())
             raise
-        if complaint:
+        if error:
             await handle.kill()
-            raise ConfigError(complaint)
+            raise ConfigError(error)
         return handle
 
 
 def serve() -> None:
-    """The worker's own process: one question after the other, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which tells us
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a study prints must not stand between answers
-    asyncio.run(_serve(answers))
+    """The worker's process: serve one call after the other, until the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run's process, which sends instructions
+    results = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # a study's print() goes to stderr, not between the results
+    asyncio.run(_serve(results))
 
 
-async def _serve(answers: BinaryIO) -> None:
-    questions = asyncio.StreamReader(limit=2**30)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(questions), sys.stdin)
+async def _serve(results: BinaryIO) -> None:
+    calls = asyncio.StreamReader(limit=2**30)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(calls), sys.stdin)
     worker: Worker | None = None
-    asked: asyncio.Task[None] | None = None
+    running: asyncio.Task[None] | None = None  # a reference, or the task could be garbage-collected
 
-    async def answer(nth: int, what: str, *values: Any) -> None:
+    async def answer(number: int, method: str, *args: Any) -> None:
         nonlocal worker
-        if what == "open":
-            worker = Worker(*values)
-        answers.write(_framed((nth, await getattr(worker, what)(*values if what == "exchange" else ()))))
-        answers.flush()
+        if method == "open":
+            worker = Worker(*args)
+        result = await getattr(worker, method)(*args if method == "exchange" else ())
+        results.write(_encode((number, result)))
+        results.flush()
 
     while True:
         try:
-            size = _HEAD.unpack(await questions.readexactly(_HEAD.size))[0]
-            question = pickle.loads(await questions.readexactly(size))
+            size = _LENGTH.unpack(await calls.readexactly(_LENGTH.size))[0]
+            call = pickle.loads(await calls.readexactly(size))
         except asyncio.IncompleteReadError:
             return
-        asked = asyncio.create_task(answer(*question))
-        asked.add_done_callback(lambda done: done.cancelled() or done.exception() is None or os._exit(1))
+        running = asyncio.create_task(answer(*call))
+        running.add_done_callback(lambda task: task.cancelled() or task.exception() is None or os._exit(1))

@@ -1,7 +1,7 @@
 """`--executor ray`: workers are Ray actors, on this machine or on a cluster (`--ray-address`).
 
-No argument of a task holds a key: on this machine workers inherit the environment, on a cluster the nodes have their
-own. Ray's `runtime_env` is not used for that, since its dashboard and logs show it.
+No task argument contains a key: on this machine workers inherit the environment, on a cluster every node has its own.
+Ray's `runtime_env` is not used for keys, since its dashboard and logs show it.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.executors.pool import WorkerLost, WorkerPool
-from parley.executors.recipe import Recipe
-from parley.executors.worker import News, Orders, Place, Worker
+from parley.executors.study_spec import StudySpec
+from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
 from parley.judging import Unit
 from parley.runs import RunControl
 
 OBJECT_STORE_BYTES = 200 * 2**20
-"""Finished units pass through it and are gone at once; Ray's own default is a third of the memory."""
-
-KNOCK_SECONDS = 10.0
+"""Finished units stay in it only briefly; Ray's own default is a third of the memory."""
+CONNECT_SECONDS = 10.0
 
 SETTINGS = {
-    "RAY_USAGE_STATS_ENABLED": "0",  # nothing is reported to Ray's makers, unless the user wants it
-    "RAY_worker_niceness": "0",  # Ray's 15 starves workers on a busy machine: they do all the work here
+    "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports to Ray's makers, unless the user sets this
+    "RAY_worker_niceness": "0",  # Ray's default of 15 starves the workers on a busy machine
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 
 
-def need_ray() -> Any:
+def import_ray() -> Any:
+    """The module `ray`, with our settings; a `ConfigError` if it is not installed."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     try:
@@ -42,44 +42,52 @@ def need_ray() -> Any:
     return ray
 
 
-def _knock(address: str) -> None:
-    """Ray tries an address at which nobody listens for many minutes, without a word."""
+def _check_reachable(address: str) -> None:
+    """Raise `OSError` if nothing listens there; Ray would retry for many minutes without a message."""
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
-        socket.create_connection((host.strip("[]"), int(port)), KNOCK_SECONDS).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
 
 
 class RayHandle:
     def __init__(self, ray: Any, actor: Any) -> None:
         self._ray, self._actor = ray, actor
 
-    async def ask(self, method: str, *values: object) -> Any:
+    async def call(self, method: str, *args: object) -> Any:
         errors = self._ray.exceptions
         try:
-            return await getattr(self._actor, method).remote(*values)
+            return await getattr(self._actor, method).remote(*args)
         except errors.RayTaskError:
             raise
         except errors.RayError as error:
-            raise WorkerLost(f"a worker of Ray's is gone ({type(error).__name__})") from None
+            raise WorkerLost(f"a Ray worker died ({type(error).__name__})") from None
 
-    async def exchange(self, orders: Orders) -> News:
-        return await self.ask("exchange", orders)  # type: ignore[no-any-return]
+    async def exchange(self, instructions: Instructions) -> WorkerReport:
+        return await self.call("exchange", instructions)  # type: ignore[no-any-return]
 
-    async def close(self) -> News:
-        return await self.ask("close")  # type: ignore[no-any-return]
+    async def close(self) -> WorkerReport:
+        return await self.call("close")  # type: ignore[no-any-return]
 
     async def kill(self) -> None:
         self._ray.kill(self._actor)
 
 
 class RayPool(WorkerPool):
-    def __init__(self, recipe: Recipe, *, workers: int | None = None, address: str | None = None) -> None:
-        super().__init__(recipe, workers=workers)
+    """Workers are Ray actors of one core each.
+
+    Args:
+        spec: How workers create the study.
+        workers: How many. Default: one per core of the cluster.
+        address: The cluster's address. Default: Ray is started on this machine, and stopped after the run.
+    """
+
+    def __init__(self, spec: StudySpec, *, workers: int | None = None, address: str | None = None) -> None:
+        super().__init__(spec, workers=workers)
         self._address = address
-        self._ray = need_ray()
+        self._ray = import_ray()
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        if self._ray.is_initialized():  # the user's own, in Python: neither started nor ended here
+        if self._ray.is_initialized():  # started by the calling program, and left running
             await super().run_units(units, control)
             return
         self._connect()
@@ -89,36 +97,36 @@ class RayPool(WorkerPool):
             self._ray.shutdown()
 
     def _connect(self) -> None:
-        """Ray puts handlers of its own in the place of ours; ours come back."""
-        ours = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+        """Start or connect to Ray, and restore the signal handlers that it replaces."""
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
         quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
         try:
             if self._address is not None:
-                _knock(self._address)
+                _check_reachable(self._address)
                 self._ray.init(self._address, **quiet)
             else:
                 self._ray.init(
                     "local",
-                    num_cpus=max(self._asked_for or 1, os.cpu_count() or 1),
+                    num_cpus=max(self._requested_workers or 1, os.cpu_count() or 1),
                     object_store_memory=OBJECT_STORE_BYTES,
                     include_dashboard=False,
-                    _node_ip_address="127.0.0.1",  # nothing listens to other machines
+                    _node_ip_address="127.0.0.1",  # do not accept connections from other machines
                     **quiet,
                 )
         except (RuntimeError, ValueError, OverflowError, OSError) as error:
             where = f"Ray at {self._address}" if self._address else "Ray"
             raise ConfigError(f"{where} cannot be reached: {' '.join(str(error).split())[:200]}") from None
         finally:
-            for number, handler in ours.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
-    def machines(self) -> int:
+    def max_workers(self) -> int:
         return int(self._ray.cluster_resources().get("CPU", 1))
 
-    async def start(self, place: Place) -> RayHandle:
-        kind = self._ray.remote(Worker).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
-        handle = RayHandle(self._ray, kind.remote(self._recipe, place))
-        if complaint := await handle.ask("open"):
+    async def start(self, slot: WorkerSlot) -> RayHandle:
+        actor = self._ray.remote(Worker).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
+        handle = RayHandle(self._ray, actor.remote(self._spec, slot))
+        if error := await handle.call("open"):
             await handle.kill()
-            raise ConfigError(complaint)
+            raise ConfigError(error)
         return handle

@@ -1,7 +1,7 @@
-"""A worker: a process of its own that holds units, with its own event loop and model clients.
+"""A worker: a separate process that runs units, with its own event loop and model clients.
 
-It is given `Orders` and answers with `News` once there is any. What it finished travels as rows, so that the run's
-own process has only to write them.
+The pool sends it `Instructions`, and it answers with a `WorkerReport` as soon as there is something to report. Finished
+units are sent as rows, so that the run's own process only has to write them.
 """
 
 from __future__ import annotations
@@ -11,123 +11,139 @@ import gc
 import socket
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
 from parley.agents import Call, Models, ParleyError, ReplyCache
 from parley.agents.home import home
 from parley.agents.models.throttle import Throttle
-from parley.executors.recipe import Recipe
-from parley.executors.shared_budget import Loan
+from parley.executors.shared_budget import BorrowedBudget
+from parley.executors.study_spec import StudySpec
 from parley.judging import Study, Unit
 from parley.runs import Rows, Tally
 from parley.runs.unit import GC_THRESHOLDS, RunStopped, run_unit
 from parley.telemetry import traced_in_worker
 
 TICK_SECONDS = 0.5
-"""News comes at least this often, so that progress moves and nobody is taken for dead."""
+"""A report comes at least this often, so that progress is shown and the worker is not taken for dead."""
 LINGER_SECONDS = 0.01
-"""How long news waits for more to go with it."""
+"""How long a report waits for further units to finish, so that many are sent together."""
 
 
-class Place(NamedTuple):
-    """A worker's part of the whole."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSlot:
+    """A worker's share of the run."""
 
-    nth: int
+    index: int
     workers: int
-    at_once: int
+    concurrency: int
+    """How many units this worker runs concurrently."""
     limited: bool
-    """Whether calls must be asked for: the run has a budget."""
+    """Whether the run has a budget, so that calls must be borrowed."""
     cache: bool
+    """Whether the run uses the reply cache."""
 
-    def share(self, whole: int) -> int:
-        return max(1, part(whole, self.workers, self.nth))
-
-
-def part(whole: int, parts: int, nth: int) -> int:
-    """The n-th of so many nearly equal parts."""
-    return whole // parts + (nth < whole % parts)
+    def share(self, total: int) -> int:
+        return max(1, nth_part(total, self.workers, self.index))
 
 
-class Orders(NamedTuple):
+def nth_part(total: int, parts: int, index: int) -> int:
+    """Divide a total into nearly equal parts, and return the one at this index."""
+    return total // parts + (index < total % parts)
+
+
+class Instructions(NamedTuple):
+    """From the pool to a worker."""
+
     units: Sequence[Unit] = ()
     calls: int = 0
-    """Calls that the ledger lends."""
+    """Calls that the shared budget lends."""
     spent: str | None = None
+    """The message that the shared budget is spent."""
     slowed: Sequence[tuple[str, float]] = ()
     """Models whose servers told another worker to slow down, and the pause they asked for."""
     stop: bool = False
 
 
-class News(NamedTuple):
-    finished: list[Rows]
-    dropped: list[str]
-    """Units that were given out and will not be finished here: the run is ending."""
-    tally: Tally
-    wanted: int
-    slowed: list[tuple[str, float]]
-    ends: str | None
+@dataclass(slots=True, kw_only=True)
+class WorkerReport:
+    """From a worker to the pool: what happened since its last report."""
+
+    finished: list[Rows] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    """Units that were assigned and will not be finished here, since the run is stopping."""
+    tally: Tally = field(default_factory=Tally)
+    requested_calls: int = 0
+    """Calls that wait for the shared budget."""
+    slowed: list[tuple[str, float]] = field(default_factory=list)
+    stop_reason: str | None = None
+    """Why the whole run must stop."""
 
 
 class Worker:
-    def __init__(self, recipe: Recipe, place: Place) -> None:
-        self._recipe, self._place = recipe, place
+    """Runs in its own process; its methods are called through a pipe or by Ray, `open` first and `close` last.
+
+    Args:
+        spec: The study.
+        slot: This worker's share of the run.
+    """
+
+    def __init__(self, spec: StudySpec, slot: WorkerSlot) -> None:
+        self._spec, self._slot = spec, slot
         self._models = Models()
         self._cache: ReplyCache | None = None
         self._until_closed = ExitStack()
         self._units: asyncio.Queue[Unit] = asyncio.Queue()
-        self._holding = 0
-        self._finished: list[Rows] = []
-        self._dropped: list[str] = []
-        self._tally = Tally()
-        self._slowed: list[tuple[str, float]] = []
-        self._ends: str | None = None
+        self._running = 0
+        self._report = WorkerReport()
 
     async def open(self) -> str | None:
-        """Everything that can fail early; what is wrong, if something is."""
+        """Create the study and its clients, and start working; the error message if that fails."""
         try:
-            self._bell = asyncio.Event()
-            self._loan = Loan(limited=self._place.limited, ask=self._bell)
-            made = self._recipe.make()
-            self._study: Study = self._until_closed.enter_context(traced_in_worker(made, self._recipe.trace))
-            if self._place.cache:
+            self._wake = asyncio.Event()
+            self._budget = BorrowedBudget(limited=self._slot.limited, wake=self._wake)
+            traced = traced_in_worker(self._spec.make(), self._spec.trace)
+            self._study: Study = self._until_closed.enter_context(traced)
+            if self._slot.cache:
                 self._cache = ReplyCache(home() / "replies.sqlite")
             for name in self._study.models():
                 client = self._models[name]
-                most = self._place.share(client.options.max_connections)
-                client.throttle = Throttle(most, 1 / self._place.workers, partial(self._slow, name))
+                connections = self._slot.share(client.options.max_connections)
+                client.throttle = Throttle(connections, 1 / self._slot.workers, partial(self._on_slow, name))
                 await client.prepare()
         except ParleyError as error:
             return f"a worker on {socket.gethostname()} cannot work: {error}"
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
-        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._place.at_once)]
+        self._tasks = [asyncio.create_task(self._work()) for _ in range(self._slot.concurrency)]
         return None
 
-    async def exchange(self, orders: Orders) -> News:
-        for unit in orders.units:
+    async def exchange(self, instructions: Instructions) -> WorkerReport:
+        """Take instructions, and report once something has happened or half a second has passed."""
+        for unit in instructions.units:
             self._units.put_nowait(unit)
-        self._loan.receive(orders.calls, orders.spent)
-        for name, pause in orders.slowed:
+        self._budget.receive(instructions.calls, instructions.spent)
+        for name, pause in instructions.slowed:
             self._models[name].throttle.slow_down(pause, reported=True)
-        if orders.stop:
+        if instructions.stop:
             while not self._units.empty():
-                self._dropped.append(self._units.get_nowait().id)
-        if self._holding or not self._units.empty():
+                self._report.dropped.append(self._units.get_nowait().id)
+        if self._running or not self._units.empty():
             with suppress(TimeoutError):
                 async with asyncio.timeout(TICK_SECONDS):
-                    await self._bell.wait()
+                    await self._wake.wait()
             await asyncio.sleep(LINGER_SECONDS)
-        self._bell.clear()
-        return self._collect()
+        self._wake.clear()
+        return self._take_report()
 
-    def _collect(self) -> News:
-        news = News(self._finished, self._dropped, self._tally, self._loan.wanted, self._slowed, self._ends)
-        self._finished, self._dropped, self._tally, self._slowed, self._ends = [], [], Tally(), [], None
-        return news
+    def _take_report(self) -> WorkerReport:
+        report, self._report = self._report, WorkerReport()
+        report.requested_calls = self._budget.requested
+        return report
 
-    async def close(self) -> News:
-        """Abandons what is under way; what it had paid for stays in the cache."""
+    async def close(self) -> WorkerReport:
+        """Abandon the units in progress; the replies they have paid for stay in the cache."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -136,33 +152,33 @@ class Worker:
         if self._cache is not None:
             with suppress(ParleyError):
                 self._cache.close()
-        return self._collect()
+        return self._take_report()
 
-    def _slow(self, name: str, pause: float) -> None:
-        self._slowed.append((name, pause))
-        self._bell.set()
+    def _on_slow(self, model: str, pause: float) -> None:
+        self._report.slowed.append((model, pause))
+        self._wake.set()
 
     async def _work(self) -> None:
         while True:
             unit = await self._units.get()
-            self._holding += 1
+            self._running += 1
             try:
                 rows = await run_unit(
                     self._study,
                     unit,
                     self._models,
                     cache=self._cache,
-                    budget=self._loan,
+                    budget=self._budget,
                     on_call=self._count,
                 )
             except RunStopped as error:
-                self._dropped.append(unit.id)
-                self._ends = self._ends or str(error)
+                self._report.dropped.append(unit.id)
+                self._report.stop_reason = self._report.stop_reason or str(error)
             else:
-                self._finished.append(rows)
+                self._report.finished.append(rows)
             finally:
-                self._holding -= 1
-                self._bell.set()
+                self._running -= 1
+                self._wake.set()
 
     def _count(self, call: Call) -> None:
-        self._tally.count(call)
+        self._report.tally.count(call)

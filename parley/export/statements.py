@@ -6,14 +6,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
 from parley.judging.rldf.statements import echoes, loops
-from parley.runs import RunFile, examined
+from parley.runs import RunFile, explain_damage
 
 REFEREE, AGAIN = "Referee", "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
@@ -58,7 +57,7 @@ class Source:
 
 
 def read_run(path: Path) -> Source:
-    with examined(path), closing(RunFile.open(path)) as file:
+    with explain_damage(path), RunFile.open(path) as file:
         info = file.info()
         if info["study"] != "rldf":
             raise ConfigError(f"{path}: datasets are made of debates (rldf), and this is a run of '{info['study']}'")

@@ -1,4 +1,4 @@
-"""Runs from elsewhere and to elsewhere: Inspect's logs, AutoGen's transcripts, plain JSON lines."""
+"""Import and export of runs: Inspect logs, AutoGen transcripts, plain JSON lines."""
 
 from parley.interop.autogen import read_autogen
 from parley.interop.imported import Imported, write_run

@@ -1,7 +1,7 @@
 """Transcripts of AutoGen teams, as AutoGen dumps them: saved team states, task results, lists of messages; as JSON, or
-as JSON lines with one of these on each line.
+as JSON lines with one of these per line.
 
-One conversation is one unit. Only what AutoGen wrote down is there: tokens where a message has its usage, no prompts.
+One conversation is one unit. It has only what AutoGen stored: tokens if a message has its usage, and no prompts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ from parley.judging import Outcome, Unit
 from parley.runs import Record
 
 UNKNOWN = "autogen/unknown"
-"""Messages of AutoGen's do not say which model spoke."""
+"""The model's name if none is given: AutoGen's messages do not contain it."""
 Json = Mapping[str, Any]
 
 
 def read_autogen(path: Path, model: str = UNKNOWN) -> Imported:
+    """Read a dump of AutoGen's.
+
+    Args:
+        path: A .json file, or a .jsonl file with one dump per line.
+        model: The model that spoke, which AutoGen's messages do not contain.
+    """
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
 
@@ -33,7 +39,7 @@ def read_autogen(path: Path, model: str = UNKNOWN) -> Imported:
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise ConfigError(f"{where} cannot be read ({error!r})") from None
 
-    return Imported("autogen", [model], path, records)
+    return Imported(study="autogen", models=[model], source=path, records=records)
 
 
 def _dumps(path: Path) -> list[Any]:
@@ -45,11 +51,12 @@ def _dumps(path: Path) -> list[Any]:
 
 def _record(name: str, dumped: Any, model: str, where: str) -> Record:
     messages, stop, kind = _messages(dumped, where)
-    turns = [_turn(message, at, model) for at, message in enumerate(messages)]
+    turns = [_turn(message, model) for message in messages]
     times = [seconds(message.get("created_at")) for message in messages] or [0.0]
     first = messages[0].get("metadata") if messages else None
     unit = Unit(name, {**facets_of(first), "kind": kind, "messages": len(messages), "model": model})
-    return Record(unit, min(times), max(times), Outcome(Transcript(tuple(_rounds(turns)), stop)))
+    outcome = Outcome(Transcript(tuple(_rounds(turns)), stop))
+    return Record(unit=unit, started_at=min(times), finished_at=max(times), outcome=outcome)
 
 
 def _messages(dumped: Any, where: str) -> tuple[list[Json], str, str]:
@@ -63,31 +70,42 @@ def _messages(dumped: Any, where: str) -> tuple[list[Json], str, str]:
         threads = [state["message_thread"] for state in states.values() if "message_thread" in state]
         if len(threads) == 1:
             return threads[0], "", "team state"
-    raise ConfigError(f"{where} is no list of messages, no task result and no state of a team as AutoGen dumps them")
+    raise ConfigError(f"{where}: expected a list of messages, a task result or a team's state, as AutoGen dumps them")
 
 
-def _turn(message: Json, at: int, model: str) -> Turn:
+def _turn(message: Json, model: str) -> Turn:
     text, usage = _text(message.get("content")), message.get("models_usage")
     speaker = str(message["source"])
     if speaker == "user" and not usage:
         return Turn(speaker, "narrator", 0, text)
-    spent = (int(usage["prompt_tokens"]), int(usage["completion_tokens"])) if usage else None
-    calls = (Call(model, (), text, *spent, 0.0, None, False, 1),) if spent else ()
-    return Turn(speaker, "debater", 1, text, calls=calls)
+    if not usage:
+        return Turn(speaker, "debater", 1, text)
+    call = Call(
+        model=model,
+        prompt=(),
+        reply=text,
+        prompt_tokens=int(usage["prompt_tokens"]),
+        completion_tokens=int(usage["completion_tokens"]),
+        latency=0.0,
+        cost=None,
+        cached=False,
+        attempts=1,
+    )
+    return Turn(speaker, "debater", 1, text, calls=(call,))
 
 
 def _rounds(turns: list[Turn]) -> Iterator[Turn]:
-    """A round ends when somebody speaks again who has spoken in it."""
-    number, spoken = 1, set[str]()
-    before = ""
+    """Number the rounds: a new one begins when an agent that has spoken in this one speaks again after another."""
+    number, speakers = 1, set[str]()
+    previous = ""
     for turn in turns:
         if turn.role == "narrator":
-            yield turn._replace(round=0 if not spoken else number)
+            yield turn._replace(round=0 if not speakers else number)
             continue
-        if turn.speaker in spoken and turn.speaker != before:
-            number, spoken = number + 1, set()
-        spoken.add(turn.speaker)
-        before = turn.speaker
+        if turn.speaker in speakers and turn.speaker != previous:
+            number, speakers = number + 1, set()
+        speakers.add(turn.speaker)
+        previous = turn.speaker
         yield turn._replace(round=number)
 
 
@@ -95,13 +113,14 @@ def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
-        return "\n".join(one if isinstance(one, str) else _call(one) for one in content)
+        return "\n".join(part if isinstance(part, str) else _part(part) for part in content)
     return json.dumps(content, ensure_ascii=False)
 
 
-def _call(one: Any) -> str:
-    if isinstance(one, dict) and "arguments" in one:
-        return f"[calls {one.get('name')}({one['arguments']})]"
-    if isinstance(one, dict) and "call_id" in one:
-        return f"[result {one.get('name') or one['call_id']}: {one.get('content')}]"
-    return "[image]" if isinstance(one, dict) and "data" in one else json.dumps(one, ensure_ascii=False)
+def _part(part: Any) -> str:
+    """A part of a message that is not text: a tool call, its result, an image."""
+    if isinstance(part, dict) and "arguments" in part:
+        return f"[calls {part.get('name')}({part['arguments']})]"
+    if isinstance(part, dict) and "call_id" in part:
+        return f"[result {part.get('name') or part['call_id']}: {part.get('content')}]"
+    return "[image]" if isinstance(part, dict) and "data" in part else json.dumps(part, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""The conversations of a run file as plain tables, one after the other, for what is written elsewhere."""
+"""The conversations of a run file as plain dicts, one by one, for the exports."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ CALL = "seq, model, prompt_tokens, completion_tokens, latency, cost, cached, att
 
 
 def conversations(file: RunFile) -> Iterator[dict[str, Any]]:
-    """Every unit that was held or failed, with its turns, calls and verdicts."""
+    """Every unit that is done or failed, with its turns, calls and verdicts."""
     units = "id, status, facets, error, stop_reason, started_at, finished_at"
-    for unit in _tables(file, f"SELECT {units} FROM units WHERE status != 'planned' ORDER BY position"):
-        name = (unit["id"],)
-        turns = _tables(file, f"SELECT {TURN} FROM transcript WHERE unit = ? ORDER BY seq", name)
-        calls = _tables(file, f"SELECT {CALL} FROM calls WHERE unit = ? ORDER BY seq, nth", name)
+    for unit in _dicts(file, f"SELECT {units} FROM units WHERE status != 'planned' ORDER BY position"):
+        unit_id = (unit["id"],)
+        turns = _dicts(file, f"SELECT {TURN} FROM transcript WHERE unit = ? ORDER BY seq", unit_id)
+        calls = _dicts(file, f"SELECT {CALL} FROM calls WHERE unit = ? ORDER BY seq, nth", unit_id)
         for turn in turns:
             turn["parsed"] = json.loads(turn["parsed"]) if turn["parsed"] else None
             turn["calls"] = [call for call in calls if call["seq"] == turn["seq"]]
         for call in calls:
             del call["seq"]
-        verdicts = _tables(file, f"SELECT {VERDICT} FROM verdicts WHERE unit = ? ORDER BY nth", name)
+        verdicts = _dicts(file, f"SELECT {VERDICT} FROM verdicts WHERE unit = ? ORDER BY nth", unit_id)
         yield {**unit, "facets": json.loads(unit["facets"]), "turns": turns, "verdicts": verdicts}
 
 
-def _tables(file: RunFile, sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
-    names, rows = file.rows(sql, values)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+def _dicts(file: RunFile, sql: str, values: tuple[Any, ...] = ()) -> list[dict[str, Any]]:
+    columns, rows = file.rows(sql, values)
+    return [dict(zip(columns, row, strict=True)) for row in rows]

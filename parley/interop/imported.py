@@ -1,4 +1,4 @@
-"""What was run elsewhere, on its way into a run file: the viewer, `parley show`, frames and reports then serve it."""
+"""Runs of other tools, written as run files: `parley show`, the viewer, frames and reports can then read them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import islice
@@ -17,46 +16,53 @@ from parley import __version__
 from parley.agents import ConfigError
 from parley.runs import Record, RunFile
 
-AT_ONCE = 200
+CHUNK = 200
 """Conversations written in one transaction."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """A run of another tool. `records` reads it anew each time, one conversation after the other."""
+    """A run of another tool."""
 
     study: str
     models: list[str]
     source: Path
+    """The file it was read from."""
     records: Callable[[], Iterator[Record]] = field(repr=False)
+    """Reads the file from its beginning, one conversation after the other."""
     config: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write_run(found: Imported, path: Path) -> tuple[int, int]:
-    """The run file; how many conversations it holds, and how many of them failed where they were run."""
+def write_run(imported: Imported, path: Path) -> tuple[int, int]:
+    """Write a run file; returns how many conversations it has, and how many of them had failed.
+
+    Args:
+        imported: The run.
+        path: The run file, which must not exist.
+    """
     if path.exists():
-        raise ConfigError(f"{path} is there already: name another file with --out")
-    units = [record.unit for record in found.records()]
+        raise ConfigError(f"{path} already exists: name another file with --out")
+    units = [record.unit for record in imported.records()]
     if not units:
-        raise ConfigError(f"{found.source}: there is no conversation in it")
+        raise ConfigError(f"{imported.source} contains no conversations")
     plan = hashlib.sha256("\n".join(unit.id for unit in units).encode()).hexdigest()
     info = {
-        "study": found.study,
-        "target": f"imported {found.study}",
-        "config": dict(found.config),
-        "models": found.models,
-        "sources": {found.source.name: _digest(found.source)},
+        "study": imported.study,
+        "target": f"imported {imported.study}",
+        "config": dict(imported.config),
+        "models": imported.models,
+        "sources": {imported.source.name: _digest(imported.source)},
         "plan": plan,
         "units": len(units),
         "versions": {"parley-autogen": __version__},
     }
     failed = 0
-    with closing(RunFile.create(path, info, {}, units)) as file:
-        file.note("imported", found.source.name)
-        records = found.records()
-        while some := list(islice(records, AT_ONCE)):
-            failed += sum(record.outcome is None for record in some)
-            file.write(some)
+    with RunFile.create(path, info, {}, units) as file:
+        file.note("imported", imported.source.name)
+        records = imported.records()
+        while chunk := list(islice(records, CHUNK)):
+            failed += sum(record.outcome is None for record in chunk)
+            file.write(chunk)
     return len(units), failed
 
 
@@ -79,19 +85,19 @@ def read_text(path: Path) -> str:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
 
 
-def seconds(moment: object) -> float:
-    """A moment as it stands in a log, in seconds since 1970; 0 where there is none."""
+def seconds(timestamp: object) -> float:
+    """An ISO timestamp in seconds since 1970; 0 if it is not one."""
     try:
-        return datetime.fromisoformat(str(moment)).timestamp()
+        return datetime.fromisoformat(str(timestamp)).timestamp()
     except ValueError:
         return 0.0
 
 
 def facets_of(metadata: Any) -> dict[str, str | int | bool]:
-    """What of a table of anything can be a facet: plain words and whole numbers."""
-    rows = metadata.items() if isinstance(metadata, dict) else ()
+    """The entries of metadata that can be facets: integers and short strings."""
+    items = metadata.items() if isinstance(metadata, dict) else ()
     return {
         re.sub(r"\W", "_", str(key)): value
-        for key, value in rows
+        for key, value in items
         if isinstance(value, int) or (isinstance(value, str) and len(value) <= 200)
     }

@@ -1,7 +1,7 @@
 """Logs of Inspect AI (`.eval`, `.json`, format version 2), read without Inspect itself.
 
-A sample of an epoch becomes a unit, its messages turns, its scores verdicts, the model events the calls. An `.eval`
-is a ZIP of JSON files, since 2026 compressed with Zstandard, which Python reads from 3.14 on; before, the small package
+A sample of an epoch becomes a unit, its messages become turns, its scores verdicts, its model events calls. An `.eval`
+is a ZIP of JSON files, since 2026 compressed with Zstandard. Python reads that from 3.14 on; before, the small package
 zipfile-zstd is needed (`pip install "parley-autogen[inspect]"`).
 """
 
@@ -22,36 +22,40 @@ from parley.runs import Record
 
 Json = Mapping[str, Any]
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
-"""Inspect's letters. Its N (no answer) is no 0 here: it has no value, and is counted as unparsed."""
-ZSTANDARD = 93
+"""Inspect's letters. Its N (no answer) does not become 0: it has no value, and is counted as unparsed."""
 
 
 def read_inspect(path: Path) -> Imported:
+    """Read a log of Inspect AI's.
+
+    Args:
+        path: A .eval or .json log.
+    """
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
     if zipfile.is_zipfile(path):
         with _archive(path) as archive:
             names = set(archive.namelist())
-            head = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-            header = read_json(path, archive.read(head)) if head else None
+            member = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+            header = read_json(path, archive.read(member)) if member else None
         samples = None
     else:
         header = read_json(path, read_text(path))
         samples = header.get("samples") or [] if isinstance(header, dict) else None
-    about = header.get("eval") if isinstance(header, dict) else None
-    if not isinstance(about, dict) or "task" not in about:
-        raise ConfigError(f"{path} is no log of Inspect's")
-    model = str(about.get("model", "unknown"))
+    spec = header.get("eval") if isinstance(header, dict) else None
+    if not isinstance(spec, dict) or "task" not in spec:
+        raise ConfigError(f"{path} is not an Inspect log")
+    model = str(spec.get("model", "unknown"))
 
     def records() -> Iterator[Record]:
-        for number, sample in enumerate(_archived(path) if samples is None else samples):
+        for number, sample in enumerate(_archived_samples(path) if samples is None else samples, 1):
             try:
-                yield _record(sample, str(about["task"]), model)
+                yield _record(sample, str(spec["task"]), model)
             except (AttributeError, KeyError, TypeError, ValueError) as error:
-                raise ConfigError(f"{path}: sample {number + 1} cannot be read ({error!r})") from None
+                raise ConfigError(f"{path}: sample {number} cannot be read ({error!r})") from None
 
-    config = {"inspect": {key: about.get(key) for key in ("task_args", "config", "packages") if about.get(key)}}
-    return Imported(f"inspect-{about['task']}", [model], path, records, config)
+    config = {"inspect": {key: spec.get(key) for key in ("task_args", "config", "packages") if spec.get(key)}}
+    return Imported(study=f"inspect-{spec['task']}", models=[model], source=path, records=records, config=config)
 
 
 def _archive(path: Path) -> zipfile.ZipFile:
@@ -59,15 +63,15 @@ def _archive(path: Path) -> zipfile.ZipFile:
         import zipfile_zstd  # noqa: F401 - teaches `zipfile` to read Zstandard
     archive = zipfile.ZipFile(path)
     try:
-        for one in archive.infolist()[:1]:
-            archive.open(one).close()
+        for member in archive.infolist()[:1]:
+            archive.open(member).close()
     except (NotImplementedError, zipfile.BadZipFile):
         archive.close()
-        raise ConfigError(f"{path} needs a package to be read: pip install 'parley-autogen[inspect]'") from None
+        raise ConfigError(f"reading {path} needs a package: pip install 'parley-autogen[inspect]'") from None
     return archive
 
 
-def _archived(path: Path) -> Iterator[Json]:
+def _archived_samples(path: Path) -> Iterator[Json]:
     with _archive(path) as archive:
         for name in archive.namelist():
             if name.startswith("samples/") and name.endswith(".json"):
@@ -78,61 +82,64 @@ def _record(sample: Json, task: str, model: str) -> Record:
     name, epoch = str(sample["id"]), int(sample.get("epoch", 1))
     own: dict[str, Facet] = {"task": task, "epoch": epoch, "model": model}
     unit = Unit(f"{name}/e{epoch}", {"scenario": name, **facets_of(sample.get("metadata")), **own})
-    began, ended = seconds(sample.get("started_at")), seconds(sample.get("completed_at"))
+    started, finished = seconds(sample.get("started_at")), seconds(sample.get("completed_at"))
     if error := sample.get("error"):
-        return Record(unit, began, ended, error=str(error.get("message", "failed"))[:300])
+        message = str(error.get("message", "failed"))[:300]
+        return Record(unit=unit, started_at=started, finished_at=finished, error=message)
     calls = _calls(sample)
     turns = tuple(_turn(message, sample, calls) for message in sample["messages"])
     stop = sample["output"]["choices"][0]["stop_reason"] if (sample.get("output") or {}).get("choices") else ""
-    verdicts = [one for scorer, score in (sample.get("scores") or {}).items() for one in _verdicts(scorer, score)]
-    return Record(unit, began, ended, Outcome(Transcript(turns, str(stop)), tuple(verdicts)))
+    scores = (sample.get("scores") or {}).items()
+    verdicts = tuple(verdict for scorer, score in scores for verdict in _verdicts(scorer, score))
+    outcome = Outcome(Transcript(turns, str(stop)), verdicts)
+    return Record(unit=unit, started_at=started, finished_at=finished, outcome=outcome)
 
 
 def _turn(message: Json, sample: Json, calls: Mapping[str, Call]) -> Turn:
     text = _text(message, sample)
     if message["role"] == "assistant":
-        made = calls.get(str(message.get("id")))
-        return Turn(str(message.get("model") or "assistant"), "debater", 1, text, calls=(made,) if made else ())
+        call = calls.get(str(message.get("id")))
+        return Turn(str(message.get("model") or "assistant"), "debater", 1, text, calls=(call,) if call else ())
     speaker = f"tool {message.get('function') or ''}".strip() if message["role"] == "tool" else str(message["role"])
     return Turn(speaker, "narrator", 0, text)
 
 
 def _text(message: Json, sample: Json) -> str:
     content = message.get("content") or ""
-    parts = [content] if isinstance(content, str) else [_part(one) for one in content]
+    parts = [content] if isinstance(content, str) else [_part(part) for part in content]
     for call in message.get("tool_calls") or ():
         parts.append(f"[calls {call.get('function')}({call.get('arguments')})]")
-    return _whole("\n".join(part for part in parts if part), sample)
+    return _attachment("\n".join(part for part in parts if part), sample)
 
 
-def _part(one: Any) -> str:
-    kind = one.get("type")
+def _part(part: Any) -> str:
+    kind = part.get("type")
     if kind == "text":
-        return str(one.get("text", ""))
-    return f"[reasoning] {one.get('reasoning', '')}" if kind == "reasoning" else f"[{kind}]"
+        return str(part.get("text", ""))
+    return f"[reasoning] {part.get('reasoning', '')}" if kind == "reasoning" else f"[{kind}]"
 
 
-def _whole(text: str, sample: Json) -> str:
-    """Long texts stand apart in a log, and are named by their hash."""
-    mark = "attachment://"
-    if text.startswith(mark):
-        return str((sample.get("attachments") or {}).get(text.removeprefix(mark), text))
+def _attachment(text: str, sample: Json) -> str:
+    """The text, or the attachment that it refers to: Inspect stores long texts apart, by their hash."""
+    prefix = "attachment://"
+    if text.startswith(prefix):
+        return str((sample.get("attachments") or {}).get(text.removeprefix(prefix), text))
     return text
 
 
 def _calls(sample: Json) -> dict[str, Call]:
-    """The model calls by the id of the message that they gave."""
+    """The model calls, by the id of the message they returned."""
     pool = (sample.get("events_data") or {}).get("messages") or []
-    found = {}
+    calls = {}
     for event in sample.get("events") or ():
         if event.get("event") != "model" or not (event.get("output") or {}).get("choices"):
             continue
         output = event["output"]
         reply, usage = output["choices"][0]["message"], output.get("usage") or {}
-        asked = event.get("input") or [m for low, high in event.get("input_refs") or () for m in pool[low:high]]
-        found[str(reply.get("id"))] = Call(
+        prompt = event.get("input") or [m for low, high in event.get("input_refs") or () for m in pool[low:high]]
+        calls[str(reply.get("id"))] = Call(
             model=str(event.get("model", "unknown")),
-            prompt=tuple(PromptMessage(str(m["role"]), str(m["role"]), _text(m, sample)) for m in asked),
+            prompt=tuple(PromptMessage(str(m["role"]), str(m["role"]), _text(m, sample)) for m in prompt),
             reply=_text(reply, sample),
             prompt_tokens=int(usage.get("input_tokens") or 0),
             completion_tokens=int(usage.get("output_tokens") or 0),
@@ -141,21 +148,29 @@ def _calls(sample: Json) -> dict[str, Call]:
             cached=event.get("cache") == "read",
             attempts=1 + int(event.get("retries") or 0),
         )
-    return found
+    return calls
 
 
 def _verdicts(scorer: str, score: Json) -> Iterator[Verdict]:
     value, answer = score.get("value"), score.get("answer")
     if isinstance(value, dict):
-        several = [(f"{scorer}/{key}", one) for key, one in value.items()]
+        values = [(f"{scorer}/{key}", item) for key, item in value.items()]
     elif isinstance(value, list):
-        several = [(f"{scorer}/{n}", one) for n, one in enumerate(value)]
+        values = [(f"{scorer}/{n}", item) for n, item in enumerate(value)]
     else:
-        several = [(scorer, value)]
-    for metric, one in several:
-        number, status = _number(one)
-        text = str(answer) if answer is not None else one if isinstance(one, str) else None
-        yield Verdict(scorer, "evaluator", 1, metric, "", number, number, text, status)
+        values = [(scorer, value)]
+    for metric, item in values:
+        number, status = _number(item)
+        yield Verdict(
+            judge=scorer,
+            role="evaluator",
+            round=1,
+            metric=metric,
+            value=number,
+            sampled=number,
+            text=str(answer) if answer is not None else item if isinstance(item, str) else None,
+            status=status,
+        )
 
 
 def _number(value: Any) -> tuple[float | None, ParseStatus]:

@@ -1,10 +1,9 @@
-"""A run as JSON lines: one conversation a line, with its facets, turns, calls and verdicts, for any other tool."""
+"""A run as JSON lines: one conversation per line, with its facets, turns, calls and verdicts, for other tools."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 from parley.export.write import without_addresses
@@ -13,8 +12,13 @@ from parley.runs import RunFile
 
 
 def to_transcripts(run: Path) -> Iterator[str]:
-    with closing(RunFile.open(run)) as file:
+    """Convert a run to lines of JSON.
+
+    Args:
+        run: The run file.
+    """
+    with RunFile.open(run) as file:
         info = file.info()
-        about = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
-        for one in conversations(file):
-            yield without_addresses(json.dumps({**about, **one}, ensure_ascii=False)) + "\n"
+        header = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
+        for unit in conversations(file):
+            yield without_addresses(json.dumps({**header, **unit}, ensure_ascii=False)) + "\n"

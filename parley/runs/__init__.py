@@ -1,12 +1,16 @@
-"""Runs: plan, execute, record, resume. One run is one SQLite file."""
+"""Runs: plan, execute, record, resume. One run is one SQLite file.
 
-from parley.runs.diagnosis import examined
+`Engine` reads the plan and writes the run file; an `Executor` runs the units and reports to the engine through
+`RunControl`.
+"""
+
+from parley.runs.diagnosis import explain_damage
 from parley.runs.engine import Engine
 from parley.runs.executor import Executor, InProcess, RunControl
 from parley.runs.interim import InterimLooks
 from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_if_changed
 from parley.runs.progress import Progress, Result
-from parley.runs.rows import Record, Rows, Tally, rows_of
+from parley.runs.rows import Record, Rows, Tally, to_rows
 from parley.runs.store import RunFile, RunFileError
 
 __all__ = [
@@ -25,8 +29,8 @@ __all__ = [
     "Size",
     "Tally",
     "describe",
-    "examined",
+    "explain_damage",
     "measure",
     "refuse_if_changed",
-    "rows_of",
+    "to_rows",
 ]

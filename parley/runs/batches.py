@@ -1,4 +1,4 @@
-"""Which requests of a run are in which batch: written before a batch is made, so that none is sent twice."""
+"""Which request of a run is in which provider batch: written before a batch is created, so that none is sent twice."""
 
 from __future__ import annotations
 
@@ -16,22 +16,25 @@ _TABLES = (
 )
 
 
-class Sent(NamedTuple):
+class SentBatch(NamedTuple):
     mark: str
+    """Our id of the batch, stored in its metadata at the provider, to find it there."""
     file: str
-    """The uploaded requests."""
+    """The provider's id of the uploaded requests."""
     batch: str | None
-    """None where the batch was about to be made, and nobody heard whether it was."""
+    """The provider's id of the batch; None if the process died before the provider confirmed it."""
 
 
-class BatchBook:
+class BatchLog:
+    """The batches of a run, in two tables of its run file that only `--executor batch` creates."""
+
     def __init__(self, file: RunFile) -> None:
         self._file = file
         for table in _TABLES:
             self._write([(table, ())])
 
-    def enter(self, mark: str, model: str, file: str, requests: Iterable[str]) -> None:
-        """A batch that is about to be made; a request that was in an earlier one is in this one now."""
+    def add(self, mark: str, model: str, file: str, requests: Iterable[str]) -> None:
+        """Record a batch that is about to be created; its requests no longer belong to an earlier batch."""
         self._write(
             [
                 ("INSERT INTO batches VALUES (?, ?, ?, NULL, ?)", (mark, model, file, time.time())),
@@ -39,16 +42,17 @@ class BatchBook:
             ]
         )
 
-    def made(self, mark: str, batch: str) -> None:
+    def confirm(self, mark: str, batch: str) -> None:
+        """Record the id that the provider gave the batch."""
         self._write([("UPDATE batches SET batch = ? WHERE mark = ?", (batch, mark))])
 
-    def sent(self, request: str) -> Sent | None:
-        """The last batch a request was in."""
+    def find(self, request: str) -> SentBatch | None:
+        """The last batch that contained the request."""
         rows = self._file.rows(
             "SELECT b.mark, b.file, b.batch FROM batched r JOIN batches b ON b.mark = r.mark WHERE r.request = ?",
             (request,),
         )[1]
-        return Sent(*rows[0]) if rows else None
+        return SentBatch(*rows[0]) if rows else None
 
     def _write(self, statements: list[tuple[str, tuple[object, ...]]]) -> None:
         db = self._file.db

@@ -1,96 +1,98 @@
-"""What is wrong with a run file, in one line: asked when reading one failed in a way that nobody foresaw.
+"""What is wrong with a damaged run file, in one line; examined only after reading it failed unexpectedly.
 
-A sound file is never examined (that would take longer than most answers). If the file is at fault, that is said; if it
-is not, the error is ours, and raised.
+A sound file is never examined, since that takes longer than most commands. If the file is damaged, the error says how;
+if it is not, the failure is a bug of ours, and is raised.
 """
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from parley.agents import ParleyError
 from parley.runs.store import RunFile, RunFileError
 
-TEXT, WHOLE, NUMBER = "'text'", "'integer'", "'real', 'integer'"
+TEXT, INTEGER, NUMBER = "'text'", "'integer'", "'real', 'integer'"
 COLUMNS: dict[str, dict[str, str]] = {
     "run": {"key": TEXT, "value": "json"},
     "prompts": {"name": TEXT, "hash": TEXT, "text": TEXT},
-    "texts": {"id": WHOLE, "text": TEXT},
-    "units": {"id": TEXT, "position": WHOLE, "facets": "object", "status": TEXT, "error": f"{TEXT}, 'null'"},
-    "messages": {"unit": TEXT, "seq": WHOLE, "round": WHOLE, "speaker": TEXT, "role": TEXT, "text": WHOLE,
+    "texts": {"id": INTEGER, "text": TEXT},
+    "units": {"id": TEXT, "position": INTEGER, "facets": "object", "status": TEXT, "error": f"{TEXT}, 'null'"},
+    "messages": {"unit": TEXT, "seq": INTEGER, "round": INTEGER, "speaker": TEXT, "role": TEXT, "text": INTEGER,
                  "parse_status": f"{TEXT}, 'null'", "parsed": "object or nothing", "expected": "object or nothing"},
-    "calls": {"unit": TEXT, "seq": WHOLE, "nth": WHOLE, "model": TEXT, "prompt": "list", "reply": WHOLE,
-              "prompt_tokens": WHOLE, "completion_tokens": WHOLE, "latency": NUMBER, "cost": f"{NUMBER}, 'null'",
-              "cached": WHOLE, "attempts": WHOLE},
-    "verdicts": {"unit": TEXT, "nth": WHOLE, "judge": TEXT, "role": TEXT, "round": WHOLE, "subject": TEXT,
+    "calls": {"unit": TEXT, "seq": INTEGER, "nth": INTEGER, "model": TEXT, "prompt": "list", "reply": INTEGER,
+              "prompt_tokens": INTEGER, "completion_tokens": INTEGER, "latency": NUMBER, "cost": f"{NUMBER}, 'null'",
+              "cached": INTEGER, "attempts": INTEGER},
+    "verdicts": {"unit": TEXT, "nth": INTEGER, "judge": TEXT, "role": TEXT, "round": INTEGER, "subject": TEXT,
                  "metric": TEXT, "value": f"{NUMBER}, 'null'", "sampled": f"{NUMBER}, 'null'",
                  "text": f"{TEXT}, 'null'", "status": TEXT},
     "events": {"at": NUMBER, "kind": TEXT, "detail": TEXT},
 }  # fmt: skip
-KEYS = {"study": "text", "models": "array", "config": "object"}
-"""What every run says of itself."""
-ACROSS = {
-    "an expectation is no number": "SELECT 1 FROM messages, json_each(messages.expected) AS one "
-    "WHERE one.type NOT IN ('integer', 'real')",
-    "a prompt is not made of texts": "SELECT 1 FROM calls, json_each(calls.prompt) AS one "
-    "WHERE one.type != 'array' OR json_array_length(one.value) != 3 OR json_type(one.value, '$[2]') != 'integer'",
-    "two units stand at one place of the plan": "SELECT 1 FROM units GROUP BY position HAVING count(*) > 1",
-    "a unit stands at no place of the plan": "SELECT 1 FROM units WHERE position < 0 "
+RUN_KEYS = {"study": "text", "models": "array", "config": "object"}
+"""Keys that the table `run` of every file has, with their JSON types."""
+CONSISTENCY = {
+    "an expected score is not a number": "SELECT 1 FROM messages, json_each(messages.expected) AS item "
+    "WHERE item.type NOT IN ('integer', 'real')",
+    "a prompt is not a list of texts": "SELECT 1 FROM calls, json_each(calls.prompt) AS item "
+    "WHERE item.type != 'array' OR json_array_length(item.value) != 3 OR json_type(item.value, '$[2]') != 'integer'",
+    "two units have the same position in the plan": "SELECT 1 FROM units GROUP BY position HAVING count(*) > 1",
+    "a unit has no position in the plan": "SELECT 1 FROM units WHERE position < 0 "
     "OR position >= (SELECT count(*) FROM units)",
-    "a message has lost its text": "SELECT 1 FROM messages WHERE text NOT IN (SELECT id FROM texts)",
-    "a verdict is about a unit that is not there": "SELECT 1 FROM verdicts WHERE unit NOT IN (SELECT id FROM units)",
-    "a message is of a unit that is not there": "SELECT 1 FROM messages WHERE unit NOT IN (SELECT id FROM units)",
+    "the text of a message is missing": "SELECT 1 FROM messages WHERE text NOT IN (SELECT id FROM texts)",
+    "the unit of a verdict is missing": "SELECT 1 FROM verdicts WHERE unit NOT IN (SELECT id FROM units)",
+    "the unit of a message is missing": "SELECT 1 FROM messages WHERE unit NOT IN (SELECT id FROM units)",
 }
 
 
 @contextmanager
-def examined(*paths: Path) -> Iterator[None]:
-    """Whatever fails in here because of what a file holds is said of the file."""
+def explain_damage(*paths: Path) -> Iterator[None]:
+    """Replace an unexpected exception inside the block by a `RunFileError` if one of the files is damaged."""
     try:
         yield
     except (ParleyError, OSError):
         raise
     except Exception:
         for path in paths:
-            if what := first_fault(path):
-                raise RunFileError(f"{path} is damaged: {what}") from None
+            if damage := find_damage(path):
+                raise RunFileError(f"{path} is damaged: {damage}") from None
         raise
 
 
-def first_fault(path: Path) -> str | None:
-    """The first thing in the file that no run has."""
+def find_damage(path: Path) -> str | None:
+    """The first thing in the file that Parley never writes, or None if there is nothing."""
     try:
-        with closing(RunFile.open(path)) as file:
-            for what, sql in _questions():
+        with RunFile.open(path) as file:
+            for damage, sql in _checks():
                 if file.rows(f"{sql} LIMIT 1")[1]:
-                    return what
-            found = dict(file.rows("SELECT key, json_type(value) FROM run")[1])
+                    return damage
+            types = dict(file.rows("SELECT key, json_type(value) FROM run")[1])
     except ParleyError as error:
         return str(error)
     except (sqlite3.Error, ValueError) as error:  # text that is not UTF-8
         return " ".join(str(error).split())[:200]
-    missing = [key for key, kind in KEYS.items() if found.get(key) != kind]
-    return f"'{missing[0]}' is not what a run says of itself" if missing else None
+    wrong = [key for key, kind in RUN_KEYS.items() if types.get(key) != kind]
+    return f"'{wrong[0]}' is missing or has the wrong type" if wrong else None
 
 
-def _questions() -> Iterator[tuple[str, str]]:
+def _checks() -> Iterator[tuple[str, str]]:
+    """What each check finds, and a query that gives a row if it is so."""
     for table, columns in COLUMNS.items():
         for column, kind in columns.items():
-            yield f"{table}.{column} holds what it never should", f"SELECT 1 FROM {table} WHERE {_wrong(column, kind)}"
-    yield from ACROSS.items()
+            yield f"{table}.{column} has an invalid value", f"SELECT 1 FROM {table} WHERE {_invalid(column, kind)}"
+    yield from CONSISTENCY.items()
 
 
-def _wrong(column: str, kind: str) -> str:
+def _invalid(column: str, kind: str) -> str:
+    """SQL that is true where the column is not of this kind."""
     if "'" in kind:
         return f"typeof({column}) NOT IN ({kind})"
-    shape, _, nothing = kind.partition(" or ")
-    asked = {
+    shape, _, optional = kind.partition(" or ")
+    wrong_type = {
         "json": "",
         "object": f" OR json_type({column}) != 'object'",
         "list": f" OR json_type({column}) != 'array'",
     }
-    wrong = f"(NOT json_valid({column}){asked[shape]})"
-    return f"{column} IS NOT NULL AND {wrong}" if nothing else f"{column} IS NULL OR {wrong}"
+    wrong = f"(NOT json_valid({column}){wrong_type[shape]})"
+    return f"{column} IS NOT NULL AND {wrong}" if optional else f"{column} IS NULL OR {wrong}"

@@ -1,10 +1,10 @@
-"""The engine: gives the units of a plan to an executor, and writes each down when it is finished.
+"""The engine: passes the units of a plan to an executor, and writes each to the run file when it is finished.
 
     result = await Engine(study, file, models=Models(), concurrency=64).run()
 
-It is the run's one writer: finished units are committed together, as many as are ready at that moment. An error that
-concerns one unit marks it as failed and goes on; one that concerns the whole run (a refused key, a full disk, a spent
-budget, Ctrl-C) stops it cleanly. In every case the same command goes on from there.
+It is the only writer of the run file: units that finish together are committed together. An error that concerns one
+unit marks that unit as failed, and the run continues; one that concerns the whole run (a refused key, a full disk, a
+spent budget, Ctrl-C) stops it cleanly. In every case the same command resumes the run.
 """
 
 from __future__ import annotations
@@ -15,21 +15,38 @@ import json
 from collections.abc import Callable
 
 from parley.agents import Budget, Models, ParleyError, ReplyCache
+from parley.agents.text import plural
 from parley.judging import Study
 from parley.runs.executor import Executor, InProcess
-from parley.runs.interim import spared, waves
+from parley.runs.interim import count_skipped, waves
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
 from parley.runs.store import RunFile, RunFileError
 from parley.runs.unit import GC_THRESHOLDS
 
-FAILURES_IN_A_ROW = 20
-"""So many failed units with none between them that worked: the server is gone, and the run stops."""
+MAX_FAILURES_IN_A_ROW = 20
+"""After this many failed units without a successful one in between, the server is taken to be down."""
 TICK_SECONDS = 0.5
 
 
 class Engine:
-    """Holds the units of a study that are still to be done, many at once, and writes each when it is done."""
+    """Runs the units of a study that are not done yet, many concurrently, and writes each when it is finished.
+
+    `run` calls `executor.run_units(units, control)` once per wave of units (one wave unless the study has interim
+    looks), with itself as the `RunControl`; the executor calls back `finish` for every unit and `stop` if the whole
+    run must stop.
+
+    Args:
+        study: What to run.
+        file: The run file, opened for writing.
+        models: The clients of the study's models.
+        executor: What runs the units. Default: this process.
+        concurrency: How many units run concurrently.
+        cache: The reply cache; None asks the models for every reply.
+        budget: Limits on calls, tokens and cost, with what was spent before. Default: no limits.
+        on_progress: Called with the progress after every commit, and twice a second in between.
+        expected_calls: The calls that the whole plan is expected to take, for the estimate of the time left.
+    """
 
     def __init__(
         self,
@@ -55,29 +72,31 @@ class Engine:
         self._on_progress = on_progress or (lambda progress: None)
         self._finished: list[Rows] = []
         self._flush_due = False
-        self._why: str | None = None
+        self._stop_reason: str | None = None
         self.interrupted = False
         self._first_error: str | None = None
         self._failures_in_a_row = 0
 
     def interrupt(self) -> None:
-        """Ctrl-C, the first time: no new units, those under way are finished."""
+        """For the first Ctrl-C: start no new units, finish those in progress."""
         self.interrupted = True
-        self.end("interrupted")
+        self.stop("interrupted")
 
-    def end(self, why: str) -> None:
-        if self._why is None:
-            self._why = why
+    def stop(self, reason: str) -> None:
+        """Start no new units. The first reason given is the one that is reported."""
+        if self._stop_reason is None:
+            self._stop_reason = reason
         self.stopping.set()
 
     def note(self, kind: str, detail: str) -> None:
-        """An event for the run file; a file that cannot be written ends the run."""
+        """Add an event to the run file; if that cannot be written, stop the run."""
         try:
             self.file.note(kind, detail)
         except RunFileError as error:
-            self.end(str(error))
+            self.stop(str(error))
 
     async def run(self) -> Result:
+        """Run all units that are not done, or as many as a stopping rule, a budget or Ctrl-C allows."""
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
         ticker = asyncio.create_task(self._tick())
         thresholds = gc.get_threshold()
@@ -86,18 +105,17 @@ class Engine:
         try:
             for units in waves(self.study, self.file):
                 await self.executor.run_units(units, self)
-                self._flush()  # the next wave depends on what this one found
+                self._flush()  # the next wave depends on the verdicts of this one
                 if self.stopping.is_set():
                     break
             else:
-                self.progress.spared = spared(self.study, self.file)
+                self.progress.skipped = count_skipped(self.study, self.file)
         except asyncio.CancelledError:
-            self.interrupted = True
-            self.end("interrupted")
+            self.interrupt()
         except RunFileError:
-            raise  # a file that cannot be read has nothing to go on with
+            raise  # a file that cannot be read cannot be resumed either
         except ParleyError as error:
-            self.end(str(error))
+            self.stop(str(error))
         finally:
             ticker.cancel()
             gc.set_threshold(*thresholds)
@@ -105,23 +123,24 @@ class Engine:
             self._flush()
             if self.cache is not None:
                 self.cache.commit()
-        self.note("stopped" if self._why else "ended", self._why or self._ended())
+        if self._stop_reason:
+            self.note("stopped", self._stop_reason)
+        elif skipped := self.progress.skipped:
+            self.note("ended", f"{plural(skipped, 'unit')} skipped: the comparisons they serve are decided")
+        else:
+            self.note("ended", "every unit was run")
         if (abandoned := self.progress.abandoned())[0]:
             self.note("abandoned", json.dumps(abandoned))
-        return Result(self.progress, self._why, self.interrupted, self._first_error)
-
-    def _ended(self) -> str:
-        if not self.progress.spared:
-            return "every unit was held"
-        return f"{self.progress.spared} units were not needed: what they serve has been decided"
+        return Result(self.progress, self._stop_reason, self.interrupted, self._first_error)
 
     async def _tick(self) -> None:
-        """Calls are counted between units too, so that slow models are seen to move."""
+        """Report progress between commits too, so that calls to slow models are visible."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._on_progress(self.progress)
 
     def finish(self, rows: Rows) -> None:
+        """Take a unit that is done or failed; it is written in the next turn of the event loop."""
         self._finished.append(rows)
         if not self._flush_due:
             self._flush_due = True
@@ -131,21 +150,21 @@ class Engine:
             return
         self._first_error = self._first_error or rows.error
         self._failures_in_a_row += 1
-        if self._failures_in_a_row >= FAILURES_IN_A_ROW:
-            self.end(f"{FAILURES_IN_A_ROW} units failed in a row, the last with: {rows.error}")
+        if self._failures_in_a_row >= MAX_FAILURES_IN_A_ROW:
+            self.stop(f"{MAX_FAILURES_IN_A_ROW} units failed in a row, the last with: {rows.error}")
 
     def _flush(self) -> None:
-        """Commit what has finished since the last time; a file that cannot be written ends the run."""
+        """Commit the units that finished since the last flush; if the file cannot be written, stop the run."""
         self._flush_due = False
         finished, self._finished = self._finished, []
         if not finished:
             return
         try:
-            finished = self.file.write(finished)
+            written = self.file.write(finished)
         except RunFileError as error:
-            self.end(str(error))
+            self.stop(str(error))
             return
-        for rows in finished:
+        for rows in written:
             self._first_error = self._first_error or rows.error
             self.progress.add(rows)
         self._on_progress(self.progress)

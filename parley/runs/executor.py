@@ -1,4 +1,4 @@
-"""Who holds the units of a run. The engine plans and writes; an executor only holds, and hands in what it finished."""
+"""What runs the units of a run. The engine plans and writes; an executor only runs units and hands in the results."""
 
 from __future__ import annotations
 
@@ -15,44 +15,57 @@ from parley.runs.unit import RunStopped, run_unit
 
 
 class RunControl(Protocol):
-    """The engine, as an executor sees it: what is given out here, and what is handed in."""
+    """The engine as an executor sees it: settings to run units with, and methods to report to."""
 
     study: Study
     models: Models
     cache: ReplyCache | None
     budget: Budget
     concurrency: int
+    """How many units run concurrently, in all processes together."""
     progress: Progress
     stopping: asyncio.Event
-    """Once set: no new units, those under way are finished."""
+    """Once set: start no new units, finish those in progress."""
     interrupted: bool
-    """Whether it is a person who stops the run."""
+    """Whether the user is stopping the run."""
 
     def finish(self, rows: Rows) -> None:
-        """A unit was held, or failed; it is written soon."""
+        """Hand in a unit that is done or failed; it is written soon after."""
 
-    def end(self, why: str) -> None:
-        """The run must stop."""
+    def stop(self, reason: str) -> None:
+        """Stop the whole run."""
 
     def note(self, kind: str, detail: str) -> None:
-        """An event for the run file."""
+        """Add an event to the run file."""
 
 
-FINISHING = "finishing the units under way; Ctrl-C again abandons them"
+FINISHING = "finishing the units in progress; press Ctrl-C again to abandon them"
 
 
 class Executor(Protocol):
-    """Holds units, wherever: in this process, in others, on other machines, as a vendor's batch."""
+    """Runs units: in this process, in worker processes, on other machines, or as a provider's batch.
+
+    Called by the engine only.
+    """
 
     on_interrupt: str
-    """What a person who presses Ctrl-C is told."""
+    """The message for a user who presses Ctrl-C."""
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        """Hold the units until there are none left or the control is stopping; cancelled, abandon those under way."""
+        """Run units until there are none left or `control.stopping` is set; if cancelled, abandon those in progress.
+
+        Args:
+            units: The units to run, taken one by one as there is room.
+            control: The engine. Call `control.finish` for every unit that is done or failed.
+        """
 
 
 class InProcess:
-    """All units in this process, as many at once as the control says. `post` may deliver requests in another way."""
+    """Runs all units in this process, `control.concurrency` of them concurrently.
+
+    Args:
+        post: Sends a request and returns the reply, in place of the client's own `send` (the batch executor's).
+    """
 
     on_interrupt = FINISHING
 
@@ -60,7 +73,8 @@ class InProcess:
         self._post = post
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        left = max(1, control.progress.total - control.progress.done)  # one at least looks whether all are there
+        # At least one worker, which finds out whether any unit is left.
+        left = max(1, control.progress.total - control.progress.done)
         workers = [asyncio.create_task(self._work(units, control)) for _ in range(min(control.concurrency, left))]
         try:
             await asyncio.gather(*workers)
@@ -85,6 +99,6 @@ class InProcess:
                     post=self._post,
                 )
             except RunStopped as error:
-                control.end(str(error))
+                control.stop(str(error))
             else:
                 control.finish(rows)

@@ -1,4 +1,4 @@
-"""What a run is made of, and whether a file on disk is the same run: if not, what differs is named."""
+"""What a run consists of, and whether a run file has the same plan; if not, what differs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -19,10 +20,10 @@ PACKAGES = ("parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", 
 
 
 class PlanChanged(ParleyError):
-    """The file holds another plan than the one that was asked for."""
+    """The run file has another plan than the one requested."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Size:
     """How large a plan is: units, calls and tokens, and the hash of its units."""
 
@@ -32,11 +33,11 @@ class Size:
     completion_tokens: int
     digest: str
     shared: Mapping[int, int]
-    """How many calls begin with so many tokens that an earlier call of their unit began with too."""
+    """Length in tokens of a prompt prefix shared with an earlier call of the same unit → number of such calls."""
 
 
 def measure(study: Study) -> Size:
-    """Goes through the plan once, keeping nothing but sums and a hash."""
+    """The size of a study's plan, in one pass over its units."""
     digest = hashlib.sha256()
     units = calls = prompt = completion = 0
     shared: Counter[int] = Counter()
@@ -48,11 +49,18 @@ def measure(study: Study) -> Size:
         prompt += estimate.prompt_tokens
         completion += estimate.completion_tokens
         shared.update(estimate.shared)
-    return Size(units, calls, prompt, completion, digest.hexdigest(), shared)
+    return Size(
+        units=units,
+        calls=calls,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        digest=digest.hexdigest(),
+        shared=shared,
+    )
 
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
-    """All that a run file says about itself."""
+    """What the table `run` of a run file stores."""
     return {
         "study": study.name,
         "target": target,
@@ -66,46 +74,44 @@ def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            versions[package] = version(package)
+    return versions
 
 
 def refuse_if_changed(file: RunFile, study: Study, size: Size) -> None:
-    """Going on is only for the same plan: same config, data and prompts."""
+    """Raise `PlanChanged` unless the file has the same config, data and prompts: only then can it be resumed."""
     if differences := list(_differences(file, study, size)):
         raise PlanChanged(
-            f"{file.path} holds another run ({'; '.join(differences)}); "
-            "go on with what it was made with, or name another file with --out"
+            f"{file.path} contains a different run ({'; '.join(differences)}); "
+            "resume it with the same settings, or choose another file with --out"
         )
 
 
 def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
     info = file.info()
     if info["study"] != study.name:
-        yield f"study: {info['study']} there, {study.name} asked for"
+        yield f"study: {info['study']} in the file, {study.name} requested"
         return
-    before, now = info["config"], study.config.model_dump(mode="json")
-    for key in sorted({*before, *now}):
-        if before.get(key) != now.get(key):
-            yield f"{key}: {_brief(before.get(key))} there, {_brief(now.get(key))} asked for"
+    stored, requested = info["config"], study.config.model_dump(mode="json")
+    for key in sorted({*stored, *requested}):
+        if stored.get(key) != requested.get(key):
+            yield f"{key}: {_brief(stored.get(key))} in the file, {_brief(requested.get(key))} requested"
     for name, digest in study.sources().items():
         if info["sources"].get(name) != digest:
             yield f"{name} has changed"
     if info["models"] != study.models():
-        yield f"models: {_brief(info['models'])} there, {_brief(study.models())} asked for"
-    kept = file.prompts()
-    asked = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in study.prompts().items()}
-    for name in sorted({*kept, *asked}):
-        if kept.get(name) != asked.get(name):
-            what = "is new" if name not in kept else "is gone" if name not in asked else "has changed"
-            yield f"prompt {name} {what}"
-    if info["plan"] != size.digest and info["config"] == now:
-        yield f"the plan has changed: {info['units']} units there, {size.units} asked for"
+        yield f"models: {_brief(info['models'])} in the file, {_brief(study.models())} requested"
+    old = file.prompts()
+    new = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in study.prompts().items()}
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            change = "is new" if name not in old else "was removed" if name not in new else "has changed"
+            yield f"prompt {name} {change}"
+    if info["plan"] != size.digest and stored == requested:
+        yield f"the plan has changed (units: {info['units']} in the file, {size.units} requested)"
 
 
 def _brief(value: Any) -> str:
@@ -113,5 +119,5 @@ def _brief(value: Any) -> str:
 
 
 def pending(file: RunFile, study: Study) -> Iterator[Unit]:
-    """The units still to be done, failed ones again, in the order of the plan."""
+    """The units that are not done, failed ones included, in the order of the plan."""
     return (unit for unit in study.plan() if file.status(unit.id) != "done")

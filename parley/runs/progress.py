@@ -1,4 +1,4 @@
-"""How far a run is, and how it ended."""
+"""The progress of a run, and how it ended."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from parley.runs.rows import Rows, Tally
 
 @dataclass(slots=True, kw_only=True)
 class Progress(Tally):
-    """How far a run is. `done` counts what is on disk; the tally counts calls as they are made."""
+    """The progress of a run. `done` counts units on disk; the inherited tally counts calls as they are made."""
 
     total: int
     done: int = 0
@@ -20,15 +20,16 @@ class Progress(Tally):
     unparsed: int = 0
     refused: int = 0
     unscored: int = 0
-    spared: int = 0
-    """Units that a stopping rule no longer wants (see `looks`)."""
+    skipped: int = 0
+    """Units that the stopping rule made unnecessary (see `interim`)."""
     waiting: str = ""
-    """What the run is waiting for, where that is not simply a model (a batch, say)."""
-    kept: Tally = field(default_factory=Tally)
+    """What the run is waiting for other than replies: a provider's batch."""
+    stored: Tally = field(default_factory=Tally)
+    """The calls of the units on disk."""
     started: float = field(default_factory=time.monotonic)
 
     def add(self, rows: Rows) -> None:
-        """A unit that is on disk now."""
+        """Count a unit that has been written."""
         if rows.failed:
             self.failed += 1
             return
@@ -36,10 +37,10 @@ class Progress(Tally):
         self.unparsed += rows.statuses.get("unparsed", 0)
         self.refused += rows.statuses.get("refused", 0)
         self.unscored += rows.statuses.get("unscored", 0)
-        self.kept.merge(rows.tally)
+        self.stored.merge(rows.tally)
 
     def add_call(self, call: Call) -> None:
-        """Counted as it is made, whether its unit gets finished or not."""
+        """Count a call when it is made, whether its unit is finished later or not."""
         self.count(call)
 
     @property
@@ -47,17 +48,17 @@ class Progress(Tally):
         return self.unpriced == 0
 
     def abandoned(self) -> list[float]:
-        """Calls, tokens and dollars that went into units which were not finished."""
-        calls = (self.calls - self.cached) - (self.kept.calls - self.kept.cached)
-        return [calls, self.tokens - self.kept.tokens, self.cost - self.kept.cost]
+        """Calls, tokens and US dollars spent on units that were not finished."""
+        calls = (self.calls - self.cached) - (self.stored.calls - self.stored.cached)
+        return [calls, self.tokens - self.stored.tokens, self.cost - self.stored.cost]
 
     @property
     def elapsed(self) -> float:
         return time.monotonic() - self.started
 
     @property
-    def left(self) -> float | None:
-        """Seconds until the end, at the pace of calls so far; None before there is one."""
+    def seconds_left(self) -> float | None:
+        """Seconds until the end, at the rate of calls so far; None before the first call and when all is done."""
         if not self.calls or self.done + self.failed >= self.total:
             return None
         return self.elapsed / self.calls * max(self.expected_calls - self.calls, 1.0)
@@ -65,13 +66,15 @@ class Progress(Tally):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a run ended: `stopped` is None if every unit was held or failed by itself."""
+    """How a run ended."""
 
     progress: Progress
     stopped: str | None = None
+    """Why the run stopped early; None if every unit was run, even if some failed."""
     interrupted: bool = False
     first_error: str | None = None
+    """The error of the first unit that failed."""
 
     @property
     def complete(self) -> bool:
-        return self.stopped is None and self.progress.done + self.progress.spared == self.progress.total
+        return self.stopped is None and self.progress.done + self.progress.skipped == self.progress.total

@@ -1,6 +1,6 @@
-"""A finished unit as the rows it becomes: plain values, so that whoever held it can send it to whoever writes.
+"""A finished unit as the rows of its tables: plain values, which a worker process can send to the run's.
 
-Types of replies are made while a study runs and cannot travel between processes; rows can.
+Reply types are created while a study runs and cannot be pickled; rows can.
 """
 
 from __future__ import annotations
@@ -11,27 +11,29 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from parley.agents import Call, Turn
-from parley.judging import Outcome, Unit
+from parley.judging import Outcome, Unit, Verdict
 
 Row = tuple[Any, ...]
 UNWRITABLE = (TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
-"""What is wrong with a value, and not with the disk."""
-Keep = Callable[[str], int]
+"""Errors about a value rather than about the disk."""
+AddText = Callable[[str], int]
+"""Stores a text once and returns its id."""
 _ENCODE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 @dataclass(slots=True)
 class Tally:
-    """What calls came to. Tokens and dollars are those of calls that were made, not of replies from the cache."""
+    """Sums over model calls. Tokens and cost leave out replies from the cache."""
 
     calls: int = 0
     cached: int = 0
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    """Calls whose price is not known."""
 
     def count(self, call: Call) -> None:
         self.calls += 1
@@ -49,9 +51,9 @@ class Tally:
         self.unpriced += other.unpriced
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A finished unit: an outcome, or why there is none."""
+    """A finished unit: its outcome, or the error that it failed with."""
 
     unit: Unit
     started_at: float
@@ -60,40 +62,52 @@ class Record:
     error: str | None = None
 
 
-class Rows(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
     """A finished unit, ready to be written."""
 
     id: str
     unit: Row
+    """Status, error, stop reason, start, end, id: in the order of the UPDATE in `store`."""
     messages: list[Row]
     calls: list[Row]
     verdicts: list[Row]
     texts: Mapping[str, int]
     tally: Tally
     statuses: Mapping[str, int]
-    """How many of its turns could be read, were refused, …"""
+    """How many of its turns have each parse status."""
     error: str | None = None
 
     @property
     def failed(self) -> bool:
         return self.error is not None
 
-    def failed_by(self, why: str) -> Rows:
-        """The same unit, without what it holds."""
-        unit = ("failed", storable(why), None, *self.unit[3:])
-        return Rows(self.id, unit, [], [], [], {}, Tally(), {}, storable(why))
+    def as_failed(self, error: str) -> Rows:
+        """The same unit as a failed one, without its messages, calls and verdicts."""
+        error = storable(error)
+        return Rows(
+            id=self.id,
+            unit=("failed", error, None, *self.unit[3:]),
+            messages=[],
+            calls=[],
+            verdicts=[],
+            texts={},
+            tally=Tally(),
+            statuses={},
+            error=error,
+        )
 
 
-def rows_of(record: Record) -> Rows:
-    """The rows a finished unit becomes, each text once."""
+def to_rows(record: Record) -> Rows:
+    """The rows of a finished unit; a text that appears several times is stored once."""
     texts: dict[str, int] = {}
 
-    def keep(text: str) -> int:
+    def add_text(text: str) -> int:
         text = storable(text)
-        address = texts.get(text)
-        if address is None:
-            address = texts[text] = text_id(text)
-        return address
+        number = texts.get(text)
+        if number is None:
+            number = texts[text] = text_id(text)
+        return number
 
     name, outcome = record.unit.id, record.outcome
     error = None if outcome else storable(record.error or "no outcome")
@@ -105,62 +119,65 @@ def rows_of(record: Record) -> Rows:
     tally, statuses = Tally(), Counter[str]()
     if outcome is not None:
         for seq, turn in enumerate(outcome.transcript.turns):
-            messages.append(_message_row(name, seq, turn, keep))
+            messages.append(_message_row(name, seq, turn, add_text))
             statuses[turn.parse_status or ""] += 1
             for nth, call in enumerate(turn.calls):
-                calls.append(_call_row(name, seq, nth, call, keep))
+                calls.append(_call_row(name, seq, nth, call, add_text))
                 tally.count(call)
-        verdicts.extend(
-            (name, n, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, _word(v.text), v.status)
-            for n, v in enumerate(outcome.verdicts)
-        )
-    return Rows(name, unit, messages, calls, verdicts, texts, tally, dict(statuses), error)
+        verdicts.extend(_verdict_row(name, nth, verdict) for nth, verdict in enumerate(outcome.verdicts))
+    return Rows(
+        id=name,
+        unit=unit,
+        messages=messages,
+        calls=calls,
+        verdicts=verdicts,
+        texts=texts,
+        tally=tally,
+        statuses=dict(statuses),
+        error=error,
+    )
 
 
-def unwritable(error: BaseException) -> str:
+def unwritable_message(error: BaseException) -> str:
     return f"its outcome cannot be written: {error}"
 
 
 def text_id(text: str) -> int:
-    """A text's address: 63 bits of its hash."""
+    """A text's id: 63 bits of its hash, so that it fits SQLite's signed integers."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
 
 
 def storable(text: str) -> str:
-    """The text as a database can hold it: half a surrogate pair, which no encoding has, becomes its escape."""
+    """The text as UTF-8 can encode it: a lone surrogate becomes its escape sequence."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def _word(text: str | None) -> str | None:
-    return None if text is None else storable(text)
-
-
-def _message_row(unit: str, seq: int, turn: Turn, keep: Keep) -> tuple[Any, ...]:
+def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
     return (
         unit,
         seq,
         turn.round,
         turn.speaker,
         turn.role,
-        keep(turn.persona) if turn.persona else None,
-        keep(turn.text),
+        add_text(turn.persona) if turn.persona else None,
+        add_text(turn.text),
         turn.parse_status,
         turn.verdict.model_dump_json() if turn.verdict is not None else None,
         json.dumps(dict(turn.expected)) if turn.expected else None,
     )
 
 
-def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Keep) -> tuple[Any, ...]:
-    """The prompt is kept as references: [[role, source, text id], …]."""
-    pieces = [(role, source, keep(text)) for role, source, text in call.prompt]
+def _call_row(unit: str, seq: int, nth: int, call: Call, add_text: AddText) -> Row:
+    """The prompt is stored as references: [[role, source, text id], …]."""
+    pieces = [(role, source, add_text(text)) for role, source, text in call.prompt]
     return (
         unit,
         seq,
         nth,
         call.model,
         _ENCODE(pieces),
-        keep(call.reply),
+        add_text(call.reply),
         call.prompt_tokens,
         call.completion_tokens,
         call.latency,
@@ -169,4 +186,20 @@ def _call_row(unit: str, seq: int, nth: int, call: Call, keep: Keep) -> tuple[An
         call.attempts,
         call.cached_tokens,
         call.written_tokens,
+    )
+
+
+def _verdict_row(unit: str, nth: int, verdict: Verdict) -> Row:
+    return (
+        unit,
+        nth,
+        verdict.judge,
+        verdict.role,
+        verdict.round,
+        verdict.subject,
+        verdict.metric,
+        verdict.value,
+        verdict.sampled,
+        None if verdict.text is None else storable(verdict.text),
+        verdict.status,
     )

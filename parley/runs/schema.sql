@@ -1,4 +1,4 @@
--- One run, one file. Every text stands once in `texts`; the view `transcript` puts them back together.
+-- One run, one file. Every text is stored once, in `texts`; the view `transcript` joins messages with their texts.
 CREATE TABLE run (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE prompts (name TEXT PRIMARY KEY, hash TEXT NOT NULL, text TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE texts (id INTEGER PRIMARY KEY, text TEXT NOT NULL);

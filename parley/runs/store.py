@@ -1,7 +1,10 @@
 """A run is one SQLite file: config, versions, prompts, units, every message and call, verdicts, events.
 
-A unit is written whole, in one transaction, when it is finished: whatever moment the process is killed at, a unit
-is either there with everything it has, or still to be done.
+    with RunFile.open(path) as file:
+        print(file.info(), file.counts())
+
+A unit is written in one transaction when it is finished: whenever the process is killed, a unit is either stored with
+everything it has, or not done.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from contextlib import suppress
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import IO, Any
+from types import TracebackType
+from typing import IO, Any, NamedTuple, Self
 
 from parley.agents import ConfigError, ParleyError
 from parley.judging import Accepted, Unit
-from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
+from parley.runs.rows import UNWRITABLE, Record, Rows, to_rows, unwritable_message
 
 try:
     import fcntl
@@ -29,46 +33,82 @@ except ModuleNotFoundError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 2
-"""2: calls know of providers' prompt caches (`cached_tokens`, `written_tokens`)."""
-APPLICATION = 0x5041524C
+"""2: the table `calls` has the providers' prompt caches (`cached_tokens`, `written_tokens`)."""
+APPLICATION_ID = 0x5041524C
 """SQLite's application id: 'PARL'."""
-
-
 TABLES = ("run", "prompts", "texts", "units", "messages", "calls", "verdicts", "events")
 _COMPUTED = re.compile(r"\bAS\s*\(|\bGENERATED\b|\bCREATE\s+VIRTUAL\b", re.IGNORECASE)
 
 
 class RunFileError(ParleyError):
-    """A file that is not a run, or not one this version can use."""
+    """A file that is not a run, or that this version cannot read or write."""
+
+
+class Spending(NamedTuple):
+    """What a run has spent so far; replies from the cache are free and not counted."""
+
+    calls: int
+    tokens: int
+    cost: float
+    """US dollars; calls without a known price count as 0."""
+    priced: bool
+    """Whether the price of every call is known."""
 
 
 class RunFile:
-    """One run on disk. Opened for reading, or for writing by one process at a time."""
+    """One run on disk. Opened for reading, or for writing by one process at a time; a context manager.
 
-    def __init__(self, path: Path, db: sqlite3.Connection, claim: IO[bytes] | None = None) -> None:
+    Use `RunFile.open` or `RunFile.create`.
+    """
+
+    def __init__(self, path: Path, db: sqlite3.Connection, lock: IO[bytes] | None = None) -> None:
         self.path = path
         self.db = db
-        self._claim = claim
+        self._lock = lock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     @classmethod
     def create(cls, path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> RunFile:
-        """A new file with its plan, made under another name first: a half-made file is never taken for a run."""
+        """Create a run file with its plan, and open it for writing.
+
+        It is written under another name and then renamed, so that an incomplete file is never taken for a run.
+
+        Args:
+            path: Where; its folder is created if needed.
+            info: The table `run`, see `parley.runs.describe`.
+            prompts: The study's prompts, by name.
+            plan: The units, in order.
+        """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            claim = _claim(path)
+            lock = _lock(path)
         except OSError as error:
-            raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
+            raise RunFileError(f"{path} cannot be written: {_reason(error)}") from None
         try:
-            if path.exists():  # now that nobody else makes it: an empty file must not take a run's place
-                raise RunFileError(f"{path} has just been made by another process; the same command goes on with it")
-            _make(path, info, prompts, plan)
+            if path.exists():  # checked under the lock: an existing run must never be overwritten
+                raise RunFileError(f"{path} has just been created by another process; the same command resumes it")
+            _create_file(path, info, prompts, plan)
         except BaseException:
-            _release(claim)
+            _unlock(lock)
             raise
-        return cls.open(path, write=True, claim=claim)
+        return cls.open(path, write=True, lock=lock)
 
     @classmethod
-    def open(cls, path: Path, *, write: bool = False, claim: IO[bytes] | None = None) -> RunFile:
+    def open(cls, path: Path, *, write: bool = False, lock: IO[bytes] | None = None) -> RunFile:
+        """Open a run file.
+
+        Args:
+            path: The file.
+            write: Open it for writing, which one process at a time can do. By default it is only read.
+            lock: The writer's lock, if `create` already has it.
+        """
         if not os.path.isfile(path):
             folder = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
             raise ConfigError(f"there is no run file {path}{folder}")
@@ -76,50 +116,51 @@ class RunFile:
             db = _connect(path)
             application = db.execute("PRAGMA application_id").fetchone()[0]
             version = db.execute("PRAGMA user_version").fetchone()[0]
-            if application != APPLICATION:
-                raise RunFileError(f"{path} is not a run of Parley's")
+            if application != APPLICATION_ID:
+                raise RunFileError(f"{path} is not a Parley run file")
             if version > FORMAT:
-                raise RunFileError(f"{path} was made by a newer Parley (format {version}, this one reads {FORMAT})")
-            _refuse_strange_schema(db, path)
+                raise RunFileError(f"{path} was written by a newer Parley (format {version}, this one reads {FORMAT})")
+            _check_schema(db, path)
             if write:
-                claim = claim or _claim(path)
+                lock = lock or _lock(path)
                 db.execute("PRAGMA query_only = OFF")
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = NORMAL")
-                db.execute("BEGIN IMMEDIATE")
+                db.execute("BEGIN IMMEDIATE")  # fails here, and not after the first reply, if the file is read-only
                 db.execute("COMMIT")
             if version < FORMAT:
-                _bring_up(db, write=write)
+                _upgrade(db, write=write)
         except (sqlite3.Error, UnicodeError, OSError) as error:
-            _release(claim)
-            raise RunFileError(_damaged(path, error)) from None
+            _unlock(lock)
+            raise RunFileError(_describe_open_error(path, error)) from None
         except RunFileError:
-            _release(claim)
+            _unlock(lock)
             raise
-        return cls(path, db, claim)
+        return cls(path, db, lock)
 
     def info(self) -> dict[str, Any]:
+        """The table `run`: study, target, config, models, sources, plan, units, versions."""
         try:
             return {key: json.loads(value) for key, value in self._rows("SELECT key, value FROM run")}
         except (ValueError, TypeError, RecursionError):
-            raise RunFileError(f"{self.path} is damaged: what it says of itself cannot be read") from None
+            raise RunFileError(f"{self.path} is damaged: the table 'run' cannot be read") from None
 
     def prompts(self) -> dict[str, str]:
+        """The hashes of the prompts, by name."""
         return dict(self._rows("SELECT name, hash FROM prompts"))
 
     def counts(self) -> dict[str, int]:
-        found = dict(self._rows("SELECT status, count(*) FROM units GROUP BY status"))
-        return {status: found.get(status, 0) for status in ("planned", "done", "failed")}
+        """The number of units by status: planned, done, failed."""
+        by_status = dict(self._rows("SELECT status, count(*) FROM units GROUP BY status"))
+        return {status: by_status.get(status, 0) for status in ("planned", "done", "failed")}
 
     def status(self, unit: str) -> str | None:
+        """The status of a unit; None if the plan has no such unit."""
         rows = self.rows("SELECT status FROM units WHERE id = ?", (unit,))[1]
         return rows[0][0] if rows else None
 
-    def spent(self) -> tuple[int, int, float, bool]:
-        """Calls that were not cached, their tokens, their cost, and whether every price is known.
-
-        Those of units that were abandoned are in it, as far as the run could still note them.
-        """
+    def spent(self) -> Spending:
+        """What the run has spent, abandoned units included as far as the run could record them."""
         calls, tokens, cost, unknown = next(
             self._rows(
                 "SELECT count(*), coalesce(sum(prompt_tokens + completion_tokens), 0), coalesce(sum(cost), 0.0), "
@@ -128,14 +169,17 @@ class RunFile:
         )
         try:
             for (detail,) in self._rows("SELECT detail FROM events WHERE kind = 'abandoned'"):
-                more = json.loads(detail)
-                calls, tokens, cost = calls + more[0], tokens + more[1], cost + more[2]
-            return int(calls), int(tokens), float(cost), unknown == 0
+                abandoned = json.loads(detail)
+                calls, tokens, cost = calls + abandoned[0], tokens + abandoned[1], cost + abandoned[2]
+            return Spending(int(calls), int(tokens), float(cost), unknown == 0)
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
-            raise RunFileError(f"{self.path} is damaged: what was spent cannot be read") from None
+            raise RunFileError(f"{self.path} is damaged: the calls that were made cannot be summed up") from None
 
-    def reused(self) -> tuple[int, int] | None:
-        """Of the calls whose server says so: prompt tokens it had read before, and all of them; None if none says."""
+    def prompt_cache_use(self) -> tuple[int, int] | None:
+        """Prompt tokens found in servers' prompt caches, and all prompt tokens, of calls whose server reports it.
+
+        None if no server does.
+        """
         cached, tokens = next(
             self._rows(
                 "SELECT sum(cached_tokens), sum(prompt_tokens) FROM calls "
@@ -145,18 +189,18 @@ class RunFile:
         return None if cached is None else (int(cached), int(tokens))
 
     def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
-        """Finished units, all in one transaction; gives them back as they are kept.
+        """Write finished units in one transaction, and return them as they were written.
 
-        One that holds what no database can (a user's own study may give anything) is kept as failed, and alone.
+        A unit with a value that SQLite cannot store (a user's study may return anything) is written as failed.
         """
-        units = [rows_of(one) if isinstance(one, Record) else one for one in finished]
+        units = [to_rows(unit) if isinstance(unit, Record) else unit for unit in finished]
         try:
             self._write(units)
             return units
         except UNWRITABLE as error:
             if len(units) > 1:
-                return [kept for one in units for kept in self.write([one])]
-            failed = units[0].failed_by(unwritable(error))
+                return [rows for unit in units for rows in self.write([unit])]
+            failed = units[0].as_failed(unwritable_message(error))
             self._write([failed])
             return [failed]
 
@@ -188,17 +232,19 @@ class RunFile:
                 db.execute("ROLLBACK")
             if isinstance(error, UNWRITABLE):
                 raise
-            raise RunFileError(f"{self.path} cannot be written: {_why(error)}; what was finished is kept") from None
+            raise RunFileError(
+                f"{self.path} cannot be written: {_reason(error)}; units finished before are stored"
+            ) from None
 
     def note(self, kind: str, detail: str) -> None:
-        """An event of the run: started, resumed, stopped, and why."""
+        """Add an event: its kind (started, stopped, ended, look, …) and a detail."""
         try:
             self.db.execute("INSERT INTO events VALUES (?, ?, ?)", (time.time(), kind, detail))
         except sqlite3.Error as error:
-            raise RunFileError(f"{self.path} cannot be written: {_why(error)}") from None
+            raise RunFileError(f"{self.path} cannot be written: {_reason(error)}") from None
 
     def accepted(self) -> Iterator[Accepted]:
-        """What a writing study kept, in the order of the plan: the replies whose verdict `accepted` is 1."""
+        """What a writing study accepted, in the order of the plan: the replies whose verdict `accepted` is 1."""
         _, rows = self.rows(
             "SELECT u.facets, m.parsed FROM units u JOIN verdicts v ON v.unit = u.id "
             "JOIN messages m ON m.unit = u.id AND m.round = v.round AND m.speaker = v.judge "
@@ -207,51 +253,53 @@ class RunFile:
         return (Accepted(json.loads(facets), json.loads(parsed)) for facets, parsed in rows)
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Column names and rows of any query, for frames and viewers."""
+        """Column names and rows of a query, for frames and the viewer."""
         try:
             cursor = self.db.execute(sql, values)
             return [column[0] for column in cursor.description], cursor.fetchall()
         except (sqlite3.DatabaseError, UnicodeError) as error:
-            raise RunFileError(_damaged(self.path, error)) from None
+            raise RunFileError(_describe_open_error(self.path, error)) from None
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        """The rows of any query, one after the other."""
+        """The rows of a query, one by one, for results that do not fit in memory."""
         try:
             yield from self.db.execute(sql, values)
         except (sqlite3.DatabaseError, UnicodeError) as error:
-            raise RunFileError(_damaged(self.path, error)) from None
+            raise RunFileError(_describe_open_error(self.path, error)) from None
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows(sql)[1])
 
     def close(self) -> None:
-        """A run that was written becomes one plain file again, unless someone is reading it just now."""
-        if self._claim is not None:
+        """Close the file; a writer also merges SQLite's write-ahead log into it, unless a reader has it open."""
+        if self._lock is not None:
             with suppress(sqlite3.Error):
                 self.db.execute("PRAGMA journal_mode = DELETE")
         self.db.close()
-        _release(self._claim)
+        _unlock(self._lock)
 
 
-def _make(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
+def _create_file(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
     part = path.with_name(path.name + ".part")
     try:
         part.unlink(missing_ok=True)
         db = sqlite3.connect(part, isolation_level=None)
         db.execute("PRAGMA journal_mode = OFF")
-        _fill(db, info, prompts, plan)
+        _fill_database(db, info, prompts, plan)
         db.close()
         part.replace(path)
     except sqlite3.IntegrityError as error:
         part.unlink(missing_ok=True)
-        raise ParleyError(f"the study planned a unit twice ({error}); ids must differ") from None
+        raise ParleyError(f"the study planned two units with the same id ({error})") from None
     except (sqlite3.Error, OSError) as error:
         with suppress(OSError):
             part.unlink(missing_ok=True)
-        raise RunFileError(f"{path} cannot be written: {_why(error)}") from None
+        raise RunFileError(f"{path} cannot be written: {_reason(error)}") from None
 
 
-def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
+def _fill_database(
+    db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]
+) -> None:
     db.execute("BEGIN IMMEDIATE")
     for statement in files("parley.runs").joinpath("schema.sql").read_text("utf-8").split(";\n"):
         if statement.strip():
@@ -261,13 +309,13 @@ def _fill(db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str,
     hashed = [(name, hashlib.sha256(text.encode()).hexdigest(), text) for name, text in prompts.items()]
     db.executemany("INSERT INTO prompts VALUES (?, ?, ?)", hashed)
     db.executemany("INSERT INTO run VALUES (?, ?)", [(key, json.dumps(value)) for key, value in info.items()])
-    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
     db.execute("COMMIT")
 
 
-def _bring_up(db: sqlite3.Connection, *, write: bool) -> None:
-    """A run of format 1 that goes on gets what is new in it; one that is read stays as it is, behind a view."""
+def _upgrade(db: sqlite3.Connection, *, write: bool) -> None:
+    """Add what format 1 lacks: in the file if the run is resumed, in a temporary view if it is only read."""
     if write:
         db.execute("BEGIN IMMEDIATE")
         db.execute("ALTER TABLE calls ADD COLUMN cached_tokens INTEGER")
@@ -280,10 +328,10 @@ def _bring_up(db: sqlite3.Connection, *, write: bool) -> None:
     db.execute("PRAGMA query_only = ON")
 
 
-def _claim(path: Path) -> IO[bytes] | None:
-    """One writer at a time: two would hold the same units. The claim ends with the process, however it ends.
+def _lock(path: Path) -> IO[bytes] | None:
+    """Lock the run for writing: two writers would run the same units. The lock ends with the process.
 
-    A file of its own, since a second handle on the database, closed, would drop SQLite's own locks.
+    It is a separate file, since closing a second handle on the database would drop SQLite's own locks.
     """
     if fcntl is None:
         return None
@@ -298,46 +346,46 @@ def _claim(path: Path) -> IO[bytes] | None:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
                 return file
-        file.close()  # whoever had it took it away after we opened it: what we hold is nobody's any more
+        file.close()  # its last owner deleted it after we opened it, so our lock protects nothing: try again
 
 
-def _release(claim: IO[bytes] | None) -> None:
-    """Taken away while it is still held, so that nobody else's is."""
-    if claim is not None:
-        Path(claim.name).unlink(missing_ok=True)
-        claim.close()
+def _unlock(lock: IO[bytes] | None) -> None:
+    """Delete the lock file while it is still locked, so that another process's is never deleted."""
+    if lock is not None:
+        Path(lock.name).unlink(missing_ok=True)
+        lock.close()
 
 
-def _refuse_strange_schema(db: sqlite3.Connection, path: Path) -> None:
-    """Only plain tables and our one view: a trigger, another view or a computed column would run whoever's SQL it is.
+def _check_schema(db: sqlite3.Connection, path: Path) -> None:
+    """Accept only plain tables and our one view: a trigger, another view or a computed column could run foreign SQL.
 
-    The view is not taken from the file either, but laid over it.
+    The file's view is not used either: ours is created over it.
     """
-    found = db.execute("SELECT type, name, coalesce(sql, '') FROM main.sqlite_master").fetchall()
-    for kind, name, sql in found:
+    schema = db.execute("SELECT type, name, coalesce(sql, '') FROM main.sqlite_master").fetchall()
+    for kind, name, sql in schema:
         if (
             kind not in ("table", "index", "view")
             or (kind == "view" and name != "transcript")
             or (kind != "view" and _COMPUTED.search(str(sql)))
         ):
-            raise RunFileError(f"{path} is not a run as Parley writes it: it holds a {kind} '{name}' of its own")
-    tables = {name for kind, name, _ in found if kind == "table"}
+            raise RunFileError(f"{path} has a {kind} '{name}' that Parley did not write, and is not opened")
+    tables = {name for kind, name, _ in schema if kind == "table"}
     if missing := [name for name in TABLES if name not in tables]:
-        raise RunFileError(f"{path} is damaged or cut short (no such table: {missing[0]})")
+        raise RunFileError(f"{path} is damaged or truncated (no such table: {missing[0]})")
     db.execute("PRAGMA query_only = OFF")
-    db.execute(_own_view())
+    db.execute(_transcript_view())
     db.execute("PRAGMA query_only = ON")
 
 
 @lru_cache(maxsize=1)
-def _own_view() -> str:
-    whole = files("parley.runs").joinpath("schema.sql").read_text("utf-8")
-    view = whole[whole.index("CREATE VIEW") :].strip().removesuffix(";")
+def _transcript_view() -> str:
+    schema = files("parley.runs").joinpath("schema.sql").read_text("utf-8")
+    view = schema[schema.index("CREATE VIEW") :].strip().removesuffix(";")
     return view.replace("CREATE VIEW", "CREATE TEMP VIEW", 1)
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    """For reading; a file on a read-only place is taken as it is."""
+    """Connect for reading; a file in a read-only folder is opened as immutable, since SQLite cannot lock it."""
     db = sqlite3.connect(path, isolation_level=None, timeout=5)
     try:
         db.execute("PRAGMA trusted_schema = OFF")
@@ -350,21 +398,21 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _why(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error).lower()
     if "full" in text or getattr(error, "errno", None) == 28:
         return "the disk is full"
     if "readonly" in text or "read-only" in text or getattr(error, "errno", None) in (13, 30):
-        return "the place is read-only"
+        return "the file or its folder is read-only"
     if "locked" in text:
         return "another process is writing to it"
     return str(getattr(error, "strerror", None) or error)
 
 
-def _damaged(path: Path, error: Exception) -> str:
+def _describe_open_error(path: Path, error: Exception) -> str:
     text = str(error)
     if "not a database" in text:
-        return f"{path} is not a run of Parley's"
+        return f"{path} is not a Parley run file"
     if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
-        return f"{path} is damaged or cut short ({text})"
-    return f"{path} cannot be opened: {_why(error)}"
+        return f"{path} is damaged or truncated ({text})"
+    return f"{path} cannot be opened: {_reason(error)}"

@@ -1,4 +1,4 @@
-"""Holding one unit, wherever that is done: in the run's own process or in a worker's."""
+"""Running one unit, in the run's own process or in a worker's."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ from parley.agents import (
 )
 from parley.agents.models.session import Sender
 from parley.judging import Outcome, Study, Unit
-from parley.runs.rows import UNWRITABLE, Record, Rows, rows_of, unwritable
+from parley.runs.rows import UNWRITABLE, Record, Rows, to_rows, unwritable_message
 
 GC_THRESHOLDS = (50_000, 20, 50)
-"""Thousands of live messages make Python's default collector take a fifth of a run's CPU (docs/decisions.md)."""
+"""With thousands of live messages, Python's default garbage collection takes a fifth of a run's CPU time
+(docs/decisions.md)."""
 
 
 class RunStopped(ParleyError):
-    """An error that concerns the whole run: a refused key, a spent budget, something to mend in the config."""
+    """An error that concerns the whole run: a refused key, a spent budget, a mistake in the config."""
 
 
 async def run_unit(
@@ -40,12 +41,23 @@ async def run_unit(
     on_call: Callable[[Call], None],
     post: Sender | None = None,
 ) -> Rows:
-    """The unit's rows: of what was said, or of why it failed. Only `RunStopped` is raised."""
-    started, since = time.time(), time.monotonic()
+    """Run one unit and return its rows: the conversation and verdicts, or the error. Raises only `RunStopped`.
+
+    Args:
+        study: The study that the unit belongs to.
+        unit: What to run.
+        models: The clients of the study's models.
+        cache: The reply cache; None asks the models for every reply.
+        budget: Checked before every call; None is no limit.
+        on_call: Called after every model call, whether the unit is finished later or not.
+        post: Sends a request in place of the client's own `send`.
+    """
+    started, clock = time.time(), time.monotonic()
 
     def record(outcome: Outcome | None = None, error: str | None = None) -> Record:
-        """A clock that is set meanwhile makes no unit end before it began."""
-        return Record(unit, started, started + time.monotonic() - since, outcome, error)
+        # The end is measured by the monotonic clock: if the system's clock is set back, no unit ends before it began.
+        finished = started + time.monotonic() - clock
+        return Record(unit=unit, started_at=started, finished_at=finished, outcome=outcome, error=error)
 
     seed = getattr(study.config, "seed", 0)
     try:
@@ -54,13 +66,13 @@ async def run_unit(
     except (BudgetSpent, AuthError) as error:
         raise RunStopped(str(error)) from None
     except (ModelError, SearchError) as error:
-        return rows_of(record(error=str(error)))
+        return to_rows(record(error=str(error)))
     except ParleyError as error:
         raise RunStopped(str(error)) from None
-    except Exception as error:  # a fault of the study's own must not take the others with it
-        why = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        return rows_of(record(error=why))
+    except Exception as error:  # a bug in a study fails this unit, not the run
+        message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        return to_rows(record(error=message))
     try:
-        return rows_of(record(outcome))
-    except UNWRITABLE as error:  # a user's own study may give anything
-        return rows_of(record(error=unwritable(error)))
+        return to_rows(record(outcome))
+    except UNWRITABLE as error:  # a user's study may return anything
+        return to_rows(record(error=unwritable_message(error)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from contextlib import closing
 from typing import Annotated, Any, Literal
 
 from aiohttp import web
@@ -73,7 +72,7 @@ async def add_note(request: web.Request) -> web.Response:
 
     def work() -> dict[str, Any]:
         desk = room.desk(name)
-        with closing(desk.file()) as file:
+        with desk.file() as file:
             if file.status(note.unit) is None:
                 raise NotHere(f"there is no unit '{note.unit}' in this run")
         desk.notes.add(note.unit, note.seq, note.author.strip(), note.tag.strip(), note.comment.strip())
@@ -146,7 +145,7 @@ async def new_set(request: web.Request) -> web.Response:
         places = table.positions(query, desk.search(asked.q, asked=asked.asked))
         chosen = [table.ids[position] for position in places if done >> position & 1]
         filters = {key: list(values) for key, values in query.wanted.items()}
-        with closing(desk.file()) as file:
+        with desk.file() as file:
             seed = seed_from("labelling", new.seed, file.info().get("plan"))
             return {"set": labelling.new_set(file, desk.notes, chosen, new.count, seed, {**filters, "q": asked.q})}
 
@@ -160,7 +159,7 @@ async def label_item(request: web.Request) -> web.Response:
 
     def work() -> dict[str, Any]:
         desk = room.desk(name)
-        with closing(desk.file()) as file:
+        with desk.file() as file:
             return labelling.item(file, desk.notes, nth, rater)
 
     return await answer(work)

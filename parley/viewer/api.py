@@ -6,7 +6,6 @@ import asyncio
 import json
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import ClientPayloadError, web
@@ -170,7 +169,7 @@ async def unit(request: web.Request) -> web.Response:
 
     def work() -> dict[str, Any]:
         desk = room.desk(name)
-        with closing(desk.file()) as file:
+        with desk.file() as file:
             found = reading.unit_whole(file, unit_id)
         found["notes"] = desk.notes.of(unit_id)
         found["neighbours"] = _neighbours(desk, query, asked, int(found["position"]))
@@ -205,7 +204,7 @@ async def texts(request: web.Request) -> web.Response:
     name, ids, room = wanted(request), wanted(request, "ids").split(","), request.app[ROOM]
 
     def work() -> dict[str, str]:
-        with closing(room.desk(name).file()) as file:
+        with room.desk(name).file() as file:
             return reading.texts(file, ids)
 
     return await answer(work)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from parley.agents import ParleyError
 from parley.runs import RunFile
-from parley.runs.diagnosis import first_fault
+from parley.runs.diagnosis import find_damage
 from parley.viewer import bitmaps, reading
 from parley.viewer.headline import headline
 from parley.viewer.index import SearchIndex, fts_query, search_terms
@@ -42,7 +41,7 @@ class ViewerContext:
         self._headline_lock = threading.Lock()
         self._headline_due = 0.0
         self._matching = lru_cache(maxsize=32)(self._match)
-        with closing(RunFile.open(path)) as file:
+        with RunFile.open(path) as file:
             self.units = int(file.rows("SELECT count(*) FROM units")[1][0][0])
 
     def file(self) -> RunFile:
@@ -72,7 +71,7 @@ class ViewerContext:
     def _load(self) -> None:
         with self._lock:
             if self._table is None:
-                with closing(self.file()) as file:
+                with self.file() as file:
                     table = UnitTable(file)
                 self._index = self._index or SearchIndex(self.path)
                 table.add(self._index.figures())
@@ -81,7 +80,7 @@ class ViewerContext:
     def _bring_up_to_date(self, table: UnitTable) -> None:
         now = stamp(self.path)
         if now != self._seen:
-            with self._lock, closing(self.file()) as file:
+            with self._lock, self.file() as file:
                 table.refresh(file)
             self._seen = now
             self.begin()
@@ -117,7 +116,7 @@ class ViewerContext:
         except (ParleyError, OSError, sqlite3.Error) as error:
             self._trouble = str(error)  # shown on the page; what was looked at so far is there
         except Exception as error:
-            self._trouble = first_fault(self.path) or f"the index failed: {error!r}"
+            self._trouble = find_damage(self.path) or f"the index failed: {error!r}"
 
     def _match(self, words: str, asked: bool) -> int:
         assert self._index is not None
@@ -139,7 +138,7 @@ class ViewerContext:
             done = table.status.get("done", 0).bit_count()
         found |= {"looked": table.looked, "done": done, "loading": False, "trouble": self._trouble}
         if found_words is not None:
-            with closing(self.file()) as file:
+            with self.file() as file:
                 ids = [row["id"] for row in found["rows"]]
                 around = reading.excerpts(file, ids, search_terms(words), asked=asked)
             for row in found["rows"]:
@@ -153,7 +152,7 @@ class ViewerContext:
             f"SELECT * FROM (SELECT {columns} FROM units WHERE status = '{status}' ORDER BY position LIMIT {size})"
             for status in ("planned", "done", "failed")
         )
-        with closing(self.file()) as file:
+        with self.file() as file:
             names, rows = file.rows(f"{parts} ORDER BY position LIMIT {size}")
         shown = [dict(zip(names, row, strict=True)) for row in rows]
         for row in shown:
@@ -174,7 +173,7 @@ class ViewerContext:
     def headline(self) -> dict[str, Any]:
         """Computed once for a state of the run, and kept in the index's file. While the run goes on, at most a tenth
         of the time goes into it, and the figures may be a little old."""
-        with self._headline_lock, closing(self.file()) as file:
+        with self._headline_lock, self.file() as file:
             self._index = self._index or SearchIndex(self.path)
             done = file.counts()["done"]
             kept = self._index.recall("headline")

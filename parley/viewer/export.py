@@ -9,7 +9,6 @@ import base64
 import hashlib
 import json
 import re
-from contextlib import closing
 from typing import Any
 
 from parley.agents import ConfigError
@@ -47,7 +46,7 @@ def export_page(library: Library, desk: ViewerContext, name: str, query: Query, 
         raise ConfigError("no unit matches: there is nothing to export")
     if len(places) > AT_MOST:
         raise ConfigError(f"{len(places):,} units match, and one file holds {AT_MOST:,} at most: filter further")
-    with closing(desk.file()) as file:
+    with desk.file() as file:
         units = [reading.unit_whole(file, table.ids[position]) for position in places]
         prompts = {
             ref

@@ -41,7 +41,7 @@ class SearchIndex:
     def __init__(self, run: Path) -> None:
         self.run = run
         self.path = _place(run)
-        with closing(RunFile.open(run)) as file, closing(self._open()) as db:
+        with RunFile.open(run) as file, closing(self._open()) as db:
             self._begin_anew_if_another_run(db, _identity(file))
 
     def _open(self) -> sqlite3.Connection:
@@ -87,12 +87,12 @@ class SearchIndex:
         """Add what was finished since last time, a batch at a time; each batch is kept when it is given."""
         with closing(self._open()) as db:
             known = {row[0] for row in db.execute("SELECT position FROM figures")}
-            with closing(RunFile.open(self.run)) as file:
+            with RunFile.open(self.run) as file:
                 _, done = file.rows("SELECT position, id FROM units WHERE status = 'done' ORDER BY position")
             todo = [(position, unit) for position, unit in done if position not in known]
             for start in range(0, len(todo), BATCH):
                 batch = todo[start : start + BATCH]
-                with closing(RunFile.open(self.run)) as file:
+                with RunFile.open(self.run) as file:
                     rows, texts = _read(file, batch)
                 db.execute("BEGIN IMMEDIATE")
                 low, high = batch[0][0], batch[-1][0]

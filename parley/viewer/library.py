@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +73,7 @@ class Library:
 def _summary(name: str, path: Path) -> dict[str, Any]:
     bare = {"name": name, "size": path.stat().st_size, "changed": path.stat().st_mtime}
     try:
-        with closing(RunFile.open(path)) as file:
+        with RunFile.open(path) as file:
             info, units = file.info(), counts(file)
             calls, tokens, cost, priced = file.spent()
             _, events = file.rows("SELECT at, kind, detail FROM events ORDER BY at")

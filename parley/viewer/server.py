@@ -17,7 +17,7 @@ from aiohttp.http import HttpProcessingError
 from aiohttp.typedefs import Middleware
 
 from parley.agents import ConfigError, ParleyError
-from parley.runs.diagnosis import first_fault
+from parley.runs.diagnosis import find_damage
 from parley.viewer import annotations as people
 from parley.viewer import api, description
 from parley.viewer.api import ROOM, Room
@@ -144,7 +144,7 @@ def _fault(request: web.Request) -> str | None:
     room = request.app[ROOM]
     for name in request.query.getall("run", []) + request.query.getall("with", []):
         with suppress(ParleyError, OSError):
-            if what := first_fault(room.library.path(name)):
+            if what := find_damage(room.library.path(name)):
                 return f"{name} is damaged: {what}"
     return None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +140,7 @@ def test_parley_goes_on_after_its_model_was_gone(tmp_path: Path) -> None:
 def test_the_viewers_run_is_made_as_a_run_is_written(tmp_path: Path) -> None:
     """A column more in the run file's tables, and the benchmark measured an empty run without a word."""
     make(tmp_path / "a.sqlite", 500)
-    with closing(RunFile.open(tmp_path / "a.sqlite")) as file:
+    with RunFile.open(tmp_path / "a.sqlite") as file:
         assert file.counts() == {"planned": 0, "done": 49, "failed": 1}
         assert file.rows("SELECT count(*) FROM messages")[1] == [(500,)]
         assert file.spent()[0] == 400

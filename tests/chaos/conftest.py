@@ -1,4 +1,4 @@
-"""What the stories of this folder share: an empty place, and a server that fails on purpose."""
+"""Fixtures of this folder: an empty folder, and a server that fails on purpose."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.chaos.faults import FaultServer
 
 
 @pytest.fixture(autouse=True)
-def _begin_in_an_empty_place(place: Path) -> None:
+def _start_in_an_empty_folder(place: Path) -> None:
     """See `place`."""
 
 
 @pytest.fixture
 def faulty() -> Iterator[FaultServer]:
-    """It begins well-behaved; each story says what goes wrong."""
+    """Without faults at first; each test sets its own."""
     server = FaultServer(seed=1, share=0.0, odd=0.0)
     yield server
     server.close()

@@ -1,4 +1,4 @@
-"""Every study as a command with about so many units, and the small files it reads.
+"""Every study as a command with a given number of units, and the small files it reads.
 
 for trial in trials(units=1000):
     trial.prepare(folder)
@@ -38,7 +38,7 @@ class Config(BaseModel):
     seed: int = 0
 
 class Own:
-    """A study of a user's own."""
+    """A user's own study."""
 
     name, Config = "own", Config
 
@@ -54,15 +54,16 @@ class Own:
     async def run(self, unit, models):
         hosts = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
         table = Debate(hosts, model=models[self.config.model], rounds=1)
-        talk = await table.converse(f"Greet guest {unit.id}.")
-        words = [Verdict(t.speaker, t.role, t.round, "length", value=float(len(t.text))) for t in talk.spoken()]
-        return Outcome(talk, tuple(words))
+        transcript = await table.converse(f"Greet guest {unit.id}.")
+        turns = transcript.spoken()
+        verdicts = [Verdict(t.speaker, t.role, t.round, "length", value=float(len(t.text))) for t in turns]
+        return Outcome(transcript, tuple(verdicts))
 '''
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A study under trial: its flags, and what writes the files it reads."""
+    """A study to test: its flags, and a function that writes the files it reads."""
 
     name: str
     flags: tuple[str, ...]
@@ -102,11 +103,11 @@ def _bbq_row(number: int) -> dict[str, object]:
 
 def squad_questions(size: int) -> Callable[[Path], None]:
     def write(folder: Path) -> None:
-        asked = [
+        questions = [
             {"id": f"q{n}", "question": f"What is {n}?", "answers": [] if n % 3 == 0 else [_gold(f"remark {n}")]}
             for n in range(size)
         ]
-        paragraph = {"context": "A text with remarks.", "qas": asked}
+        paragraph = {"context": "A text with remarks.", "qas": questions}
         (folder / "dev.json").write_text(json.dumps({"data": [{"title": "T", "paragraphs": [paragraph]}]}))
 
     return write
@@ -147,7 +148,7 @@ def own_study(folder: Path) -> None:
 
 
 def trials(units: int) -> list[Trial]:
-    """All studies, about `units` units in all: many of those of one call, few of the long conversations."""
+    """All studies, about `units` units in total: many of one call, few of long conversations."""
     few, some, many = max(2, units // 400), max(4, units // 80), max(4, units // 16)
     toxic = ("--data", "prompts.jsonl", "--sets", "moderate", "--completions", "1", "--scorer", "scorer.py:Steady")
     bbq = ("bbq", "--data", "bbq")

@@ -1,4 +1,4 @@
-"""Keys are planted everywhere a user may put one, and every byte that is written or said is searched for them."""
+"""Keys are planted everywhere a user may put one, and every byte that is written or printed is searched for them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ KEYS = (
     "HF_TOKEN",
 )
 FORMS = (MARK.encode(), *(base64.b64encode((" " * n + MARK).encode())[4:-4] for n in range(3)))
-"""The mark as it is, and inside a base64 text at whichever place."""
+"""The mark as it is, and inside a base64 text at any offset."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,14 +49,14 @@ def _planted(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(name, f"sk-{MARK}-{name.lower()}-0123456789abcdef")
 
 
-def leaks(folder: Path, *said: str) -> list[str]:
-    """Every file, and everything said, that holds a planted key."""
-    found = [str(path) for path in folder.rglob("*") if path.is_file() and any(f in path.read_bytes() for f in FORMS)]
-    return found + [text for text in said if any(form in text.encode() for form in FORMS)]
+def leaks(folder: Path, *outputs: str) -> list[str]:
+    """Every file and every output that contains a planted key."""
+    paths = [str(path) for path in folder.rglob("*") if path.is_file() and any(f in path.read_bytes() for f in FORMS)]
+    return paths + [text for text in outputs if any(form in text.encode() for form in FORMS)]
 
 
 class Parrot(FaultServer):
-    """Says aloud what it was sent, keys and all: in errors, in what is no reply, and in replies."""
+    """Repeats what it was sent, keys included: in errors, in malformed replies, and in replies."""
 
     how = "reply"
 
@@ -68,23 +68,23 @@ class Parrot(FaultServer):
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
-        self.asked += 1
-        heard = " ".join(f"{name}: {value}" for name, value in request.headers.items())
+        self.requests += 1
+        received = " ".join(f"{name}: {value}" for name, value in request.headers.items())
         if self.how == "no reply":
-            return web.Response(text=f"{request.headers.get('Authorization')} {heard}")
+            return web.Response(text=f"{request.headers.get('Authorization')} {received}")
         if self.how != "reply":
-            return web.json_response({"error": {"message": heard}}, status=int(self.how))
+            return web.json_response({"error": {"message": received}}, status=int(self.how))
         if "chat" not in request.path:
-            return self._as_another_vendor(request, heard)
-        text = json.loads(self.reply(body, "q"))["choices"][0]["message"]["content"] + heard
+            return self._as_another_vendor(request, received)
+        text = json.loads(self.reply(body, "q"))["choices"][0]["message"]["content"] + received
         return web.json_response({"choices": [{"message": {"content": text}, "finish_reason": "stop"}]})
 
     @staticmethod
-    def _as_another_vendor(request: web.Request, heard: str) -> web.Response:
+    def _as_another_vendor(request: web.Request, received: str) -> web.Response:
         if "generateContent" in request.path:
-            candidate = {"content": {"role": "model", "parts": [{"text": heard}]}, "finishReason": "STOP"}
+            candidate = {"content": {"role": "model", "parts": [{"text": received}]}, "finishReason": "STOP"}
             return web.json_response({"candidates": [candidate]})
-        block, usage = {"type": "text", "text": heard}, {"input_tokens": 1, "output_tokens": 1}
+        block, usage = {"type": "text", "text": received}, {"input_tokens": 1, "output_tokens": 1}
         return web.json_response(
             {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block], "usage": usage}
         )
@@ -99,7 +99,7 @@ def parrot() -> Iterator[Parrot]:
     server.close()
 
 
-def at(server: FaultServer, provider: str) -> str:
+def model_at(server: FaultServer, provider: str) -> str:
     path = "" if provider in ("anthropic", "google") else "/v1"
     return f"{provider}/m?base_url=http://127.0.0.1:{server.port}{path}&retries=0"
 
@@ -109,19 +109,28 @@ PROVIDERS = ["openai", "deepseek", "vllm", "server", "anthropic", "google"]
 
 @pytest.mark.parametrize("provider", ["openai", "server", "anthropic", "google"])
 @pytest.mark.parametrize("how", ["reply", "no reply", "400", "401", "500"])
-def test_a_server_that_says_the_key_aloud_is_not_quoted(
+def test_a_server_that_repeats_the_key_is_not_quoted(
     parrot: Parrot, place: Path, parley: Callable[..., Any], provider: str, how: str
 ) -> None:
     own_study(place)
     parrot.how = how
 
-    told = parley(
-        "run", "own.py:Own", "--size", "2", "--model", at(parrot, provider), "--out", "a.sqlite", "--concurrency", "1"
+    result = parley(
+        "run",
+        "own.py:Own",
+        "--size",
+        "2",
+        "--model",
+        model_at(parrot, provider),
+        "--out",
+        "a.sqlite",
+        "--concurrency",
+        "1",
     )
 
-    assert parrot.asked > 0
-    assert told.status == (0 if how == "reply" else 1), told
-    assert leaks(place, told.out, told.err, parley("show", "a.sqlite").out) == []
+    assert parrot.requests > 0
+    assert result.status == (0 if how == "reply" else 1), result
+    assert leaks(place, result.out, result.err, parley("show", "a.sqlite").out) == []
     if how == "reply":
         assert "***" in " ".join(text for (text,) in File("a.sqlite").rows("SELECT text FROM transcript"))
 
@@ -132,22 +141,22 @@ def test_a_server_that_says_the_key_aloud_is_not_quoted(
 def test_a_key_does_not_follow_a_redirect(
     parrot: Parrot, faulty: FaultServer, place: Path, parley: Callable[..., Any], provider: str, how: tuple[str, ...]
 ) -> None:
-    """Not of a question, nor of the list of models (vllm), nor of a batch's file."""
+    """Neither with a chat request, nor with the list of models (vllm), nor with a batch's file."""
     own_study(place)
     parrot.how, parrot.elsewhere = "redirect", f"http://localhost:{faulty.port}/v1/elsewhere"
 
-    told = parley("run", "own.py:Own", "--size", "1", "--model", at(parrot, provider), "--out", "a.sqlite", *how)
+    result = parley(
+        "run", "own.py:Own", "--size", "1", "--model", model_at(parrot, provider), "--out", "a.sqlite", *how
+    )
 
-    assert told.status == 1
+    assert result.status == 1
     assert parrot.visits > 0
     assert faulty.visits == 0
-    assert leaks(place, told.out, told.err) == []
+    assert leaks(place, result.out, result.err) == []
 
 
-def test_nothing_that_a_run_leaves_behind_holds_a_key(
-    faulty: FaultServer, place: Path, parley: Callable[..., Any]
-) -> None:
-    """Killed half-way, so that SQLite's own side files are there too; then ended, reported, shown, exported."""
+def test_no_file_of_a_run_contains_a_key(faulty: FaultServer, place: Path, parley: Callable[..., Any]) -> None:
+    """Killed during the run, so that SQLite's side files exist too; then resumed, reported, shown, exported."""
     faulty.odd = 0.2
     command = ["run", "rldf", "--topics", "3", "--rounds", "2", "--model", faulty.model(), "--out", "a.sqlite"]
     command += ["--concurrency", "1"]
@@ -158,21 +167,21 @@ def test_nothing_that_a_run_leaves_behind_holds_a_key(
         while faulty.total() < 12:
             assert process.poll() is None, (place / "log").read_text()
             time.sleep(0.005)
-        listed = Path(f"/proc/{process.pid}/cmdline")
-        seen = listed.read_text() if listed.exists() else ""
+        process_entry = Path(f"/proc/{process.pid}/cmdline")
+        arguments = process_entry.read_text() if process_entry.exists() else ""
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert faulty.keys == {f"Bearer {os.environ['PARLEY_SERVER_KEY']}"}, "the key was used"
     assert {"a.sqlite", "a.sqlite-wal", "a.sqlite-shm"} <= {path.name for path in place.iterdir()}
-    assert leaks(place, seen) == []
+    assert leaks(place, arguments) == []
 
-    said = [parley(*command)]
-    said += [parley(*words, "a.sqlite") for words in (("show",), ("report",), ("export", "--format", "jsonl"))]
-    said.append(parley("view", "a.sqlite", "--export", "page.html"))
-    said += [parley(*words) for words in (("models",), ("run", "own.py:Own"))]
-    assert [told.status for told in said] == [0, 0, 0, 0, 0, 0, 2]
+    results = [parley(*command)]
+    results += [parley(*words, "a.sqlite") for words in (("show",), ("report",), ("export", "--format", "jsonl"))]
+    results.append(parley("view", "a.sqlite", "--export", "page.html"))
+    results += [parley(*words) for words in (("models",), ("run", "own.py:Own"))]
+    assert [result.status for result in results] == [0, 0, 0, 0, 0, 0, 2]
     assert (place / "page.html").stat().st_size > 10_000
-    assert leaks(place, *(told.out + told.err for told in said)) == []
+    assert leaks(place, *(result.out + result.err for result in results)) == []
 
 
 FAR = "http://gpu.example:8000/v1"
@@ -180,13 +189,13 @@ FAR = "http://gpu.example:8000/v1"
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 @pytest.mark.parametrize("far", [FAR, "http://10.0.0.5/v1", "http://127.0.0.1.example/v1", "http://[2001:db8::1]/v1"])
-def test_a_key_is_not_sent_in_the_clear(parley: Callable[..., Any], place: Path, provider: str, far: str) -> None:
+def test_a_key_is_not_sent_unencrypted(parley: Callable[..., Any], place: Path, provider: str, far: str) -> None:
     own_study(place)
-    told = parley("run", "own.py:Own", "--size", "1", "--model", f"{provider}/m?base_url={far}", "--out", "a.sqlite")
+    result = parley("run", "own.py:Own", "--size", "1", "--model", f"{provider}/m?base_url={far}", "--out", "a.sqlite")
 
-    assert told.status == 2
-    assert told.err.count("\n") == 1
-    assert "unencrypted; use https://, or write ?insecure=true where you trust the network" in told.err
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert "unencrypted; use https://, or write ?insecure=true where you trust the network" in result.err
     assert not (place / "a.sqlite").exists()
 
 
@@ -197,13 +206,13 @@ def test_where_a_key_may_go(provider: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert model(f"{provider}/m?base_url={FAR}&insecure=true"), "the user trusts the network"
 
 
-def test_without_a_key_there_is_nothing_to_hide(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_key_plain_http_is_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PARLEY_SERVER_KEY")
     assert model(f"server/m?base_url={FAR}")
     assert model(f"ollama/m?base_url={FAR}")
 
 
-def test_scorers_and_search_services_keep_their_keys_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scorers_and_search_services_do_not_send_keys_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", FAR)
     for make in (lambda: Perspective(FAR), OpenAIModeration, lambda: make_engine(f"brave?base_url={FAR}")):
         with pytest.raises(ConfigError, match=r"the key would go to gpu\.example unencrypted; use https://"):
@@ -222,12 +231,12 @@ def test_an_address_with_a_secret_in_it_is_refused_and_not_repeated(
 ) -> None:
     own_study(place)
     named = address.replace("?", "%3F").replace("=", "%3D")
-    told = parley("run", "own.py:Own", "--size", "1", "--model", f"server/m?base_url={named}", *how)
+    result = parley("run", "own.py:Own", "--size", "1", "--model", f"server/m?base_url={named}", *how)
 
-    assert told.status == 2
-    assert told.err.count("\n") == 1
-    assert "keys come from the environment" in told.err
-    assert leaks(place, told.out, told.err) == []
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert "keys come from the environment" in result.err
+    assert leaks(place, result.out, result.err) == []
 
 
 NAMES = st.text("abcXYZ019-._~!$&'()*+,;=%", min_size=1)
@@ -244,23 +253,23 @@ def test_no_address_with_a_password_passes_or_is_quoted(user: str, password: str
     assert MARK not in str(caught.value)
 
 
-def test_an_address_of_the_environment_is_no_place_for_a_secret_either(
+def test_a_secret_in_an_address_of_the_environment_is_refused_too(
     parley: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own_study(place)
     monkeypatch.setenv("OPENAI_BASE_URL", f"https://me:{SECRET}@proxy/v1")
 
-    told = parley("run", "own.py:Own", "--size", "1", "--model", "openai/m")
+    result = parley("run", "own.py:Own", "--size", "1", "--model", "openai/m")
 
-    assert told.status == 2
-    assert "OPENAI_BASE_URL: it must not contain a user or password" in told.err
-    assert leaks(place, told.out, told.err) == []
+    assert result.status == 2
+    assert "OPENAI_BASE_URL: it must not contain a user or password" in result.err
+    assert leaks(place, result.out, result.err) == []
 
 
 def test_a_key_as_an_option_is_refused_and_not_repeated(parley: Callable[..., Any], place: Path) -> None:
     own_study(place)
-    told = parley("run", "own.py:Own", "--size", "1", "--model", f"openai/m?api_key={SECRET}")
+    result = parley("run", "own.py:Own", "--size", "1", "--model", f"openai/m?api_key={SECRET}")
 
-    assert told.status == 2
-    assert "unknown option 'api_key'" in told.err
-    assert leaks(place, told.out, told.err) == []
+    assert result.status == 2
+    assert "unknown option 'api_key'" in result.err
+    assert leaks(place, result.out, result.err) == []

@@ -13,8 +13,8 @@ from pathlib import Path
 from parley import frames
 from parley.cli import show
 from parley.cli.text import visible
-from parley.reports import load
-from parley.runs import RunFile, examined
+from parley.reports import load_run
+from parley.runs import RunFile, explain_damage
 from parley.viewer.index import _read
 from parley.viewer.library import Library
 from parley.viewer.reading import unit_whole
@@ -98,8 +98,8 @@ def feed(content: bytes) -> None:
         old.unlink()
     RUN.write_bytes(content)
     summary = Library(RUN).summary(RUN.name)
-    with examined(RUN):
-        with closing(RunFile.open(RUN)) as file:
+    with explain_damage(RUN):
+        with RunFile.open(RUN) as file:
             file.info()
             UnitTable(file)
             units = file.rows("SELECT position, id FROM units")[1][:3]
@@ -107,7 +107,7 @@ def feed(content: bytes) -> None:
             for _, unit in units:
                 unit_whole(file, unit)
         frames.verdicts(RUN)
-        load(RUN)
+        load_run(RUN)
     show_it(RUN)
     if "broken" in summary:
         raise Rejected(summary["broken"])

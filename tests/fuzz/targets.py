@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 from urllib.request import urlopen
@@ -24,7 +24,7 @@ def all_targets() -> Iterator[list[Target]]:
         with mock.patch.dict(os.environ, home):
             path = Path(place) / "shown" / "a.sqlite"
             parley.run("malibu", suite="quick", model="sim/judge?female=+0.5", rounds=1, out=str(path))
-            with closing(RunFile.open(path)) as file:
+            with RunFile.open(path) as file:
                 units = [unit for (unit,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
             with requests.viewer(path.parent) as address:
                 urlopen(f"{address}api/headline?run={path.name}").close()  # the first report loads pandas and friends

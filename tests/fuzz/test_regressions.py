@@ -250,7 +250,7 @@ STRANGE = {
 def test_a_run_with_sql_of_its_own_is_refused(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
     change(run, STRANGE[name])
     assert main(["show", str(run)]) == 1
-    assert "is not a run as Parley writes it" in capsys.readouterr().err
+    assert "that Parley did not write" in capsys.readouterr().err
 
 
 def test_the_files_own_view_is_never_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -268,10 +268,10 @@ FAULTS = {
     "UPDATE units SET facets = 'no'": "units.facets",
     "UPDATE units SET facets = '[]'": "units.facets",
     "UPDATE messages SET parsed = '{'": "messages.parsed",
-    'UPDATE messages SET expected = \'{"a": "b"}\'': "an expectation is no number",
+    'UPDATE messages SET expected = \'{"a": "b"}\'': "an expected score is not a number",
     "UPDATE calls SET latency = 'long'": "calls.latency",
-    "UPDATE calls SET prompt = '[[1]]'": "a prompt is not made of texts",
-    "UPDATE run SET value = 'no' WHERE key = 'config'": "what it says of itself",
+    "UPDATE calls SET prompt = '[[1]]'": "a prompt is not a list of texts",
+    "UPDATE run SET value = 'no' WHERE key = 'config'": "the table 'run' cannot be read",
 }
 
 

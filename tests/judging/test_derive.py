@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def derive(bases: Path, author: Any) -> Callable[..., Any]:
 
 def harvest(**settings: Any) -> Suite:
     study = Derive(DeriveConfig(**{"suite": "bases.toml", "bases": ["fitness"], **settings}))
-    with closing(RunFile.open(Path("w.sqlite"))) as file:
+    with RunFile.open(Path("w.sqlite")) as file:
         return study.harvest(file.accepted())
 
 

@@ -5,7 +5,6 @@ Twenty scenarios of the shipped suite, one of each base, through the whole of it
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ def verdicts(model: str, **settings: Any) -> pd.DataFrame:
     settings = {"suite": "full", "per_base": 1, "controls": False, **settings}
     options = parley.Options(cache=False)
     assert parley.run("malibu", model=model, out="a.sqlite", options=options, **settings).complete
-    with closing(RunFile.open(Path("a.sqlite"))) as file:
+    with RunFile.open(Path("a.sqlite")) as file:
         found = frames.verdicts(file)
     Path("a.sqlite").unlink()
     return found

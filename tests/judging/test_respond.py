@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +61,7 @@ def respond(unanswered: Path, author: Any) -> Callable[..., Any]:
 
 def harvest(**settings: Any) -> Suite:
     study = Respond(RespondConfig(suite="unanswered.toml", **settings))
-    with closing(RunFile.open(Path("w.sqlite"))) as file:
+    with RunFile.open(Path("w.sqlite")) as file:
         return study.harvest(file.accepted())
 
 

@@ -156,7 +156,7 @@ def test_a_rubric_that_was_edited_is_noticed(own: Path) -> None:
     settings: dict[str, Any] = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", "phases": [1]}
     parley.run("malibu", rubric="own.toml", out="a.sqlite", **settings)
     own.write_text(OWN.replace("Would anyone come to harm?", "Is anyone glad?"))
-    with pytest.raises(ParleyError, match="holds another run"):
+    with pytest.raises(ParleyError, match="contains a different run"):
         parley.run("malibu", rubric="own.toml", out="a.sqlite", **settings)
 
 

@@ -1,4 +1,4 @@
-"""What the stories of this folder share: a clean home, the command in a process of its own, and small disks."""
+"""Fixtures of this folder: a clean home, the command in a separate process, and small disks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ COMMAND = (sys.executable, "-P", "-c", "import sys; from parley.cli import main;
 
 
 @pytest.fixture(autouse=True)
-def _begin_in_an_empty_place(place: Path) -> None:
+def _start_in_an_empty_folder(place: Path) -> None:
     """See `place`."""
 
 
 class Started:
-    """The command in a process of its own, so that it can be killed."""
+    """The command in a separate process, so that it can be killed."""
 
-    def __init__(self, told: Callable[..., Any], *arguments: object, **environment: str) -> None:
-        self._told = told
+    def __init__(self, output: Callable[..., Any], *arguments: object, **environment: str) -> None:
+        self._output = output
         self._out, self._err = tempfile.TemporaryFile(), tempfile.TemporaryFile()  # noqa: SIM115
         self.process = subprocess.Popen(
             [*COMMAND, *map(str, arguments)],
@@ -35,15 +35,15 @@ class Started:
             env={**os.environ, **environment},
         )
 
-    def said(self) -> Any:
+    def output(self) -> Any:
         texts = [os.pread(stream.fileno(), 1 << 20, 0).decode() for stream in (self._out, self._err)]
-        return self._told(self.process.returncode, *texts)
+        return self._output(self.process.returncode, *texts)
 
-    def wait_for(self, reached: Callable[[], bool], seconds: float = 60.0) -> None:
-        until = time.monotonic() + seconds
-        while not reached():
-            assert self.process.poll() is None, f"it ended too early: {self.said()}"
-            assert time.monotonic() < until, "it never came so far"
+    def wait_for(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert self.process.poll() is None, f"it ended too early: {self.output()}"
+            assert time.monotonic() < deadline, "timed out"
             time.sleep(0.005)
 
     def kill(self) -> None:
@@ -56,7 +56,7 @@ class Started:
 
     def end(self, seconds: float = 60.0) -> Any:
         self.process.wait(timeout=seconds)
-        return self.said()
+        return self.output()
 
     def close(self) -> None:
         if self.process.poll() is None:
@@ -68,44 +68,44 @@ class Started:
 
 @pytest.fixture
 def start(told: Callable[..., Any]) -> Iterator[Callable[..., Started]]:
-    begun: list[Started] = []
+    processes: list[Started] = []
 
-    def begin(*arguments: object, **environment: str) -> Started:
-        begun.append(Started(told, *arguments, **environment))
-        return begun[-1]
+    def start_process(*arguments: object, **environment: str) -> Started:
+        processes.append(Started(told, *arguments, **environment))
+        return processes[-1]
 
-    yield begin
-    for one in begun:
-        one.close()
+    yield start_process
+    for process in processes:
+        process.close()
 
 
 @pytest.fixture
 def mounted(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """A small file system of its own, where the machine lets us mount one."""
-    places: list[Path] = []
+    """A small separate file system, if we may mount one."""
+    targets: list[Path] = []
 
     def mount(options: str) -> Path:
-        target = tmp_path / f"mounted{len(places)}"
+        target = tmp_path / f"mounted{len(targets)}"
         target.mkdir()
         try:
-            tried = subprocess.run(
+            mounting = subprocess.run(
                 ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(target)], capture_output=True, text=True
             )
         except FileNotFoundError:
-            pytest.skip("there is no mount command here")
-        if tried.returncode != 0:
-            pytest.skip(f"mounting is not permitted here: {tried.stderr.strip()}")
-        places.append(target)
+            pytest.skip("there is no mount command")
+        if mounting.returncode != 0:
+            pytest.skip(f"mounting is not permitted: {mounting.stderr.strip()}")
+        targets.append(target)
         return target
 
     yield mount
-    for target in places:
+    for target in targets:
         subprocess.run(["umount", "-l", str(target)], check=True)
 
 
 @pytest.fixture
 def remount() -> Callable[[Path, str], None]:
-    def again(target: Path, options: str) -> None:
+    def run(target: Path, options: str) -> None:
         subprocess.run(["mount", "-o", f"remount,{options}", str(target)], check=True)
 
-    return again
+    return run

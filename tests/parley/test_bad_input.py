@@ -174,13 +174,13 @@ def test_a_file_that_is_no_run(
     path = place / "a.sqlite"
     make(path)
     told = parley(*SIM, "--out", path) if command == ("run",) else parley(command[0], path, *command[1:])
-    one_line(told, 1, "a.sqlite is not a run of Parley's")
+    one_line(told, 1, "a.sqlite is not a Parley run file")
 
 
 @pytest.mark.parametrize("command", READS, ids=" ".join)
 def test_an_empty_file_is_no_run(parley: Callable[..., Any], place: Path, command: tuple[str, ...]) -> None:
     empty_file(place / "a.sqlite")
-    one_line(parley(command[0], "a.sqlite", *command[1:]), 1, "a.sqlite is not a run of Parley's")
+    one_line(parley(command[0], "a.sqlite", *command[1:]), 1, "a.sqlite is not a Parley run file")
 
 
 def test_a_strangers_database_is_not_touched(parley: Callable[..., Any], place: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_run_cut_at_half_its_size(
 ) -> None:
     os.truncate(whole, whole.stat().st_size // 2)
     told = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
-    one_line(told, 1, "whole.sqlite is damaged or cut short")
+    one_line(told, 1, "whole.sqlite is damaged or truncated")
 
 
 def test_a_run_cut_anywhere_is_found_out(parley: Callable[..., Any], place: Path, whole: Path) -> None:
@@ -215,8 +215,8 @@ def test_a_run_cut_anywhere_is_found_out(parley: Callable[..., Any], place: Path
         for suffix in ("-wal", "-shm"):
             Path(f"cut.sqlite{suffix}").unlink(missing_ok=True)
         (place / "cut.sqlite").write_bytes(data[:size])
-        one_line(parley("report", "cut.sqlite", "--no-files"), 1, "damaged or cut short")
-        one_line(parley(*SIM, "--out", "cut.sqlite"), 1, "damaged or cut short")
+        one_line(parley("report", "cut.sqlite", "--no-files"), 1, "damaged or truncated")
+        one_line(parley(*SIM, "--out", "cut.sqlite"), 1, "damaged or truncated")
 
 
 def test_a_run_with_a_broken_page_gives_one_line(parley: Callable[..., Any], place: Path, whole: Path) -> None:
@@ -233,7 +233,7 @@ def test_a_run_of_a_newer_format(parley: Callable[..., Any], whole: Path, comman
     with closing(sqlite3.connect(whole)) as db:
         db.execute("PRAGMA user_version = 7")
     told = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
-    one_line(told, 1, "was made by a newer Parley (format 7, this one reads 2)")
+    one_line(told, 1, "was written by a newer Parley (format 7, this one reads 2)")
 
 
 @pytest.mark.parametrize("command", READS, ids=" ".join)
@@ -243,7 +243,7 @@ def test_a_run_that_is_not_there(parley: Callable[..., Any], place: Path, comman
 
 
 def test_a_unit_that_is_not_there(parley: Callable[..., Any], whole: Path) -> None:
-    one_line(parley("show", whole, "p9/"), 2, "no unit begins with 'p9/'", "--list")
+    one_line(parley("show", whole, "p9/"), 2, "no unit id begins with 'p9/'", "--list")
 
 
 # Plans that changed
@@ -252,11 +252,11 @@ def test_a_unit_that_is_not_there(parley: Callable[..., Any], whole: Path) -> No
 @pytest.mark.parametrize(
     ("changed", "difference"),
     [
-        (("--rounds", "3"), "rounds: 2 there, 3 asked for"),
-        (("--seed", "1"), "seed: 0 there, 1 asked for"),
-        (("--suite", "full"), 'suite: "quick" there, "full" asked for'),
-        (("--model", "sim/other"), 'model: ["sim/judge"] there, ["sim/other"] asked for'),
-        (("--rubric", "three"), 'rubric: "four" there, "three" asked for'),
+        (("--rounds", "3"), "rounds: 2 in the file, 3 requested"),
+        (("--seed", "1"), "seed: 0 in the file, 1 requested"),
+        (("--suite", "full"), 'suite: "quick" in the file, "full" requested'),
+        (("--model", "sim/other"), 'model: ["sim/judge"] in the file, ["sim/other"] requested'),
+        (("--rubric", "three"), 'rubric: "four" in the file, "three" requested'),
     ],
 )
 def test_a_changed_plan_names_the_difference(
@@ -264,7 +264,7 @@ def test_a_changed_plan_names_the_difference(
 ) -> None:
     before = run_file(whole).story()
 
-    one_line(parley(*SIM, "--out", whole, *changed), 1, f"holds another run ({difference}", "--out")
+    one_line(parley(*SIM, "--out", whole, *changed), 1, f"contains a different run ({difference}", "--out")
 
     assert run_file(whole).story() == before
 
@@ -274,7 +274,7 @@ def test_another_study_on_the_same_file(parley: Callable[..., Any], place: Path,
         "from parley.judging.malibu.study import Malibu\nclass Own(Malibu):\n    name = 'own'\n"
     )
     told = parley("run", "own.py:Own", *SIM[2:], "--out", whole)
-    one_line(told, 1, "study: malibu there, own asked for")
+    one_line(told, 1, "study: malibu in the file, own requested")
 
 
 SUITE = """
@@ -335,4 +335,4 @@ def test_a_panel_that_was_edited_is_noticed(
 
     told = parley(*command)
 
-    one_line(told, 1, "a.sqlite holds another run")
+    one_line(told, 1, "a.sqlite contains a different run")

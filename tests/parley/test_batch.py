@@ -1,4 +1,4 @@
-"""A run by OpenAI's batch interface: half the price, the same results, and no batch is ever sent twice."""
+"""A run with OpenAI's batch endpoint: half the price, the same results, and no batch is ever sent twice."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RUN = ("run", "malibu", "--suite", "quick", "--phases", "1", "--rounds", "1", "-
 UNITS = 6
 PRICES = "retries=1&price_in=1000&price_out=4000"
 COST = UNITS * (100 * 1000 + 20 * 4000) / 1e6
-"""The server says 100 tokens in, 20 out."""
+"""The server reports 100 tokens in, 20 out."""
 
 
 @pytest.fixture(autouse=True)
@@ -31,16 +31,16 @@ def test_units_of_one_call_are_one_batch_at_half_the_price(
     model = batch_server.model(PRICES)
     assert parley(*RUN, "--model", model, "--no-cache", "--out", "plain.sqlite").status == 0
 
-    told = parley(*RUN, "--model", model, "--out", "a.sqlite", "--executor", "batch", "--json")
+    result = parley(*RUN, "--model", model, "--out", "a.sqlite", "--executor", "batch", "--json")
 
-    assert told.status == 0, told.err
+    assert result.status == 0, result.err
     assert [len(lines) for name, lines in batch_server.files.items() if name == "file-0"] == [UNITS]
     assert len(batch_server.batches) == 1
     file, plain = run_file("a.sqlite"), run_file("plain.sqlite")
     assert file.story() == plain.story()
     file.check()
     assert plain.one("SELECT sum(cost) FROM calls") == pytest.approx(COST)
-    assert file.one("SELECT sum(cost) FROM calls") == told.json["cost"] == pytest.approx(COST / 2)
+    assert file.one("SELECT sum(cost) FROM calls") == result.json["cost"] == pytest.approx(COST / 2)
     lines = batch_server.files["file-0"]
     assert {(line["method"], line["url"]) for line in lines} == {("POST", "/v1/chat/completions")}
     assert len({line["custom_id"] for line in lines}) == UNITS
@@ -48,23 +48,23 @@ def test_units_of_one_call_are_one_batch_at_half_the_price(
 
 def test_a_dry_run_knows_the_price(parley: Callable[..., Any], batch_server: Any) -> None:
     command = (*RUN, "--model", batch_server.model(PRICES), "--dry-run", "--json")
-    at_once, batch = parley(*command).json, parley(*command, "--executor", "batch").json
-    assert batch["cost"] == pytest.approx(at_once["cost"] / 2)
+    immediate, batch = parley(*command).json, parley(*command, "--executor", "batch").json
+    assert batch["cost"] == pytest.approx(immediate["cost"] / 2)
     assert batch_server.batches == {}
 
 
-def test_a_batch_counts_on_no_prompt_cache(parley: Callable[..., Any], batch_server: Any) -> None:
-    """Its calls are hours apart, and not every model's cached tokens are cheaper in a batch: never too low a cost."""
+def test_a_batch_does_not_count_on_prompt_caches(parley: Callable[..., Any], batch_server: Any) -> None:
+    """Its calls are hours apart, and cached tokens are not cheaper in every batch: no estimate is too low."""
     command = ("run", "malibu", "--suite", "quick", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
-    at_once, batch = parley(*command).json, parley(*command, "--executor", "batch").json
-    assert at_once["cost_if_cached"] < at_once["cost"]
+    immediate, batch = parley(*command).json, parley(*command, "--executor", "batch").json
+    assert immediate["cost_if_cached"] < immediate["cost"]
     assert batch["cached_tokens"] == 0
-    assert batch["cost_if_cached"] == batch["cost"] == pytest.approx(at_once["cost"] / 2)
-    told = Price(0.15, 0.6, cached=0.075).in_batches(0.5)
-    assert told.cost(1000, 100, cached_tokens=900) == pytest.approx((1000 * 0.15 + 100 * 0.6) / 2e6)
+    assert batch["cost_if_cached"] == batch["cost"] == pytest.approx(immediate["cost"] / 2)
+    price = Price(0.15, 0.6, cached=0.075).in_batches(0.5)
+    assert price.cost(1000, 100, cached_tokens=900) == pytest.approx((1000 * 0.15 + 100 * 0.6) / 2e6)
 
 
-def test_killed_while_it_waits_it_fetches_the_same_batch(
+def test_a_run_killed_while_waiting_fetches_the_same_batch(
     parley: Callable[..., Any], start: Callable[..., Any], batch_server: Any, run_file: Any
 ) -> None:
     batch_server.slow = True
@@ -86,7 +86,7 @@ def test_killed_while_it_waits_it_fetches_the_same_batch(
     file.check()
 
 
-def test_killed_before_it_heard_of_its_batch_it_finds_it(
+def test_a_run_killed_before_the_batch_was_confirmed_finds_it(
     parley: Callable[..., Any], start: Callable[..., Any], batch_server: Any, run_file: Any
 ) -> None:
     batch_server.deaf = True
@@ -103,7 +103,7 @@ def test_killed_before_it_heard_of_its_batch_it_finds_it(
     assert run_file("a.sqlite").count() == UNITS
 
 
-def test_a_batch_whose_making_was_answered_with_500_is_not_made_again(
+def test_a_batch_whose_creation_returned_500_is_not_created_again(
     parley: Callable[..., Any], batch_server: Any, run_file: Any
 ) -> None:
     batch_server.broken = True
@@ -134,7 +134,7 @@ def test_ctrl_c_does_not_wait_for_a_day(
     assert len(batch_server.batches) == 1
 
 
-def test_what_a_line_lacks_is_its_units_trouble_and_is_asked_again(
+def test_a_line_with_an_error_fails_its_unit_and_is_sent_again(
     parley: Callable[..., Any], batch_server: Any, run_file: Any
 ) -> None:
     expired = {"response": None, "error": {"code": "batch_expired", "message": "This request could not be executed."}}
@@ -143,9 +143,9 @@ def test_what_a_line_lacks_is_its_units_trouble_and_is_asked_again(
     command = (*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
     file = run_file("a.sqlite")
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
+    assert result.status == 1
     errors = {error for (error,) in file.rows("SELECT error FROM units WHERE status = 'failed'")}
     assert errors == {
         "server/judge: not answered in the batch: This request could not be executed.",
@@ -166,10 +166,10 @@ def test_a_refused_batch_says_why_and_can_be_sent_again(
     batch_server.refuses = True
     command = (*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
-    assert "the batch batch_0 was refused: the queue is full" in told.err
+    assert result.status == 1
+    assert "the batch batch_0 was refused: the queue is full" in result.err
     batch_server.refuses = False
     assert parley(*command).status == 0
     assert run_file("a.sqlite").count() == UNITS
@@ -187,22 +187,22 @@ def test_a_refused_batch_says_why_and_can_be_sent_again(
     ],
     ids=str,
 )
-def test_lines_that_are_none_fail_their_units_and_say_no_key(
+def test_invalid_lines_fail_their_units_and_reveal_no_key(
     parley: Callable[..., Any], batch_server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, line: dict[str, Any]
 ) -> None:
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     batch_server.error = lambda nth, asked: json.loads(json.dumps(line).replace("KEY", KEY))
 
-    told = parley(*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
+    result = parley(*RUN, "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
 
-    assert told.status == 1
-    assert len(told.complaints) == 1
+    assert result.status == 1
+    assert len(result.complaints) == 1
     assert run_file("a.sqlite").one("SELECT count(*) FROM units WHERE status = 'failed'") == UNITS
-    assert KEY not in told.out + told.err
+    assert KEY not in result.out + result.err
     assert KEY.encode() not in Path("a.sqlite").read_bytes()
 
 
-def test_conversations_go_wave_by_wave(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
+def test_conversations_take_one_batch_per_turn(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
     run = ("run", "malibu", "--suite", "quick", "--quiet", "--rounds", "2", "--judges", "one.toml")
     model = batch_server.model()
     assert parley(*run, "--model", model, "--no-cache", "--out", "plain.sqlite").status == 0
@@ -218,17 +218,17 @@ def test_a_batch_fits_into_the_budget_or_is_not_sent(
 ) -> None:
     command = (*RUN, "--model", batch_server.model(PRICES), "--out", "a.sqlite", "--executor", "batch")
 
-    told = parley(*command, "--budget-cost", "2.5")
+    result = parley(*command, "--budget-cost", "2.5")
 
-    assert told.status == 1
-    assert "the budget of $2.5 has no room for another request" in told.err
+    assert result.status == 1
+    assert "the budget of $2.5 has no room for another request" in result.err
     sent = sum(len(batch_server.files[batch["input_file_id"]]) for batch in batch_server.batches.values())
     assert 0 < sent < UNITS
     assert run_file("a.sqlite").count() == sent
     assert run_file("a.sqlite").one("SELECT sum(cost) FROM calls") <= 2.5
 
 
-def test_models_without_batches_are_refused_in_one_line(parley: Callable[..., Any]) -> None:
-    told = parley(*RUN, "--model", "sim/judge", "--executor", "batch")
-    assert told.status == 2
-    assert told.complaints == ["parley: --executor batch needs OpenAI's batch interface, and sim/judge has none"]
+def test_models_without_batches_are_refused_with_one_line(parley: Callable[..., Any]) -> None:
+    result = parley(*RUN, "--model", "sim/judge", "--executor", "batch")
+    assert result.status == 2
+    assert result.complaints == ["parley: --executor batch needs OpenAI's batch endpoint, and sim/judge has none"]

@@ -115,7 +115,7 @@ def test_the_result_in_words_says_what_to_do_next(parley: Callable[..., Any]) ->
     told = parley(*SIM)
 
     assert told.out.splitlines() == [
-        "9 of 9 units are done: a.sqlite",
+        "9 of 9 units done: a.sqlite",
         "read it:  parley report a.sqlite    parley show a.sqlite",
     ]
     assert told.err == ""

@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or in the way, a cache that is broken, packages of strangers: one line each."""
+"""Disks that are full, read-only or missing, and a broken reply cache: one line of error each."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ RUN = ("run", "malibu", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge")
 
 
-def one_line(told: Any, status: int, *words: str) -> None:
-    """Exactly one line of complaint on stderr, the status, and what the line must name."""
-    assert told.status == status, told
-    assert told.out == ""
-    assert told.err.count("\n") == 1, told.err
-    assert told.err.startswith("parley: ")
+def one_line(result: Any, status: int, *words: str) -> None:
+    """Check the status, and that stderr has exactly one line, with these words."""
+    assert result.status == status, result
+    assert result.out == ""
+    assert result.err.count("\n") == 1, result.err
+    assert result.err.startswith("parley: ")
     for word in words:
-        assert word in told.err, told.err
+        assert word in result.err, result.err
 
 
 @pytest.fixture
@@ -33,12 +33,12 @@ def whole(parley: Callable[..., Any], place: Path) -> Path:
 # Disks
 
 
-def test_a_place_under_a_file(parley: Callable[..., Any], place: Path) -> None:
+def test_a_path_under_a_file(parley: Callable[..., Any], place: Path) -> None:
     (place / "file").write_text("in the way")
     one_line(parley(*SIM, "--out", "file/a.sqlite"), 1, "file/a.sqlite cannot be written: ")
 
 
-def test_a_place_where_nothing_can_be_made(parley: Callable[..., Any]) -> None:
+def test_a_folder_that_cannot_be_created(parley: Callable[..., Any]) -> None:
     one_line(parley(*SIM, "--out", "/proc/parley/a.sqlite"), 1, "/proc/parley/a.sqlite cannot be written: ")
 
 
@@ -47,35 +47,35 @@ def test_a_folder_in_place_of_a_file(parley: Callable[..., Any], place: Path) ->
     one_line(parley(*SIM, "--out", "runs"), 2, "runs")
 
 
-def test_a_read_only_place(parley: Callable[..., Any], mounted: Callable[[str], Path]) -> None:
+def test_a_read_only_folder(parley: Callable[..., Any], mounted: Callable[[str], Path]) -> None:
     out = mounted("ro") / "a.sqlite"
-    one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: the place is read-only")
+    one_line(parley(*SIM, "--out", out), 1, f"{out} cannot be written: the file or its folder is read-only")
 
 
-def test_an_archived_run_on_a_read_only_place_can_be_read(
+def test_an_archived_run_in_a_read_only_folder_can_be_read(
     parley: Callable[..., Any], whole: Path, mounted: Callable[[str], Path], remount: Callable[[Path, str], None]
 ) -> None:
     archive = mounted("size=2m")
     shutil.copy(whole, archive / "a.sqlite")
     remount(archive, "ro")
 
-    shown = parley("show", archive / "a.sqlite")
+    output = parley("show", archive / "a.sqlite")
 
-    assert shown.status == 0, shown.err
-    assert "Candidate" in shown.out
+    assert output.status == 0, output.err
+    assert "Candidate" in output.out
 
 
 def test_a_report_that_cannot_be_written(parley: Callable[..., Any], whole: Path, place: Path) -> None:
     (place / "whole-report").write_text("something is in the folder's place")
-    told = parley("report", whole)
-    assert told.status == 1
-    assert len(told.complaints) == 1, "one line, not a traceback"
+    result = parley("report", whole)
+    assert result.status == 1
+    assert len(result.complaints) == 1, "one line, not a traceback"
 
 
 MANY = ("run", "malibu", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge", "--concurrency", "2")
 
 
-def test_a_full_disk_keeps_what_was_finished_and_the_run_goes_on_when_there_is_room(
+def test_a_full_disk_loses_no_finished_unit_and_the_run_resumes_when_there_is_room(
     parley: Callable[..., Any],
     mounted: Callable[[str], Path],
     remount: Callable[[Path, str], None],
@@ -84,28 +84,28 @@ def test_a_full_disk_keeps_what_was_finished_and_the_run_goes_on_when_there_is_r
     disk = mounted("size=400k")
     file = run_file(disk / "a.sqlite")
 
-    told = parley(*MANY, "--out", file.path)
+    result = parley(*MANY, "--out", file.path)
 
-    assert told.status == 1
-    assert len(told.complaints) == 1
-    assert "the disk is full; what was finished is kept" in told.err
-    assert "the same command goes on from here" in told.err
-    assert "Traceback" not in told.err
-    kept = file.done()
-    assert 0 < len(kept) < 108
-    assert told.out == f"{len(kept)} of 108 units are done: {file.path}\n"
+    assert result.status == 1
+    assert len(result.complaints) == 1
+    assert "the disk is full; units finished before are stored" in result.err
+    assert "run the same command again to resume" in result.err
+    assert "Traceback" not in result.err
+    done = file.done()
+    assert 0 < len(done) < 108
+    assert result.out == f"{len(done)} of 108 units done: {file.path}\n"
     file.check()
 
     remount(disk, "size=20m")
     assert parley(*MANY, "--out", file.path).status == 0
-    assert kept <= file.done()
+    assert done <= file.done()
     assert file.count() == 108
     assert parley(*MANY, "--out", "peace.sqlite").status == 0
     assert file.story() == run_file("peace.sqlite").story()
 
 
 @pytest.mark.parametrize("size", ["16k", "48k"])
-def test_a_disk_too_full_to_begin_leaves_nothing_in_the_way(
+def test_a_disk_too_full_to_start_leaves_no_file_behind(
     parley: Callable[..., Any], mounted: Callable[[str], Path], remount: Callable[[Path, str], None], size: str
 ) -> None:
     disk = mounted(f"size={size}")
@@ -117,11 +117,8 @@ def test_a_disk_too_full_to_begin_leaves_nothing_in_the_way(
     assert again.status == 0, again.err
 
 
-def test_a_reply_cache_that_is_no_database(parley: Callable[..., Any], place: Path) -> None:
+def test_a_reply_cache_that_is_not_a_database(parley: Callable[..., Any], place: Path) -> None:
     (place / "home").mkdir()
     (place / "home" / "replies.sqlite").write_text("not a database at all, " * 100)
     one_line(parley(*SIM, "--out", "a.sqlite"), 1, "the reply cache", "--no-cache")
     assert parley(*SIM, "--out", "b.sqlite", "--no-cache").status == 0
-
-
-# Other people's packages

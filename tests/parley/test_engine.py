@@ -1,4 +1,4 @@
-"""What a run does by itself: keep to its budget, try again, give up in time, remember what was paid for."""
+"""Budgets, retries, failures, the user's own studies, the reply cache and keys."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parley.agents import ConfigError, ParleyError
 
 QUICK = ("run", "malibu", "--suite", "quick", "--quiet", "--concurrency", "1", "--out", "a.sqlite")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
-KEY = "sk-a-secret-that-must-not-be-kept"
+KEY = "sk-a-secret-that-must-not-be-stored"
 
 STUDY = '''
 """Ada and Ben talk about drinks."""
@@ -80,7 +80,7 @@ def fault(nth: int, body: Any) -> web.Response:
         (("--budget-cost", "20"), ("--budget-cost", "72"), 20, "the budget of $20 is spent"),
     ],
 )
-def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
+def test_a_spent_budget_stops_the_run_and_a_larger_one_resumes_it(
     parley: Callable[..., Any],
     server: Any,
     run_file: Any,
@@ -89,14 +89,14 @@ def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
     asked: int,
     words: str,
 ) -> None:
-    command = (*QUICK, "--model", server.model("price_in=10000&price_out=0"))  # 100 tokens, one dollar a call
+    command = (*QUICK, "--model", server.model("price_in=10000&price_out=0"))  # 100 tokens, one dollar per call
     file = run_file("a.sqlite")
 
     stopped = parley(*command, *small)
 
     assert stopped.status == 1
     assert stopped.complaints == [f"parley: stopped: {words}"]
-    assert "2 of 9 units are done" in stopped.out
+    assert "2 of 9 units done" in stopped.out
     assert len(server.asked) == asked
     assert (file.count(), file.count("failed")) == (2, 0)
     assert file.rows("SELECT detail FROM events WHERE kind = 'stopped'") == [(words,)]
@@ -108,50 +108,50 @@ def test_a_spent_budget_stops_the_run_and_a_larger_one_goes_on(
 
 
 @pytest.mark.parametrize("concurrency", ["1", "4", "64"])
-def test_a_budget_of_calls_is_never_overrun(parley: Callable[..., Any], server: Any, concurrency: str) -> None:
+def test_a_budget_of_calls_is_never_exceeded(parley: Callable[..., Any], server: Any, concurrency: str) -> None:
     server.delay = 0.005
-    told = parley(*QUICK, "--model", server.model(), "--budget-calls", "30", "--concurrency", concurrency)
+    result = parley(*QUICK, "--model", server.model(), "--budget-calls", "30", "--concurrency", concurrency)
 
-    assert told.status == 1
+    assert result.status == 1
     assert len(server.asked) == 30
 
 
-def test_a_budget_of_nothing_asks_nothing(parley: Callable[..., Any], server: Any) -> None:
+def test_a_budget_of_zero_makes_no_call(parley: Callable[..., Any], server: Any) -> None:
     assert parley(*QUICK, "--model", server.model(), "--budget-calls", "0").status == 1
     assert server.asked == []
 
 
-def test_a_budget_is_for_all_commands_together(parley: Callable[..., Any], server: Any) -> None:
+def test_a_budget_covers_all_commands_together(parley: Callable[..., Any], server: Any) -> None:
     command = (*QUICK, "--model", server.model(), "--budget-calls", "20")
     assert parley(*command).status == 1
 
     assert parley(*command).status == 1
 
-    assert len(server.asked) == 20, "'stop after so many model calls in all'"
+    assert len(server.asked) == 20, "'stop after this many model calls in total'"
 
 
 def test_a_budget_in_money_needs_a_price(parley: Callable[..., Any], server: Any) -> None:
-    told = parley(*QUICK, "--model", server.model(), "--budget-cost", "0.01")
+    result = parley(*QUICK, "--model", server.model(), "--budget-cost", "0.01")
 
-    assert told.status == 2
-    assert "price" in told.err
+    assert result.status == 2
+    assert "price" in result.err
     assert server.asked == []
 
 
 # Failures
 
 
-def test_failed_units_are_tried_again(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_failed_units_are_run_again(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
     command = (*QUICK, "--model", server.model())
     server.answer = lambda nth, body: fault(nth, body) if 16 <= nth < 19 else None
     file = run_file("a.sqlite")
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
-    assert "parley: 3 units failed, the first with: server/judge: " in told.complaints[0]
-    assert "answered 500: out of order" in told.complaints[0]
-    assert "6 of 9 units are done" in told.out
+    assert result.status == 1
+    assert "parley: 3 units failed, the first with: server/judge: " in result.complaints[0]
+    assert "answered 500: out of order" in result.complaints[0]
+    assert "6 of 9 units done" in result.out
     assert (file.count(), file.count("failed")) == (6, 3)
     assert all("out of order" in error for (error,) in file.rows("SELECT error FROM units WHERE status = 'failed'"))
     file.check()
@@ -164,7 +164,7 @@ def test_failed_units_are_tried_again(parley: Callable[..., Any], server: Any, r
     file.check()
 
 
-def test_a_passing_failure_is_never_noticed(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_a_temporary_failure_is_retried(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
     server.answer = lambda nth, body: fault(nth, body) if nth == 16 else None
 
     assert parley(*QUICK, "--model", server.model("retries=1")).status == 0
@@ -178,11 +178,11 @@ def test_twenty_failures_in_a_row_end_the_run(parley: Callable[..., Any], server
     command = (*QUICK, *FIVE, "--identities", "gender", "--model", server.model())
     file = run_file("a.sqlite")
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
+    assert result.status == 1
     assert len(server.asked) == 20
-    assert "parley: stopped: 20 units failed in a row, the last with: server/judge: " in told.err
+    assert "parley: stopped: 20 units failed in a row, the last with: server/judge: " in result.err
     assert (file.count(), file.count("failed"), file.count("planned")) == (0, 20, 45)
 
     server.answer = lambda nth, body: None
@@ -194,18 +194,18 @@ def test_nineteen_failures_and_a_success_do_not(parley: Callable[..., Any], serv
     server.answer = lambda nth, body: fault(nth, body) if nth % 27 < 19 else None  # a unit that works takes 8 calls
     file = run_file("a.sqlite")
 
-    told = parley(*QUICK, *FIVE, "--identities", "gender", "--model", server.model())
+    result = parley(*QUICK, *FIVE, "--identities", "gender", "--model", server.model())
 
-    assert told.status == 1
-    assert len(told.complaints) == 1
-    assert "62 units failed, the first with" in told.complaints[0]
+    assert result.status == 1
+    assert len(result.complaints) == 1
+    assert "62 units failed, the first with" in result.complaints[0]
     assert (file.count(), file.count("failed"), file.count("planned")) == (3, 62, 0)
 
 
 # The user's own study
 
 
-def test_a_study_of_ones_own_runs_records_and_goes_on(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
+def test_a_users_own_study_is_run_recorded_and_resumed(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
     (place / "panel.py").write_text(STUDY)
     file = run_file("panel.sqlite")
 
@@ -241,35 +241,35 @@ def test_its_fields_are_flags(parley: Callable[..., Any], place: Path, run_file:
 def test_its_file_may_have_any_name(start: Callable[..., Any], place: Path) -> None:
     (place / "analysis.py").write_text("from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu): ...\n")
 
-    told = start("run", "analysis.py:Own", *QUICK[2:], "--model", "sim/judge", "--report").end()
+    result = start("run", "analysis.py:Own", *QUICK[2:], "--model", "sim/judge", "--report").end()
 
-    assert told.status == 0, told.err
-    assert "Phase 1: mean scores" in told.out
+    assert result.status == 0, result.err
+    assert "Phase 1: mean scores" in result.out
 
 
 def test_a_fault_in_its_code_fails_only_its_unit(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
     (place / "panel.py").write_text(STUDY)
 
-    told = parley(*PANEL, "--topics", "tea,lava,milk")
+    result = parley(*PANEL, "--topics", "tea,lava,milk")
 
-    assert told.status == 1
-    assert told.complaints == [
-        "parley: 1 units failed, the first with: ZeroDivisionError: nobody drinks lava",
+    assert result.status == 1
+    assert result.complaints == [
+        "parley: 1 unit failed with: ZeroDivisionError: nobody drinks lava",
     ]
-    assert "Traceback" not in told.err
+    assert "Traceback" not in result.err
     assert run_file("panel.sqlite").done() == {"tea", "milk"}
     run_file("panel.sqlite").check()
 
 
-def test_two_units_of_one_name_are_refused(parley: Callable[..., Any], place: Path) -> None:
+def test_two_units_with_the_same_id_are_refused(parley: Callable[..., Any], place: Path) -> None:
     (place / "panel.py").write_text(STUDY)
 
-    told = parley(*PANEL, "--topics", "tea,milk,tea")
+    result = parley(*PANEL, "--topics", "tea,milk,tea")
 
-    assert told.status == 1
-    assert told.err.count("\n") == 1
-    assert told.err.startswith("parley: the study planned a unit twice")
-    assert list(place.glob("panel.sqlite*")) == [], "no half-made file is left"
+    assert result.status == 1
+    assert result.err.count("\n") == 1
+    assert result.err.startswith("parley: the study planned two units with the same id")
+    assert list(place.glob("panel.sqlite*")) == [], "no incomplete file is left"
 
 
 # From Python
@@ -299,7 +299,7 @@ def test_python_gets_the_same_errors_as_exceptions() -> None:
     with pytest.raises(ConfigError, match="unknown key 'round'"):
         library.run("malibu", suite="quick", model="sim/judge", round=3, out="a.sqlite")
     library.run("malibu", suite="quick", model="sim/judge", out="a.sqlite")
-    with pytest.raises(ParleyError, match="rounds: 2 there, 3 asked for"):
+    with pytest.raises(ParleyError, match="rounds: 2 in the file, 3 requested"):
         library.run("malibu", suite="quick", model="sim/judge", rounds=3, out="a.sqlite")
 
 
@@ -313,27 +313,25 @@ def test_after_an_error_the_file_can_be_used_again_in_the_same_process(place: Pa
 # The reply cache
 
 
-def test_what_was_answered_in_abandoned_units_is_replayed(
-    parley: Callable[..., Any], server: Any, run_file: Any
-) -> None:
+def test_replies_of_abandoned_units_come_from_the_cache(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
     command = (*QUICK, "--concurrency", "9", "--model", server.model())
     assert parley(*command, "--budget-calls", "30").status == 1
     file = run_file("a.sqlite")
-    kept = file.one("SELECT count(*) FROM calls")
+    stored = file.one("SELECT count(*) FROM calls")
 
-    told = parley(*command, "--json")
+    result = parley(*command, "--json")
 
-    assert told.status == 0
+    assert result.status == 0
     assert len(server.asked) == 72
-    assert told.json["cached"] == 30 - kept > 0
-    assert file.one("SELECT count(*) FROM calls WHERE cached") == 30 - kept
+    assert result.json["cached"] == 30 - stored > 0
+    assert file.one("SELECT count(*) FROM calls WHERE cached") == 30 - stored
     assert file.rows("SELECT DISTINCT cost, latency, attempts FROM calls WHERE cached") == [(0.0, 0.0, 0)]
 
     assert parley(*QUICK, "--no-cache", "--out", "b.sqlite", "--model", server.model()).status == 0
     assert run_file("b.sqlite").story() == file.story()
 
 
-def test_without_the_cache_it_is_asked_again(
+def test_without_the_cache_calls_are_made_again(
     parley: Callable[..., Any], server: Any, run_file: Any, place: Path
 ) -> None:
     command = (*QUICK, "--no-cache", "--model", server.model())
@@ -357,7 +355,7 @@ def test_repeats_never_share_a_reply(parley: Callable[..., Any], server: Any, ru
 
 
 @pytest.mark.parametrize(("provider", "variable"), [("server", "PARLEY_SERVER_KEY"), ("openai", "OPENAI_API_KEY")])
-def test_a_key_is_sent_and_kept_nowhere(
+def test_a_key_is_sent_and_stored_nowhere(
     parley: Callable[..., Any],
     server: Any,
     place: Path,
@@ -368,11 +366,11 @@ def test_a_key_is_sent_and_kept_nowhere(
     monkeypatch.setenv(variable, KEY)
     server.answer = lambda nth, body: fault(nth, body) if nth == 40 else None
 
-    told = parley(*QUICK, "--model", server.model("retries=0", provider))
+    result = parley(*QUICK, "--model", server.model("retries=0", provider))
 
-    assert "8 of 9 units are done" in told.out
-    assert {one["Authorization"] for one in server.headers} == {f"Bearer {KEY}"}
-    assert KEY not in told.out + told.err
+    assert "8 of 9 units done" in result.out
+    assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
+    assert KEY not in result.out + result.err
     written = [path for path in place.rglob("*") if path.is_file()]
     assert {"a.sqlite", "replies.sqlite"} <= {path.name for path in written}
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []

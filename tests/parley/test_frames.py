@@ -1,4 +1,4 @@
-"""Runs as frames: every verdict with the facets of its unit, small in memory, empty where nothing is done."""
+"""Runs as frames: every verdict with the facets of its unit, small in memory, empty if nothing is done."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAIR = {"other", "identity_a", "identity_b", "response_a", "response_b", "assign
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of both phases; one reply in five cannot be read."""
+    """A run of both phases; one reply in five cannot be parsed."""
     target = tmp_path_factory.mktemp("frames") / "run.sqlite"
     options = parley.Options(cache=False, out=str(target))
     assert parley.run("malibu", model="sim/judge?malformed=0.2", suite="quick", options=options).complete
@@ -34,12 +34,12 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def file(path: Path) -> Iterator[RunFile]:
-    with closing(RunFile.open(path)) as opened:
+    with RunFile.open(path) as opened:
         yield opened
 
 
 @pytest.mark.parametrize("read", [frames.verdicts, frames.turns, frames.units, frames.spending])
-def test_a_path_will_do(file: RunFile, path: Path, read: Callable[[RunFile | str | Path], pd.DataFrame]) -> None:
+def test_a_path_is_accepted(file: RunFile, path: Path, read: Callable[[RunFile | str | Path], pd.DataFrame]) -> None:
     pd.testing.assert_frame_equal(read(str(path)), read(file))
 
 
@@ -59,7 +59,7 @@ def test_every_verdict_is_a_row_with_the_facets_of_its_unit(file: RunFile) -> No
         assert all(ours[name] is None for name in PAIR - set(facets)), "a facet of the other phase only"
 
 
-def test_words_are_kept_once_and_numbers_are_numbers(file: RunFile) -> None:
+def test_strings_are_categories_and_numbers_are_numbers(file: RunFile) -> None:
     frame = frames.verdicts(file)
     for name in ("unit", "judge", "role", "subject", "metric", "text", "status", "scenario", "identity", "model"):
         assert isinstance(frame[name].dtype, pd.CategoricalDtype), name
@@ -68,7 +68,7 @@ def test_words_are_kept_once_and_numbers_are_numbers(file: RunFile) -> None:
     assert set(frame["role"]) == {"debater"}
 
 
-def test_what_could_not_be_read_is_missing_and_not_a_nought(file: RunFile) -> None:
+def test_an_unparsed_verdict_is_missing_and_not_zero(file: RunFile) -> None:
     frame = frames.verdicts(file)
     unread = frame["status"] == "unparsed"
     assert 0 < unread.sum() < len(frame)
@@ -81,9 +81,9 @@ def test_every_message_is_a_row_of_turns(file: RunFile) -> None:
     _, ((messages,),) = file.rows("SELECT count(*) FROM messages")
     assert len(frame) == messages
     assert set(frame.columns) == {"unit", "seq", "round", "speaker", "role", "text", "parse_status"} | (FACETS | PAIR)
-    one = frame[frame["unit"] == frame["unit"].iloc[0]]
-    assert one["seq"].tolist() == list(range(len(one)))
-    assert (one["scenario"] == one["scenario"].iloc[0]).all()
+    unit = frame[frame["unit"] == frame["unit"].iloc[0]]
+    assert unit["seq"].tolist() == list(range(len(unit)))
+    assert (unit["scenario"] == unit["scenario"].iloc[0]).all()
 
 
 def test_units_and_what_they_cost(file: RunFile) -> None:
@@ -96,23 +96,23 @@ def test_units_and_what_they_cost(file: RunFile) -> None:
     assert {"phase", "scenario", "identity"} <= set(frame.columns)
 
 
-def test_a_price_nobody_knows_is_no_nought(path: Path, tmp_path: Path) -> None:
+def test_an_unknown_price_is_not_zero(path: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.sqlite"
     shutil.copy(path, copy)
     with closing(sqlite3.connect(copy)) as db:
         unit, seq, nth = db.execute("SELECT unit, seq, nth FROM calls LIMIT 1").fetchone()
         db.execute("UPDATE calls SET cost = NULL WHERE unit = ? AND seq = ? AND nth = ?", (unit, seq, nth))
         db.commit()
-    with closing(RunFile.open(copy)) as file:
+    with RunFile.open(copy) as file:
         frame = frames.spending(file).set_index("unit")
     assert frame["cost"].isna().sum() == 1
-    assert pd.isna(frame.loc[unit, "cost"]), "one call without a price, and the unit's is not known"
+    assert pd.isna(frame.loc[unit, "cost"]), "with one call without a price, the unit's cost is not known"
 
 
 def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> None:
     options = parley.Options(cache=False, out=str(tmp_path / "none.sqlite"), budget_calls=0)
     parley.run("malibu", model="sim/judge", suite="quick", options=options)
-    with closing(RunFile.open(tmp_path / "none.sqlite")) as file:
+    with RunFile.open(tmp_path / "none.sqlite") as file:
         assert file.counts()["done"] == 0
         read = frames.verdicts(file), frames.turns(file), frames.units(file), frames.spending(file)
     assert [len(frame) for frame in read] == [0, 0, 0, 0]
@@ -122,7 +122,7 @@ def test_a_run_without_a_finished_unit_gives_empty_frames(tmp_path: Path) -> Non
 def test_only_finished_units_count(tmp_path: Path) -> None:
     options = parley.Options(cache=False, out=str(tmp_path / "half.sqlite"), budget_calls=20, concurrency=1)
     parley.run("malibu", model="sim/judge", suite="quick", options=options)
-    with closing(RunFile.open(tmp_path / "half.sqlite")) as file:
+    with RunFile.open(tmp_path / "half.sqlite") as file:
         done = {name for (name,) in file.rows("SELECT id FROM units WHERE status = 'done'")[1]}
         frame = frames.verdicts(file)
         assert 0 < len(done) < sum(file.counts().values())
@@ -137,13 +137,13 @@ def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
         pd.testing.assert_frame_equal(table(frame), table(bare))
 
 
-def test_half_a_character_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> None:
-    """Half a surrogate pair can stand in a model's JSON ("\\ud83d"), and in no encoding."""
+def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> None:
+    """A lone surrogate can be in a model's JSON ("\\ud83d"), and cannot be encoded."""
     unit = Unit("u", {})
     turn, verdict = Turn("Ada", "debater", 1, "odd \ud83d"), Verdict("Ada", "debater", 1, "m", text="\ud83d")
-    said = Outcome(Transcript((turn,)), (verdict,))
+    outcome = Outcome(Transcript((turn,)), (verdict,))
     info = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
-    with closing(RunFile.create(tmp_path / "a.sqlite", info, {}, [unit])) as file:
-        file.write([Record(unit, 1.0, 2.0, said)])
+    with RunFile.create(tmp_path / "a.sqlite", info, {}, [unit]) as file:
+        file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=outcome)])
         assert list(frames.turns(file)["text"]) == ["odd \\ud83d"]
         assert list(frames.verdicts(file)["text"]) == ["\\ud83d"]

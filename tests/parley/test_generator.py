@@ -64,7 +64,7 @@ def test_the_responses_are_written_first_and_then_judged(
     told = parley(*command)
 
     assert told.status == 0, told.err
-    assert re.findall(r"(\d+) of (\d+) units are done: (\S+)", told.out) == [
+    assert re.findall(r"(\d+) of (\d+) units done: (\S+)", told.out) == [
         ("2", "2", str(written(place).relative_to(place))),
         ("4", "4", "judged.sqlite"),
     ]
@@ -207,7 +207,7 @@ def test_a_budget_holds_for_both_stages_together_and_a_larger_one_goes_on(
 
     assert stopped.status == 1
     assert stopped.complaints == [f"parley: stopped: the budget of {calls} calls is spent"]
-    assert "the same command goes on from here" in stopped.err
+    assert "run the same command again to resume" in stopped.err
     assert (len(author.asked), len(judged(server))) == (authors, judges)
 
     assert parley(*command, "--budget-calls", 3 + 2 * JUDGED).status == 0
@@ -296,7 +296,7 @@ def test_responses_that_changed_under_a_run_are_noticed(
     told = parley(*command)
 
     assert told.status == 1
-    assert "judged.sqlite holds another run (suite bare 1 has changed)" in told.err
+    assert "judged.sqlite contains a different run (suite bare 1 has changed)" in told.err
 
 
 # Keys

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,7 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
     assert run.json["done"] == 4
     report = parley("report", run.json["run"], "--json")
     assert {(row["identity"], row["n"]) for row in report.json["means"]} == {("Ada", 2), ("Ben", 2)}
-    with closing(RunFile.open(Path(run.json["run"]))) as file:
+    with RunFile.open(Path(run.json["run"])) as file:
         seen = headline(file)
     assert [row["identity"] for row in seen["scores"]] == ["Ada", "Ben"]
     assert (seen["in_short"]["what"], seen["in_short"]["p_holm"]) == ("Ada − Ben", 1.0), "two letters show nothing"

@@ -1,4 +1,4 @@
-"""A run too large to try, planned: the simulation where its answer is known, and the command as a user meets it."""
+"""`parley plan`: the simulation in cases whose result is known, and the command."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from parley.planning import Machine, ProviderLimits, Work, forecast
 
 
 def test_latency_alone_is_arithmetic() -> None:
-    """100 calls of one second, ten at once: ten seconds."""
-    found = forecast(Work(100, calls_a_unit=1), ProviderLimits(latency=1.0), Machine(concurrency=10, cpu_ms=0))
+    """100 calls of one second, ten concurrently: ten seconds."""
+    expected = forecast(Work(100, calls_a_unit=1), ProviderLimits(latency=1.0), Machine(concurrency=10, cpu_ms=0))
 
-    assert found.seconds == pytest.approx(10.0)
-    assert found.bound_by == "latency"
-    assert found.refused == 0
+    assert expected.seconds == pytest.approx(10.0)
+    assert expected.bound_by == "latency"
+    assert expected.refused == 0
 
 
 def test_calls_of_a_unit_come_one_after_the_other() -> None:
-    """Two units of eight calls of one second, with room for a hundred: eight seconds all the same."""
-    found = forecast(Work(16, calls_a_unit=8), ProviderLimits(latency=1.0), Machine(concurrency=100, cpu_ms=0))
+    """Two units of eight calls of one second, with a concurrency of a hundred: still eight seconds."""
+    expected = forecast(Work(16, calls_a_unit=8), ProviderLimits(latency=1.0), Machine(concurrency=100, cpu_ms=0))
 
-    assert found.seconds == pytest.approx(8.0)
+    assert expected.seconds == pytest.approx(8.0)
 
 
 def test_cpu_alone_is_arithmetic() -> None:
@@ -39,38 +39,38 @@ def test_cpu_alone_is_arithmetic() -> None:
     assert forecast(work, provider, Machine(50, cpu_ms=2.0, processes=2)).seconds == pytest.approx(1.0, rel=0.01)
 
 
-def test_a_limit_on_requests_is_kept_and_refusals_are_counted() -> None:
-    """3,000 a minute are 50 a second; 2,000 calls take 39 s at least, with one second's worth at the start."""
-    found = forecast(Work(2000), ProviderLimits(requests_a_minute=3000, latency=0.1), Machine(concurrency=64))
+def test_a_limit_on_requests_is_respected_and_refusals_are_counted() -> None:
+    """3,000 per minute are 50 per second; 2,000 calls take 39 s at least, with one second's worth at the start."""
+    expected = forecast(Work(2000), ProviderLimits(requests_a_minute=3000, latency=0.1), Machine(concurrency=64))
 
-    assert 39 <= found.seconds < 80
-    assert found.bound_by == "requests a minute"
-    assert 0 < found.refused < 0.5
-    assert found.failed == 0
+    assert 39 <= expected.seconds < 80
+    assert expected.bound_by == "requests a minute"
+    assert 0 < expected.refused < 0.5
+    assert expected.failed == 0
 
 
-def test_a_limit_on_tokens_is_kept() -> None:
-    """60,000 tokens a minute are one call of 1,000 tokens a second; a second's worth is there at the start."""
+def test_a_limit_on_tokens_is_respected() -> None:
+    """60,000 tokens per minute are one call of 1,000 tokens per second; the bucket starts with one second's worth."""
     work = Work(100, calls_a_unit=1, prompt_tokens=900, reply_tokens=100)
 
-    found = forecast(work, ProviderLimits(tokens_a_minute=60_000, latency=0.1), Machine(concurrency=4))
+    expected = forecast(work, ProviderLimits(tokens_a_minute=60_000, latency=0.1), Machine(concurrency=4))
 
-    assert found.seconds >= 100 * (1 - found.failed) - 2
-    assert found.bound_by == "tokens a minute"
-
-
-def test_units_give_up_on_a_provider_that_is_gone() -> None:
-    found = forecast(Work(64), ProviderLimits(latency=0.1, faults=1.0), Machine(concurrency=8))
-
-    assert found.failed == 1.0
+    assert expected.seconds >= 100 * (1 - expected.failed) - 2
+    assert expected.bound_by == "tokens a minute"
 
 
-def test_ten_million_calls_go_on_at_the_pace_of_the_first_hundred_thousand() -> None:
-    """A lognormal latency with median 1 s and spread 0.5 has the mean exp(0.125) s; 256 units are under way."""
-    found = forecast(Work(10_000_000), ProviderLimits(latency=1.0, spread=0.5), Machine(concurrency=256))
+def test_units_fail_if_the_provider_never_answers() -> None:
+    expected = forecast(Work(64), ProviderLimits(latency=0.1, faults=1.0), Machine(concurrency=8))
 
-    assert found.seconds == pytest.approx(10_000_000 * math.exp(0.125) / 256, rel=0.01)
-    assert found.cpu_hours == pytest.approx(10_000_000 * 0.6 / 1000 / 3600, rel=0.01)
+    assert expected.failed == 1.0
+
+
+def test_ten_million_calls_are_extrapolated_from_the_first_hundred_thousand() -> None:
+    """A lognormal latency with median 1 s and spread 0.5 has the mean exp(0.125) s; 256 units run concurrently."""
+    expected = forecast(Work(10_000_000), ProviderLimits(latency=1.0, spread=0.5), Machine(concurrency=256))
+
+    assert expected.seconds == pytest.approx(10_000_000 * math.exp(0.125) / 256, rel=0.01)
+    assert expected.cpu_hours == pytest.approx(10_000_000 * 0.6 / 1000 / 3600, rel=0.01)
 
 
 @settings(max_examples=40, deadline=None)
@@ -87,15 +87,15 @@ def test_no_run_is_faster_than_its_limits(
 ) -> None:
     work, machine = Work(calls, a_unit, 10, 10), Machine(concurrency, cpu_ms)
 
-    found = forecast(work, ProviderLimits(requests_a_minute=a_minute, latency=latency), machine)
+    expected = forecast(work, ProviderLimits(requests_a_minute=a_minute, latency=latency), machine)
 
     given_at_once = a_minute / 60 if math.isfinite(a_minute) else 0
-    if found.failed:
-        return  # what was given up was not done either
-    assert found.seconds >= 0.999 * latency * math.ceil(calls / concurrency)
-    assert found.seconds >= 0.999 * calls * cpu_ms / 1000
+    if expected.failed:
+        return  # units that failed were not done either
+    assert expected.seconds >= 0.999 * latency * math.ceil(calls / concurrency)
+    assert expected.seconds >= 0.999 * calls * cpu_ms / 1000
     if math.isfinite(a_minute):
-        assert found.seconds >= 0.999 * (calls - given_at_once - 1) / (a_minute / 60)
+        assert expected.seconds >= 0.999 * (calls - given_at_once - 1) / (a_minute / 60)
 
 
 # The command
@@ -106,47 +106,45 @@ def test_a_dry_run_is_planned_against_limits(parley: Callable[..., Any], place: 
     dry = parley(*run)
     Path("dry.json").write_text(dry.out)
 
-    told = parley("plan", "--from", "dry.json", "--requests-a-minute", "60", "--json")
+    result = parley("plan", "--from", "dry.json", "--requests-a-minute", "60", "--json")
 
-    assert told.status == 0, told.err
-    assert told.json["calls"] == json.loads(dry.out)["calls"] == 72
-    assert told.json["cost"] == json.loads(dry.out)["cost"] > 0
-    assert told.json["seconds"] >= 71
-    assert told.json["bound_by"] == "requests a minute"
-    assert told.json["bounds"]["tokens a minute"] is None
+    assert result.status == 0, result.err
+    assert result.json["calls"] == json.loads(dry.out)["calls"] == 72
+    assert result.json["cost"] == json.loads(dry.out)["cost"] > 0
+    assert result.json["seconds"] >= 71
+    assert result.json["bound_by"] == "requests a minute"
+    assert result.json["bounds"]["tokens a minute"] is None
     assert [path.name for path in place.iterdir()] == ["dry.json"], "nothing else was written"
 
 
-def test_the_same_for_people(parley: Callable[..., Any]) -> None:
-    told = parley("plan", "--calls", "10000000", "--requests-a-minute", "10000", "--model", "openai/gpt-4o-mini")
+def test_the_plan_is_printed(parley: Callable[..., Any]) -> None:
+    result = parley("plan", "--calls", "10000000", "--requests-a-minute", "10000", "--model", "openai/gpt-4o-mini")
 
-    assert told.status == 0, told.err
-    assert "10,000,000 calls, 8 a unit: nothing was sent" in told.out
-    assert "requests a minute  166.7 calls/s at most  <- what holds it back" in told.out
-    assert "$2,400.00" in told.out
-    assert all(len(line) <= 80 for line in told.out.splitlines())
+    assert result.status == 0, result.err
+    assert "10,000,000 calls, 8 per unit: nothing was sent" in result.out
+    assert "requests per minute  166.7 calls/s at most  <- the bottleneck" in result.out
+    assert "$2,400.00" in result.out
+    assert all(len(line) <= 80 for line in result.out.splitlines())
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
-        ((), "say how many: --calls N, or --from the JSON of a dry run"),
+        ((), "give --calls N, or --from FILE with the JSON of a dry run"),
         (("--from", "nowhere.json"), "nowhere.json cannot be read"),
-        (("--from", "bad.json"), "bad.json is not what `parley run … --dry-run --json` prints"),
-        (("--calls", "-5"), "calls: at least 1 is needed, not -5"),
+        (("--from", "bad.json"), "bad.json is not the output of `parley run … --dry-run --json`"),
+        (("--calls", "-5"), "calls must be at least 1, got -5"),
         (("--calls", "10", "--latency", "0"), "--latency must be above 0"),
         (("--calls", "10", "--requests-a-minute", "nan"), "--requests-a-minute must be above 0"),
-        (("--calls", "10", "--faults", "1"), "--faults is a share below 1"),
+        (("--calls", "10", "--faults", "1"), "--faults must be at least 0 and below 1"),
         (("--calls", "10", "--model", "nobody/x"), "nobody"),
     ],
 )
-def test_what_cannot_be_planned_is_said_in_one_line(
-    parley: Callable[..., Any], arguments: tuple[str, ...], said: str
-) -> None:
+def test_a_wrong_plan_gets_one_line(parley: Callable[..., Any], arguments: tuple[str, ...], message: str) -> None:
     Path("bad.json").write_text('{"calls": "many"}')
 
-    told = parley("plan", *arguments)
+    result = parley("plan", *arguments)
 
-    assert told.status == 2
-    assert said in told.err
-    assert len(told.err.strip().splitlines()) == 1
+    assert result.status == 2
+    assert message in result.err
+    assert len(result.err.strip().splitlines()) == 1

@@ -1,4 +1,4 @@
-"""What servers had read before: recorded, shown, in the dry run; and runs from before anybody asked."""
+"""Servers' prompt caches: recorded, shown, and estimated in the dry run; and run files from before that."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ Parley = Callable[..., Any]
 
 @pytest.fixture(autouse=True)
 def _begin(place: Path) -> None:
-    """In an empty place."""
+    """In an empty folder."""
 
 
 def shared_beginning(one: str, other: str) -> int:
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 class Remembering:
-    """An OpenAI whose cache works as documented, were a token four characters: whole prompts, the reply's form first,
+    """An OpenAI server with the documented prompt cache and tokens of four characters: whole prompts, the schema first,
     from 1,024 tokens on, in steps of 128, and only among calls that carry the same key."""
 
     def __init__(self, server: Any) -> None:
@@ -42,12 +42,12 @@ class Remembering:
         prompt = "".join(message["role"] + message["content"] for message in body["messages"])
         form = json.dumps(body["response_format"])
         before = self._seen.setdefault(body["prompt_cache_key"] + form, [])
-        shared = max((shared_beginning(prompt, one) for one in before), default=0) // 4
+        shared = max((shared_beginning(prompt, earlier) for earlier in before), default=0) // 4
         before.append(prompt)
         cached = shared - shared % 128 if shared >= 1024 else 0
         self.cached += cached
-        said = self._server.fitting(body).replace("remark", "remark " * LENGTHY)
-        choice = {"message": {"content": said}, "finish_reason": "stop"}
+        reply = self._server.fitting(body).replace("remark", "remark " * LENGTHY)
+        choice = {"message": {"content": reply}, "finish_reason": "stop"}
         usage = {"prompt_tokens": len(prompt) // 4, "prompt_tokens_details": {"cached_tokens": cached}}
         return web.json_response({"choices": [choice], "usage": {**usage, "completion_tokens": 100}})
 
@@ -57,7 +57,7 @@ def openai(server: Any) -> str:
 
 
 @pytest.mark.parametrize("personas", ["system", "last"])
-def test_the_dry_run_foretells_what_a_cache_gives_back(
+def test_the_dry_run_estimates_the_cached_tokens(
     parley: Parley, server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, personas: str
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -86,29 +86,29 @@ def test_the_dry_run_foretells_what_a_cache_gives_back(
     assert "in the server's cache" in " ".join(parley("show", "a.sqlite", "p2/").out.split())
 
 
-def test_personas_last_have_more_to_share_and_some_vendors_keep_less(parley: Parley) -> None:
+def test_personas_last_share_more_and_some_providers_cache_less(parley: Parley) -> None:
     def cached(model: str, *more: str) -> int:
         return int(parley(*PAIRS, "--model", model, *more).json["cached_tokens"])
 
-    system, last = (cached("openai/gpt-4o-mini", "--personas", one) for one in ("system", "last"))
+    system, last = (cached("openai/gpt-4o-mini", "--personas", position) for position in ("system", "last"))
     assert 0 < system < last
     assert cached("deepseek/deepseek-chat") > system, "64 tokens are enough there"
     assert cached("google/gemini-3.8-flash") == 0, "4,096 are wanted there"
     assert cached("sim/judge") == cached("server/m?base_url=http://localhost:1/v1") == 0
 
 
-def test_a_run_from_before_can_be_read_and_goes_on(parley: Parley, run_file: Any) -> None:
-    """Format 1 knew nothing of prompt caches."""
+def test_a_run_of_format_1_can_be_read_and_resumed(parley: Parley, run_file: Any) -> None:
+    """Format 1 has no prompt caches."""
     assert parley(*RUN, "--model", "sim/judge", "--budget-calls", "20", "--concurrency", "1").status == 1
     with closing(sqlite3.connect("a.sqlite")) as db:
         for column in ("cached_tokens", "written_tokens"):
             db.execute(f"ALTER TABLE calls DROP COLUMN {column}")
         db.execute("PRAGMA user_version = 1")
     before = Path("a.sqlite").read_bytes()
-    shown = parley("show", "a.sqlite", "--json")
-    assert (shown.status, shown.json["turns"][1]["calls"][0]["cached_tokens"]) == (0, None)
+    output = parley("show", "a.sqlite", "--json")
+    assert (output.status, output.json["turns"][1]["calls"][0]["cached_tokens"]) == (0, None)
     assert parley("report", "a.sqlite", "--no-files", "--draws", "20").status == 0
-    assert Path("a.sqlite").read_bytes() == before, "who only reads changes nothing"
+    assert Path("a.sqlite").read_bytes() == before, "reading changes nothing"
     assert parley(*RUN, "--model", "sim/judge").status == 0
     file = run_file("a.sqlite")
     file.check()

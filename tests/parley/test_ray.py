@@ -1,6 +1,6 @@
-"""A run held by Ray, on a cluster and on this machine: the same file, whatever happens, and no key is left lying.
+"""A run with Ray, on a cluster and on this machine: the same file, whatever happens, and no key is stored.
 
-Skipped where Ray is not installed (`pip install 'parley-autogen[ray]'`).
+Skipped if Ray is not installed (`pip install 'parley-autogen[ray]'`).
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from parley.executors.ray_pool import need_ray
+from parley.executors.ray_pool import import_ray
 
 pytest.importorskip("ray")
 RUN = ("--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
 UNITS = 18
 RAY = ("--executor", "ray", "--workers", "2")
-PATIENCE = 240.0
-"""Seconds: Ray takes five to start on an idle machine, and many times that on a busy one."""
+TIMEOUT_SECONDS = 240.0
+"""Ray takes five seconds to start on an idle machine, and much longer on a busy one."""
 KEY = "sk-planted-0123456789abcdef"
 DEADLY = '''
 import os
@@ -33,7 +33,7 @@ from parley.judging.malibu.study import Malibu
 
 
 class Deadly(Malibu):
-    """MALIBU; the tenth unit kills whoever holds it, once."""
+    """MALIBU; the tenth unit kills the worker that runs it, once."""
 
     name = "deadly"
 
@@ -48,18 +48,18 @@ class Deadly(Malibu):
 
 @pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
-    """Where Ray writes; a short name, since its sockets stand there."""
-    made = Path(tempfile.mkdtemp(prefix="pr"))
-    yield made
-    shutil.rmtree(made, ignore_errors=True)
+    """Where Ray writes; a short name, since paths of sockets are limited."""
+    path = Path(tempfile.mkdtemp(prefix="pr"))
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")
 def cluster(folder: Path) -> Iterator[str]:
-    """A cluster of somebody's, whose nodes have no keys."""
+    """A running cluster whose nodes have no keys."""
     os.environ.pop("PARLEY_SERVER_KEY", None)
     os.environ.pop("OPENAI_API_KEY", None)
-    ray = need_ray()
+    ray = import_ray()
     context = ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=str(folder / "c"))
     yield context.address_info["address"]
     ray.shutdown()
@@ -73,9 +73,9 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
     assert parley(*command, "--out", "peace.sqlite", "--no-cache").status == 0
     (place / "armed").touch()
 
-    told = start(*command, "--out", "killed.sqlite", *RAY, "--ray-address", cluster).end(PATIENCE)
+    result = start(*command, "--out", "killed.sqlite", *RAY, "--ray-address", cluster).end(TIMEOUT_SECONDS)
 
-    assert told.status == 0, told.err
+    assert result.status == 0, result.err
     assert (place / "killed").exists()
     file = run_file("killed.sqlite")
     assert file.story() == run_file("peace.sqlite").story()
@@ -84,8 +84,8 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
 
 
 def known_to_ray() -> Iterator[bytes]:
-    """What Ray's head keeps of a run, and its dashboard shows: jobs, actors, nodes, and every value of its store, in
-    which classes, their arguments and environments lie."""
+    """What Ray's head node stores of a run, and its dashboard shows: jobs, actors, nodes, and every value of its store,
+    which has classes, their arguments and environments."""
     from ray._private.state import state
     from ray.experimental import internal_kv
 
@@ -97,41 +97,43 @@ def known_to_ray() -> Iterator[bytes]:
 
 def process_list() -> Iterator[bytes]:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # the process has ended
             yield path.read_bytes()
 
 
-def test_an_address_where_nobody_listens_is_one_clear_line(
+def test_an_address_where_nothing_listens_gets_one_line(
     parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ray itself was still trying after ten minutes, deaf to Ctrl-C."""
-    monkeypatch.setattr(need_ray(), "is_initialized", lambda: False)  # whatever other tests have started
+    """Ray itself was still retrying after ten minutes, and ignored Ctrl-C."""
+    monkeypatch.setattr(import_ray(), "is_initialized", lambda: False)  # whatever other tests have started
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-    told = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", address)
-    assert told.status == 1
-    assert told.complaints[0].startswith(f"parley: stopped: Ray at {address} cannot be reached: ")
-    assert "Connection refused" in told.complaints[0]
+    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", address)
+    assert result.status == 1
+    assert result.complaints[0].startswith(f"parley: stopped: Ray at {address} cannot be reached: ")
+    assert "Connection refused" in result.complaints[0]
 
 
-def test_a_key_that_the_nodes_lack_is_one_clear_line(
+def test_a_key_that_the_nodes_lack_gets_one_line(
     parley: Callable[..., Any], cluster: str, monkeypatch: pytest.MonkeyPatch, server: Any
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
 
-    told = parley("run", "malibu", *RUN, "--model", server.model(provider="openai"), "--out", "a.sqlite", *RAY)
+    result = parley("run", "malibu", *RUN, "--model", server.model(provider="openai"), "--out", "a.sqlite", *RAY)
 
-    assert told.status == 1
-    assert len(told.complaints) == 1
-    assert told.complaints[0].startswith("parley: stopped: a worker on ")
-    assert told.complaints[0].endswith(" cannot work: openai/judge needs a key: set OPENAI_API_KEY in the environment")
+    assert result.status == 1
+    assert len(result.complaints) == 1
+    assert result.complaints[0].startswith("parley: stopped: a worker on ")
+    assert result.complaints[0].endswith(
+        " cannot work: openai/judge needs a key: set OPENAI_API_KEY in the environment"
+    )
     assert server.asked == []
-    kept = list(known_to_ray())
-    assert any(b"parley.executors.worker" in one for one in kept), "this is not where Ray keeps what it was given"
-    assert [one for one in kept if KEY.encode() in one] == []
+    stored = list(known_to_ray())
+    assert any(b"parley.executors.worker" in value for value in stored), "this is not where Ray stores arguments"
+    assert [value for value in stored if KEY.encode() in value] == []
 
 
-def test_on_this_machine_keys_are_inherited_and_kept_nowhere_and_ctrl_c_ends_it(
+def test_on_this_machine_keys_are_inherited_and_stored_nowhere_and_ctrl_c_stops_it(
     parley: Callable[..., Any],
     start: Callable[..., Any],
     folder: Path,
@@ -144,20 +146,20 @@ def test_on_this_machine_keys_are_inherited_and_kept_nowhere_and_ctrl_c_ends_it(
     command = ("run", "malibu", *RUN, "--model", server.model(), "--out", "a.sqlite", "--no-cache")
     file = run_file("a.sqlite")
     process = start(*command, *RAY, PARLEY_SERVER_KEY=KEY, RAY_TMPDIR=str(folder / "m"))
-    process.wait_for(lambda: file.starts() == 1 and file.count() > 0, PATIENCE)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0, TIMEOUT_SECONDS)
 
     listed = list(process_list())
     assert any(b"raylet" in line for line in listed)
     assert [line for line in listed if KEY.encode() in line] == []
 
     process.press_ctrl_c()
-    ended = process.end(PATIENCE)
+    ended = process.end(TIMEOUT_SECONDS)
 
     assert ended.status == 130, ended.err
     assert "Traceback" not in ended.err
     assert 0 < file.count() < UNITS
     assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
-    assert {one["Authorization"] for one in server.headers} == {f"Bearer {KEY}"}
+    assert {headers["Authorization"] for headers in server.headers} == {f"Bearer {KEY}"}
     written = [path for root in (folder / "m", place) for path in root.rglob("*") if path.is_file()]
     assert len([path for path in written if "session_" in str(path)]) > 5, "this is not where Ray writes"
     assert [path for path in written if KEY.encode() in path.read_bytes()] == []

@@ -1,4 +1,4 @@
-"""`parley report`, `compare` and `calibrate` on real runs: what scripts read, which files are made, who is compared."""
+"""`parley report`, `compare` and `calibrate` on real runs: JSON for scripts, files, and what is compared."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def data(run: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two models in one run: on sixteen texts, only the second favours anybody."""
+    """Two models in one run: on sixteen texts, only the second favours an identity."""
     models = ["sim/judge?noise=0.5&seed=1", "sim/fan?female=+1.5&noise=0.5"]
     texts = {"suite": "full", "per_base": 1, "rounds": 1, "identities": ["gender"], "controls": False}
     return hold(tmp_path_factory.mktemp("both") / "both.sqlite", models, phases=[1], **texts)
 
 
 def strict(text: str) -> Any:
-    """JSON as the standard has it: no NaN."""
+    """Parse standard JSON, without NaN."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is not JSON")
@@ -72,10 +72,10 @@ def strict(text: str) -> Any:
 def test_a_report_is_one_object_with_the_promised_keys(
     parley: Parley, run: Path, place: Path, data: dict[str, Any]
 ) -> None:
-    told = parley("report", run, "--json", *FEW, "--seed", 5)
+    result = parley("report", run, "--json", *FEW, "--seed", 5)
 
-    assert (told.status, told.err) == (0, "")
-    assert strict(told.out) == data, "from Python as from the command line"
+    assert (result.status, result.err) == (0, "")
+    assert strict(result.out) == data, "the same from Python and from the command line"
     assert set(data) == {"title", "runs", "cautions", "summary", "settings", *MALIBU}
     for key, columns in MALIBU.items():
         assert data[key], key
@@ -97,23 +97,23 @@ def test_numbers_in_the_object_are_plain(data: dict[str, Any]) -> None:
     assert replies == data["runs"][0]["calls"]
 
 
-def test_the_object_says_which_run_made_it(data: dict[str, Any]) -> None:
-    (made,) = data["runs"]
-    assert (made["file"], made["study"], made["seed"]) == ("a.sqlite", "malibu", 0)
-    assert made["models"] == ["sim/judge?female=+0.4"]
-    assert made["units"]["failed"] == made["units"]["planned"] == 0
-    assert made["versions"]["parley-autogen"] == library.__version__
-    assert made["config"]["suite"] == "quick"
-    assert made["sources"]
+def test_the_object_has_the_run_it_was_made_from(data: dict[str, Any]) -> None:
+    (run,) = data["runs"]
+    assert (run["file"], run["study"], run["seed"]) == ("a.sqlite", "malibu", 0)
+    assert run["models"] == ["sim/judge?female=+0.4"]
+    assert run["units"]["failed"] == run["units"]["planned"] == 0
+    assert run["versions"]["parley-autogen"] == library.__version__
+    assert run["config"]["suite"] == "quick"
+    assert run["sources"]
     (caution,) = data["cautions"]
     assert caution.startswith("sim/judge?female=+0.4 is SIMULATED")
 
 
 def test_calibration_is_rows(parley: Parley) -> None:
     small = ("--judges", "1,2", "--scenarios", "5", "--effects", "0,0.5", "--simulations", "30", "--draws", "20")
-    told = parley("calibrate", "--json", *small)
-    assert (told.status, told.err) == (0, "")
-    rows = strict(told.out)
+    result = parley("calibrate", "--json", *small)
+    assert (result.status, result.err) == (0, "")
+    rows = strict(result.out)
     assert len(rows) == 3 * 2 * 2
     for row in rows:
         assert {"test", "judges", "scenarios", "effect", "rejections", "simulations", "rate"} <= set(row)
@@ -125,8 +125,8 @@ def test_calibration_is_rows(parley: Parley) -> None:
 def test_power_both_ways(parley: Parley) -> None:
     needed = strict(parley("power", "--effect", "0.3", "--json").out)
     assert needed["power"] >= 0.8
-    found = strict(parley("power", "--scenarios", needed["scenarios"], "--json").out)
-    assert found["effect"] <= 0.3
+    power = strict(parley("power", "--scenarios", needed["scenarios"], "--json").out)
+    assert power["effect"] <= 0.3
     assert "122 scenarios find a difference of 0.3 with a power of 80%." in parley("power", "--effect", "0.3").out
 
 
@@ -136,11 +136,11 @@ def test_power_both_ways(parley: Parley) -> None:
 def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley, run: Path, place: Path) -> None:
     (place / "b.sqlite").write_bytes(run.read_bytes())
 
-    told = parley("report", "b.sqlite", *FEW, "--seed", 6)
+    result = parley("report", "b.sqlite", *FEW, "--seed", 6)
 
-    assert told.status == 0
+    assert result.status == 0
     page = place / "b-report" / "report.html"
-    assert "page: b-report/report.html" in told.out
+    assert "page: b-report/report.html" in result.out
     assert "Bootstrap and permutation: draws 50, seed 6." in page.read_text("utf-8")
     assert {file.stem for file in (page.parent / "tables").glob("*.csv")} == set(MALIBU)
     assert {file.stem for file in (page.parent / "figures").glob("*.svg")} == {
@@ -149,34 +149,34 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
         "win-rates",
         "agreement",
     }
-    assert "Phase 1: mean scores" in told.out
-    assert "Phase 2: win rates" in told.out
+    assert "Phase 1: mean scores" in result.out
+    assert "Phase 2: win rates" in result.out
 
 
 def test_no_files_writes_nothing(parley: Parley, run: Path, place: Path) -> None:
-    told = parley("report", run, "--no-files", *FEW)
-    assert told.status == 0
-    assert "page:" not in told.out
-    assert "SIMULATED" in told.out
+    result = parley("report", run, "--no-files", *FEW)
+    assert result.status == 0
+    assert "page:" not in result.out
+    assert "SIMULATED" in result.out
     assert [file.name for file in run.parent.iterdir()] == ["a.sqlite"]
     assert list(place.iterdir()) == []
 
 
 def test_a_calibration_writes_its_table_and_plot(parley: Parley, place: Path) -> None:
-    told = parley(
+    result = parley(
         "calibrate", "--judges", "2", "--scenarios", "5", "--effects", "0", "--simulations", "9", "--out", "c"
     )
-    assert told.status == 0
+    assert result.status == 0
     assert sorted(file.name for file in (place / "c").iterdir()) == [
         f"calibration.{kind}" for kind in ("csv", "pdf", "png", "svg")
     ]
-    assert "should be near 5%" in told.out
+    assert "should be near 5%" in result.out
 
 
 # Several models, several runs
 
 
-def test_models_lose_their_options_where_that_keeps_them_apart(parley: Parley, both: Path) -> None:
+def test_models_lose_their_options_if_their_names_still_differ(parley: Parley, both: Path) -> None:
     data = strict(parley("report", both, "--json", *FEW).out)
     assert {row["model"] for row in data["means"]} == {"sim/judge", "sim/fan"}
     assert data["title"] == "malibu full · sim/judge, sim/fan"
@@ -185,12 +185,12 @@ def test_models_lose_their_options_where_that_keeps_them_apart(parley: Parley, b
     assert claim.startswith("sim/fan: gender: 'female' was scored 1.")
 
 
-def test_one_model_in_two_runs_is_told_apart_by_its_file(
+def test_one_model_in_two_runs_is_distinguished_by_its_file(
     parley: Parley, run: Path, place: Path, data: dict[str, Any]
 ) -> None:
     (place / "b.sqlite").write_bytes(run.read_bytes())
     two = strict(parley("report", run, "b.sqlite", "--json", *FEW).out)
-    assert [made["file"] for made in two["runs"]] == ["a.sqlite", "b.sqlite"]
+    assert [run["file"] for run in two["runs"]] == ["a.sqlite", "b.sqlite"]
     names = [f"sim/judge?female=+0.4 ({file})" for file in ("a.sqlite", "b.sqlite")]
     assert list(dict.fromkeys(row["model"] for row in two["means"])) == names
     assert [row["n"] for row in two["means"]] == [row["n"] for row in data["means"]] * 2
@@ -204,9 +204,9 @@ def test_two_files_of_one_name_are_two_runs(parley: Parley, run: Path, place: Pa
 
 def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> None:
     hold(place / "b.sqlite", "sim/judge", phases=[1])
-    told = parley("compare", run, "b.sqlite", "--json", *FEW, "--seed", 3)
-    assert (told.status, told.err) == (0, "")
-    data = strict(told.out)
+    result = parley("compare", run, "b.sqlite", "--json", *FEW, "--seed", 3)
+    assert (result.status, result.err) == (0, "")
+    data = strict(result.out)
     assert data["title"] == "sim/judge?female=+0.4 (a.sqlite) against sim/judge (b.sqlite)"
     assert data["summary"][0] == f"Compared on {data['runs'][1]['units']['done']} shared units."
     assert {row["family"] for row in data["comparison"]} == {"values by metric", "gaps between identities"}
@@ -215,9 +215,9 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
 
 
 def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place: Path) -> None:
-    told = parley("compare", both, *FEW, "--out", "c")
-    assert told.status == 0
-    assert "gender: female − male" in told.out
+    result = parley("compare", both, *FEW, "--out", "c")
+    assert result.status == 0
+    assert "gender: female − male" in result.out
     assert (place / "c" / "report.html").exists()
     data = strict(parley("compare", both, "--models", "sim/fan,sim/judge", "--json", "--draws", "500").out)
     gap = next(row for row in data["comparison"] if row["what"] == "gender: female − male")
@@ -232,7 +232,7 @@ def test_a_comparison_of_a_run_with_itself_finds_nothing(parley: Parley, run: Pa
     assert {row["p"] for row in data["comparison"]} == {None}
 
 
-# A study of one's own
+# The user's own study
 
 STUDY = """
 from pydantic import BaseModel
@@ -278,27 +278,27 @@ def mine(verdicts, *, title, **about):
 PANEL = ("run", "panel.py:Panel", "--quiet", "--out", "panel.sqlite")
 
 
-def test_a_study_of_ones_own_gets_the_generic_report_and_keeps_it(parley: Parley, place: Path) -> None:
+def test_a_users_own_study_gets_the_generic_report(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(STUDY)
     assert parley(*PANEL).status == 0
-    told = parley("report", "panel.sqlite", "--json", "--out", "deep/er", *FEW)
-    data = strict(told.out)
-    assert (place / "deep" / "er" / "report.html").exists(), "with --json, files only where they are asked for"
+    result = parley("report", "panel.sqlite", "--json", "--out", "deep/er", *FEW)
+    data = strict(result.out)
+    assert (place / "deep" / "er" / "report.html").exists(), "with --json, files only if --out is given"
     assert not (place / "panel-report").exists()
     (row,) = data["means"]
     assert (row["metric"], row["mean"], row["n"], row["clusters"]) == ("taste", 3.0, 2, 2)
     (place / "panel.py").unlink()
-    assert strict(parley("report", "panel.sqlite", "--json", *FEW).out) == data, "its run can be read without it"
+    assert strict(parley("report", "panel.sqlite", "--json", *FEW).out) == data, "the run can be read without the study"
 
 
 def test_the_terminal_shows_each_mean_with_its_interval(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(STUDY.replace('{"topic": topic}', '{"topic": topic, "identity": "Ada"}'))
     assert parley(*PANEL).status == 0
-    told = parley("report", "panel.sqlite", *FEW).out
-    assert "-9.71 to 15.71" in told, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
+    result = parley("report", "panel.sqlite", *FEW).out
+    assert "-9.71 to 15.71" in result, "t of 2 scores, 2 and 4: 3 ± 12.706 · √2 / √2"
 
 
-def test_a_study_may_bring_a_report_of_its_own(parley: Parley, place: Path) -> None:
+def test_a_study_may_have_its_own_report(parley: Parley, place: Path) -> None:
     (place / "panel.py").write_text(STUDY.replace("# report", "report = staticmethod(lambda *a, **k: mine(*a, **k))"))
     assert parley(*PANEL).status == 0
     data = strict(parley("report", "panel.sqlite", "--study", "panel.py:Panel", "--json", *FEW).out)

@@ -1,4 +1,4 @@
-"""Reports on runs that hold little, nothing or the wrong thing: one clear line, a "–", never a traceback."""
+"""Reports on runs with few, no or unusable verdicts: one clear line or a "–", never a traceback."""
 
 from __future__ import annotations
 
@@ -29,39 +29,39 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "equal": {"model": "sim/judge?noise=0"},
         "a chair": {"consensus": "chair"},
     }
-    made = {}
+    paths = {}
     for name, config in settings.items():
-        made[name] = folder / f"{name.replace(' ', '-')}.sqlite"
-        options = library.Options(cache=False, out=str(made[name]))
+        paths[name] = folder / f"{name.replace(' ', '-')}.sqlite"
+        options = library.Options(cache=False, out=str(paths[name]))
         assert library.run("malibu", options=options, **{"model": "sim/judge", "suite": "quick", **config}).complete
     none = folder / "none.sqlite"
     library.run("malibu", model="sim/judge", options=library.Options(cache=False, out=str(none), budget_calls=0))
-    return made | {"none": none}
+    return paths | {"none": none}
 
 
-def one_line(told: Any, status: int, *words: str) -> None:
-    assert told.status == status, told
-    assert told.out == ""
-    assert told.err.count("\n") == 1, told.err
-    assert told.err.startswith("parley: ")
+def one_line(result: Any, status: int, *words: str) -> None:
+    assert result.status == status, result
+    assert result.out == ""
+    assert result.err.count("\n") == 1, result.err
+    assert result.err.startswith("parley: ")
     for word in words:
-        assert word in told.err, told.err
+        assert word in result.err, result.err
 
 
-# Runs that hold little
+# Runs with few verdicts
 
 
 @pytest.mark.parametrize("name", ["singles", "pairs", "paper", "one identity", "one scenario", "equal", "a chair"])
 def test_any_kind_of_run_is_reported(parley: Parley, runs: dict[str, Path], name: str) -> None:
-    told = parley("report", runs[name], "--no-files", *FEW)
-    assert (told.status, told.err) == (0, "")
-    assert " nan" not in told.out.lower()
+    result = parley("report", runs[name], "--no-files", *FEW)
+    assert (result.status, result.err) == (0, "")
+    assert " nan" not in result.out.lower()
 
 
-def test_replies_nobody_could_read_are_dashes(parley: Parley, runs: dict[str, Path]) -> None:
-    told = parley("report", runs["unread"], "--no-files", *FEW)
-    assert "replies gave no verdict" in told.out
-    row = next(line for line in told.out.splitlines() if line.strip().startswith("female"))
+def test_replies_that_could_not_be_parsed_are_dashes(parley: Parley, runs: dict[str, Path]) -> None:
+    result = parley("report", runs["unread"], "--no-files", *FEW)
+    assert "replies gave no verdict" in result.out
+    row = next(line for line in result.out.splitlines() if line.strip().startswith("female"))
     assert set(row.split()[1:]) == {"–"}
 
 
@@ -71,29 +71,29 @@ def test_one_identity_has_nothing_to_be_compared_with(parley: Parley, runs: dict
     assert all(row["note"] for row in data["tests"])
 
 
-def test_equal_scores_are_said_to_show_no_spread(parley: Parley, runs: dict[str, Path]) -> None:
+def test_equal_scores_have_a_note_on_their_missing_spread(parley: Parley, runs: dict[str, Path]) -> None:
     data = parley("report", runs["equal"], "--json", *FEW).json
     gaps = [row for row in data["differences"] if row["within"]]
     assert {(row["difference"], row["low"], row["high"], row["p"]) for row in gaps} == {(0.0, None, None, None)}
     assert all("no spread" in row["note"] for row in gaps)
 
 
-# Runs there are none of
+# Runs without verdicts
 
 
-def test_a_run_without_a_finished_unit_is_no_report_yet(parley: Parley, runs: dict[str, Path]) -> None:
+def test_a_run_without_a_finished_unit_has_no_report_yet(parley: Parley, runs: dict[str, Path]) -> None:
     one_line(parley("report", runs["none"]), 2, "has no finished unit with a verdict yet")
     one_line(parley("compare", runs["none"], runs["plain"]), 2, "has no finished unit with a verdict yet")
 
 
 @pytest.mark.parametrize("command", ["report", "compare"])
-def test_what_is_not_a_run_is_named(parley: Parley, runs: dict[str, Path], place: Path, command: str) -> None:
+def test_a_file_that_is_not_a_run_is_named(parley: Parley, runs: dict[str, Path], place: Path, command: str) -> None:
     (place / "text.sqlite").write_text("Dear diary")
-    one_line(parley(command, runs["plain"], "text.sqlite"), 1, "text.sqlite is not a run of Parley's")
+    one_line(parley(command, runs["plain"], "text.sqlite"), 1, "text.sqlite is not a Parley run file")
     one_line(parley(command, "gone.sqlite"), 2, "there is no run file gone.sqlite")
 
 
-def test_one_report_is_about_one_study(parley: Parley, runs: dict[str, Path], place: Path) -> None:
+def test_a_report_covers_one_study(parley: Parley, runs: dict[str, Path], place: Path) -> None:
     (place / "own.py").write_text(
         "from parley.judging.malibu.study import Malibu\n\n\nclass Own(Malibu):\n    name = 'own'\n"
     )
@@ -101,7 +101,7 @@ def test_one_report_is_about_one_study(parley: Parley, runs: dict[str, Path], pl
         parley("run", "own.py:Own", "--suite", "quick", "--model", "sim/judge", "--quiet", "--out", "o.sqlite").status
         == 0
     )
-    one_line(parley("report", runs["plain"], "o.sqlite"), 2, "one report is about one study", "malibu", "own")
+    one_line(parley("report", runs["plain"], "o.sqlite"), 2, "a report covers one study", "malibu", "own")
     one_line(parley("compare", runs["plain"], "o.sqlite"), 2, "only runs of the same study can be compared")
 
 
@@ -112,7 +112,7 @@ def test_runs_that_share_no_unit(parley: Parley, runs: dict[str, Path]) -> None:
     one_line(parley("compare", runs["singles"], runs["pairs"]), 2, "no unit in common")
 
 
-def test_runs_nobody_could_read(parley: Parley, runs: dict[str, Path]) -> None:
+def test_runs_without_parsed_replies(parley: Parley, runs: dict[str, Path]) -> None:
     one_line(parley("compare", runs["unread"], runs["unread"]), 2, "readable verdicts on both sides")
 
 
@@ -131,7 +131,7 @@ def test_two_sides_are_needed(
     one_line(parley("compare", runs["plain"], *chosen), 2, "compare needs two models or runs", *words)
 
 
-# What was typed
+# Arguments
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,7 @@ def test_two_sides_are_needed(
         ("compare", ("--seed", "-1")),
     ],
 )
-def test_draws_and_seeds_that_are_none(
-    parley: Parley, runs: dict[str, Path], command: str, option: tuple[str, str]
-) -> None:
+def test_invalid_draws_and_seeds(parley: Parley, runs: dict[str, Path], command: str, option: tuple[str, str]) -> None:
     second = (runs["equal"],) if command == "compare" else ()
     one_line(parley(command, runs["plain"], *second, "--json", *option), 2, option[0])
 
@@ -169,10 +167,10 @@ def test_a_calibration_that_cannot_be_made(parley: Parley, option: tuple[str, st
     one_line(parley("calibrate", "--json", *option), 2, *words)
 
 
-def test_a_word_where_a_number_belongs(parley: Parley) -> None:
-    told = parley("calibrate", "--judges", "four")
-    assert told.status == 2
-    assert "--judges" in told.err
+def test_a_word_in_place_of_a_number(parley: Parley) -> None:
+    result = parley("calibrate", "--judges", "four")
+    assert result.status == 2
+    assert "--judges" in result.err
 
 
 def test_a_rate_of_no_simulations_is_a_dash(parley: Parley) -> None:
@@ -199,21 +197,21 @@ def test_a_plan_that_cannot_be_made(parley: Parley, arguments: tuple[str, ...], 
     one_line(parley("power", *arguments), 2, *words)
 
 
-def test_an_effect_of_nothing_cannot_be_found(parley: Parley) -> None:
-    told = parley("power", "--effect", "0", "--json")
-    assert (told.status, told.json["scenarios"]) == (0, None)
-    assert "cannot be found" in told.json["note"]
+def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
+    result = parley("power", "--effect", "0", "--json")
+    assert (result.status, result.json["scenarios"]) == (0, None)
+    assert "cannot be found" in result.json["note"]
 
 
-def test_a_place_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path], place: Path) -> None:
+def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path], place: Path) -> None:
     (place / "taken").write_text("a file")
-    told = parley("report", runs["plain"], "--out", "taken", *FEW)
-    one_line(told, 1, "the report cannot be written to taken")
-    told = parley("calibrate", "--simulations", "2", "--draws", "5", "--out", "taken")
-    one_line(told, 1, "taken cannot be written")
+    result = parley("report", runs["plain"], "--out", "taken", *FEW)
+    one_line(result, 1, "the report cannot be written to taken")
+    result = parley("calibrate", "--simulations", "2", "--draws", "5", "--out", "taken")
+    one_line(result, 1, "taken cannot be written")
 
 
-# Names nobody can trust
+# Untrusted names
 
 
 @pytest.mark.filterwarnings("ignore:Glyph")
@@ -221,9 +219,9 @@ def test_a_models_name_is_shown_literally_in_the_terminal(parley: Parley, place:
     name = "sim/[red]x[/red]\x1b[31m$x_1$<b>"
     options = library.Options(cache=False, out="a.sqlite")
     library.run("malibu", model=name, suite="quick", phases=[1], rounds=1, options=options)
-    told = parley("report", "a.sqlite", *FEW)
-    assert told.status == 0
-    assert "[red]x[/red]" in told.out
-    assert "\x1b" not in told.out
+    result = parley("report", "a.sqlite", *FEW)
+    assert result.status == 0
+    assert "[red]x[/red]" in result.out
+    assert "\x1b" not in result.out
     page = (place / "a-report" / "report.html").read_text("utf-8")
     assert "<b>" not in page

@@ -1,4 +1,4 @@
-"""A run is cut short, at any moment and in any way; the same command goes on, and nobody can tell afterwards."""
+"""A run interrupted at any moment and in any way is resumed by the same command, and ends with the same file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG = (*RUN, *FIVE, "--identities", "female,male,black,white", "--repeats", "2"
 KILLS = 20
 
 
-def test_a_run_killed_twenty_times_equals_one_left_in_peace(
+def test_a_run_killed_twenty_times_equals_an_undisturbed_one(
     parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
 ) -> None:
     command = (*LONG, "--model", "sim/judge?latency=0.02&malformed=0.05&refuse=0.02", "--concurrency", "8")
@@ -30,7 +30,7 @@ def test_a_run_killed_twenty_times_equals_one_left_in_peace(
         process = start(*command, "--out", file.path)
         if kill % 5 == 4:  # while it starts: imports, opening the file, the plan
             time.sleep(moments.uniform(0.0, 1.0))
-        elif kill % 2:  # once it has finished something more
+        elif kill % 2:  # once it has finished a further unit
             process.wait_for(lambda before=done: file.done() > before)
         else:  # while it works
             process.wait_for(lambda begun=begun: file.starts() > begun)
@@ -52,7 +52,7 @@ def test_a_run_killed_twenty_times_equals_one_left_in_peace(
     assert file.story() == peace.story()
 
 
-def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(
+def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.01
@@ -66,10 +66,10 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(
     ended = process.end()
 
     assert ended.status == 130
-    assert "finishing the units under way; Ctrl-C again abandons them" in ended.err
-    assert "the same command goes on from here" in ended.err
+    assert "finishing the units in progress; press Ctrl-C again to abandon them" in ended.err
+    assert "run the same command again to resume" in ended.err
     assert "Traceback" not in ended.err
-    assert f"{file.count()} of 27 units are done" in ended.out
+    assert f"{file.count()} of 27 units done" in ended.out
     assert file.count() < 27
     assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
     file.check()
@@ -80,7 +80,7 @@ def test_ctrl_c_finishes_what_is_under_way_and_says_how_to_go_on(
     assert file.story() == run_file("peace.sqlite").story()
 
 
-def test_ctrl_c_twice_abandons_what_is_under_way_and_loses_nothing_that_was_done(
+def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.05
@@ -91,16 +91,16 @@ def test_ctrl_c_twice_abandons_what_is_under_way_and_loses_nothing_that_was_done
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
     before = file.done()
     silent_from = len(server.asked)
-    server.silent = True  # what is under way now would never end by itself
+    server.silent = True  # the calls in progress would never end by themselves
     process.wait_for(lambda: len(server.asked) > silent_from)
 
     process.press_ctrl_c()
-    process.wait_for(lambda: "Ctrl-C again abandons them" in process.said().err)
+    process.wait_for(lambda: "press Ctrl-C again to abandon them" in process.output().err)
     process.press_ctrl_c()
     ended = process.end()
 
     assert ended.status == 130
-    assert "the same command goes on from here" in ended.err
+    assert "run the same command again to resume" in ended.err
     assert "Traceback" not in ended.err
     assert before <= file.done()
     assert file.count() < 27
@@ -121,7 +121,7 @@ def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, r
     again = parley(*command)
 
     assert again.status == 0
-    assert "9 of 9 units are done" in again.out
+    assert "9 of 9 units done" in again.out
     assert len(server.asked) == asked
     assert run_file("a.sqlite").story() == first
 
@@ -155,7 +155,7 @@ class Slow(Malibu):
 """
 
 
-def test_a_run_killed_while_its_file_is_made_goes_on(
+def test_a_run_killed_while_its_file_is_created_starts_again(
     parley: Callable[..., Any], start: Callable[..., Any], place: Path, run_file: Any
 ) -> None:
     (place / "slow.py").write_text(SLOW_PLAN)
@@ -168,10 +168,10 @@ def test_a_run_killed_while_its_file_is_made_goes_on(
 
     assert ended.status == 0, ended.err
     assert run_file("a.sqlite").count() == 9
-    assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "nothing is left of the first try"
+    assert [path.name for path in place.glob("a.sqlite*")] == ["a.sqlite"], "nothing is left of the first attempt"
 
 
-def test_a_second_process_on_the_same_file_is_turned_away(
+def test_a_second_process_on_the_same_file_is_refused(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", server.model(), "--out", "a.sqlite")

@@ -1,4 +1,4 @@
-"""Running a study where an event loop runs already, as in a notebook."""
+"""Running a study while an event loop is running, as in a notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import parley
 from parley.agents import ConfigError
 
 
-async def test_in_a_notebook_one_awaits() -> None:
+async def test_a_run_in_a_notebook_is_awaited() -> None:
     with pytest.raises(ConfigError, match=r"await parley\.run_async"):
         parley.run("malibu", suite="quick", model="sim/judge", out="a.sqlite")
     result = await parley.run_async("malibu", suite="quick", model="sim/judge", out="a.sqlite")

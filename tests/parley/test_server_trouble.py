@@ -1,4 +1,4 @@
-"""Servers that refuse, overload, break, babble or keep silent: one clear line, and what was finished is kept."""
+"""Servers that refuse, are overloaded or broken, or never answer: one clear line, and no finished unit is lost."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ def test_a_server_in_trouble_costs_no_finished_unit(
         setattr(server, how, True)
     else:
         server.answer = how
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
-    assert told.complaints == [line for line in told.err.splitlines() if "units failed" in line]
-    assert "7 units failed, the first with: server/judge: " in told.complaints[0]
-    assert words in told.complaints[0]
-    assert "the same command goes on from here" in told.err
-    assert "Traceback" not in told.err
-    assert KEY not in told.err + told.out
+    assert result.status == 1
+    assert result.complaints == [line for line in result.err.splitlines() if "units failed" in line]
+    assert "7 units failed, the first with: server/judge: " in result.complaints[0]
+    assert words in result.complaints[0]
+    assert "run the same command again to resume" in result.err
+    assert "Traceback" not in result.err
+    assert KEY not in result.err + result.out
     assert file.done() == done
     assert file.count("failed") == 7
     file.check()
@@ -87,11 +87,11 @@ def test_a_server_in_trouble_costs_no_finished_unit(
     server.answer = lambda nth, body: None
     assert parley(*command).status == 0
     assert file.count() == 9
-    assert all(one["Authorization"] == f"Bearer {KEY}" for one in server.headers)
+    assert all(headers["Authorization"] == f"Bearer {KEY}" for headers in server.headers)
 
 
 @pytest.mark.parametrize("provider", ["server", "openai"])
-def test_a_refused_key_stops_at_once(
+def test_a_refused_key_stops_the_run_immediately(
     parley: Callable[..., Any], server: Any, run_file: Any, monkeypatch: pytest.MonkeyPatch, provider: str
 ) -> None:
     variable = {"server": "PARLEY_SERVER_KEY", "openai": "OPENAI_API_KEY"}[provider]
@@ -100,14 +100,14 @@ def test_a_refused_key_stops_at_once(
     server.answer = lambda nth, body: refuse_key(nth, body) if nth >= 20 else None
     file = run_file("a.sqlite")
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
+    assert result.status == 1
     assert len(server.asked) == 21, "once is enough"
-    assert len(told.complaints) == 1
-    assert f"stopped: {provider}/judge: " in told.complaints[0]
-    assert f"answered 401, the key was refused; check {variable}" in told.complaints[0]
-    assert KEY not in told.err + told.out
+    assert len(result.complaints) == 1
+    assert f"stopped: {provider}/judge: " in result.complaints[0]
+    assert f"answered 401, the key was refused; check {variable}" in result.complaints[0]
+    assert KEY not in result.err + result.out
     assert file.count() == 2
     assert file.count("failed") == 0
 
@@ -117,26 +117,26 @@ def test_a_refused_key_stops_at_once(
     assert len(server.asked) == 21 + 72 - 20, "what was answered is not asked again"
 
 
-def test_a_server_that_is_not_there(parley: Callable[..., Any], server: Any) -> None:
+def test_a_server_that_does_not_run(parley: Callable[..., Any], server: Any) -> None:
     model = server.model()
     server.close()
 
-    told = parley(*RUN, "--out", "a.sqlite", "--model", model)
+    result = parley(*RUN, "--out", "a.sqlite", "--model", model)
 
-    assert told.status == 1
-    assert len(told.complaints) == 1
-    assert f"http://127.0.0.1:{server.port}/v1: " in told.complaints[0]
-    assert "Traceback" not in told.err
+    assert result.status == 1
+    assert len(result.complaints) == 1
+    assert f"http://127.0.0.1:{server.port}/v1: " in result.complaints[0]
+    assert "Traceback" not in result.err
 
 
-def test_a_server_that_says_the_key_aloud(
+def test_a_server_that_repeats_the_key(
     parley: Callable[..., Any], server: Any, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
     server.answer = lambda nth, body: web.Response(text=f"no account for Bearer {KEY}", status=400)
 
-    told = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
+    result = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
 
-    assert told.status == 1
-    assert KEY not in told.err + told.out
+    assert result.status == 1
+    assert KEY not in result.err + result.out
     assert KEY.encode() not in (place / "a.sqlite").read_bytes()

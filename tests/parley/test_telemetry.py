@@ -1,4 +1,4 @@
-"""Spans of a run: one for the run, one a unit, one a call, and nothing of what was said unless that is asked for."""
+"""Spans of a run: one for the run, one per unit, one per call, and no messages unless requested."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ SMALL = ("run", "injection", "--responses", "2", "--kinds", "order-short", "--fe
 
 @pytest.fixture
 def spans(monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[Any]]:
-    """A provider that the calling program has set, and what it was given."""
-    kept = memory.InMemorySpanExporter()
+    """A tracer provider that the calling program has set, and the spans it received."""
+    exporter = memory.InMemorySpanExporter()
     provider = sdk.TracerProvider()
-    provider.add_span_processor(export.SimpleSpanProcessor(kept))
+    provider.add_span_processor(export.SimpleSpanProcessor(exporter))
     monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
-    return lambda: list(kept.get_finished_spans())
+    return lambda: list(exporter.get_finished_spans())
 
 
 def test_a_run_its_units_and_its_calls_are_nested_spans(parley: Callable[..., Any], spans: Any) -> None:
-    told = parley(*SMALL, "--model", "sim/judge?latency=0.01", "--trace", "--out", "a.sqlite")
-    assert told.status == 0, told.err
+    result = parley(*SMALL, "--model", "sim/judge?latency=0.01", "--trace", "--out", "a.sqlite")
+    assert result.status == 0, result.err
     by_id = {span.context.span_id: span for span in spans()}
     runs, units, calls = ([s for s in by_id.values() if s.name.startswith(n)] for n in ("run ", "unit", "chat "))
     assert (len(runs), len(units), len(calls)) == (1, 8, 8)
     assert all(by_id[unit.parent.span_id] is runs[0] for unit in units)
     assert {by_id[call.parent.span_id].name for call in calls} == {"unit"}
     assert len({call.parent.span_id for call in calls}) == 8
-    about = calls[0].attributes
-    assert about["gen_ai.operation.name"] == "chat"
-    assert (about["gen_ai.provider.name"], about["gen_ai.request.model"]) == ("sim", "judge")
-    assert about["gen_ai.usage.input_tokens"] > 100
+    attributes = calls[0].attributes
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert (attributes["gen_ai.provider.name"], attributes["gen_ai.request.model"]) == ("sim", "judge")
+    assert attributes["gen_ai.usage.input_tokens"] > 100
     assert calls[0].end_time - calls[0].start_time >= 10_000_000
     assert runs[0].attributes["parley.study"] == "injection"
 
 
-def test_nothing_that_was_said_is_in_a_span(parley: Callable[..., Any], spans: Any) -> None:
+def test_messages_are_not_in_spans(parley: Callable[..., Any], spans: Any) -> None:
     parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite")
     whole = "".join(span.to_json() for span in spans())
     assert "a score of 10" not in whole
@@ -53,15 +53,15 @@ def test_nothing_that_was_said_is_in_a_span(parley: Callable[..., Any], spans: A
     assert "parley.facet" not in whole
 
 
-def test_what_was_said_is_there_when_asked(
+def test_messages_are_in_spans_when_requested(
     parley: Callable[..., Any], spans: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT", "true")
     parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite")
     call = next(span for span in spans() if span.name == "chat judge")
-    asked = json.loads(call.attributes["gen_ai.input.messages"])
-    assert asked[0]["role"] == "system"
-    assert "Scoring Metrics" in asked[1]["parts"][0]["content"]
+    messages = json.loads(call.attributes["gen_ai.input.messages"])
+    assert messages[0]["role"] == "system"
+    assert "Scoring Metrics" in messages[1]["parts"][0]["content"]
     unit = next(span for span in spans() if span.name == "unit")
     assert unit.attributes["parley.facet.kind"] in ("", "order")
 
@@ -71,23 +71,23 @@ def test_without_the_flag_there_is_no_span(parley: Callable[..., Any], spans: An
     assert spans() == []
 
 
-def test_a_unit_that_failed_says_so_without_the_servers_words(parley: Callable[..., Any], spans: Any) -> None:
-    told = parley(*SMALL, "--model", "sim/judge?fail=1&retries=0", "--trace", "--out", "a.sqlite")
-    assert told.status == 1
+def test_the_span_of_a_failed_unit_has_no_message_of_the_server(parley: Callable[..., Any], spans: Any) -> None:
+    result = parley(*SMALL, "--model", "sim/judge?fail=1&retries=0", "--trace", "--out", "a.sqlite")
+    assert result.status == 1
     units = [span for span in spans() if span.name == "unit"]
     assert {(span.status.status_code.name, span.status.description) for span in units} == {("ERROR", "ServerFault")}
 
 
 def test_an_unknown_exporter_is_named(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "jaeger")
-    told = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite")
-    assert told.status == 2
-    assert "not 'jaeger'" in told.complaints[0]
+    result = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite")
+    assert result.status == 2
+    assert "not 'jaeger'" in result.complaints[0]
 
 
 @pytest.fixture
 def collector() -> Iterator[tuple[str, list[bytes]]]:
-    """An OTLP collector on loopback, where there is an exporter that speaks to it."""
+    """An OTLP collector on loopback, if an exporter for it is installed."""
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     bodies: list[bytes] = []
 
@@ -99,7 +99,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
             self.end_headers()
 
         def log_message(self, *args: Any) -> None:
-            """Nothing on the terminal."""
+            """Print nothing."""
 
     server = HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
@@ -109,7 +109,7 @@ def collector() -> Iterator[tuple[str, list[bytes]]]:
 
 
 def received(collector: Any) -> list[Any]:
-    """The spans that a collector was sent, all under the service's name."""
+    """The spans that a collector received, all with the service's name."""
     wire = pytest.importorskip("opentelemetry.proto.collector.trace.v1.trace_service_pb2")
     spans = []
     for body in collector[1]:
@@ -119,27 +119,27 @@ def received(collector: Any) -> list[Any]:
     return spans
 
 
-def test_the_environment_says_where_spans_go(
+def test_the_environment_configures_the_exporter(
     parley: Callable[..., Any], collector: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, _ = collector
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
-    told = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite")
-    assert told.status == 0, told.err
+    result = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite")
+    assert result.status == 0, result.err
     names = [span.name for span in received(collector)]
     assert sorted(names) == sorted(["run injection", *["unit"] * 8, *["chat judge"] * 8])
 
 
-def test_worker_processes_send_theirs_beneath_the_runs(
+def test_worker_processes_export_their_spans_under_the_runs(
     parley: Callable[..., Any], collector: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     address, _ = collector
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", address)
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_COMPRESSION", "none")
     workers = ("--executor", "processes", "--workers", "2")
-    told = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite", *workers)
-    assert told.status == 0, told.err
+    result = parley(*SMALL, "--model", "sim/judge", "--trace", "--out", "a.sqlite", *workers)
+    assert result.status == 0, result.err
     sent = received(collector)
     (run,) = (span for span in sent if span.name == "run injection")
     units = [span for span in sent if span.name == "unit"]

@@ -57,7 +57,7 @@ def test_derive_writes_a_suite_file(parley: Callable[..., Any], derive: tuple[st
 
     assert told.status == 0, told.err
     assert told.err == ""
-    assert told.out.splitlines()[0].startswith("1 of 1 units are done: runs/malibu-derive-author-")
+    assert told.out.splitlines()[0].startswith("1 of 1 unit done: runs/malibu-derive-author-")
     assert told.out.splitlines()[-1] == "2 scenarios, 0 of them with responses: new.toml"
     suite = load_suite("new.toml")[0]
     assert [one.text for one in suite.scenario] == [FIRST.text, SECOND.text]
@@ -76,7 +76,7 @@ def test_respond_writes_a_suite_file_that_can_be_run(
     assert [one.responses for one in load_suite("whole.toml")[0].scenario] == [FIRST.responses, SECOND.responses]
     assert parley("scenarios", "validate", "whole.toml").status == 0
     judged = ("run", "malibu", "--suite", "whole.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
-    assert "26 of 26 units are done" in parley(*judged, "--out", "a.sqlite").out
+    assert "26 of 26 units done" in parley(*judged, "--out", "a.sqlite").out
 
 
 def test_both_one_after_the_other(parley: Callable[..., Any], derive: tuple[str, ...], author: Any) -> None:

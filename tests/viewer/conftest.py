@@ -7,7 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -74,7 +74,8 @@ def pair_unit(unit: Unit, said: Sequence[Said], opening: str = "Who answered bet
         choice = one.preferred if readable else None
         verdicts.append(Verdict(one.judge, "debater", one.round, "preferred", "", None, None, choice, one.status))  # type: ignore[arg-type]
     now = time.time()
-    return Record(unit, now - 1, now, Outcome(Transcript(tuple(turns), "held"), tuple(verdicts)))
+    outcome = Outcome(Transcript(tuple(turns), "held"), tuple(verdicts))
+    return Record(unit=unit, started_at=now - 1, finished_at=now, outcome=outcome)
 
 
 class Assessment(BaseModel):
@@ -100,16 +101,15 @@ def loop() -> Record:
         Turn("writer", "generator", 1, "A good nurse is kind."),
         Turn("toxicity", "evaluator", 1, "5", verdict=Assessment(score=5, reason="fine"), parse_status="ok"),
     ]
-    return Record(
-        Unit("loop/1", {"topic": "nurses"}), 1.0, 2.0, Outcome(Transcript(tuple(turns), "all criteria are met"))
-    )
+    outcome = Outcome(Transcript(tuple(turns), "all criteria are met"))
+    return Record(unit=Unit("loop/1", {"topic": "nurses"}), started_at=1.0, finished_at=2.0, outcome=outcome)
 
 
 def write_run(path: Path, records: Sequence[Record], planned: Sequence[Unit] = (), study: str = "by-hand") -> Path:
     """A run file with these finished units, and some that are still to come."""
     info = {"study": study, "models": ["sim/any"], "config": {}, "plan": f"plan of {path.name}", "versions": {}}
     units = [record.unit for record in records] + list(planned)
-    with closing(RunFile.create(path, info, {}, units)) as file:
+    with RunFile.create(path, info, {}, units) as file:
         file.note("started", "by hand")
         file.write(records)
     return path

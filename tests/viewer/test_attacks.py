@@ -240,7 +240,7 @@ def test_a_damaged_run_is_said_to_be(address, runs):
     status, text = ask(address, f"/api/unit?run=quick.sqlite&unit={quote(unit)}")
     assert (status, json.loads(text)["error"]) == (
         500,
-        "quick.sqlite is damaged: messages.parsed holds what it never should",
+        "quick.sqlite is damaged: messages.parsed has an invalid value",
     )
 
 

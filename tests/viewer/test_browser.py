@@ -29,7 +29,7 @@ def test_from_the_runs_to_one_word_of_one_judge(tmp_path, viewer, open_page, han
     page = open_page(viewer(tmp_path))
     broken = page.locator("[data-run='cut.sqlite']")
     expect(broken).to_contain_text("broken")
-    expect(broken).to_contain_text(re.compile("is not a run of Parley's|damaged"))
+    expect(broken).to_contain_text(re.compile("is not a Parley run file|damaged"))
     page.get_by_role("link", name="flips.sqlite").click()
     expect(page.locator(".count")).to_have_text("4 units")
 
@@ -61,7 +61,7 @@ def test_the_figures_are_the_reports_own(runs, viewer, open_page):
     from parley import frames
     from parley.analysis import malibu
 
-    with closing(RunFile.open(runs / "quick.sqlite")) as file:
+    with RunFile.open(runs / "quick.sqlite") as file:
         gap = malibu.differences(frames.verdicts(file)).iloc[0]
     row = page.locator(".intervals tr", has_text="female − male")
     low, high = (Decimal(end).quantize(Decimal("0.01"), ROUND_HALF_UP) for end in (gap.low, gap.high))
@@ -112,7 +112,7 @@ def test_two_identities_within_a_run(runs, viewer, open_page):
 def test_notes_stand_beside_the_run_and_filter_it(runs, viewer, open_page):
     before = sha256((runs / "quick.sqlite").read_bytes()).hexdigest()
     address = viewer(runs)
-    with closing(RunFile.open(runs / "quick.sqlite")) as file:
+    with RunFile.open(runs / "quick.sqlite") as file:
         unit = file.rows("SELECT id FROM units ORDER BY position")[1][0][0]
     page = open_page(f"{address}unit?run=quick.sqlite&unit={unit}")
     message = page.locator("#m1")
@@ -233,7 +233,7 @@ def test_a_run_is_followed_while_it_goes_on(tmp_path, viewer, open_page, hand):
     page = open_page(viewer(tmp_path) + "run?run=live.sqlite&d.status=done")
     expect(page.locator(".count")).to_have_text("1 of 3 units")
     expect(page.locator("h1 .pill")).to_have_text("stopped")
-    with closing(RunFile.open(path, write=True)) as file:
+    with RunFile.open(path, write=True) as file:
         file.write([hand.pair_unit(hand.pair(1, 1), [hand.Said("One", "A", "Written while you watch.")])])
         expect(page.locator(".count")).to_have_text("2 of 3 units")
         expect(page.locator("h1 .pill")).to_have_text("running")
@@ -276,7 +276,7 @@ def test_readable_on_a_phone_in_the_dark_and_in_the_light(runs, viewer, open_pag
     address = viewer(runs)
     page = open_page(address, color_scheme=scheme)
     page.set_viewport_size({"width": 375, "height": 800})
-    with closing(RunFile.open(runs / "quick.sqlite")) as file:
+    with RunFile.open(runs / "quick.sqlite") as file:
         unit = file.rows("SELECT id FROM units WHERE id LIKE 'p2%'")[1][0][0]
     for path in ("", "run?run=quick.sqlite", f"unit?run=quick.sqlite&unit={unit}", "label?run=quick.sqlite"):
         page.goto(address + path)

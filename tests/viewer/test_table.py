@@ -104,7 +104,7 @@ def test_the_index_grows_with_the_run_and_knows_another_run_at_the_same_place(tm
     path = tmp_path / "grows.sqlite"
     hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A")])], planned=[hand.pair(2, 0)])
     assert sum(len(batch) for batch in SearchIndex(path).catch_up()) == 1
-    with closing(RunFile.open(path, write=True)) as file:
+    with RunFile.open(path, write=True) as file:
         file.write([hand.pair_unit(hand.pair(2, 0), [hand.Said("One", "B", "marmalade")])])
     index = SearchIndex(path)
     assert [position for batch in index.catch_up() for position, _, _ in batch] == [1], "only what is new"

@@ -1,5 +1,5 @@
 """A process that runs `parley` and can be killed: forked from one that has imported everything, so that fifty of
-them cost no fifty starts. The processes themselves, their signals and their ends are real ones.
+them start quickly. The processes themselves, their signals and their ends are real.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PRELOADED = [
-    "tests.chaos.life",
+    "tests.chaos.process",
     "parley.cli.run",
     "parley.judging.malibu.study",
     "parley.judging.bbq",
@@ -28,9 +28,17 @@ PRELOADED = [
 JUMPS = (0.0, 0.0, 3600.0, -3600.0, 1e8, -1e9)
 
 
-class Life:
-    """`parley ARGUMENTS` in a folder; with `clock`, under a wall clock that jumps by hours and years, both ways; with
-    `quota`, where no file may grow beyond so many bytes."""
+class ChaosProcess:
+    """`parley ARGUMENTS` in a folder.
+
+    Args:
+        arguments: The command line.
+        folder: The working directory.
+        name: Names its log and its home.
+        clock: Seed of a wall clock that jumps by hours and years, both ways; None leaves the clock alone.
+        quota: The largest size of a file in bytes; None sets no limit.
+        log: Where its output goes. Default: a file in the folder.
+    """
 
     def __init__(
         self,
@@ -44,11 +52,9 @@ class Life:
         self.log = log or folder / f"{name}.log"
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(PRELOADED)
-        os.environ["PYTHONPATH"] = str(ROOT)  # for the process they are forked from
+        os.environ["PYTHONPATH"] = str(ROOT)  # for the fork server
         home = folder / f"{name}.home"
-        self.process = context.Process(
-            target=_live, args=([*map(str, arguments)], folder, home, self.log, clock, quota)
-        )
+        self.process = context.Process(target=_run, args=([*map(str, arguments)], folder, home, self.log, clock, quota))
         self.process.start()
 
     @property
@@ -62,25 +68,25 @@ class Life:
 
     def end(self, seconds: float = 300.0) -> int:
         self.process.join(seconds)
-        assert self.process.exitcode is not None, f"it never ends: {self.said()}"
+        assert self.process.exitcode is not None, f"it does not end: {self.output()}"
         return self.process.exitcode
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self.log.read_text("utf-8", "replace") if self.log.exists() else ""
 
 
-def _live(arguments: list[str], folder: Path, home: Path, log: Path, clock: int | None, quota: int | None) -> None:
+def _run(arguments: list[str], folder: Path, home: Path, log: Path, clock: int | None, quota: int | None) -> None:
     try:
         if quota is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (quota, quota))
         os.chdir(folder)
         os.environ["PARLEY_HOME"] = str(home)
-        said = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
+        output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
         if clock is not None:
-            real, draw = time.time, random.Random(clock)
-            time.time = lambda: max(0.0, real() + draw.choice(JUMPS))
+            real, rng = time.time, random.Random(clock)
+            time.time = lambda: max(0.0, real() + rng.choice(JUMPS))
         from parley.cli import main
 
         status = main(arguments)

@@ -1,6 +1,6 @@
-"""How a worker makes the same study as the run's own process: from its name and config, never from pickled objects.
+"""How a worker creates the same study as the run's own process: from its name and config, never from pickled objects.
 
-Nothing secret is in it: keys come from the worker's own environment.
+It contains no secrets: keys come from the worker's own environment.
 """
 
 from __future__ import annotations
@@ -21,60 +21,65 @@ from parley.studies import find_study
 
 
 def fingerprint(study: Study) -> str:
-    """Equal for two studies that would do the same: same version, config, data and prompts."""
+    """Equal for two studies with the same version of Parley, config, data and prompts."""
     try:
-        ours = version("parley-autogen")
+        parley_version = version("parley-autogen")
     except PackageNotFoundError:
-        ours = "a checkout"
-    made_from = (
-        ours,
+        parley_version = "a checkout"
+    ingredients = (
+        parley_version,
         study.config.model_dump_json(),
         sorted(study.sources().items()),
         sorted(study.prompts().items()),
     )
-    return hashlib.sha256(repr(made_from).encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(repr(ingredients).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Recipe:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudySpec:
+    """All that a worker needs to create the study."""
+
     target: str
+    """The study's name, or file.py:Class."""
     config: str
     """The study's config as JSON."""
     accepted: tuple[Accepted, ...] | None
-    """What the study before this one wrote, where there was one."""
+    """What the study before this one wrote, if there was one."""
     source: str | None
-    """The text of the study's own file, where it is one of the user's: other machines may not have it."""
+    """The text of the study's file, if it is the user's: other machines may not have the file."""
     folder: str
+    """The working directory of the run."""
     path: tuple[str, ...]
+    """The run's `sys.path`."""
     fingerprint: str
     trace: str | None
-    """The run's span, where spans are wanted."""
+    """The run's span, if the run is traced."""
 
     @classmethod
     def of(
         cls, study: Study, target: str, accepted: Sequence[Accepted] | None = None, *, trace: str | None = None
-    ) -> Recipe:
+    ) -> StudySpec:
         file = Path(target.rpartition(":")[0])
         return cls(
-            target,
-            study.config.model_dump_json(),
-            None if accepted is None else tuple(accepted),
-            file.read_text("utf-8") if file.suffix == ".py" else None,
-            os.getcwd(),
-            tuple(sys.path),
-            fingerprint(study),
-            trace,
+            target=target,
+            config=study.config.model_dump_json(),
+            accepted=None if accepted is None else tuple(accepted),
+            source=file.read_text("utf-8") if file.suffix == ".py" else None,
+            folder=os.getcwd(),
+            path=tuple(sys.path),
+            fingerprint=fingerprint(study),
+            trace=trace,
         )
 
     def make(self) -> Study:
-        """The study, in a process whose working folder and modules are those of the run, as far as they are there."""
+        """Create the study, in the run's working directory and with its modules, as far as this machine has them."""
         if Path(self.folder).is_dir():
             os.chdir(self.folder)
         sys.path.extend(entry for entry in self.path if entry not in sys.path and Path(entry).exists())
-        found = find_study(self._target())
-        study = found(found.Config.model_validate_json(self.config))
+        study_class = find_study(self._local_target())
+        study = study_class(study_class.Config.model_validate_json(self.config))
         if self.accepted is not None:
-            assert isinstance(study, Staged), "only a staged study is made from what another wrote"
+            assert isinstance(study, Staged), "only a staged study follows another"
             study = study.after(self.accepted)
         if fingerprint(study) != self.fingerprint:
             raise ConfigError(
@@ -83,13 +88,13 @@ class Recipe:
             )
         return study
 
-    def _target(self) -> str:
-        """The user's file as it is here, or else the text that was sent."""
+    def _local_target(self) -> str:
+        """The user's file on this machine if it is the same, or else a copy of the text that was sent."""
         if self.source is None:
             return self.target
-        name, _, kind = self.target.rpartition(":")
+        name, _, class_name = self.target.rpartition(":")
         file = Path(name)
         if not file.is_file() or file.read_text("utf-8") != self.source:
             file = Path(tempfile.mkdtemp(prefix="parley-study-")) / file.name
             file.write_text(self.source, "utf-8")
-        return f"{file}:{kind}"
+        return f"{file}:{class_name}"

@@ -1,4 +1,4 @@
-"""A run held by several worker processes: the same file as one process would write, whatever happens to the workers."""
+"""A run with several worker processes: the same file as with one process, whatever happens to the workers."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from parley.agents import Budget, BudgetSpent
 from parley.execute import make_study
-from parley.executors.recipe import Recipe
-from parley.executors.shared_budget import CHUNK, Ledger
+from parley.executors.shared_budget import CHUNK, SharedBudget
+from parley.executors.study_spec import StudySpec
 from parley.runs import Tally
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
@@ -34,7 +34,7 @@ print("a study may print what it likes")
 
 
 class Deadly(Malibu):
-    """MALIBU; the tenth unit kills whoever holds it, once."""
+    """MALIBU; the tenth unit kills the worker that runs it, once."""
 
     name = "deadly"
 
@@ -53,10 +53,10 @@ def test_two_processes_write_what_one_writes(parley: Callable[..., Any], server:
     command = (*RUN, "--model", server.model(), "--no-cache", "--concurrency", "6")
     assert parley(*command, "--out", "one.sqlite").status == 0
 
-    told = parley(*command, "--out", "two.sqlite", *TWO, "--json")
+    result = parley(*command, "--out", "two.sqlite", *TWO, "--json")
 
-    assert told.status == 0, told.err
-    assert (told.json["done"], told.json["calls"], told.json["tokens"]) == (UNITS, CALLS, CALLS * 120)
+    assert result.status == 0, result.err
+    assert (result.json["done"], result.json["calls"], result.json["tokens"]) == (UNITS, CALLS, CALLS * 120)
     assert len(server.asked) == 2 * CALLS
     assert run_file("two.sqlite").story() == run_file("one.sqlite").story()
     run_file("two.sqlite").check()
@@ -70,9 +70,9 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(
     assert parley(*command, "--out", "peace.sqlite", "--no-cache").status == 0
     (place / "armed").touch()
 
-    told = parley(*command, "--out", "killed.sqlite", *TWO)
+    result = parley(*command, "--out", "killed.sqlite", *TWO)
 
-    assert told.status == 0, told.err
+    assert result.status == 0, result.err
     assert int((place / "killed").read_text()) != os.getpid()
     file = run_file("killed.sqlite")
     assert file.story() == run_file("peace.sqlite").story()
@@ -80,35 +80,37 @@ def test_a_worker_that_is_killed_costs_nothing_but_time(
     assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
 
 
-def test_a_run_cut_short_in_one_way_goes_on_in_another(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_a_run_interrupted_with_one_executor_is_resumed_with_another(
+    parley: Callable[..., Any], server: Any, run_file: Any
+) -> None:
     command = (*RUN, "--model", server.model(), "--out", "a.sqlite", "--concurrency", "4")
     assert parley(*command, *TWO, "--budget-calls", "60").status == 1
     assert 0 < run_file("a.sqlite").count() < UNITS
 
     assert parley(*command).status == 0
 
-    assert len(server.asked) == CALLS, "what the workers had been answered was in the cache"
+    assert len(server.asked) == CALLS, "the replies that workers received were in the cache"
     assert parley(*command[:-4], "--no-cache", "--out", "peace.sqlite").status == 0
     assert run_file("a.sqlite").story() == run_file("peace.sqlite").story()
 
 
 @pytest.mark.parametrize("budget", [("--budget-calls", "50"), ("--budget-cost", "0.06")])
-def test_one_budget_holds_for_all_workers(
+def test_one_budget_covers_all_workers(
     parley: Callable[..., Any], server: Any, run_file: Any, budget: tuple[str, str]
 ) -> None:
-    """Each limit is 50 calls of $0.0012; at most what is under way goes over those known afterwards."""
+    """Each limit is 50 calls of $0.0012; the cost can exceed its limit by the calls in progress."""
     model = server.model("retries=0&price_in=10&price_out=10")
 
-    told = parley(*RUN, "--model", model, "--out", "a.sqlite", "--concurrency", "4", *TWO, *budget)
+    result = parley(*RUN, "--model", model, "--out", "a.sqlite", "--concurrency", "4", *TWO, *budget)
 
-    assert told.status == 1
-    assert "parley: stopped: the budget of " in told.err
+    assert result.status == 1
+    assert "parley: stopped: the budget of " in result.err
     over = 0 if budget[0] == "--budget-calls" else 4
     assert 50 - 4 <= len(server.asked) <= 50 + over
     run_file("a.sqlite").check()
 
 
-def test_ctrl_c_finishes_what_is_under_way(
+def test_ctrl_c_finishes_the_units_in_progress(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.02
@@ -122,9 +124,9 @@ def test_ctrl_c_finishes_what_is_under_way(
 
     assert ended.status == 130, ended.err
     assert "Traceback" not in ended.err
-    assert f"{file.count()} of {UNITS} units are done" in ended.out
+    assert f"{file.count()} of {UNITS} units done" in ended.out
     assert file.count() < UNITS
-    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that had come was thrown away"
+    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a reply that was received is missing"
     assert parley(*command).status == 0
 
 
@@ -140,9 +142,9 @@ def test_workers_end_with_their_run(start: Callable[..., Any], place: Path, serv
 
     process.kill()
 
-    until = time.monotonic() + 30
+    deadline = time.monotonic() + 30
     while left := [path.name for path in place.glob("pid-*") if runs(int(path.name.removeprefix("pid-")))]:
-        assert time.monotonic() < until, f"still there: {left}"
+        assert time.monotonic() < deadline, f"still there: {left}"
         time.sleep(0.02)
 
 
@@ -160,15 +162,15 @@ def test_a_study_that_kills_every_worker_ends_the_run(parley: Callable[..., Any]
         "    async def run(self, unit, models):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
     )
 
-    told = parley("run", "poison.py:Poison", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *TWO)
+    result = parley("run", "poison.py:Poison", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *TWO)
 
-    assert told.status == 1
-    assert "parley: stopped: 5 workers died in a row, the last with: worker process" in told.err
+    assert result.status == 1
+    assert "parley: stopped: 5 workers died in a row, the last with: worker process" in result.err
     assert run_file("a.sqlite").count("planned") == UNITS
 
 
 def test_a_429_slows_all_workers(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
-    """The server wants a pause of a second; nobody asks it anything meanwhile, but who had asked already."""
+    """The server asks for a pause; no worker sends a request during it, except those sent before."""
     times: list[float] = []
 
     def answer(nth: int, body: dict[str, Any]) -> web.Response | None:
@@ -180,11 +182,11 @@ def test_a_429_slows_all_workers(parley: Callable[..., Any], server: Any, run_fi
 
     assert parley(*command, *TWO).status == 0
 
-    assert max(later - before for before, later in pairwise(times)) > 0.5, "the other worker went on"
+    assert max(later - before for before, later in pairwise(times)) > 0.5, "the other worker did not pause"
     assert run_file("a.sqlite").one("SELECT max(attempts) FROM calls") == 2
 
 
-def test_flags_that_would_do_nothing_are_refused(parley: Callable[..., Any]) -> None:
+def test_flags_without_effect_are_refused(parley: Callable[..., Any]) -> None:
     workers = parley(*RUN, "--model", "sim/judge", "--workers", "2")
     address = parley(*RUN, "--model", "sim/judge", "--executor", "processes", "--ray-address", "auto")
     assert (workers.status, address.status) == (2, 2)
@@ -192,51 +194,51 @@ def test_flags_that_would_do_nothing_are_refused(parley: Callable[..., Any]) -> 
     assert address.complaints == ["parley: --ray-address is for --executor ray"]
 
 
-# The ledger
+# The shared budget
 
 
 @given(
     limit=st.integers(0, 500),
     workers=st.integers(1, 8),
-    wishes=st.lists(st.integers(1, 200), max_size=60),
+    requests=st.lists(st.integers(1, 200), max_size=60),
 )
-def test_no_more_calls_are_lent_than_there_are(limit: int, workers: int, wishes: list[int]) -> None:
-    ledger = Ledger(Budget(max_calls=limit), workers)
+def test_no_more_calls_are_lent_than_the_budget_has(limit: int, workers: int, requests: list[int]) -> None:
+    shared = SharedBudget(Budget(max_calls=limit), workers)
     lent = 0
-    for wish in wishes:
+    for requested in requests:
         try:
-            calls = ledger.lend(wish)
+            calls = shared.lend(requested)
         except BudgetSpent:
-            assert lent == limit, "there was something left"
+            assert lent == limit, "some calls were left"
             break
-        assert 1 <= calls <= max(wish, CHUNK)
+        assert 1 <= calls <= max(requested, CHUNK)
         lent += calls
         assert lent <= limit
 
 
-@given(each=st.integers(1, 300), workers=st.integers(1, 4))
-def test_tokens_go_over_by_no_more_than_one_call_a_worker(each: int, workers: int) -> None:
-    """Workers that report what they were lent before they ask again."""
+@given(tokens_per_call=st.integers(1, 300), workers=st.integers(1, 4))
+def test_tokens_exceed_the_limit_by_at_most_one_call_per_worker(tokens_per_call: int, workers: int) -> None:
+    """Workers report the calls they borrowed before they borrow again."""
     budget = Budget(max_tokens=10_000)
-    ledger = Ledger(budget, workers)
+    shared = SharedBudget(budget, workers)
     while budget.tokens < 10_000:
-        for calls in [ledger.lend(1) for _ in range(workers)]:
-            ledger.report(Tally(calls=calls, tokens=calls * each))
+        for calls in [shared.lend(1) for _ in range(workers)]:
+            shared.report(Tally(calls=calls, tokens=calls * tokens_per_call))
     with pytest.raises(BudgetSpent):
-        ledger.lend(1)
-    assert 10_000 <= budget.tokens < 10_000 + workers * each
+        shared.lend(1)
+    assert 10_000 <= budget.tokens < 10_000 + workers * tokens_per_call
 
 
-# The recipe
+# The study's spec
 
 
-def test_a_study_of_ones_own_travels_as_text(place: Path) -> None:
+def test_a_users_own_study_is_sent_as_text(place: Path) -> None:
     (place / "deadly.py").write_text(DEADLY)
     study = make_study("deadly.py:Deadly", {"suite": "quick", "model": ["sim/judge"]})
-    recipe = Recipe.of(study, "deadly.py:Deadly")
+    spec = StudySpec.of(study, "deadly.py:Deadly")
     (place / "deadly.py").unlink()
 
-    again = recipe.make()
+    again = spec.make()
 
     assert [unit.id for unit in again.plan()] == [unit.id for unit in study.plan()]
 
@@ -247,14 +249,14 @@ def test_a_worker_with_other_data_is_refused(place: Path, parley: Callable[..., 
         "    def sources(self):\n        return {'data': str(os.getpid())}\n"
     )
 
-    told = parley("run", "changing.py:Changing", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *TWO)
+    result = parley("run", "changing.py:Changing", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", *TWO)
 
-    assert told.status == 1
-    assert len(told.complaints) == 1
-    assert "has another version of Parley, of changing.py:Changing, its prompts or its data" in told.complaints[0]
+    assert result.status == 1
+    assert len(result.complaints) == 1
+    assert "has another version of Parley, of changing.py:Changing, its prompts or its data" in result.complaints[0]
 
 
-def test_no_key_is_in_a_recipe(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
+def test_no_key_is_in_a_study_spec(place: Path, monkeypatch: pytest.MonkeyPatch, server: Any) -> None:
     monkeypatch.setenv("PARLEY_SERVER_KEY", "planted-key")
     study = make_study("malibu", {"suite": "quick", "model": [server.model()]})
-    assert "planted-key" not in repr(Recipe.of(study, "malibu"))
+    assert "planted-key" not in repr(StudySpec.of(study, "malibu"))

@@ -1,10 +1,9 @@
-"""A run with a stopping rule: it looks as it goes, stops what has been decided, and goes on as if never cut short."""
+"""A run with a stopping rule: interim looks, units skipped once a comparison is decided, and resuming."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -64,12 +63,13 @@ class Scores:
     async def run(self, unit, models):
         if unit.facets["scenario"] in self.config.broken:
             raise ModelError("this one never works")
-        said = Transcript(())
+        transcript = Transcript(())
         if self.config.talk:
-            said = await Debate([Persona("Ada", "Ada.")], model=models[self.config.model], rounds=1).converse("Well?")
+            ada = Persona("Ada", "Ada.")
+            transcript = await Debate([ada], model=models[self.config.model], rounds=1).converse("Well?")
         drawn = random.Random(f"{self.config.seed} {unit.id}").gauss(5, 0.5)
         value = drawn + self.config.effect * (unit.facets["identity"] == "a")
-        return Outcome(said, (Verdict("Ada", "debater", 1, "score", value=value),))
+        return Outcome(transcript, (Verdict("Ada", "debater", 1, "score", value=value),))
 '''
 RUN = ("run", "scores.py:Scores", "--quiet", "--out", "a.sqlite")
 
@@ -83,43 +83,43 @@ def looks(file: Any) -> list[list[dict[str, Any]]]:
     return [json.loads(detail) for (detail,) in file.rows("SELECT detail FROM events WHERE kind = 'look'")]
 
 
-def held(file: Any) -> dict[str, int]:
+def units_done(file: Any) -> dict[str, int]:
     """How many units each identity has."""
     rows = file.rows("SELECT json_extract(facets, '$.identity'), sum(status = 'done') FROM units GROUP BY 1")
     return dict(rows)
 
 
-def test_what_is_decided_is_spent_on_no_further(parley: Callable[..., Any], run_file: Any) -> None:
-    told = parley(*RUN, "--stop", "alpha=0.05,looks=5,spending=obrien-fleming", "--json")
+def test_units_of_decided_comparisons_are_skipped(parley: Callable[..., Any], run_file: Any) -> None:
+    result = parley(*RUN, "--stop", "alpha=0.05,looks=5,spending=obrien-fleming", "--json")
     file = run_file("a.sqlite")
-    assert told.status == 0
-    decided = {one["comparison"]: one["look"] for seen in looks(file) for one in seen if one["decision"]}
+    assert result.status == 0
+    decided = {row["comparison"]: row["look"] for look in looks(file) for row in look if row["decision"]}
     assert set(decided) == {"a − b", "a − c"}, "b and c do not differ"
     last = max(decided.values())
     assert last < 5
     clusters = 20 * last // 5
-    assert held(file) == {"a": clusters, "b": 20, "c": 20}, "b and c are still compared, a no longer"
-    assert told.json["spared"] == 20 - clusters
-    assert told.json["done"] + told.json["spared"] == 60
+    assert units_done(file) == {"a": clusters, "b": 20, "c": 20}, "b and c are still compared, a no longer"
+    assert result.json["spared"] == 20 - clusters
+    assert result.json["done"] + result.json["spared"] == 60
     assert file.one("SELECT kind FROM events ORDER BY rowid DESC LIMIT 1") == "ended"
     assert json.loads(file.one("SELECT value FROM run WHERE key = 'config'"))["stop"]["looks"] == 5
 
 
 def test_a_run_whose_comparisons_are_all_decided_ends(parley: Callable[..., Any], run_file: Any) -> None:
-    """b and c are given up as futile, and nothing is left to do."""
-    told = parley(*RUN, "--stop", "looks=4,futility=0.3", "--effect", "4")
-    assert told.status == 0
-    assert "are not needed any more" in told.out
+    """b and c are stopped for futility, and nothing is left to do."""
+    result = parley(*RUN, "--stop", "looks=4,futility=0.3", "--effect", "4")
+    assert result.status == 0
+    assert "skipped by the stopping rule" in result.out
     file = run_file("a.sqlite")
     assert file.count() < 60
     again = parley(*RUN, "--stop", "looks=4,futility=0.3", "--effect", "4", "--json")
-    assert (again.status, again.json["calls"]) == (0, 0), "asked again, it has nothing to do"
+    assert (again.status, again.json["calls"]) == (0, 0), "run again, it has nothing to do"
     assert again.json["spared"] == 60 - file.count()
-    assert len(looks(file)) < 4, "and looks no more"
+    assert len(looks(file)) < 4, "and makes no further look"
 
 
 def test_clusters_come_whole_and_in_an_order_drawn_by_the_seed(parley: Callable[..., Any], run_file: Any) -> None:
-    """Cut by its budget, a run has whole scenarios of its first waves, not the first of the plan."""
+    """Stopped by its budget, a run has whole scenarios of its first waves, not the first of the plan."""
     orders = []
     for seed in (0, 1):
         args = ("--stop", "looks=4", "--talk", "--seed", seed, "--effect", 0, "--concurrency", 1)
@@ -127,40 +127,40 @@ def test_clusters_come_whole_and_in_an_order_drawn_by_the_seed(parley: Callable[
         rows = run_file(f"{seed}.sqlite").rows("SELECT id FROM units WHERE status = 'done' ORDER BY finished_at")
         orders.append([unit.partition("/")[0] for (unit,) in rows])
         assert len(orders[-1]) == 15
-        assert sorted(set(orders[-1]), key=orders[-1].index) != [str(at) for at in range(5)]
+        assert sorted(set(orders[-1]), key=orders[-1].index) != [str(number) for number in range(5)]
         assert all(orders[-1].count(scenario) == 3 for scenario in orders[-1])
     assert orders[0] != orders[1]
 
 
-def test_a_run_cut_short_looks_and_decides_as_one_left_in_peace(parley: Callable[..., Any], run_file: Any) -> None:
+def test_an_interrupted_run_makes_the_same_looks_and_decisions(parley: Callable[..., Any], run_file: Any) -> None:
     rule = ("--stop", "looks=5", "--talk")
     whole = parley("run", "scores.py:Scores", "--quiet", "--out", "b.sqlite", *rule, "--json")
     for calls in (4, 17, 18, 30):
-        cut = parley(*RUN, *rule, "--concurrency", 3, "--budget-calls", calls)
-        assert cut.status == 1
-        assert "the same command goes on" in cut.err
-    told = parley(*RUN, *rule, "--json")
+        stopped = parley(*RUN, *rule, "--concurrency", 3, "--budget-calls", calls)
+        assert stopped.status == 1
+        assert "run the same command again to resume" in stopped.err
+    result = parley(*RUN, *rule, "--json")
     one, other = run_file("a.sqlite"), run_file("b.sqlite")
-    assert (told.status, told.json["spared"]) == (0, whole.json["spared"])
+    assert (result.status, result.json["spared"]) == (0, whole.json["spared"])
     assert looks(one) == looks(other)
     assert one.story() == other.story()
 
 
-def test_another_rule_is_another_run(parley: Callable[..., Any]) -> None:
+def test_another_rule_is_a_different_run(parley: Callable[..., Any]) -> None:
     parley(*RUN, "--stop", "looks=5")
-    told = parley(*RUN, "--stop", "looks=3")
-    assert told.status == 1
-    assert "holds another run (stop: " in told.complaints[0]
+    result = parley(*RUN, "--stop", "looks=3")
+    assert result.status == 1
+    assert "contains a different run (stop: " in result.complaints[0]
 
 
-def test_units_that_fail_are_missing_from_a_look_and_tried_again(parley: Callable[..., Any], run_file: Any) -> None:
-    told = parley(*RUN, "--stop", "looks=2", "--effect", 0, "--broken", "s3,s4,s5")
-    assert told.status == 1
-    seen = looks(run_file("a.sqlite"))
-    assert [one["clusters"] for one in seen[-1]] == [17, 17, 17], "what is missing is not made up"
-    assert "units failed" in told.err
+def test_failed_units_are_missing_from_a_look_and_run_again(parley: Callable[..., Any], run_file: Any) -> None:
+    result = parley(*RUN, "--stop", "looks=2", "--effect", 0, "--broken", "s3,s4,s5")
+    assert result.status == 1
+    before = looks(run_file("a.sqlite"))
+    assert [row["clusters"] for row in before[-1]] == [17, 17, 17], "missing clusters are left out"
+    assert "units failed" in result.err
     assert parley(*RUN, "--stop", "looks=2", "--effect", 0, "--broken", "s3,s4,s5").status == 1
-    assert looks(run_file("a.sqlite")) == seen, "no look is made twice"
+    assert looks(run_file("a.sqlite")) == before, "no look is made twice"
 
 
 @pytest.mark.parametrize(
@@ -173,33 +173,33 @@ def test_units_that_fail_are_missing_from_a_look_and_tried_again(parley: Callabl
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused(parley: Callable[..., Any], rule: str, why: str) -> None:
-    told = parley(*RUN, "--stop", rule)
-    assert (told.status, len(told.complaints)) == (2, 1)
-    assert why in told.complaints[0]
+    result = parley(*RUN, "--stop", rule)
+    assert (result.status, len(result.complaints)) == (2, 1)
+    assert why in result.complaints[0]
     assert not Path("a.sqlite").exists()
 
 
-def test_a_dry_run_says_when_it_would_look(parley: Callable[..., Any]) -> None:
+def test_a_dry_run_prints_the_schedule_of_looks(parley: Callable[..., Any]) -> None:
     assert parley(*RUN, "--stop", "looks=3", "--dry-run", "--json").json["looks"] == [7, 14, 20]
-    assert "3 comparisons are looked at after 7, 14, 20 scenarios" in parley(*RUN, "--stop", "looks=3", "--dry-run").out
+    assert "3 comparisons tested after 7, 14, 20 scenarios" in parley(*RUN, "--stop", "looks=3", "--dry-run").out
 
 
-def test_a_study_without_comparisons_says_so(parley: Callable[..., Any], place: Path) -> None:
+def test_a_study_without_comparisons_is_refused(parley: Callable[..., Any], place: Path) -> None:
     (place / "scores.py").write_text(STUDY.replace("def compared", "def unheard"))
-    assert "says nothing about comparisons" in parley(*RUN, "--stop", "pocock").complaints[0]
+    assert "defines no comparisons" in parley(*RUN, "--stop", "pocock").complaints[0]
     (place / "scores.py").write_text(STUDY.replace('combinations("abc", 2)', 'combinations("a", 2)'))
     assert "compares nothing" in parley(*RUN, "--stop", "pocock").complaints[0]
     with pytest.raises(ConfigError, match="compares nothing"):
         library.run("malibu", suite="quick", model="sim/judge", identities=["female"], stop="pocock", out="b.sqlite")
 
 
-def test_a_fault_in_a_studys_own_reading_stops_the_run_and_loses_nothing(
+def test_a_bug_in_a_studys_own_gaps_stops_the_run_and_loses_nothing(
     parley: Callable[..., Any], run_file: Any, place: Path
 ) -> None:
     (place / "scores.py").write_text(STUDY.replace('name = "scores"', 'name = "scores"\n    gaps = "math:sqrt"'))
-    told = parley(*RUN, "--stop", "looks=2")
-    assert told.status == 1
-    assert "look 1 could not be made: TypeError" in told.err
+    result = parley(*RUN, "--stop", "looks=2")
+    assert result.status == 1
+    assert "interim look 1 failed: TypeError" in result.err
     assert run_file("a.sqlite").count() == 30
     (place / "scores.py").write_text(STUDY)
     assert parley(*RUN, "--stop", "looks=2").status == 0
@@ -207,47 +207,51 @@ def test_a_fault_in_a_studys_own_reading_stops_the_run_and_loses_nothing(
 
 def test_the_report_shows_the_rule_and_its_looks(parley: Callable[..., Any]) -> None:
     parley(*RUN, "--stop", "looks=5")
-    told = parley("report", "a.sqlite", "--no-files")
-    assert told.status == 0
-    assert max(map(len, told.out.splitlines())) <= 80
-    assert "not needed" in told.out
+    result = parley("report", "a.sqlite", "--no-files")
+    assert result.status == 0
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "not needed" in result.out
     report = make_report([Path("a.sqlite")])
-    stands = report.table("decisions").set_index("comparison")["decision"].to_dict()
-    assert stands == {"a − b": "different", "a − c": "different", "b − c": "not decided"}
+    decisions = report.table("decisions").set_index("comparison")["decision"].to_dict()
+    assert decisions == {"a − b": "different", "a − c": "different", "b − c": "not decided"}
     assert "Stopping rule: at most 5 looks" in report.words[0]
     assert {"look", "p", "level", "alpha", "repeated_low"} <= set(report.table("looks"))
     parley(*RUN[:-1], "plain.sqlite")
     assert "looks" not in make_report([Path("plain.sqlite")]).data(), "a run without a rule has no such tables"
 
 
-def test_malibu_decides_on_what_its_report_shows(run_file: Any) -> None:
-    """Two models, both phases: each model's comparisons are its own, and the numbers are the report's."""
+def test_malibus_looks_use_the_numbers_of_its_report(run_file: Any) -> None:
+    """Two models, both phases: comparisons are made per model, with the numbers of the report."""
     plan: dict[str, Any] = {"suite": "full", "scenarios": ["fitness"], "per_base": 4, "rounds": 1}
     models = ["sim/one?female=+3&noise=0.5", "sim/two"]
-    told = library.run("malibu", **plan, identities=["gender"], model=models, stop={"looks": 1}, out="a.sqlite", seed=3)
-    assert told.complete
-    (seen,) = looks(run_file("a.sqlite"))
-    found = {one["comparison"]: one["estimate"] for one in seen}
-    assert set(found) == {f"female − male, {what} · {model}" for what in ("scores", "preferences") for model in models}
-    with closing(RunFile.open(Path("a.sqlite"))) as file:
+    result = library.run(
+        "malibu", **plan, identities=["gender"], model=models, stop={"looks": 1}, out="a.sqlite", seed=3
+    )
+    assert result.complete
+    (look,) = looks(run_file("a.sqlite"))
+    estimates = {row["comparison"]: row["estimate"] for row in look}
+    assert set(estimates) == {
+        f"female − male, {what} · {model}" for what in ("scores", "preferences") for model in models
+    }
+    with RunFile.open(Path("a.sqlite")) as file:
         verdicts = frames.verdicts(file)
     gaps = malibu.differences(verdicts, draws=50).query("metric == 'all'").set_index("model")["difference"]
     tests = malibu.significance(verdicts, draws=50)
     pairs = tests[tests["family"].str.startswith("preference")].set_index("model")["effect"]
     for model in models:
-        assert found[f"female − male, scores · {model}"] == pytest.approx(gaps[model])
-        assert found[f"female − male, preferences · {model}"] == pytest.approx(pairs[model])
+        assert estimates[f"female − male, scores · {model}"] == pytest.approx(gaps[model])
+        assert estimates[f"female − male, preferences · {model}"] == pytest.approx(pairs[model])
 
 
-def test_what_stopping_saves_can_be_measured(parley: Callable[..., Any], place: Path) -> None:
+def test_the_savings_of_stopping_can_be_measured(parley: Callable[..., Any], place: Path) -> None:
     flags = ("calibrate", "--sequential", "--simulations", 8, "--scenarios", 10, "--effects", "0,2", "--out", "found")
-    told = parley(*flags, "--identities", 2, "--json")
-    assert told.status == 0
-    assert {row["spending"] for row in told.json} == {"obrien-fleming", "pocock"}
-    assert all(row["units"] <= 1 and (row["power"] is None) == (row["effect"] == 0) for row in told.json)
+    result = parley(*flags, "--identities", 2, "--json")
+    assert result.status == 0
+    assert {row["spending"] for row in result.json} == {"obrien-fleming", "pocock"}
+    assert all(row["units"] <= 1 and (row["power"] is None) == (row["effect"] == 0) for row in result.json)
     assert (place / "found" / "savings.csv").is_file()
-    shown = parley(*flags)
-    assert "SIMULATED" in shown.out
-    assert "…" not in shown.out, "nothing is cut off at 80 columns"
+    output = parley(*flags)
+    assert "SIMULATED" in output.out
+    assert "…" not in output.out, "nothing is truncated at 80 columns"
     assert "spending" in parley("calibrate", "--sequential", "--spending", "haybittle").complaints[0]
     assert "--identities" in parley("calibrate", "--sequential", "--identities", "1").complaints[0]

@@ -1,0 +1,154 @@
+"""Storage that fails during a run: a quota, a full disk with the reply cache on it, a read-only file, two writers."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.chaos.faults import FaultServer
+from tests.chaos.process import ChaosProcess
+from tests.chaos.studies import own_study
+from tests.conftest import File
+
+
+def command(server: FaultServer, size: int, out: str = "a.sqlite") -> tuple[str, ...]:
+    run = ("run", "own.py:Own", "--size", str(size), "--model", server.model(), "--quiet")
+    return (*run, "--concurrency", "4", "--out", out)
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A small separate file system, if we may mount one."""
+    target = tmp_path / "disk"
+    target.mkdir()
+    try:
+        mounting = subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(target)], capture_output=True
+        )
+    except FileNotFoundError:
+        pytest.skip("there is no mount command")
+    if mounting.returncode != 0:
+        pytest.skip("mounting is not permitted")
+    yield target
+    subprocess.run(["umount", "-l", str(target)], check=True)
+
+
+def remount(disk: Path, options: str) -> None:
+    subprocess.run(["mount", "-o", f"remount,{options}", str(disk)], check=True)
+
+
+def one_error(output: str, *words: str) -> None:
+    lines = [line for line in output.splitlines() if line.startswith("parley: ")]
+    assert len(lines) == 1, output
+    assert "Traceback" not in output, output
+    assert all(word in lines[0] for word in words), output
+
+
+def test_a_quota_loses_no_finished_unit(faulty: FaultServer, place: Path) -> None:
+    own_study(place)
+    file = File(place / "a.sqlite")
+    stopped = ChaosProcess(command(faulty, 150), place, "a", quota=120_000)
+
+    assert stopped.end() == 1
+    one_error(stopped.output(), "cannot be written")
+    done = file.done()
+    assert 0 < len(done) < 150
+    file.check()
+
+    assert ChaosProcess(command(faulty, 150), place, "a").end() == 0
+    assert done < file.done()
+    assert ChaosProcess(command(faulty, 150, "undisturbed.sqlite"), place, "undisturbed").end() == 0
+    assert file.story() == File(place / "undisturbed.sqlite").story()
+
+
+def test_a_full_disk_with_the_reply_cache_on_it(faulty: FaultServer, disk: Path, place: Path) -> None:
+    own_study(disk)
+    file = File(disk / "a.sqlite")
+    stopped = ChaosProcess(command(faulty, 250), disk, "a", log=place / "a.log")
+
+    assert stopped.end() == 1
+    one_error(stopped.output(), "full")
+    done = file.done()
+    assert 0 < len(done) < 250
+    file.check()
+
+    remount(disk, "size=30m")
+    assert ChaosProcess(command(faulty, 250), disk, "a").end() == 0
+    assert done < file.done()
+    assert file.count() == 250
+    file.check()
+
+
+def test_a_run_whose_file_became_read_only(
+    faulty: FaultServer, disk: Path, parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(disk)
+    own_study(disk)
+    assert parley(*command(faulty, 10), "--budget-calls", "8").status == 1
+    before = File(disk / "a.sqlite").done()
+    remount(disk, "ro")
+
+    result = parley(*command(faulty, 10))
+
+    assert result.status == 1
+    one_error(result.err, "a.sqlite cannot be opened: the file or its folder is read-only")
+    assert len(faulty.answered[0]) == 8, "no reply was requested that could not be stored"
+
+    remount(disk, "rw")
+    assert parley(*command(faulty, 10)).status == 0
+    assert before < File(disk / "a.sqlite").done()
+
+
+@pytest.mark.parametrize("attempt", range(3))
+def test_processes_that_start_the_same_run_together(faulty: FaultServer, place: Path, attempt: int) -> None:
+    """One runs it. The others get an error, and do not replace its file."""
+    own_study(place)
+    processes = [ChaosProcess(command(faulty, 60), place, f"process{n}") for n in range(5)]
+
+    ends = [process.end() for process in processes]
+
+    assert sorted(set(ends)) in ([0], [0, 1]), [process.output() for process in processes]
+    for process, end in zip(processes, ends, strict=True):
+        if end == 1:
+            one_error(process.output(), "by another process")
+    file = File(place / "a.sqlite")
+    file.check()
+    assert file.count() == 60
+    assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
+    assert faulty.total() == file.one("SELECT count(*) FROM calls") == 120
+
+
+OVERFLOWING = """
+from own import Own
+from parley.judging import Outcome, Verdict
+
+class Odd(Own):
+    name = "odd"
+
+    async def run(self, unit, models):
+        outcome = await super().run(unit, models)
+        value = {"guest/3": 10**30, "guest/5": object(), "guest/7": None}.get(unit.id, 1.0)
+        return Outcome(outcome.transcript, (Verdict("Ada", "debater", 1, "m", value=value),))
+"""
+
+
+def test_a_unit_that_cannot_be_stored_fails_alone(
+    faulty: FaultServer, place: Path, parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_study(place)
+    (place / "odd.py").write_text(OVERFLOWING)
+    monkeypatch.syspath_prepend(place)
+    arguments = ["odd.py:Odd" if word == "own.py:Own" else word for word in command(faulty, 40)]
+
+    result = parley(*arguments)
+
+    assert result.status == 1
+    one_error(result.err, "2 units failed, the first with: its outcome cannot be written: ")
+    file = File("a.sqlite")
+    assert file.count() == 38
+    assert file.rows("SELECT id FROM units WHERE status = 'failed' ORDER BY id") == [("guest/3",), ("guest/5",)]
+    file.check()
