@@ -123,7 +123,7 @@ def _add_tokenizer(writer: Any, folder: Path, config: dict[str, Any]) -> None:
         )
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in data["model"]["merges"]]
     writer.add_tokenizer_model("gpt2")
-    writer.add_tokenizer_pre_tokenizer_name(_pre_tokenizer_name(data))
+    writer.add_tokenizer_pre(_pre_tokenizer_name(data))
     writer.add_token_list(tokens)
     writer.add_token_types(types)
     writer.add_token_merges(merges)
