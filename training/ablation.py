@@ -13,7 +13,7 @@ FACTORS = ("pairs", "topics", "rounds", "roles")
 
 
 class AblationLevel(NamedTuple):
-    """A factor at one of its values, with the config that trains it into a folder of its own."""
+    """A factor at one of its values, with the config that trains it into its own folder."""
 
     factor: str
     level: str

@@ -75,7 +75,7 @@ class RlSettings(SettingsTable):
     temperature: float = Field(
         1.0, gt=0, description="of sampling; at 0 all completions would be alike, and nothing could be learnt"
     )
-    max_completion_length: int = Field(128, ge=4, description="most tokens of a completion")
+    max_completion_length: int = Field(128, ge=4, description="maximum tokens per completion")
     missing_eos_penalty: float = Field(
         1.0, ge=0, description="subtracted from the reward of a completion without an end token"
     )
@@ -97,13 +97,13 @@ class EvaluationSettings(SettingsTable):
 
     bbq: str | None = Field(None, description="BBQ: a folder, a .csv or hub (without it, BBQ is not run)")
     bbq_limit: int | None = Field(None, ge=1, description="number of BBQ rows, spread evenly (default: all)")
-    bbq_max_tokens: int = Field(200, ge=16, description="most tokens of a reply to BBQ")
+    bbq_max_tokens: int = Field(200, ge=16, description="maximum tokens per reply to BBQ")
     categories: list[str] | None = Field(
         PAPERS_CATEGORIES, description="BBQ's categories (default: the paper's six; all: every one)"
     )
     judges: list[str] = Field([], description="models that score BS, CE and LS (without one, they are not scored)")
-    topics: int = Field(100, ge=1, description="most held-out topics whose answers are scored")
-    max_tokens: int = Field(200, ge=16, description="most tokens of an answer that is scored")
+    topics: int = Field(100, ge=1, description="maximum number of held-out topics whose answers are scored")
+    max_tokens: int = Field(200, ge=16, description="maximum tokens per scored answer")
     temperature: float = Field(0.7, ge=0, le=2, description="of the answers that are scored")
     budget_cost: float | None = Field(None, ge=0, description="stop each run at this many US dollars")
     systems: list[System] = Field(
@@ -118,7 +118,7 @@ class RlaifSettings(SettingsTable):
     labeller: str | None = Field(None, description="the model that says which of two answers is less biased")
     topics: int | None = Field(None, ge=1, description="number of training topics (default: all)")
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
-    max_tokens: int = Field(160, ge=16, description="most tokens of an answer")
+    max_tokens: int = Field(160, ge=16, description="maximum tokens per answer")
     temperature: float = Field(1.0, gt=0, le=2, description="of the two answers")
 
 
@@ -142,9 +142,9 @@ class TrainConfig(SettingsTable):
     chat_template_path: str | None = Field(None, description="a .jinja file, for a tokenizer without a chat template")
     eos_token: str | None = Field(None, description="the token that ends an answer (default: the tokenizer's)")
     pad_token: str | None = Field(None, description="a token of the vocabulary to pad with (default: the tokenizer's)")
-    max_length: int = Field(2048, ge=16, description="most tokens of prompt and answer together, cut on the right")
+    max_length: int = Field(2048, ge=16, description="maximum tokens of prompt and answer together, cut on the right")
     per_device_train_batch_size: int | None = Field(
-        None, ge=1, description="most examples in one pass on a device; gradients are accumulated (default: no limit)"
+        None, ge=1, description="maximum examples per pass on a device; gradients accumulate (default: no limit)"
     )
     bf16: bool | None = Field(None, description="train in bf16 mixed precision (default: where the GPU supports it)")
     gradient_checkpointing: bool = Field(
@@ -155,7 +155,9 @@ class TrainConfig(SettingsTable):
     lora_alpha: int = Field(16, ge=1, description="scaling of the adapters")
     lora_dropout: float = Field(0.05, ge=0, lt=1, description="dropout of the adapters")
     lora_target_modules: list[str] = Field(["q_proj", "v_proj"], description="layers that get adapters")
-    splits: list[float] = Field([0.8, 0.1, 0.1], description="shares of topics, if the data is one file")
+    splits: list[float] = Field(
+        [0.8, 0.1, 0.1], description="shares of train, validation and test, if the data is one file"
+    )
     min_pairs: int = Field(100, ge=2, description="refuse to train on fewer pairs (the paper asks for 5,000)")
     pairs: int | None = Field(None, ge=2, description="number of training pairs, drawn by the seed (default: all)")
     topics: int | None = Field(None, ge=1, description="number of training topics, drawn by the seed (default: all)")

@@ -27,7 +27,7 @@ def sample_completions(
         model: A language model of transformers.
         chat: Its tokenizer.
         prompts: Texts of the user's message.
-        max_completion_length: Most tokens of a completion.
+        max_completion_length: Maximum tokens per completion.
         temperature: Of sampling; 0 decodes greedily.
         seed: Of sampling.
         cuda_graphs: Whether to decode with CUDA graphs, where model and device allow it.

@@ -18,7 +18,7 @@ def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", help="a run file of the study framing")
     parser.add_argument("--weights", metavar="PATH", help="a .gguf file or a transformers folder (default: the run's)")
-    parser.add_argument("--topics", type=int, default=20, metavar="N", help="most topics of the run")
+    parser.add_argument("--topics", type=int, default=20, metavar="N", help="maximum number of topics of the run")
     parser.add_argument("--json", action="store_true", help="print everything as JSON, by topic, layer and token")
     parser.set_defaults(handler=handle)
 

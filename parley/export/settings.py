@@ -24,7 +24,7 @@ class Settings(BaseModel):
         description="which low-bias statement of the same debate a high-bias one is paired with: prefer-speaker (the "
         "same speaker's, else one of the same round, else any), same-speaker, same-round, any, or all of them",
     )
-    per_bad: int = Field(1, ge=1, description="most pairs per high-bias statement (not with 'all')")
+    per_bad: int = Field(1, ge=1, description="maximum pairs per high-bias statement (not with 'all')")
     margin: float = Field(0.0, ge=0, le=10, description="smallest difference between the two scores")
     longest: float | None = Field(None, ge=1, description="largest ratio of the two lengths, in words (default: any)")
     drop: list[Literal["refused", "role_break", "echo", "loop", "leak", "cut"]] = Field(
