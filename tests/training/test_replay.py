@@ -86,7 +86,7 @@ def test_adapters_are_replayed_by_their_base(recording: None, tiny: Path) -> Non
 
 
 def test_a_trainers_answers_are_replayed_and_nothing_else(recording: None, tiny: Path) -> None:
-    from parley.training.rl import write_by_replay
+    from parley.training.generation import use_cuda_graphs
 
     model = llama(tiny).eval()
     how = transformers.GenerationConfig(
@@ -98,7 +98,7 @@ def test_a_trainers_answers_are_replayed_and_nothing_else(recording: None, tiny:
         pad_token_id=0,
     )
     accelerator = SimpleNamespace(unwrap_model=lambda given: given)
-    write_by_replay(
+    use_cuda_graphs(
         SimpleNamespace(accelerator=accelerator, model=model, generation_config=how, max_completion_length=20)
     )
     before = Remembered.steps
