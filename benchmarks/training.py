@@ -1,13 +1,14 @@
-"""What training costs on one GPU, beside plain TRL: tokens/s of SFT, pairs/s of the reward model, samples/s of RL.
+"""Speed and memory of training on one GPU, beside plain TRL: tokens/s of SFT, pairs/s of the reward model, samples/s of
+RL.
 
     python -m benchmarks.training --base local/smollm2 --json
 
-Both rows of a stage use the same model, data, length and number of updates in the same process, one after the other:
-`trl` is TRL's trainer with its defaults (its batch, its precision, recomputation on), `parley` is what `parley train`
-hands to the same trainer. RL's row is repeated with larger batches, updates generated ahead and replayed steps, so
-that what helps can be read off; `decoding` times the steps alone, and says whether the texts are the same. The first
-updates of each row are left out (warm-up). The data is made up: statements of about 80 words, since only lengths matter
-here.
+The rows of a stage use the same model, data, length and number of updates in the same process, one after the other:
+`trl` is TRL's trainer with its defaults (its batch size, its precision, gradient checkpointing), `parley` is the same
+trainer with the arguments of `parley train`. RL is also run with CUDA graphs, several updates per generation and larger
+batches, to see what each gains; `decoding` times decoding steps alone, and counts texts that are the same. The first
+updates of each row are warm-up and not timed. The data is made up: statements of about 80 words, since only lengths
+matter here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import math
 import random
 import statistics
 import sys
@@ -22,16 +24,17 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from parley.training import device
-from parley.training.base import base_folder, load_model, load_tokenizer, need_packages
-from parley.training.chat import Chat
+from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
 from parley.training.config import TrainConfig
-from parley.training.rl import write_by_replay
-from parley.training.trainer import table
+from parley.training.generation import use_cuda_graphs
+from parley.training.tokenization import ChatTokenizer
+from parley.training.trainer import to_dataset
 
 WORDS = (
     "people",
@@ -50,14 +53,13 @@ WORDS = (
     "for",
     "some",
 )
-AHEAD = 16
-"""The most updates whose answers are generated at once."""
+MAX_UPDATES_PER_GENERATION = 16
 
 
-@dataclass(frozen=True)
-class Row:
+@dataclass(frozen=True, kw_only=True)
+class BenchmarkRow:
     stage: str
-    who: str
+    trainer: str
     settings: str
     unit: str
     per_second: float
@@ -75,22 +77,22 @@ def texts(count: int, words: int = 80) -> list[tuple[str, str]]:
     ]
 
 
-def clock() -> Any:
-    """A callback that notes when each update ended."""
+def update_clock() -> Any:
+    """A callback with the times at which updates ended."""
     from transformers import TrainerCallback
 
-    class Clock(TrainerCallback):  # type: ignore[misc]
+    class UpdateClock(TrainerCallback):  # type: ignore[misc]
         def __init__(self) -> None:
             self.ends: list[float] = []
 
         def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
-            synchronise()
+            synchronize()
             self.ends.append(time.perf_counter())
 
-    return Clock()
+    return UpdateClock()
 
 
-def synchronise() -> None:
+def synchronize() -> None:
     import torch
 
     if torch.cuda.is_available():
@@ -98,44 +100,44 @@ def synchronise() -> None:
 
 
 @contextmanager
-def measured() -> Iterator[Callable[[], float]]:
-    """Peak GPU memory of what runs inside, in GiB."""
+def peak_memory() -> Iterator[Callable[[], float]]:
+    """Gives a function that reads the peak GPU memory since the start of the block, in GiB."""
     import torch
 
     gc.collect()
-    there = torch.cuda.is_available()
-    if there:
+    has_gpu = torch.cuda.is_available()
+    if has_gpu:
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats()
-    yield lambda: torch.cuda.max_memory_allocated() / 2**30 if there else float("nan")
+    yield lambda: torch.cuda.max_memory_allocated() / 2**30 if has_gpu else float("nan")
 
 
-def rate(trainer: Any, ticking: Any, each: float, warm: int) -> float:
-    """Units a second over the updates after the warm-up, by the median time of an update."""
+def units_per_second(trainer: Any, clock: Any, units_per_update: float, warm_up: int) -> float:
+    """Trains; units (tokens, pairs, samples) per second over the updates after the warm-up."""
     from transformers.trainer_callback import PrinterCallback
 
     trainer.remove_callback(PrinterCallback)
-    trainer.add_callback(ticking)
+    trainer.add_callback(clock)
     trainer.train()
-    gaps = [after - before for before, after in zip(ticking.ends, ticking.ends[1:], strict=False)][warm:]
-    # Where answers are generated ahead, some updates generate and others do not: only a mean over all is fair.
-    return each / statistics.fmean(gaps)
+    gaps = [after - before for before, after in zip(clock.ends, clock.ends[1:], strict=False)][warm_up:]
+    # With several updates per generation only some generate: the mean is over all of them.
+    return units_per_update / statistics.fmean(gaps)
 
 
-class Bench:
-    def __init__(self, given: argparse.Namespace, folder: Path) -> None:
-        self.given = given
-        self.config = TrainConfig(data="", base=given.base, out=str(folder), max_length=given.length)
-        self.base = base_folder(given.base)
-        self.chat = Chat(load_tokenizer(self.base, self.config), given.length)
+class TrainingBenchmark:
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self.options = options
+        self.config = TrainConfig(data="", base=options.base, out=str(folder), max_length=options.length)
+        self.base = base_folder(options.base)
+        self.chat = ChatTokenizer(load_tokenizer(self.base, self.config), options.length)
         self.folder = folder
-        self.rows: list[Row] = []
+        self.rows: list[BenchmarkRow] = []
 
     def model(self) -> Any:
         return load_model(self.base, self.chat.tokenizer)
 
-    def common(self, steps: int) -> dict[str, Any]:
-        """What both rows need to run at all here: no tracker, no checkpoints, a number of updates."""
+    def trl_arguments(self, steps: int) -> dict[str, Any]:
+        """TRL's defaults, but for what a benchmark needs: no tracker, no checkpoints, a number of updates."""
         import torch
 
         return {
@@ -147,54 +149,76 @@ class Bench:
             "use_cpu": not torch.cuda.is_available(),
         } | ({} if torch.cuda.is_available() else {"bf16": False})
 
-    def ours(self, steps: int) -> dict[str, Any]:
-        return self.common(steps) | {"bf16": device.has_bf16(self.config), "gradient_checkpointing": False}
+    def parley_arguments(self, steps: int) -> dict[str, Any]:
+        return self.trl_arguments(steps) | {"bf16": device.use_bf16(self.config), "gradient_checkpointing": False}
 
-    def note(
-        self, stage: str, who: str, settings: str, unit: str, make: Callable[[], Any], each: float, warm: int
+    def measure(
+        self,
+        make: Callable[[], Any],
+        *,
+        stage: str,
+        trainer: str,
+        settings: str,
+        unit: str,
+        units_per_update: float,
+        warm_up: int,
     ) -> None:
-        ticking = clock()
+        """Adds a row for the trainer that `make` gives."""
         try:
-            with measured() as peak:
-                found = rate(make(), ticking, each, warm)
-                self.rows.append(Row(stage, who, settings, unit, found, peak()))
+            with peak_memory() as peak:
+                rate, peak_gib = units_per_second(make(), update_clock(), units_per_update, warm_up), peak()
         except Exception as error:  # one row that fails must not lose the others
-            self.rows.append(
-                Row(stage, who, f"{settings}: {' '.join(str(error).split())[:120]}", unit, float("nan"), 0)
-            )
+            settings, rate, peak_gib = f"{settings}: {' '.join(str(error).split())[:120]}", float("nan"), 0.0
+        self.add_row(stage=stage, trainer=trainer, settings=settings, unit=unit, per_second=rate, peak_gib=peak_gib)
+
+    def add_row(self, **values: Any) -> None:
+        self.rows.append(BenchmarkRow(**values))
         print(self.rows[-1], file=sys.stderr, flush=True)
 
     def sft(self) -> None:
         from trl import SFTConfig, SFTTrainer
 
-        steps = self.given.steps
-        for who, batch, args in (("trl", 8, self.common(steps)), ("parley", 16, self.ours(steps)),
-                                 ("parley", 64, self.ours(steps))):  # fmt: skip
-            rows = [self.chat.example(*one) for one in texts(batch * (steps + 1))]
-            tokens = statistics.fmean(len(row["input_ids"]) for row in rows) * batch
-            self.note(
-                "sft", who, f"batch {batch}", "tokens/s",
-                lambda args=args, batch=batch, rows=rows: SFTTrainer(
+        steps = self.options.steps
+        for trainer, batch, args in (
+            ("trl", 8, self.trl_arguments(steps)),
+            ("parley", 16, self.parley_arguments(steps)),
+            ("parley", 64, self.parley_arguments(steps)),
+        ):
+            rows = [self.chat.sft_example(prompt, text) for prompt, text in texts(batch * (steps + 1))]
+
+            def make(args: Any = args, batch: int = batch, rows: Any = rows) -> Any:
+                return SFTTrainer(
                     model=self.model(),
-                    args=SFTConfig(**args, per_device_train_batch_size=batch, max_length=self.given.length),
-                    train_dataset=table(rows),
+                    args=SFTConfig(**args, per_device_train_batch_size=batch, max_length=self.options.length),
+                    train_dataset=to_dataset(rows),
                     processing_class=self.chat.tokenizer,
-                ),
-                tokens, self.given.warm,
-            )  # fmt: skip
+                )
+
+            self.measure(
+                make,
+                stage="sft",
+                trainer=trainer,
+                settings=f"batch {batch}",
+                unit="tokens/s",
+                units_per_update=statistics.fmean(len(row["input_ids"]) for row in rows) * batch,
+                warm_up=self.options.warm,
+            )
 
     def reward(self) -> None:
         from transformers import AutoModelForSequenceClassification
         from trl import RewardConfig, RewardTrainer
 
-        steps = self.given.steps
-        for who, batch, args in (("trl", 8, self.common(steps)), ("trl", 32, self.common(steps)),
-                                 ("parley", 32, self.ours(steps))):  # fmt: skip
-            said = texts(2 * batch * (steps + 1))
-            half = len(said) // 2
+        steps = self.options.steps
+        for trainer, batch, args in (
+            ("trl", 8, self.trl_arguments(steps)),
+            ("trl", 32, self.trl_arguments(steps)),
+            ("parley", 32, self.parley_arguments(steps)),
+        ):
+            conversations = [self.chat.conversation(*text) for text in texts(2 * batch * (steps + 1))]
+            half = len(conversations) // 2
             rows = [
-                {"chosen_ids": self.chat.whole(*good), "rejected_ids": self.chat.whole(*bad)}
-                for good, bad in zip(said[:half], said[half:], strict=True)
+                {"chosen_ids": chosen, "rejected_ids": rejected}
+                for chosen, rejected in zip(conversations[:half], conversations[half:], strict=True)
             ]
 
             def make(args: Any = args, batch: int = batch, rows: Any = rows) -> Any:
@@ -202,61 +226,81 @@ class Bench:
                 model.config.pad_token_id = self.chat.tokenizer.pad_token_id
                 return RewardTrainer(
                     model=model,
-                    args=RewardConfig(**args, per_device_train_batch_size=batch, max_length=self.given.length),
-                    train_dataset=table(rows),
+                    args=RewardConfig(**args, per_device_train_batch_size=batch, max_length=self.options.length),
+                    train_dataset=to_dataset(rows),
                     processing_class=self.chat.tokenizer,
                 )
 
-            self.note("reward", who, f"batch {batch}", "pairs/s", make, batch, self.given.warm)
+            self.measure(
+                make,
+                stage="reward",
+                trainer=trainer,
+                settings=f"batch {batch}",
+                unit="pairs/s",
+                units_per_update=batch,
+                warm_up=self.options.warm,
+            )
 
     def rl(self) -> None:
-        """64 answers an update as TRL's users have them, then what `parley train` does with the same and with more."""
-        answers = self.given.answers
+        """TRL's defaults, then the settings of `parley train` with the same number of completions and with more."""
+        completions, many = self.options.answers, MAX_UPDATES_PER_GENERATION
         plan = [
-            ("trl", "defaults", answers, 1, False),
-            ("parley", "steps not replayed", answers, 1, False),
-            ("parley", "as it is", answers, 1, True),
-            ("parley", "… generated 4 updates ahead", answers, 4, True),
-            ("parley", f"… generated {AHEAD} updates ahead", answers, AHEAD, True),
-            ("parley", "… 4 times the answers", 4 * answers, 1, True),
+            ("trl", "defaults", completions, 1, False),
+            ("parley", "without CUDA graphs", completions, 1, False),
+            ("parley", "defaults", completions, 1, True),
+            ("parley", "4 updates per generation", completions, 4, True),
+            ("parley", f"{many} updates per generation", completions, many, True),
+            ("parley", "4 times the completions", 4 * completions, 1, True),
         ]
-        for who, settings, batch, ahead, replay in plan:
-            # Whole rounds of generating and learning are timed, after one that is not: the first is slower.
-            warm = max(ahead, self.given.rl_warm)
-            steps = warm + ahead * max(1, self.given.rl_steps // ahead) + 1
-            args = self.common(steps) if who == "trl" else self.ours(steps)
-            self.note("rl", who, f"{batch} answers an update, {settings}", "samples/s",
-                      lambda b=batch, a=ahead, g=args, r=replay: self._rloo(b, a, g, replay=r),
-                      batch, warm)  # fmt: skip
+        for trainer, settings, batch, updates, cuda_graphs in plan:
+            # Whole cycles of generation and updates are timed, after one that is not: the first is slower.
+            warm_up = max(updates, self.options.rl_warm)
+            steps = warm_up + updates * max(1, self.options.rl_steps // updates) + 1
+            args = self.trl_arguments(steps) if trainer == "trl" else self.parley_arguments(steps)
+            self.measure(
+                partial(self._rloo_trainer, batch, updates, args, cuda_graphs=cuda_graphs),
+                stage="rl",
+                trainer=trainer,
+                settings=f"{batch} completions per update, {settings}",
+                unit="samples/s",
+                units_per_update=batch,
+                warm_up=warm_up,
+            )
 
     def decoding(self) -> None:
-        """The same greedy answers, steps as they are and replayed: how long, and whether the texts are the same."""
+        """Greedy decoding with and without CUDA graphs: how fast, and how many texts are the same."""
         import torch
 
         from parley.agents.models.cuda_graphs import cuda_graph_decoding
 
-        tokenizer, many, tokens = self.chat.tokenizer, self.given.decoded, 100
+        tokenizer, count, tokens = self.chat.tokenizer, self.options.decoded, 100
         tokenizer.padding_side = "left"
-        prompts = [prompt * (1 + at % 5) for at, (prompt, _) in enumerate(texts(many))]
-        where, dtype = device.device(), device.dtype(self.config)
-        model = self.model().to(device=where, dtype=dtype).eval()
-        asked = tokenizer(prompts, return_tensors="pt", padding=True).to(where)
-        said = {}
-        for who, replay in (("plain", False), ("parley", True), ("plain", False), ("parley", True)):
-            begun = time.perf_counter()
-            length = asked["input_ids"].shape[1] + tokens
-            with torch.inference_mode(), measured() as peak, cuda_graph_decoding(model, length, enabled=replay) as fast:
-                said[who] = model.generate(
-                    **asked, **fast, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
+        prompts = [prompt * (1 + number % 5) for number, (prompt, _) in enumerate(texts(count))]
+        target, dtype = device.device(), device.inference_dtype(self.config)
+        model = self.model().to(device=target, dtype=dtype).eval()
+        inputs = tokenizer(prompts, return_tensors="pt", padding=True).to(target)
+        length = inputs["input_ids"].shape[1] + tokens
+        generated = {}
+        for cuda_graphs in (False, True, False, True):  # twice, since the first time of each is slower
+            start = time.perf_counter()
+            decoding = cuda_graph_decoding(model, length, enabled=cuda_graphs)
+            with torch.inference_mode(), peak_memory() as peak, decoding as fast:
+                generated[cuda_graphs] = model.generate(
+                    **inputs, **fast, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False
                 ).tolist()
-                took = time.perf_counter() - begun
-                settings = f"{many} answers of {tokens} tokens" + (", steps replayed" if replay else "")
-                self.rows.append(Row("decoding", who, settings, "steps/s", tokens / took, peak()))
-            print(self.rows[-1], file=sys.stderr, flush=True)
-        same = sum(a == b for a, b in zip(said["plain"], said["parley"], strict=True))
-        print(f"decoding: {same} of {many} texts are the same", file=sys.stderr)
+                seconds = time.perf_counter() - start
+                self.add_row(
+                    stage="decoding",
+                    trainer="parley" if cuda_graphs else "plain",
+                    settings=f"{count} answers of {tokens} tokens" + (", CUDA graphs" if cuda_graphs else ""),
+                    unit="steps/s",
+                    per_second=tokens / seconds,
+                    peak_gib=peak(),
+                )
+        same = sum(plain == graphs for plain, graphs in zip(generated[False], generated[True], strict=True))
+        print(f"decoding: {same} of {count} texts are the same", file=sys.stderr)
 
-    def _rloo(self, batch: int, ahead: int, args: dict[str, Any], *, replay: bool) -> Any:
+    def _rloo_trainer(self, batch: int, updates: int, args: dict[str, Any], *, cuda_graphs: bool) -> Any:
         from trl import RLOOConfig, RLOOTrainer
 
         tokenizer = self.chat.tokenizer
@@ -271,33 +315,38 @@ class Bench:
             args=RLOOConfig(
                 **args,
                 per_device_train_batch_size=batch,
-                steps_per_generation=ahead,
+                steps_per_generation=updates,
                 num_generations=4,
-                max_completion_length=self.given.tokens,
-                generation_kwargs={"min_new_tokens": self.given.tokens},  # every row writes the same number of tokens
+                max_completion_length=self.options.tokens,
+                generation_kwargs={"min_new_tokens": self.options.tokens},  # so that every row has the same number
             ),
-            train_dataset=table([{"prompt": self.chat.messages(prompt)} for prompt, _ in texts(4096)]),
+            train_dataset=to_dataset([{"prompt": self.chat.messages(prompt)} for prompt, _ in texts(4096)]),
             processing_class=tokenizer,
         )
-        if replay:
-            write_by_replay(trainer)
+        if cuda_graphs:
+            use_cuda_graphs(trainer)
         return trainer
 
 
 def _gib(peak: float) -> str:
-    return "–" if peak != peak else f"{peak:.2f}"
+    return "–" if math.isnan(peak) else f"{peak:.2f}"
 
 
-def show(rows: list[Row], about: str) -> str:
-    lines = [about, f"{'stage':<7} {'who':<7} {'rate':>10} {'unit':<10} {'peak GiB':>8}  settings"]
-    lines += [
-        f"{r.stage:<7} {r.who:<7} {r.per_second:>10.1f} {r.unit:<10} {_gib(r.peak_gib):>8}  {r.settings}" for r in rows
-    ]
-    plain = next((r.per_second for r in rows if r.stage == "rl" and r.who == "trl"), float("nan"))
-    best = max((r.per_second for r in rows if r.stage == "rl" and r.who == "parley" and r.per_second == r.per_second),
-               default=float("nan"))  # fmt: skip
-    if best == best and plain == plain:
-        lines.append(f"RL: best of ours is {best / plain:.2f} times TRL's defaults")
+def as_text(rows: list[BenchmarkRow], about: str) -> str:
+    lines = [about, f"{'stage':<8} {'trainer':<7} {'rate':>10} {'unit':<10} {'peak GiB':>8}  settings"]
+    for row in rows:
+        lines.append(
+            f"{row.stage:<8} {row.trainer:<7} {row.per_second:>10.1f} {row.unit:<10} {_gib(row.peak_gib):>8}  "
+            f"{row.settings}"
+        )
+    rates: dict[str, list[float]] = {"trl": [], "parley": []}
+    for row in rows:
+        if row.stage == "rl" and not math.isnan(row.per_second):
+            rates[row.trainer].append(row.per_second)
+    if rates["trl"] and rates["parley"]:
+        lines.append(
+            f"RL: the fastest row of parley is {max(rates['parley']) / rates['trl'][0]:.2f} times TRL's defaults"
+        )
     return "\n".join(lines)
 
 
@@ -306,32 +355,33 @@ def main() -> None:
     parser.add_argument("--base", default="local/smollm2")
     parser.add_argument("--stages", default="sft,reward,rl,decoding")
     parser.add_argument("--steps", type=int, default=30, help="updates of SFT and the reward model")
-    parser.add_argument("--rl-steps", type=int, default=8, help="updates of RL that are timed, about")
-    parser.add_argument("--rl-warm", type=int, default=2, help="updates of RL left out, at least")
-    parser.add_argument("--warm", type=int, default=5, help="updates of SFT and the reward model left out")
-    parser.add_argument("--answers", type=int, default=64, help="answers of an RL update")
-    parser.add_argument("--tokens", type=int, default=64, help="tokens of an answer")
-    parser.add_argument("--decoded", type=int, default=200, help="answers of the stage decoding")
-    parser.add_argument("--length", type=int, default=512)
+    parser.add_argument("--rl-steps", type=int, default=8, help="about how many updates of RL are timed")
+    parser.add_argument("--rl-warm", type=int, default=2, help="minimum updates of RL that are warm-up")
+    parser.add_argument("--warm", type=int, default=5, help="updates of SFT and the reward model that are warm-up")
+    parser.add_argument("--answers", type=int, default=64, help="completions per RL update")
+    parser.add_argument("--tokens", type=int, default=64, help="tokens of a completion")
+    parser.add_argument("--decoded", type=int, default=200, help="completions of the stage decoding")
+    parser.add_argument("--length", type=int, default=512, help="maximum tokens of prompt and answer")
     parser.add_argument("--out", help="a JSON file to write")
     parser.add_argument("--json", action="store_true")
-    given = parser.parse_args()
-    need_packages()
-    device.quiet()
+    options = parser.parse_args()
+    require_packages()
+    device.silence_libraries()
     import torch
     import transformers
     import trl
 
-    where = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
-    about = f"{where}; torch {torch.__version__}, transformers {transformers.__version__}, trl {trl.__version__}"
+    hardware = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
+    about = f"{hardware}; torch {torch.__version__}, transformers {transformers.__version__}, trl {trl.__version__}"
     with tempfile.TemporaryDirectory() as folder:
-        bench = Bench(given, Path(folder))
-        for stage in given.stages.split(","):
-            getattr(bench, stage)()
-    found = json.dumps({"about": about, "given": vars(given), "rows": [vars(row) for row in bench.rows]}, indent=2)
-    if given.out:
-        Path(given.out).write_text(found, "utf-8")
-    print(found if given.json else show(bench.rows, about))
+        benchmark = TrainingBenchmark(options, Path(folder))
+        for stage in options.stages.split(","):
+            getattr(benchmark, stage)()
+    rows = [asdict(row) for row in benchmark.rows]
+    as_json = json.dumps({"about": about, "given": vars(options), "rows": rows}, indent=2)
+    if options.out:
+        Path(options.out).write_text(as_json, "utf-8")
+    print(as_json if options.json else as_text(benchmark.rows, about))
 
 
 if __name__ == "__main__":

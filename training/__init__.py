@@ -1,8 +1,9 @@
-"""RLDF's training: supervised tuning on low-bias statements, a reward model on pairs, reinforcement learning.
+"""RLDF's training: supervised fine-tuning on low-bias statements, a reward model on pairs, reinforcement learning.
 
     parley train all --config rldf.toml
 
-`config` says what can be set, `pairs` reads datasets, `base` finds the model to begin with; `sft`, `reward` and `rl`
-are the stages, on TRL's trainers; `quality` looks at a reward model; `stage` keeps what is half written apart.
-Needs `pip install "parley-autogen[training]"`. Only `config` and `pairs` may be imported without it.
+`config` has the settings, `pairs` and `prompts` read the data, `base_model` loads the model to train; `sft`, `reward`
+and `rl` are the stages, on TRL's trainers; `pipeline` runs them in order; `stage` writes their folders; `evaluation`
+has the metrics. Needs `pip install "parley-autogen[training]"`; `config`, `pairs` and `prompts` can be imported
+without it.
 """

@@ -1,9 +1,9 @@
-"""What watches a trainer: the log a tracker can read, signed checkpoints, a stop on divergence, answers on the way.
+"""Trainer callbacks: the training log, manifests of checkpoints, a stop at a KL divergence, probes, progress.
 
-The log is JSON lines with one object a logged update, in one vocabulary whatever the algorithm: `step`, `reward`, `kl`
-(nats an answer), `entropy` (nats a token), `length` (tokens an answer), and at a probe `win_rate`, `probe_reward`,
-`probe_score` (the same without what is taken off answers that do not end), `probe_unfinished` (their share),
-`probe_length`; for SFT and the reward model `loss`, `accuracy`, `margin`.
+The log is JSON lines with one object per logged update, in the same names for every algorithm: `step`, `reward`, `kl`
+(nats per completion), `entropy` (nats per token), `length` (tokens per completion), and at a probe `win_rate`,
+`probe_reward`, `probe_score` (the same without the penalty for a missing end token), `probe_unfinished` (the share of
+completions without one), `probe_length`; for SFT and the reward model `loss`, `accuracy`, `margin`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from transformers import TrainerCallback
 from parley.training.device import is_main
 from parley.training.stage import sign_checkpoint
 
-NAMES = {
+LOG_NAMES = {
     "loss": "loss",
     "learning_rate": "learning_rate",
     "lr": "learning_rate",
@@ -40,60 +40,65 @@ NAMES = {
     "eval_loss": "eval_loss",
     "eval_accuracy": "eval_accuracy",
 }
-"""What TRL's trainers call things, and what we do."""
+"""Our names by those of TRL's trainers."""
 
 
-class Stopped(Exception):
-    """Raised where a trainer does not listen when it is told to stop (PPO)."""
+class TrainingStopped(Exception):
+    """Ends a trainer that ignores `should_training_stop` (PPO's)."""
 
 
-def entry(step: int, logs: Mapping[str, Any]) -> dict[str, float]:
-    """A trainer's log in our words. RLOO and GRPO log divergence by token: it is brought to the whole answer."""
-    found = {ours: float(logs[theirs]) for theirs, ours in NAMES.items() if _number(logs.get(theirs))}
-    if _number(logs.get("kl")) and _number(logs.get("completions/mean_length")):
-        found["kl"] = float(logs["kl"]) * float(logs["completions/mean_length"])
-    return {"step": step, **found} if found else {}
+def log_entry(step: int, logs: Mapping[str, Any]) -> dict[str, float]:
+    """A trainer's log in our names. RLOO and GRPO log KL per token: it is converted to KL per completion."""
+    entry = {ours: float(logs[theirs]) for theirs, ours in LOG_NAMES.items() if _is_number(logs.get(theirs))}
+    if _is_number(logs.get("kl")) and _is_number(logs.get("completions/mean_length")):
+        entry["kl"] = float(logs["kl"]) * float(logs["completions/mean_length"])
+    return {"step": step, **entry} if entry else {}
 
 
-def _number(value: Any) -> bool:
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
 class TrainingLog(TrainerCallback):  # type: ignore[misc]
-    """Writes the log; a stage that goes on from a checkpoint drops what was logged after it."""
+    """Writes the log. A stage resumed from a checkpoint drops what was logged after it.
+
+    Args:
+        path: The file.
+        resumed_at: The update of the checkpoint, 0 for a new stage.
+    """
 
     def __init__(self, path: Path, resumed_at: int = 0) -> None:
         self.path = path
-        kept = [line for line in read_log(path) if line["step"] <= resumed_at]
+        entries = [entry for entry in read_log(path) if entry["step"] <= resumed_at]
         if is_main():
-            path.write_text("".join(json.dumps(line) + "\n" for line in kept), "utf-8")
+            path.write_text("".join(json.dumps(entry) + "\n" for entry in entries), "utf-8")
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
-        if state.is_world_process_zero and (line := entry(state.global_step, logs or {})):
-            self.write(line)
+        if state.is_world_process_zero and (entry := log_entry(state.global_step, logs or {})):
+            self.write(entry)
 
-    def write(self, line: Mapping[str, float]) -> None:
+    def write(self, entry: Mapping[str, float]) -> None:
         with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+            file.write(json.dumps(entry) + "\n")
 
 
 def read_log(path: Path) -> list[dict[str, float]]:
-    """The lines of a log; one cut short by a crash is left out."""
+    """The entries of a log; a line that a crash left incomplete is skipped."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except OSError:
         return []
-    found = []
+    entries = []
     for line in lines:
         try:
-            found.append(json.loads(line))
+            entries.append(json.loads(line))
         except ValueError:
             continue
-    return found
+    return entries
 
 
-class Sign(TrainerCallback):  # type: ignore[misc]
-    """Signs a checkpoint when all of it is on the disk."""
+class CheckpointSigner(TrainerCallback):  # type: ignore[misc]
+    """Writes a checkpoint's manifest when all of its files are on disk."""
 
     def on_save(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
@@ -101,59 +106,70 @@ class Sign(TrainerCallback):  # type: ignore[misc]
             sign_checkpoint(folder)
 
 
-class KlStop(TrainerCallback):  # type: ignore[misc]
-    """Stops when the policy has moved too far from where it began."""
+class KlLimit(TrainerCallback):  # type: ignore[misc]
+    """Stops when the KL divergence from the SFT model exceeds a limit.
 
-    def __init__(self, most: float, *, by_force: bool = False) -> None:
-        self.most, self.by_force, self.reached = most, by_force, 0.0
+    Args:
+        max_kl: The limit, in nats per completion.
+        by_exception: For a trainer that ignores `should_training_stop`.
+    """
+
+    def __init__(self, max_kl: float, *, by_exception: bool = False) -> None:
+        self.max_kl, self.by_exception, self.reached = max_kl, by_exception, 0.0
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
-        kl = entry(state.global_step, logs or {}).get("kl", 0.0)
-        if kl > self.most:
+        kl = log_entry(state.global_step, logs or {}).get("kl", 0.0)
+        if kl > self.max_kl:
             self.reached = kl
             control.should_training_stop = True
 
     def on_step_end(self, args: Any, state: Any, control: Any, **more: Any) -> None:
         if self.reached:
             control.should_training_stop = True
-            if self.by_force:
-                raise Stopped
+            if self.by_exception:
+                raise TrainingStopped
 
 
 class SampleProbe(TrainerCallback):  # type: ignore[misc]
-    """Every so often, `look` at the model; what it finds goes into the log."""
+    """Measures the model at the start, every few updates and at the end, and logs the result.
 
-    def __init__(self, log: TrainingLog, every: int, look: Callable[[Any], Mapping[str, float]]) -> None:
-        self.log, self.every, self.look, self.last = log, every, look, -1
+    Args:
+        log: The log to write to.
+        probe_steps: Updates between two probes.
+        measure: Takes the model, gives the values to log.
+    """
 
-    def _take(self, state: Any, model: Any) -> None:
-        if state.global_step != self.last:
-            self.last = state.global_step
-            found = self.look(getattr(model, "policy", model))
+    def __init__(self, log: TrainingLog, probe_steps: int, measure: Callable[[Any], Mapping[str, float]]) -> None:
+        self.log, self.probe_steps, self.measure, self.last_step = log, probe_steps, measure, -1
+
+    def _probe(self, state: Any, model: Any) -> None:
+        if state.global_step != self.last_step:
+            self.last_step = state.global_step
+            values = self.measure(getattr(model, "policy", model))
             if state.is_world_process_zero:
-                self.log.write({"step": state.global_step, **found})
+                self.log.write({"step": state.global_step, **values})
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        self._take(state, model)
+        self._probe(state, model)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        if state.global_step % self.every == 0 or state.global_step == state.max_steps:
-            self._take(state, model)
+        if state.global_step % self.probe_steps == 0 or state.global_step == state.max_steps:
+            self._probe(state, model)
 
     def on_train_end(self, args: Any, state: Any, control: Any, model: Any = None, **more: Any) -> None:
-        self._take(state, model)
+        self._probe(state, model)
 
 
 class TrainingProgress(TrainerCallback):  # type: ignore[misc]
-    """A line now and then: how far, and what was logged last."""
+    """Ten lines or so on standard error: how far a stage is, and its last log entry."""
 
-    def __init__(self, stage: str, *, lines: int = 10) -> None:
-        self.stage, self.lines, self.said = stage, lines, -1
+    def __init__(self, stage: str) -> None:
+        self.stage, self.last_tenth = stage, -1
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
-        line = entry(state.global_step, logs or {})
-        part = state.global_step * self.lines // max(state.max_steps, 1)
-        if line and state.is_world_process_zero and part != self.said:
-            self.said = part
-            facts = " · ".join(f"{key} {value:.3g}" for key, value in line.items() if key != "step")
-            print(f"{self.stage} {state.global_step}/{state.max_steps} · {facts}", file=sys.stderr, flush=True)
+        entry = log_entry(state.global_step, logs or {})
+        tenth = 10 * state.global_step // max(state.max_steps, 1)
+        if entry and state.is_world_process_zero and tenth != self.last_tenth:
+            self.last_tenth = tenth
+            values = " · ".join(f"{key} {value:.3g}" for key, value in entry.items() if key != "step")
+            print(f"{self.stage} {state.global_step}/{state.max_steps} · {values}", file=sys.stderr, flush=True)

@@ -1,4 +1,4 @@
-"""What training can be told: one table with a part for each stage. Defaults are the paper's where the paper has one.
+"""The settings of training: one config with a table for each stage. Defaults are the paper's where the paper has one.
 
 base = "local/smollm2"
 data = "age-pairs"
@@ -6,21 +6,23 @@ data = "age-pairs"
 [reward]
 learning_rate = 3e-5
 
-Batches are counted over all devices: whoever trains on eight of them gets the same updates as on one.
+Settings of TRL's and transformers' trainers have their names there, and mean the same. A `batch_size` counts over all
+devices, as in TRL's PPOConfig: training on eight devices makes the same updates as on one.
 """
 
 from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL
+from parley.training.renamed import refuse_old_names
 
 Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
 System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]
 SYSTEMS: tuple[System, ...] = get_args(System)
-"""In the order they are evaluated: the question of training first, dear ways of asking last."""
+"""In the order they are evaluated: the trained ones first, the prompting methods that cost most last."""
 PAPERS_CATEGORIES = [
     "Age",
     "Disability_status",
@@ -31,164 +33,200 @@ PAPERS_CATEGORIES = [
 ]
 
 
-class Part(BaseModel):
-    """A part of the config; a key it does not know is refused."""
+class SettingsTable(BaseModel):
+    """A table of the config; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class SftConfig(Part):
-    """The paper gives no numbers for this stage; these are ours."""
+class SftSettings(SettingsTable):
+    """Supervised fine-tuning. The paper gives no numbers for this stage; these are ours."""
 
-    data: str | None = Field(None, description="an export with --format sft (default: what the pairs chose)")
-    epochs: float = Field(1.0, gt=0, description="how often the data is gone through")
-    batch: int = Field(16, ge=1, description="examples an update, over all devices")
-    learning_rate: float = Field(2e-5, gt=0, description="highest learning rate")
-    steps: int | None = Field(None, ge=1, description="stop after so many updates")
+    data: str | None = Field(None, description="an export with --format sft (default: the chosen answers of the pairs)")
+    num_train_epochs: float = Field(1.0, gt=0, description="passes over the data")
+    batch_size: int = Field(16, ge=1, description="examples per update, over all devices")
+    learning_rate: float = Field(2e-5, gt=0, description="peak learning rate")
+    max_steps: int | None = Field(None, ge=1, description="number of updates (overrides num_train_epochs)")
 
 
-class RewardConfig(Part):
+class RewardSettings(SettingsTable):
     """The reward model."""
 
-    epochs: float = Field(1.0, gt=0, description="how often the data is gone through")
-    batch: int = Field(32, ge=1, description="pairs an update, over all devices")
-    learning_rate: float = Field(3e-5, gt=0, description="highest learning rate")
-    steps: int | None = Field(None, ge=1, description="stop after so many updates")
+    num_train_epochs: float = Field(1.0, gt=0, description="passes over the pairs")
+    batch_size: int = Field(32, ge=1, description="pairs per update, over all devices")
+    learning_rate: float = Field(3e-5, gt=0, description="peak learning rate")
+    max_steps: int | None = Field(None, ge=1, description="number of updates (overrides num_train_epochs)")
 
 
-class RlConfig(Part):
+class RlSettings(SettingsTable):
     """Reinforcement learning."""
 
-    algorithm: Algorithm = Field("rloo", description="rloo, grpo, dpo, or the paper's ppo (with trl 1.12.0)")
+    algorithm: Algorithm = Field("rloo", description="rloo, grpo, dpo, or the paper's ppo (needs trl 1.12.0)")
     topics_from: str = Field(
-        "shipped", description="topics beside the debates' own: shipped (those of their bias types), a .txt, or debates"
+        "shipped",
+        description="topics beside the debated ones: shipped (of the same bias types), a .txt, or debates (none)",
     )
-    epochs: float = Field(1.0, gt=0, description="how often the prompts are gone through")
-    batch: int = Field(4, ge=1, description="prompts an update, over all devices (dpo: pairs)")
-    learning_rate: float = Field(5e-6, gt=0, description="highest learning rate")
-    steps: int | None = Field(None, ge=1, description="stop after so many updates")
-    beta: float = Field(0.05, ge=0, description="weight of the divergence from the SFT model")
-    samples: int = Field(4, ge=2, description="answers sampled for each prompt (rloo, grpo)")
-    temperature: float = Field(1.0, gt=0, description="of sampling; at 0 all answers are alike, and nothing is learnt")
-    max_tokens: int = Field(128, ge=4, description="length of an answer, at most")
-    missing_end: float = Field(1.0, ge=0, description="taken off the reward of an answer that does not come to an end")
+    num_train_epochs: float = Field(1.0, gt=0, description="passes over the prompts")
+    batch_size: int = Field(4, ge=1, description="prompts per update, over all devices (dpo: pairs)")
+    learning_rate: float = Field(5e-6, gt=0, description="peak learning rate")
+    max_steps: int | None = Field(None, ge=1, description="number of updates (overrides num_train_epochs)")
+    beta: float = Field(0.05, ge=0, description="weight of the KL divergence from the SFT model")
+    num_generations: int = Field(4, ge=2, description="completions sampled per prompt (rloo, grpo)")
+    temperature: float = Field(
+        1.0, gt=0, description="of sampling; at 0 all completions would be alike, and nothing could be learnt"
+    )
+    max_completion_length: int = Field(128, ge=4, description="maximum tokens per completion")
+    missing_eos_penalty: float = Field(
+        1.0, ge=0, description="subtracted from the reward of a completion without an end token"
+    )
     max_kl: float | None = Field(
-        20.0, gt=0, description="stop when an answer's divergence from the SFT model passes this, in nats"
+        20.0, gt=0, description="stop when the KL divergence from the SFT model exceeds this, in nats per completion"
     )
-    ahead: int = Field(1, ge=1, description="updates whose answers are generated at once (rloo, grpo)")
-    replay: bool = Field(
-        True, description="on CUDA: record one step of writing and replay it (faster for small models)"
+    updates_per_generation: int = Field(
+        1, ge=1, description="updates whose completions are generated in one batch (rloo, grpo)"
     )
-    probe_every: int = Field(20, ge=1, description="updates between two looks at answers to held-out prompts")
-    probe_prompts: int = Field(32, ge=2, description="how many held-out prompts are looked at")
+    cuda_graphs: bool = Field(True, description="decode with CUDA graphs on a GPU (faster for small models)")
+    probe_steps: int = Field(
+        20, ge=1, description="updates between two probes: completions of held-out prompts, scored and logged"
+    )
+    probe_prompts: int = Field(32, ge=2, description="number of held-out prompts in a probe")
 
 
-class EvaluateConfig(Part):
-    """What is run before and after, and who judges it."""
+class EvaluationSettings(SettingsTable):
+    """What the systems are evaluated on, and by which judges."""
 
     bbq: str | None = Field(None, description="BBQ: a folder, a .csv or hub (without it, BBQ is not run)")
-    bbq_limit: int | None = Field(None, ge=1, description="so many rows of BBQ, spread evenly")
-    bbq_max_tokens: int = Field(200, ge=16, description="length of one reply to BBQ, at most")
+    bbq_limit: int | None = Field(None, ge=1, description="number of BBQ rows, spread evenly (default: all)")
+    bbq_max_tokens: int = Field(200, ge=16, description="maximum tokens per reply to BBQ")
     categories: list[str] | None = Field(
         PAPERS_CATEGORIES, description="BBQ's categories (default: the paper's six; all: every one)"
     )
     judges: list[str] = Field([], description="models that score BS, CE and LS (without one, they are not scored)")
-    topics: int = Field(100, ge=1, description="held-out topics whose answers are scored, at most")
-    max_tokens: int = Field(200, ge=16, description="length of an answer that is scored, at most")
+    topics: int = Field(100, ge=1, description="maximum number of held-out topics whose answers are scored")
+    max_tokens: int = Field(200, ge=16, description="maximum tokens per scored answer")
     temperature: float = Field(0.7, ge=0, le=2, description="of the answers that are scored")
-    budget_cost: float | None = Field(None, ge=0, description="stop each run after so many US dollars")
+    budget_cost: float | None = Field(None, ge=0, description="stop each run at this many US dollars")
     systems: list[System] = Field(
-        list(SYSTEMS), description="which are compared, in this order; Default must be one of them"
+        list(SYSTEMS), description="systems to compare, in this order; Default must be one of them"
     )
-    rlaif: str | None = Field(None, description="the folder of an RLAIF policy (default: the one trained here, if any)")
+    rlaif: str | None = Field(None, description="folder of an RLAIF policy (default: the one under OUT, if any)")
 
 
-class RlaifConfig(Part):
-    """The baseline whose pairs a model labels."""
+class RlaifSettings(SettingsTable):
+    """The baseline whose pairs are labelled by a model."""
 
     labeller: str | None = Field(None, description="the model that says which of two answers is less biased")
-    topics: int | None = Field(None, ge=1, description="so many of the training topics (default: all)")
-    pairs: int = Field(1, ge=1, description="pairs of answers for each topic")
-    max_tokens: int = Field(160, ge=16, description="length of an answer, at most")
+    topics: int | None = Field(None, ge=1, description="number of training topics (default: all)")
+    pairs: int = Field(1, ge=1, description="pairs of answers per topic")
+    max_tokens: int = Field(160, ge=16, description="maximum tokens per answer")
     temperature: float = Field(1.0, gt=0, le=2, description="of the two answers")
 
 
-class AblateConfig(Part):
+class AblationSettings(SettingsTable):
     """Each list is one ablation: everything is trained again at each of its values, on less of the data."""
 
     pairs: list[int] = Field([], description="numbers of training pairs")
     topics: list[int] = Field([], description="numbers of training topics")
-    rounds: list[int] = Field([], description="only statements of the first so many rounds")
-    roles: list[int] = Field([], description="only statements of the first so many speakers of each bias type")
-    data: dict[str, str] = Field({}, description="other datasets by name: debates that were held with other settings")
+    rounds: list[int] = Field([], description="only statements of the first N rounds")
+    roles: list[int] = Field([], description="only statements of the first N speakers of each bias type")
+    data: dict[str, str] = Field({}, description="other datasets by name, of debates with other settings")
 
 
-class TrainConfig(Part):
-    """All of a training: its data, its base, and its stages."""
+class TrainConfig(SettingsTable):
+    """The whole config: data, base model, and a table for each stage."""
 
-    base: str = Field(DEFAULT_MODEL, description="what is trained: local/smollm2, a folder, or a name on the hub")
+    base: str = Field(DEFAULT_MODEL, description="the model to train: local/smollm2, a folder, or a name on the hub")
     data: str = Field(description="pairs: the folder of `parley export --format trl`, or one .jsonl file of such rows")
-    out: str = Field("trained", description="the folder everything is written to")
-    begin: str | None = Field(None, description="a finished SFT folder to begin from (default: that of this config)")
-    chat_template: str | None = Field(None, description="a .jinja file, for a tokenizer that has none")
-    end_token: str | None = Field(None, description="the token that ends an answer, if the tokenizer names another")
-    pad_token: str | None = Field(None, description="a token of the vocabulary to pad with, if the tokenizer has none")
-    max_length: int = Field(2048, ge=16, description="tokens of prompt and answer together, cut on the right")
-    micro_batch: int | None = Field(None, ge=1, description="most examples a device holds at once (default: the batch)")
-    precision: Literal["auto", "fp32", "bf16"] = Field("auto", description="auto: bf16 where the device is made for it")
-    recompute: bool = Field(False, description="recompute activations: less memory, about a third slower")
-    lora: bool = Field(False, description="train low-rank adapters, which are merged into the model at the end")
-    lora_rank: int = Field(8, ge=1, description="rank of the adapters")
-    lora_alpha: int = Field(16, ge=1, description="their scale")
-    lora_dropout: float = Field(0.05, ge=0, lt=1, description="their dropout")
-    lora_modules: list[str] = Field(["q_proj", "v_proj"], description="the layers they stand beside")
-    splits: list[float] = Field([0.8, 0.1, 0.1], description="shares of topics, where the data is one file")
-    least_pairs: int = Field(100, ge=2, description="refuse to train on fewer pairs (the paper asks for 5,000)")
-    pairs: int | None = Field(None, ge=2, description="only so many training pairs, drawn by the seed")
-    topics: int | None = Field(None, ge=1, description="only so many training topics, drawn by the seed")
-    rounds: int | None = Field(None, ge=1, description="only statements of the first so many rounds")
-    roles: int | None = Field(None, ge=1, description="only statements of the first so many speakers of a bias type")
-    save_every: int = Field(100, ge=1, description="updates between two checkpoints")
-    gguf: bool = Field(True, description="also write model.gguf, with which local/FOLDER runs everywhere")
-    gguf_type: Literal["f16", "f32"] = Field(
-        "f32", description="of its weights; f16 is half the size, and says other words"
+    out: str = Field("trained", description="the folder to write to")
+    sft_model_path: str | None = Field(None, description="a finished SFT folder to start from (default: OUT/sft)")
+    chat_template_path: str | None = Field(None, description="a .jinja file, for a tokenizer without a chat template")
+    eos_token: str | None = Field(None, description="the token that ends an answer (default: the tokenizer's)")
+    pad_token: str | None = Field(None, description="a token of the vocabulary to pad with (default: the tokenizer's)")
+    max_length: int = Field(2048, ge=16, description="maximum tokens of prompt and answer together, cut on the right")
+    per_device_train_batch_size: int | None = Field(
+        None, ge=1, description="maximum examples per pass on a device; gradients accumulate (default: no limit)"
     )
-    answers: Literal["local", "hf"] = Field(
-        "local", description="how models answer in evaluations and RLAIF: local (llama.cpp), hf (batches on a GPU)"
+    bf16: bool | None = Field(None, description="train in bf16 mixed precision (default: where the GPU supports it)")
+    gradient_checkpointing: bool = Field(
+        False, description="recompute activations in the backward pass: less memory, about a third slower"
+    )
+    use_peft: bool = Field(False, description="train LoRA adapters, which are merged into the model at the end")
+    lora_r: int = Field(8, ge=1, description="rank of the adapters")
+    lora_alpha: int = Field(16, ge=1, description="scaling of the adapters")
+    lora_dropout: float = Field(0.05, ge=0, lt=1, description="dropout of the adapters")
+    lora_target_modules: list[str] = Field(["q_proj", "v_proj"], description="layers that get adapters")
+    splits: list[float] = Field(
+        [0.8, 0.1, 0.1], description="shares of train, validation and test, if the data is one file"
+    )
+    min_pairs: int = Field(100, ge=2, description="refuse to train on fewer pairs (the paper asks for 5,000)")
+    pairs: int | None = Field(None, ge=2, description="number of training pairs, drawn by the seed (default: all)")
+    topics: int | None = Field(None, ge=1, description="number of training topics, drawn by the seed (default: all)")
+    rounds: int | None = Field(None, ge=1, description="only statements of the first N rounds")
+    roles: int | None = Field(None, ge=1, description="only statements of the first N speakers of a bias type")
+    save_steps: int = Field(100, ge=1, description="updates between two checkpoints")
+    gguf: bool = Field(True, description="also write model.gguf, which local/FOLDER needs")
+    gguf_type: Literal["f16", "f32"] = Field(
+        "f32", description="of its weights; f16 halves the file, and replies differ from the trained model's"
+    )
+    inference_backend: Literal["local", "hf"] = Field(
+        "local", description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (batches on a GPU)"
     )
     seed: int = Field(0, ge=0, description="of every random choice")
-    sft: SftConfig = SftConfig()
-    reward: RewardConfig = RewardConfig()
-    rl: RlConfig = RlConfig()
-    evaluate: EvaluateConfig = EvaluateConfig()
-    rlaif: RlaifConfig = RlaifConfig()
-    ablate: AblateConfig = AblateConfig()
+    sft: SftSettings = SftSettings()
+    reward: RewardSettings = RewardSettings()
+    rl: RlSettings = RlSettings()
+    evaluate: EvaluationSettings = EvaluationSettings()
+    rlaif: RlaifSettings = RlaifSettings()
+    ablate: AblationSettings = AblationSettings()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _old_names(cls, config: Any) -> Any:
+        if isinstance(config, dict):
+            refuse_old_names(config)
+        return config
 
 
-PARTS: dict[str, type[Part]] = {
-    "sft": SftConfig,
-    "reward": RewardConfig,
-    "rl": RlConfig,
-    "evaluate": EvaluateConfig,
-    "rlaif": RlaifConfig,
-    "ablate": AblateConfig,
+TABLES: dict[str, type[SettingsTable]] = {
+    "sft": SftSettings,
+    "reward": RewardSettings,
+    "rl": RlSettings,
+    "evaluate": EvaluationSettings,
+    "rlaif": RlaifSettings,
+    "ablate": AblationSettings,
 }
-"""The parts by name, each a table of the file; their flags are --PART-KEY."""
+"""The tables of the config by name; their flags are --TABLE-KEY."""
 
-MAKES: dict[str, tuple[str, ...]] = {
+DEPENDS_ON: dict[str, tuple[str, ...]] = {
     "sft": ("sft",),
     "reward": ("sft", "reward"),
     "rl": ("sft", "reward", "rl"),
 }
-"""Which parts of the config a stage's result depends on."""
-ELSEWHERE = {"out", "answers", "gguf", "gguf_type", "save_every", "micro_batch", "evaluate", "ablate", "rlaif"}
-"""What changes where things go and how fast, not what comes out."""
+"""The tables that a stage's result depends on."""
+WITHOUT_EFFECT = {"out", "inference_backend", "gguf", "gguf_type", "save_steps", "per_device_train_batch_size"}
+"""Settings that change where results go and how fast they come, but not the results."""
 
 
-def made_by(config: TrainConfig, stage: str) -> dict[str, Any]:
-    """All that a stage's result depends on, as plain values."""
-    whole = config.model_dump(mode="json")
-    parts = {name: whole.pop(name) for name in PARTS}
-    settings = {key: value for key, value in whole.items() if key not in ELSEWHERE}
-    parts["rl"].pop("replay")  # the same answers, rounding aside
-    return {**settings, **{f"{part}.{key}": value for part in MAKES[stage] for key, value in parts[part].items()}}
+def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
+    """All settings that a stage's result depends on, as plain values."""
+    values = config.model_dump(mode="json")
+    tables = {name: values.pop(name) for name in TABLES}
+    shared = {key: value for key, value in values.items() if key not in WITHOUT_EFFECT}
+    tables["rl"].pop("cuda_graphs")  # the same completions, rounding aside
+    return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}
+
+
+def rlaif_config(config: TrainConfig, sft: str, folder: str) -> TrainConfig:
+    """The config that trains the RLAIF baseline in `folder`, on the pairs labelled there, from the same SFT model.
+
+    The limits on the debates' data do not apply to it, and its topics are those of the labelled pairs.
+    """
+    return config.model_copy(
+        update={
+            "data": f"{folder}/pairs",
+            "out": folder,
+            "sft_model_path": sft,
+            "rl": config.rl.model_copy(update={"topics_from": "debates"}),
+            **dict.fromkeys(("pairs", "topics", "rounds", "roles")),
+        }
+    )

@@ -1,4 +1,4 @@
-"""What a trainer is told about the machine: precision, batches over devices, adapters. The same for every stage."""
+"""Settings that depend on the machine: precision, batches over devices, adapters, memory. The same for every stage."""
 
 from __future__ import annotations
 
@@ -9,35 +9,38 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
-from parley.training.config import TrainConfig
+from parley.agents.text import plural
+from parley.training.config import RewardSettings, RlSettings, SftSettings, TrainConfig
 
 
-def world() -> int:
-    """Processes that train together (`accelerate launch` says so)."""
+def world_size() -> int:
+    """The number of processes that train together, as `accelerate launch` sets it."""
     return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def is_main() -> bool:
+    """Whether this is the process that prints and writes."""
     return int(os.environ.get("RANK", "0")) == 0
 
 
-def has_bf16(config: TrainConfig) -> bool:
-    """On a CPU, bf16 is some 200 times slower than fp32: only where it was asked for by name."""
+def use_bf16(config: TrainConfig) -> bool:
+    """As the config says; else only on GPUs, since on a CPU bf16 is about 200 times slower than fp32."""
     import torch
 
-    if config.precision == "auto":
+    if config.bf16 is None:
         return bool(torch.cuda.is_available() and torch.cuda.is_bf16_supported())
-    return config.precision == "bf16"
+    return config.bf16
 
 
-def dtype(config: TrainConfig) -> Any:
-    """Of models that are only asked, never trained."""
+def inference_dtype(config: TrainConfig) -> Any:
+    """Of models that are not trained. Those that are keep 32-bit weights, with bf16 as mixed precision."""
     import torch
 
-    return torch.bfloat16 if has_bf16(config) else torch.float32
+    return torch.bfloat16 if use_bf16(config) else torch.float32
 
 
 def device() -> Any:
+    """This process's GPU, or the CPU."""
     import torch
 
     if torch.cuda.is_available():
@@ -45,32 +48,46 @@ def device() -> Any:
     return torch.device("cpu")
 
 
-def batches(batch: int, config: TrainConfig, key: str) -> dict[str, int]:
-    """A batch over all devices as examples at once and steps that are added up."""
-    each, left = divmod(batch, world())
-    if left or not each:
-        raise ConfigError(f"{key} = {batch} cannot be shared evenly by {world()} devices")
-    at_once = min(each, config.micro_batch or each)
-    while each % at_once:
-        at_once -= 1
-    return {"per_device_train_batch_size": at_once, "gradient_accumulation_steps": each // at_once}
+def batch_arguments(batch_size: int, config: TrainConfig, setting: str) -> dict[str, int]:
+    """A batch over all devices as TRL's two settings: examples per pass, and passes whose gradients are accumulated.
+
+    Args:
+        batch_size: Examples per update, over all devices.
+        config: Its `per_device_train_batch_size` limits the examples per pass.
+        setting: What the batch is called in the config, for the message if it cannot be divided.
+    """
+    per_device, remainder = divmod(batch_size, world_size())
+    if remainder or not per_device:
+        raise ConfigError(f"{setting} = {batch_size} cannot be divided evenly over {plural(world_size(), 'device')}")
+    per_pass = min(per_device, config.per_device_train_batch_size or per_device)
+    while per_device % per_pass:
+        per_pass -= 1
+    return {"per_device_train_batch_size": per_pass, "gradient_accumulation_steps": per_device // per_pass}
 
 
-def arguments(config: TrainConfig, part: Any, steps: Path) -> dict[str, Any]:
-    """What TRL's configs share."""
+def training_arguments(
+    config: TrainConfig, table: SftSettings | RewardSettings | RlSettings, folder: Path
+) -> dict[str, Any]:
+    """The arguments that TRL's configs share.
+
+    Args:
+        config: The whole config.
+        table: Its table for the stage.
+        folder: Where checkpoints go.
+    """
     import torch
 
     return {
-        "output_dir": str(steps),
-        "num_train_epochs": part.epochs,
-        "max_steps": part.steps or -1,
-        "learning_rate": part.learning_rate,
-        "bf16": has_bf16(config),
+        "output_dir": str(folder),
+        "num_train_epochs": table.num_train_epochs,
+        "max_steps": table.max_steps or -1,
+        "learning_rate": table.learning_rate,
+        "bf16": use_bf16(config),
         "use_cpu": not torch.cuda.is_available(),
-        "gradient_checkpointing": config.recompute,
+        "gradient_checkpointing": config.gradient_checkpointing,
         "save_strategy": "steps",
-        "save_steps": config.save_every,
-        "save_total_limit": 2,
+        "save_steps": config.save_steps,
+        "save_total_limit": 2,  # the newest may be incomplete after a crash
         "logging_steps": 1,
         "report_to": "none",
         "disable_tqdm": True,
@@ -79,43 +96,43 @@ def arguments(config: TrainConfig, part: Any, steps: Path) -> dict[str, Any]:
     }
 
 
-def adapters(config: TrainConfig, *, scores: bool = False) -> Any:
-    """LoRA as the config has it, or None. A reward model's new head is trained whole."""
-    if not config.lora:
+def lora_config(config: TrainConfig, *, reward_model: bool = False) -> Any:
+    """PEFT's LoraConfig, or None without `use_peft`. A reward model's new head is trained in full."""
+    if not config.use_peft:
         return None
     from peft import LoraConfig
 
     return LoraConfig(
-        r=config.lora_rank,
+        r=config.lora_r,
         lora_alpha=config.lora_alpha,
         lora_dropout=config.lora_dropout,
-        target_modules=list(config.lora_modules),
-        task_type="SEQ_CLS" if scores else "CAUSAL_LM",
-        modules_to_save=["score"] if scores else None,
+        target_modules=list(config.lora_target_modules),
+        task_type="SEQ_CLS" if reward_model else "CAUSAL_LM",
+        modules_to_save=["score"] if reward_model else None,
     )
 
 
-def merged(model: Any) -> Any:
-    """A model without adapters, whatever it was trained with."""
+def merge_adapters(model: Any) -> Any:
+    """The model with its adapters merged, if it has any."""
     return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
 
 
 @contextmanager
-def enough_memory() -> Iterator[None]:
-    """Out of memory in one line. What was saved before stays, and the same command goes on from it."""
+def explain_out_of_memory() -> Iterator[None]:
+    """One line if the memory runs out. Checkpoints stay, so that the same command resumes."""
     import torch
 
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError):
         raise ParleyError(
-            "the memory ran out: set a smaller micro_batch, recompute = true, or lora = true; checkpoints are kept, "
-            "and the same command goes on from the last one"
+            "out of memory: set a smaller per_device_train_batch_size, gradient_checkpointing = true, or "
+            "use_peft = true; checkpoints are kept, and the same command resumes from the last one"
         ) from None
 
 
-def quiet() -> None:
-    """Libraries say only what went wrong."""
+def silence_libraries() -> None:
+    """Errors only, from transformers and datasets."""
     import datasets
     import transformers
 

@@ -1,5 +1,4 @@
-"""Curves of training (reward, divergence, entropy, length and win rate by step, from a log's lines), and what came of
-it: each system against the one that was not trained."""
+"""Figures: the curves of a training log (reward, KL, entropy, length, win rate, loss), systems against a baseline."""
 
 from __future__ import annotations
 
@@ -8,29 +7,35 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
+from parley.agents.text import plural
 from parley.analysis.reporting.figures import PALETTE, caption, colours, dots, sheet, tidy
 
 PANELS = (
     ("reward", "probe_reward", "reward"),
-    ("kl", None, "divergence from SFT, nats an answer"),
-    ("entropy", None, "entropy, nats a token"),
-    ("length", "probe_length", "tokens an answer"),
+    ("kl", None, "KL from SFT, nats per completion"),
+    ("entropy", None, "entropy, nats per token"),
+    ("length", "probe_length", "tokens per completion"),
     (None, "win_rate", "win rate against SFT"),
     ("loss", None, "loss"),
 )
-"""What was logged in training, what was measured on held-out prompts, and what it is called."""
-SMOOTH = 20
+"""Of each panel: the value logged at every update, the value measured on held-out prompts, the title."""
+SMOOTHING_WINDOW = 20
 
 
-def curves(lines: Sequence[Mapping[str, float]], title: str) -> Figure:
-    """Six panels; the thin line is what was logged, the thick one its running mean, dots are held-out prompts."""
-    frame = pd.DataFrame(list(lines)) if lines else pd.DataFrame({"step": []})
+def training_curves(entries: Sequence[Mapping[str, float]], title: str) -> Figure:
+    """Six panels: the thin line is the log, the thick one its running mean, dots are held-out prompts.
+
+    Args:
+        entries: Of a training log.
+        title: Of the figure.
+    """
+    frame = pd.DataFrame(list(entries)) if entries else pd.DataFrame({"step": []})
     figure, axes = sheet(9.0, 5.2, 3, 2, sharex=True)
     for axis, (logged, probed, name) in zip(axes.ravel(), PANELS, strict=True):
         if logged in frame:
             part = frame[["step", logged]].dropna()
             axis.plot(part["step"], part[logged], color=PALETTE[0], linewidth=0.6, alpha=0.5)
-            mean = part[logged].rolling(SMOOTH, min_periods=1).mean()
+            mean = part[logged].rolling(SMOOTHING_WINDOW, min_periods=1).mean()
             axis.plot(part["step"], mean, color=PALETTE[0], linewidth=1.6)
         if probed in frame:
             part = frame[["step", probed]].dropna()
@@ -44,22 +49,28 @@ def curves(lines: Sequence[Mapping[str, float]], title: str) -> Figure:
         axis.set_xlabel("update")
     last = int(frame["step"].max()) if len(frame) else 0
     note = (
-        f"{last} updates. Thin: as logged in training; thick: running mean of {SMOOTH}; dots: held-out prompts. "
-        "Reward and win rate are the reward model's judgement, and a policy may learn to please it: see the evaluation."
+        f"{plural(last, 'update')}. Thin: as logged; thick: running mean of {SMOOTHING_WINDOW}; dots: held-out prompts."
+        " Reward and win rate are the reward model's, which a policy may learn to exploit: see the evaluation."
     )
     caption(figure, title, note)
     return figure
 
 
 def differences_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
-    """Each system against the baseline, a panel a measure; `table` as `evaluation.metrics.points` gives it."""
+    """Each system against the baseline, one panel per measure.
+
+    Args:
+        table: As `evaluation.metrics.points` gives it.
+        title: Of the figure.
+        note: Printed below it.
+    """
     measures = list(dict.fromkeys(table["measure"]))
     systems = list(dict.fromkeys(table["system"]))
     figure, axes = sheet(1.6 + 2.1 * len(measures), 1.5 + 0.3 * len(systems), len(measures), sharey=True)
     tints = colours(systems)
     for axis, measure in zip(axes[0], measures, strict=True):
-        here = table[table["measure"] == measure].set_index("system").reindex(systems)
-        dots(axis, systems, here["difference"], here["low"], here["high"], [tints[name] for name in systems])
+        rows = table[table["measure"] == measure].set_index("system").reindex(systems)
+        dots(axis, systems, rows["difference"], rows["low"], rows["high"], [tints[name] for name in systems])
         axis.axvline(0, color="#888888", linewidth=0.8)
         axis.set_title(measure, fontsize=9)
     caption(figure, title, note)

@@ -1,7 +1,7 @@
 """PPO with a critic, as in the paper, on trl 1.12.0's experimental trainer (later versions have none).
 
-The critic begins as the reward model. The trainer cannot go on from a checkpoint, so none is kept; it ignores bf16, and
-logs divergence summed over an answer.
+The critic starts as the reward model. The trainer cannot resume from a checkpoint, so none is saved; it ignores bf16,
+and logs KL summed over a completion.
 """
 
 from __future__ import annotations
@@ -12,56 +12,69 @@ from contextlib import redirect_stdout, suppress
 from typing import Any
 
 from parley.training import device
-from parley.training.base import load_model
-from parley.training.callbacks import Stopped
-from parley.training.trainer import Course, hushed, table
+from parley.training.base_model import load_model
+from parley.training.callbacks import TrainingStopped
+from parley.training.context import TrainingContext
+from parley.training.trainer import to_dataset, without_printing
 
 
-def train_ppo(course: Course, model: Any, begins: str, callbacks: list[Any]) -> tuple[Any, float]:
-    """The trainer, when it is done, and the seconds it took."""
+def train_ppo(context: TrainingContext, model: Any, sft_folder: str, callbacks: list[Any]) -> tuple[Any, float]:
+    """Trains, and gives the trainer with the seconds it took.
+
+    Args:
+        context: The config, data and tokenizer.
+        model: The policy to train.
+        sft_folder: The reference model of the KL penalty (with LoRA, it is the model without adapters).
+        callbacks: For the trainer.
+    """
     from transformers import AutoModelForSequenceClassification
     from trl.experimental.ppo import PPOConfig, PPOTrainer
 
-    config, part, chat = course.config, course.config.rl, course.chat
-    asked = course.prompts()
-    given = device.arguments(config, part, course.stage("rl").steps)
-    del given["max_steps"]
-    shape = device.batches(part.batch, config, "rl.batch")
+    config, settings, chat = context.config, context.config.rl, context.chat
+    prompts = context.train_prompts()
+    arguments = device.training_arguments(config, settings, context.stage("rl").checkpoints)
+    del arguments["max_steps"]  # PPO counts episodes
+    batch = device.batch_arguments(settings.batch_size, config, "rl.batch_size")
     args = PPOConfig(
-        **(given | {"bf16": False, "save_strategy": "no"}),
-        **shape,
-        total_episodes=part.steps * part.batch if part.steps else int(part.epochs * len(asked)),
+        **(arguments | {"bf16": False, "save_strategy": "no"}),
+        **batch,
+        total_episodes=settings.max_steps * settings.batch_size
+        if settings.max_steps
+        else int(settings.num_train_epochs * len(prompts)),
         num_mini_batches=1,
-        local_rollout_forward_batch_size=shape["per_device_train_batch_size"],
-        response_length=part.max_tokens,
-        temperature=part.temperature,
+        local_rollout_forward_batch_size=batch["per_device_train_batch_size"],
+        response_length=settings.max_completion_length,
+        temperature=settings.temperature,
         stop_token="eos",
-        missing_eos_penalty=part.missing_end,
-        kl_coef=part.beta,
+        missing_eos_penalty=settings.missing_eos_penalty,
+        kl_coef=settings.beta,
         num_sample_generations=0,
     )
-    judges = [
-        AutoModelForSequenceClassification.from_pretrained(str(course.folder("reward")), num_labels=1, dtype="float32")
+    reward_model, critic = (
+        AutoModelForSequenceClassification.from_pretrained(
+            str(context.finished_folder("reward")), num_labels=1, dtype="float32"
+        )
         for _ in range(2)
-    ]
-    for judge in judges:
-        judge.config.pad_token_id = chat.tokenizer.pad_token_id
+    )
+    for scorer in (reward_model, critic):
+        scorer.config.pad_token_id = chat.tokenizer.pad_token_id
     chat.tokenizer.padding_side = "left"
-    rows = table([{"input_ids": chat.prompt(one)} for one in asked])
+    dataset = to_dataset([{"input_ids": chat.prompt(prompt)} for prompt in prompts])
     trainer = PPOTrainer(
         args=args,
         processing_class=chat.tokenizer,
         model=model,
-        ref_model=None if config.lora else load_model(begins, chat.tokenizer),
-        reward_model=judges[0],
-        value_model=judges[1],
-        train_dataset=rows,
-        eval_dataset=rows.select(range(1)),
-        peft_config=device.adapters(config),
+        ref_model=None if config.use_peft else load_model(sft_folder, chat.tokenizer),
+        reward_model=reward_model,
+        value_model=critic,
+        train_dataset=dataset,
+        eval_dataset=dataset.select(range(1)),
+        peft_config=device.lora_config(config),
         callbacks=callbacks,
     )
+    # The trainer splits batches itself: accelerate must not divide the gradients a second time.
     trainer.accelerator.gradient_accumulation_steps = 1
-    begun = time.perf_counter()
-    with device.enough_memory(), redirect_stdout(sys.stderr), suppress(Stopped):
-        hushed(trainer).train()
-    return trainer, time.perf_counter() - begun
+    start = time.perf_counter()
+    with device.explain_out_of_memory(), redirect_stdout(sys.stderr), suppress(TrainingStopped):
+        without_printing(trainer).train()
+    return trainer, time.perf_counter() - start

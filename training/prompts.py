@@ -1,7 +1,8 @@
-"""Topics to answer, by split: reinforcement learning and the evaluation need no pairs, and so have more than pairs do.
+"""Prompts by split, for RL and the evaluation: they need no pairs, and so have more topics than the pairs do.
 
-A topic's split is the one its pairs have, else the one `parley export` gave it (a debate may give no pair), else a draw
-by the seed: the shipped lists of the data's bias types, or a file. What is held out is never trained on.
+A topic's split is that of its pairs, else the one `parley export` gave it (a debate may give no pair), else drawn by
+the seed. Topics beside the debated ones are the shipped lists of the data's bias types, or a file. Held-out topics are
+never trained on.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from parley.scenarios import BIASES, load_topics, normal
 from parley.training.config import TrainConfig
 from parley.training.pairs import Pairs, read_sft
 
-MANIFEST = "export.json"
+EXPORT_MANIFEST = "export.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class PromptSplits:
     """Prompts by topic, for each split."""
 
     train: dict[str, str]
@@ -30,57 +31,65 @@ class Topics:
     test: dict[str, str]
 
     def held_out(self) -> dict[str, str]:
+        """The prompts of the evaluation: the test split, or validation if there is no test split."""
         return self.test or self.validation
 
     def probes(self) -> dict[str, str]:
-        """What RL is watched on while it runs: validation, so that test stays untouched."""
+        """The prompts used during training: validation, so that test stays held out."""
         return self.validation or self.test
 
 
-def read_topics(config: TrainConfig, pairs: Pairs) -> Topics:
-    found: dict[str, dict[str, str]] = {split: {} for split in SPLITS}
+def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
+    """The prompts of a config, each topic in one split.
+
+    Args:
+        config: Its `data`, `topics` and `rl.topics_from` choose the topics.
+        pairs: The pairs of the same config, whose topics keep their splits.
+    """
+    prompts: dict[str, dict[str, str]] = {split: {} for split in SPLITS}
     known: set[str] = set()
 
     def add(split: str, topic: str, prompt: str) -> None:
         if normal(topic) not in known:
             known.add(normal(topic))
-            found[split][topic] = prompt
+            prompts[split][topic] = prompt
 
     for split in SPLITS:
         for pair in getattr(pairs, split):
             add(split, pair.topic, pair.prompt)
-    # Fewer topics were asked for: others would undo it. They are held out nowhere either, since SFT may know them.
-    closed = config.topics is not None
-    learnt = {prompt for prompt, _ in read_sft(Path(config.sft.data))} if config.sft.data else set()
-    for split, listed in (_debated(Path(config.data)) | ({} if closed else {"": _listed(config, pairs)})).items():
-        drawn = split_topics(listed, config.splits, config.seed)
-        for topic in listed:
+    # With a limit on topics, others may not be trained on. Nor are they held out, since SFT may have seen them.
+    limited = config.topics is not None
+    sft_prompts = {prompt for prompt, _ in read_sft(Path(config.sft.data))} if config.sft.data else set()
+    topics_of = _exported_topics(Path(config.data)) | ({} if limited else {"": _further_topics(config, pairs)})
+    for split, topics in topics_of.items():
+        drawn = split_topics(topics, config.splits, config.seed)
+        for topic in topics:
             prompt = NEUTRAL(topic=topic)
-            place = split or ("train" if prompt in learnt else drawn[normal(topic)])
-            if not (closed and place == "train"):
-                add(place, topic, prompt)
-    mixed = list(found["train"].items())
-    random.Random(config.seed).shuffle(mixed)
-    return Topics(dict(mixed), found["validation"], found["test"])
+            target = split or ("train" if prompt in sft_prompts else drawn[normal(topic)])
+            if not (limited and target == "train"):
+                add(target, topic, prompt)
+    train = list(prompts["train"].items())
+    random.Random(config.seed).shuffle(train)
+    return PromptSplits(dict(train), prompts["validation"], prompts["test"])
 
 
-def _debated(data: Path) -> dict[str, list[str]]:
-    """The topics an export was made from, by split; none where the data is something else."""
+def _exported_topics(data: Path) -> dict[str, list[str]]:
+    """The topics of an export by split, also those without a pair; empty if the data is not an export."""
     try:
-        listed = json.loads((data / MANIFEST).read_text("utf-8")).get("topics", {})
-        return {split: [str(topic) for topic in listed.get(split, [])] for split in SPLITS}
+        topics = json.loads((data / EXPORT_MANIFEST).read_text("utf-8")).get("topics", {})
+        return {split: [str(topic) for topic in topics.get(split, [])] for split in SPLITS}
     except OSError:
         return {}
     except (ValueError, AttributeError):
-        raise ConfigError(f"{data / MANIFEST}: not what `parley export` writes") from None
+        raise ConfigError(f"{data / EXPORT_MANIFEST}: not a manifest of `parley export`") from None
 
 
-def _listed(config: TrainConfig, pairs: Pairs) -> list[str]:
-    """Topics beside the dataset's own."""
-    chosen = config.rl.topics_from
-    if chosen == "debates":
+def _further_topics(config: TrainConfig, pairs: Pairs) -> list[str]:
+    """Topics beside the debated ones."""
+    source = config.rl.topics_from
+    if source == "debates":
         return []
-    if chosen != "shipped":
-        return list(load_topics(chosen))
+    if source != "shipped":
+        return list(load_topics(source))
     biases = {pair.bias for split in SPLITS for pair in getattr(pairs, split)}
     return [topic for bias in BIASES if bias in biases for topic in load_topics(bias)]

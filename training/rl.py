@@ -1,8 +1,8 @@
 """Reinforcement learning: reward − β·KL(policy ‖ SFT), by RLOO (the default), GRPO, DPO (on the pairs), or PPO.
 
-RLOO has the paper's objective with the mean of an answer's siblings in place of a critic. PPO with a critic, as in the
-paper, was last in trl 1.12.0 (see `ppo`). Answers are sampled: the published script turns sampling off, which leaves
-nothing to learn from.
+RLOO has the paper's objective, with the mean reward of a prompt's other completions in place of a critic. PPO with a
+critic, as in the paper, was last in trl 1.12.0 (see `ppo`). Completions are sampled: the published script turns
+sampling off, and then all completions of a prompt are equal and there is nothing to learn from.
 """
 
 from __future__ import annotations
@@ -14,189 +14,202 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.training import device
-from parley.training.base import load_model
-from parley.training.callbacks import KlStop, SampleProbe
+from parley.training.base_model import load_model
+from parley.training.callbacks import KlLimit, SampleProbe
+from parley.training.context import TrainingContext
+from parley.training.generation import sample_completions, use_cuda_graphs
 from parley.training.pairs import shuffled
-from parley.training.scorer import RewardScorer, answers
-from parley.training.trainer import Course, put_away, table, train, watchers
+from parley.training.scorer import RewardScorer
+from parley.training.trainer import run_trainer, save_model, stage_callbacks, to_dataset
 
 PPO_TRL = "1.12.0"
 
 
 def check_algorithm(name: str) -> None:
-    """Before anything is trained: whether the installed trl has it."""
+    """ConfigError, before anything is trained, if the installed trl does not have the algorithm."""
     if name == "ppo":
         try:
             import trl.experimental.ppo  # noqa: F401
         except ModuleNotFoundError:
             raise ConfigError(
-                f"trl dropped PPO in 1.13: pip install trl=={PPO_TRL} for it, or keep algorithm = 'rloo', which has "
-                "the same objective without a critic"
+                f"trl dropped PPO in 1.13: pip install trl=={PPO_TRL}, or use rl.algorithm = 'rloo', which has the "
+                "same objective without a critic"
             ) from None
 
 
-class Reward:
-    """What an answer is worth: the reward model's score, less a penalty where it does not come to an end."""
+class RewardFunction:
+    """The reward of a completion: the reward model's score, less a penalty if it has no end token.
+
+    Args:
+        scorer: The reward model.
+        missing_eos_penalty: Subtracted from the score of a completion without an end token.
+    """
 
     __name__ = "reward_model"
 
-    def __init__(self, scorer: RewardScorer, missing_end: float) -> None:
-        self.scorer, self.missing_end = scorer, missing_end
+    def __init__(self, scorer: RewardScorer, missing_eos_penalty: float) -> None:
+        self.scorer, self.missing_eos_penalty = scorer, missing_eos_penalty
 
     def __call__(self, prompts: Any, completions: Any, completion_ids: Any, **more: Any) -> list[float]:
-        return self.of([one[-1]["content"] for one in prompts], completion_ids)
+        """As TRL calls a reward function."""
+        return self.rewards([messages[-1]["content"] for messages in prompts], completion_ids)
 
-    def of(self, prompts: Sequence[str], said: Sequence[Sequence[int]]) -> list[float]:
+    def rewards(self, prompts: Sequence[str], completions: Sequence[Sequence[int]]) -> list[float]:
+        """Rewards of completions, as tokens, each to the prompt at its place."""
         chat = self.scorer.chat
-        end = chat.tokenizer.eos_token_id
-        # An answer that was cut off is scored as if it ended there: pairs all end, and nothing else was ever learnt.
-        whole = [[*chat.prompt(one), *ids] for one, ids in zip(prompts, said, strict=True)]
-        scores = self.scorer.tokens([ids if ids[-1] == end else [*ids[: chat.longest - 1], end] for ids in whole])
-        return [score - (0.0 if end in ids else self.missing_end) for score, ids in zip(scores, said, strict=True)]
+        eos = chat.tokenizer.eos_token_id
+        conversations = [[*chat.prompt(prompt), *ids] for prompt, ids in zip(prompts, completions, strict=True)]
+        # A truncated completion is scored as if it ended there: the reward model has only seen texts that end.
+        scores = self.scorer.score_tokens(
+            [ids if ids[-1] == eos else [*ids[: chat.max_length - 1], eos] for ids in conversations]
+        )
+        return [
+            score - (0.0 if eos in ids else self.missing_eos_penalty)
+            for score, ids in zip(scores, completions, strict=True)
+        ]
 
 
-class Look:
-    """Answers to held-out prompts, the policy's against those the SFT model gave at the same draws of chance."""
+class HeldOutProbe:
+    """Completions of held-out prompts, compared with those of the SFT model sampled with the same seed.
 
-    def __init__(self, course: Course, reward: Reward) -> None:
-        part = course.config.rl
-        self.course, self.reward = course, reward
-        self.prompts = list(dict.fromkeys(course.topics.probes().values()))[: part.probe_prompts]
-        self.first: list[float] = []
+    The first call must be with the SFT model, or with a policy that has not been trained yet.
+    """
+
+    def __init__(self, context: TrainingContext, reward: RewardFunction) -> None:
+        settings = context.config.rl
+        self.context, self.reward = context, reward
+        self.prompts = list(dict.fromkeys(context.prompts.probes().values()))[: settings.probe_prompts]
+        self.sft_rewards: list[float] = []
 
     def __call__(self, policy: Any) -> Mapping[str, float]:
-        config = self.course.config
-        said = answers(
+        config = self.context.config
+        completions = sample_completions(
             policy,
-            self.course.chat,
+            self.context.chat,
             self.prompts,
-            max_tokens=config.rl.max_tokens,
+            max_completion_length=config.rl.max_completion_length,
             temperature=config.rl.temperature,
             seed=config.seed,
-            replay=config.rl.replay,
+            cuda_graphs=config.rl.cuda_graphs,
         )
-        scores = self.reward.of(self.prompts, said)
-        unfinished = sum(self.course.chat.tokenizer.eos_token_id not in one for one in said) / len(said)
-        self.first = self.first or scores
-        wins = [1.0 if new > old else 0.5 if new == old else 0.0 for new, old in zip(scores, self.first, strict=True)]
+        rewards = self.reward.rewards(self.prompts, completions)
+        eos = self.context.chat.tokenizer.eos_token_id
+        unfinished = sum(eos not in ids for ids in completions) / len(completions)
+        self.sft_rewards = self.sft_rewards or rewards
+        wins = [
+            1.0 if reward > sft_reward else 0.5 if reward == sft_reward else 0.0
+            for reward, sft_reward in zip(rewards, self.sft_rewards, strict=True)
+        ]
+        mean_reward = sum(rewards) / len(rewards)
         return {
             "win_rate": sum(wins) / len(wins),
-            "probe_reward": sum(scores) / len(scores),
-            "probe_score": sum(scores) / len(scores) + self.reward.missing_end * unfinished,
+            "probe_reward": mean_reward,
+            "probe_score": mean_reward + self.reward.missing_eos_penalty * unfinished,
             "probe_unfinished": unfinished,
-            "probe_length": sum(map(len, said)) / len(said),
+            "probe_length": sum(map(len, completions)) / len(completions),
         }
 
 
-def train_rl(course: Course) -> None:
-    config, part, chat = course.config, course.config.rl, course.chat
-    check_algorithm(part.algorithm)
-    stage = course.stage("rl")
-    begins = str(course.folder("sft"))
-    scorer = RewardScorer.load(course.folder("reward"), chat, device=device.device(), dtype=device.dtype(config))
-    model = load_model(begins, chat.tokenizer)
-    course.need_room(model)
-    if part.algorithm == "ppo":
-        shutil.rmtree(stage.steps, ignore_errors=True)  # its trainer cannot go on from a checkpoint: it starts over
-    resume = stage.begin()
-    log, callbacks = watchers(stage, resume)
-    reward = Reward(scorer, part.missing_end)
-    look = Look(course, reward)
-    if resume is not None:
-        look(load_model(begins, chat.tokenizer).to(device.device()))  # what the SFT model says, to win against
-    stop = KlStop(part.max_kl or float("inf"), by_force=part.algorithm == "ppo")
-    callbacks += [stop, SampleProbe(log, part.probe_every, look)]
-    if part.algorithm == "ppo":
+def train_rl(context: TrainingContext) -> None:
+    """Trains the policy from the SFT model, with the config's algorithm."""
+    config, settings, chat = context.config, context.config.rl, context.chat
+    check_algorithm(settings.algorithm)
+    stage = context.stage("rl")
+    sft_folder = str(context.finished_folder("sft"))
+    scorer = RewardScorer.load(
+        context.finished_folder("reward"), chat, device=device.device(), dtype=device.inference_dtype(config)
+    )
+    model = load_model(sft_folder, chat.tokenizer)
+    context.require_disk_space(model)
+    if settings.algorithm == "ppo":
+        shutil.rmtree(stage.checkpoints, ignore_errors=True)  # its trainer cannot resume from a checkpoint
+    checkpoint = stage.begin()
+    log, callbacks = stage_callbacks(stage, checkpoint)
+    reward = RewardFunction(scorer, settings.missing_eos_penalty)
+    probe = HeldOutProbe(context, reward)
+    if checkpoint is not None:
+        # A resumed policy is compared with the SFT model too, not with itself at the checkpoint.
+        probe(load_model(sft_folder, chat.tokenizer).to(device.device()))
+    kl_limit = KlLimit(settings.max_kl or float("inf"), by_exception=settings.algorithm == "ppo")
+    callbacks += [kl_limit, SampleProbe(log, settings.probe_steps, probe)]
+    if settings.algorithm == "ppo":
         from parley.training.ppo import train_ppo
 
-        trainer, seconds = train_ppo(course, model, begins, callbacks)
+        trainer, seconds = train_ppo(context, model, sft_folder, callbacks)
     else:
-        make = {"rloo": _online, "grpo": _online, "dpo": _dpo}[part.algorithm]
-        trainer = make(course, stage.steps, model, reward, callbacks)
-        seconds = train(trainer, resume)
+        if settings.algorithm == "dpo":
+            trainer = _dpo_trainer(context, stage.checkpoints, model, callbacks)
+        else:
+            trainer = _online_trainer(context, stage.checkpoints, model, reward, callbacks)
+        seconds = run_trainer(trainer, checkpoint)
     facts = {
-        "algorithm": part.algorithm,
-        "prompts": len(course.prompts()),
+        "algorithm": settings.algorithm,
+        "prompts": len(context.train_prompts()),
         "steps": trainer.state.global_step,
         "seconds": round(seconds, 1),
-        "stopped_at_kl": stop.reached or None,
-        "held_out": look(trainer.accelerator.unwrap_model(getattr(trainer.model, "policy", trainer.model))),
-        "held_out_before": {"probe_reward": sum(look.first) / len(look.first)},
+        "stopped_at_kl": kl_limit.reached or None,
+        "held_out": probe(trainer.accelerator.unwrap_model(getattr(trainer.model, "policy", trainer.model))),
+        "held_out_before": {"probe_reward": sum(probe.sft_rewards) / len(probe.sft_rewards)},
     }
-    put_away(course, stage, trainer, facts, policy=getattr(trainer.model, "policy", None))
+    save_model(context, stage, trainer, facts, policy=getattr(trainer.model, "policy", None))
 
 
-def _online(course: Course, steps: Path, model: Any, reward: Reward, callbacks: list[Any]) -> Any:
-    """RLOO or GRPO: the policy answers, the reward model scores, siblings are compared."""
+def _online_trainer(
+    context: TrainingContext, checkpoints: Path, model: Any, reward: RewardFunction, callbacks: list[Any]
+) -> Any:
+    """RLOO or GRPO: the completions of a prompt are scored by the reward model and compared with each other."""
     import trl
 
-    config, part = course.config, course.config.rl
-    name = part.algorithm.upper()
-    shape = device.batches(part.batch * part.samples, config, "rl.batch × rl.samples")
-    args = getattr(trl, f"{name}Config")(
-        **device.arguments(config, part, steps),
-        **shape,
-        num_generations=part.samples,
-        steps_per_generation=shape["gradient_accumulation_steps"] * part.ahead,
-        max_completion_length=part.max_tokens,
-        temperature=part.temperature,
-        beta=part.beta,
+    config, settings = context.config, context.config.rl
+    name = settings.algorithm.upper()
+    batch = device.batch_arguments(
+        settings.batch_size * settings.num_generations, config, "rl.batch_size × rl.num_generations"
     )
+    args = getattr(trl, f"{name}Config")(
+        **device.training_arguments(config, settings, checkpoints),
+        **batch,
+        num_generations=settings.num_generations,
+        # TRL counts passes here, not updates: an update has gradient_accumulation_steps of them.
+        steps_per_generation=batch["gradient_accumulation_steps"] * settings.updates_per_generation,
+        max_completion_length=settings.max_completion_length,
+        temperature=settings.temperature,
+        beta=settings.beta,
+    )
+    tokenizer = context.chat.tokenizer
+    tokenizer.padding_side = "left"
     trainer = getattr(trl, f"{name}Trainer")(
         model=model,
         reward_funcs=[reward],
         args=args,
-        train_dataset=table([{"prompt": course.chat.messages(one)} for one in course.prompts()]),
-        processing_class=_padded_left(course.chat.tokenizer),
-        peft_config=device.adapters(config),
+        train_dataset=to_dataset([{"prompt": context.chat.messages(prompt)} for prompt in context.train_prompts()]),
+        processing_class=tokenizer,
+        peft_config=device.lora_config(config),
         callbacks=callbacks,
     )
-    if part.replay:
-        write_by_replay(trainer)
+    if settings.cuda_graphs:
+        use_cuda_graphs(trainer)
     return trainer
 
 
-def write_by_replay(trainer: Any) -> None:
-    """Answers are written with one recorded step, where the model and the device can."""
-    from parley.agents.models.cuda_graphs import cuda_graph_decoding
-
-    policy = trainer.accelerator.unwrap_model(trainer.model)
-    plain = policy.generate
-
-    def generate(*given: Any, **named: Any) -> Any:
-        if named.get("generation_config") is not trainer.generation_config:
-            return plain(*given, **named)
-        with cuda_graph_decoding(policy, named["input_ids"].shape[1] + trainer.max_completion_length) as fast:
-            return plain(*given, **named, **fast)
-
-    policy.generate = generate
-    trainer.generation_config.disable_compile = False
-
-
-def _dpo(course: Course, steps: Path, model: Any, reward: Reward, callbacks: list[Any]) -> Any:
-    """DPO learns from the pairs themselves; the reward model only watches."""
+def _dpo_trainer(context: TrainingContext, checkpoints: Path, model: Any, callbacks: list[Any]) -> Any:
+    """DPO learns from the pairs themselves; the reward model is only used by the probes."""
     from trl import DPOConfig, DPOTrainer
 
-    config, part, chat = course.config, course.config.rl, course.chat
+    config, settings, chat = context.config, context.config.rl, context.chat
     rows = [
-        {"prompt": chat.rendered(pair.prompt), "chosen": pair.chosen.text, "rejected": pair.rejected.text}
-        for pair in shuffled(course.pairs.train, config.seed)
+        {"prompt": chat.prompt_text(pair.prompt), "chosen": pair.chosen.text, "rejected": pair.rejected.text}
+        for pair in shuffled(context.pairs.train, config.seed)
     ]
     return DPOTrainer(
         model=model,
         args=DPOConfig(
-            **device.arguments(config, part, steps),
-            **device.batches(part.batch, config, "rl.batch"),
+            **device.training_arguments(config, settings, checkpoints),
+            **device.batch_arguments(settings.batch_size, config, "rl.batch_size"),
             max_length=config.max_length,
-            beta=part.beta,
+            beta=settings.beta,
         ),
-        train_dataset=table(rows),
+        train_dataset=to_dataset(rows),
         processing_class=chat.tokenizer,
-        peft_config=device.adapters(config),
+        peft_config=device.lora_config(config),
         callbacks=callbacks,
     )
-
-
-def _padded_left(tokenizer: Any) -> Any:
-    tokenizer.padding_side = "left"
-    return tokenizer

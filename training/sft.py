@@ -1,4 +1,4 @@
-"""Supervised tuning on low-bias statements: the first stage, and the point the policy may not stray far from."""
+"""Supervised fine-tuning on low-bias statements: the first stage, and the reference model of RL's KL penalty."""
 
 from __future__ import annotations
 
@@ -6,52 +6,54 @@ from pathlib import Path
 from typing import Any
 
 from parley.training import device
-from parley.training.base import load_model
+from parley.training.base_model import load_model
+from parley.training.context import TrainingContext
 from parley.training.pairs import low_bias, read_sft
-from parley.training.trainer import Course, hushed, put_away, table, train, watchers
+from parley.training.trainer import run_trainer, save_model, stage_callbacks, to_dataset, without_printing
 
-LOOKED_AT = 256
+HELD_OUT_ANSWERS = 256
 """Held-out answers whose loss is measured before and after."""
 
 
-def train_sft(course: Course) -> None:
+def train_sft(context: TrainingContext) -> None:
+    """Fine-tunes the base model on `sft.data`, or on the chosen answers of the pairs."""
     from trl import SFTConfig, SFTTrainer
 
-    config, part, chat = course.config, course.config.sft, course.chat
-    stage = course.stage("sft")
-    texts = read_sft(Path(part.data)) if part.data else list(low_bias(course.pairs.train))
-    held_out = list(low_bias(course.pairs.probes()))[:LOOKED_AT]
-    model = load_model(course.base, chat.tokenizer)
-    course.need_room(model)
-    resume = stage.begin()
-    _, callbacks = watchers(stage, resume)
+    config, settings, chat = context.config, context.config.sft, context.chat
+    stage = context.stage("sft")
+    examples = read_sft(Path(settings.data)) if settings.data else list(low_bias(context.pairs.train))
+    held_out = list(low_bias(context.pairs.probes()))[:HELD_OUT_ANSWERS]
+    model = load_model(context.base, chat.tokenizer)
+    context.require_disk_space(model)
+    checkpoint = stage.begin()
+    _, callbacks = stage_callbacks(stage, checkpoint)
     trainer = SFTTrainer(
         model=model,
         args=SFTConfig(
-            **device.arguments(config, part, stage.steps),
-            **device.batches(part.batch, config, "sft.batch"),
+            **device.training_arguments(config, settings, stage.checkpoints),
+            **device.batch_arguments(settings.batch_size, config, "sft.batch_size"),
             max_length=config.max_length,
             eval_strategy="no",
         ),
-        train_dataset=table([chat.example(prompt, text) for prompt, text in texts]),
-        eval_dataset=table([chat.example(prompt, text) for prompt, text in held_out]),
+        train_dataset=to_dataset([chat.sft_example(prompt, text) for prompt, text in examples]),
+        eval_dataset=to_dataset([chat.sft_example(prompt, text) for prompt, text in held_out]),
         processing_class=chat.tokenizer,
-        peft_config=device.adapters(config),
+        peft_config=device.lora_config(config),
         callbacks=callbacks,
     )
-    before = None if resume else _loss(hushed(trainer))
-    seconds = train(trainer, resume)
+    loss_before = None if checkpoint else _held_out_loss(without_printing(trainer))
+    seconds = run_trainer(trainer, checkpoint)
     facts = {
-        "examples": len(texts),
-        "cut": sum(chat.is_cut(prompt, text) for prompt, text in texts),
+        "examples": len(examples),
+        "cut": sum(chat.is_truncated(prompt, text) for prompt, text in examples),
         "steps": trainer.state.global_step,
         "seconds": round(seconds, 1),
-        "held_out_loss_before": before,
-        "held_out_loss_after": _loss(trainer),
+        "held_out_loss_before": loss_before,
+        "held_out_loss_after": _held_out_loss(trainer),
     }
-    put_away(course, stage, trainer, facts)
+    save_model(context, stage, trainer, facts)
 
 
-def _loss(trainer: Any) -> float:
-    with device.enough_memory():
+def _held_out_loss(trainer: Any) -> float:
+    with device.explain_out_of_memory():
         return float(trainer.evaluate()["eval_loss"])

@@ -1,9 +1,9 @@
-"""A stage's folder: written whole beside its place and then moved there, its manifest last; checkpoints likewise.
+"""A stage's folder: written beside its place and then moved there, manifest last; checkpoints likewise.
 
     trained/sft/            the model, stage.json, log.jsonl
-    trained/sft.steps/      checkpoints while it is trained, gone when it is done
+    trained/sft.steps/      checkpoints during training, removed at the end
 
-A folder without its manifest is not there, whatever lies in it.
+A folder without its manifest counts as missing, whatever is in it.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
-from parley.training.config import TrainConfig, made_by
+from parley.training.config import TrainConfig, stage_settings
+from parley.training.renamed import with_current_names
 
 MANIFEST = "stage.json"
-CHECKPOINT = "whole.json"
+CHECKPOINT_MANIFEST = "whole.json"
 LOG = "log.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One of sft, reward and rl, in its place under the config's folder."""
+    """One of sft, reward and rl, with its folder under the config's `out`."""
 
     name: str
     config: TrainConfig
@@ -39,39 +40,45 @@ class Stage:
         return Path(self.config.out) / self.name
 
     @property
-    def steps(self) -> Path:
+    def checkpoints(self) -> Path:
         return self.folder.with_name(f"{self.name}.steps")
 
     @property
     def log(self) -> Path:
-        """Written as the stage runs, so that it can be watched; moved into the folder at the end."""
-        return self.steps / LOG
+        """Written during training, so that it can be followed; copied into the folder at the end."""
+        return self.checkpoints / LOG
 
     def settings(self) -> dict[str, Any]:
-        return {**made_by(self.config, self.name), "data": self.digest}
+        return {**stage_settings(self.config, self.name), "data": self.digest}
 
     def is_done(self) -> bool:
-        """Whether the stage's result is there, made with these settings; one made with others is not touched."""
+        """Whether the stage has a result with these settings; ConfigError if it was trained with others."""
         manifest = read_manifest(self.folder)
         if manifest is None:
             return False
-        _same(manifest["settings"], self.settings(), self.folder)
+        _refuse_other_settings(manifest["settings"], self.settings(), self.folder)
         return True
 
     def begin(self) -> Path | None:
-        """A place for checkpoints; the newest whole one, if the stage was begun before with the same settings."""
-        self.steps.mkdir(parents=True, exist_ok=True)
-        begun = self.steps / "begun.json"
+        """Makes the folder for checkpoints. The newest complete checkpoint, if there is one with these settings."""
+        self.checkpoints.mkdir(parents=True, exist_ok=True)
+        begun = self.checkpoints / "begun.json"
         if begun.is_file():
-            _same(json.loads(begun.read_text("utf-8")), self.settings(), self.steps)
+            _refuse_other_settings(json.loads(begun.read_text("utf-8")), self.settings(), self.checkpoints)
         else:
-            _write(begun, self.settings())
-        return newest_checkpoint(self.steps)
+            _write_json(begun, self.settings())
+        return newest_checkpoint(self.checkpoints)
 
     def finish(self, save: Callable[[Path], None], facts: Mapping[str, Any], *, main: bool = True) -> None:
-        """The result in its place. Every process of a many-device run saves; one of them moves and signs."""
+        """Moves the result into place.
+
+        Args:
+            save: Writes the model into the folder it is given; called in every process.
+            facts: What the manifest says beside the settings.
+            main: Whether this process moves the folder and writes the manifest.
+        """
         part = self.folder.with_name(f"{self.name}.part")
-        with writing(self.folder):
+        with explain_write_errors(self.folder):
             if main:
                 shutil.rmtree(part, ignore_errors=True)
             save(part)
@@ -80,75 +87,85 @@ class Stage:
             if self.log.is_file():
                 shutil.copy2(self.log, part / LOG)
             shutil.rmtree(self.folder, ignore_errors=True)
-            _write(part / MANIFEST, {"stage": self.name, "settings": self.settings(), **facts})
+            _write_json(part / MANIFEST, {"stage": self.name, "settings": self.settings(), **facts})
             part.rename(self.folder)
-            shutil.rmtree(self.steps, ignore_errors=True)
+            shutil.rmtree(self.checkpoints, ignore_errors=True)
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a finished stage, or None."""
     try:
-        found = json.loads((folder / MANIFEST).read_text("utf-8"))
+        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return manifest if isinstance(manifest, dict) else None
 
 
 def add_facts(folder: Path, **facts: Any) -> None:
-    """More about a finished stage, found out later."""
+    """Adds to the manifest of a finished stage."""
     manifest = read_manifest(folder)
-    assert manifest is not None, "only a finished stage is added to"
-    _write(folder / MANIFEST, {**manifest, **facts})
+    assert manifest is not None, "facts are added to finished stages only"
+    _write_json(folder / MANIFEST, {**manifest, **facts})
 
 
-def _same(made: Mapping[str, Any], asked: Mapping[str, Any], folder: Path) -> None:
-    differ = [key for key in {**made, **asked} if made.get(key) != asked.get(key)]
-    if differ:
-        key = differ[0]
-        what = "the data" if key == "data" else f"{key} = {made.get(key)!r}, not {asked.get(key)!r},"
-        raise ConfigError(f"{folder} was made with other settings ({what} differs): name another --out, or remove it")
+def _refuse_other_settings(stored: Mapping[str, Any], current: Mapping[str, Any], folder: Path) -> None:
+    stored = with_current_names(stored)
+    differing = [key for key in {**stored, **current} if stored.get(key) != current.get(key)]
+    if differing:
+        key = differing[0]
+        what = "the data" if key == "data" else f"{key} = {stored.get(key)!r}, not {current.get(key)!r},"
+        raise ConfigError(f"{folder} was made with other settings ({what} differs): choose another --out, or remove it")
 
 
 def sign_checkpoint(folder: Path) -> None:
-    """The manifest of a checkpoint: every file with its size, written when all of them are."""
+    """Writes the manifest of a checkpoint, every file with its size, once all of them are written."""
     sizes = {str(path.relative_to(folder)): path.stat().st_size for path in sorted(folder.rglob("*")) if path.is_file()}
-    _write(folder / CHECKPOINT, sizes)
+    _write_json(folder / CHECKPOINT_MANIFEST, sizes)
 
 
-def is_whole(checkpoint: Path) -> bool:
+def is_complete(checkpoint: Path) -> bool:
+    """Whether every file that the checkpoint's manifest lists is there with its size."""
     try:
-        sizes = json.loads((checkpoint / CHECKPOINT).read_text("utf-8"))
+        sizes = json.loads((checkpoint / CHECKPOINT_MANIFEST).read_text("utf-8"))
         return bool(sizes) and all((checkpoint / name).stat().st_size == size for name, size in sizes.items())
     except (OSError, ValueError):
         return False
 
 
-def newest_checkpoint(steps: Path) -> Path | None:
-    """The last checkpoint that is whole; those that are not are cleared away."""
-    found = [(int(path.name.rpartition("-")[2]), path) for path in steps.glob("checkpoint-*")]
-    whole = [path for _, path in sorted(found) if is_whole(path)]
-    for _, path in found:
-        if path not in whole:
-            shutil.rmtree(path, ignore_errors=True)
-    return whole[-1] if whole else None
+def checkpoint_step(checkpoint: Path) -> int:
+    """The number of updates after which a checkpoint was saved, from its name."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest complete checkpoint; incomplete ones are removed."""
+    complete = []
+    for checkpoint in sorted(folder.glob("checkpoint-*"), key=checkpoint_step):
+        if is_complete(checkpoint):
+            complete.append(checkpoint)
+        else:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+    return complete[-1] if complete else None
 
 
 @contextmanager
-def writing(target: Path) -> Iterator[None]:
+def explain_write_errors(target: Path) -> Iterator[None]:
+    """One line if something cannot be written."""
     try:
         yield
     except OSError as error:
         raise ParleyError(f"{target} cannot be written: {error.strerror or error}") from None
 
 
-def need_room(folder: Path, size: int) -> None:
-    """One line before hours of work, if their result would not fit."""
+def require_free_space(folder: Path, size: int) -> None:
+    """ConfigError before hours of training whose result would not fit on the disk."""
     folder.mkdir(parents=True, exist_ok=True)
     free = shutil.disk_usage(folder).free
     if free < size:
-        raise ConfigError(f"{folder} has {free / 1e9:.1f} GB free, and training needs about {size / 1e9:.1f} GB there")
+        raise ConfigError(f"{folder} has {free / 1e9:.1f} GB free, but training needs about {size / 1e9:.1f} GB")
 
 
-def _write(path: Path, value: Mapping[str, Any]) -> None:
+def _write_json(path: Path, value: Mapping[str, Any]) -> None:
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     part.write_text(json.dumps(value, indent=2, ensure_ascii=False), "utf-8")
     part.replace(path)

@@ -1,4 +1,4 @@
-"""`parley export RUN… --format …`: datasets from debates, with a card; or a whole run for other tools, as it is."""
+"""`parley export RUN… --format …`: a dataset from debates, with a card; or a whole run for other tools."""
 
 from __future__ import annotations
 
@@ -9,30 +9,35 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, ParleyError
+from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import explain
 from parley.export.settings import Settings
 
-WHOLE = ("inspect", "transcripts")
-"""Formats that take any run as it is; all others make a dataset of debates."""
+WHOLE_RUN = ("inspect", "transcripts")
+"""Formats for any whole run; all others make a dataset from debates."""
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", nargs="+", help="run files of the study rldf; with inspect or transcripts: any one run")
-    parser.add_argument("--to", metavar="FOLDER", help="where to (default: <run>-<format>; with hub: owner/name)")
-    parser.add_argument("--force", action="store_true", help="write over an export that is there")
+    parser.add_argument(
+        "run", nargs="+", help="run files of the study rldf; one run of any study with inspect or transcripts"
+    )
+    parser.add_argument(
+        "--to", metavar="FOLDER", help="the folder to write (default: <run>-<format>; with hub: owner/name)"
+    )
+    parser.add_argument("--force", action="store_true", help="overwrite an earlier export")
     parser.add_argument("--public", action="store_true", help="with hub: a public dataset (default: private)")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print the manifest as JSON")
     add_flags(parser, Settings, "the dataset")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    if parsed.format in WHOLE:
-        return _whole(parsed)
+    if parsed.format in WHOLE_RUN:
+        return _export_whole_run(parsed)
     from parley.export import make_dataset, push, write_dataset
     from parley.export.card import cautions, quality_lines
     from parley.export.write import manifest
@@ -47,25 +52,26 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     dataset = make_dataset(runs, settings)
     target = parsed.to or f"{runs[0].stem}-{settings.format}"
     if settings.format == "hub":
-        place = push(dataset, target, public=parsed.public)
+        location = push(dataset, target, public=parsed.public)
     else:
-        place = str(write_dataset(dataset, Path(target), force=parsed.force))
+        location = str(write_dataset(dataset, Path(target), force=parsed.force))
     if parsed.json:
-        print(json.dumps({"to": place, **manifest(dataset, dataset.tables())}))
+        print(json.dumps({"to": location, **manifest(dataset, dataset.tables())}))
         return 0
-    found = dataset.found
+    groups = dataset.groups
     for line in cautions(dataset):
         print(visible(f"Caution: {line}"))
     print(
-        f"{len(dataset.statements):,} statements: {len(found.high):,} high bias, {len(found.low):,} low "
-        f"(threshold {settings.threshold:g}), {sum(found.left_out.values()):,} left out; {len(dataset.pairs):,} pairs"
+        f"{plural(len(dataset.statements), 'statement')}: {len(groups.high):,} high bias, {len(groups.low):,} low "
+        f"(threshold {settings.threshold:g}), {sum(groups.left_out.values()):,} left out; "
+        f"{plural(len(dataset.pairs), 'pair')}"
     )
     print(visible(quality_lines(dataset)))
-    print(f"written to {visible(place)}")
+    print(f"written to {visible(location)}")
     return 0
 
 
-def _whole(parsed: argparse.Namespace) -> int:
+def _export_whole_run(parsed: argparse.Namespace) -> int:
     from parley.interop import to_inspect, to_transcripts
 
     if len(parsed.run) > 1:
@@ -78,7 +84,7 @@ def _whole(parsed: argparse.Namespace) -> int:
         name, texts = f"{run.stem}.jsonl", to_transcripts(run)
     target = Path(parsed.to or name)
     if target.exists() and not parsed.force:
-        raise ConfigError(f"{target} is there already: name another with --to, or write over it with --force")
+        raise ConfigError(f"{target} exists: choose another name with --to, or overwrite it with --force")
     part = target.with_name(target.name + ".part")
     try:
         with part.open("w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Datasets from debate runs: `make_dataset(runs, settings)`, then `write_dataset` or `push`.
+"""Datasets from debate runs: `make_dataset(paths, settings)`, then `write_dataset` or `push`.
 
 dataset = make_dataset([Path("runs/rldf-….sqlite")], Settings(format="trl", threshold=3))
 write_dataset(dataset, Path("age-pairs"))

@@ -1,4 +1,4 @@
-"""The dataset card: what is in it, where it comes from, how it was made, and what it is not good for."""
+"""The dataset card: what the dataset has, how it was made from which runs, and its known limits."""
 
 from __future__ import annotations
 
@@ -10,19 +10,27 @@ import yaml
 
 from parley import __version__
 from parley.agents.models.catalogue import catalogue
+from parley.agents.text import plural
 from parley.export.dataset import Dataset, Table
 from parley.export.rows import NEUTRAL
+from parley.export.statements import Statement
 
 LIMITS = """\
 - Scores are a language model's judgement of bias, not people's. A score of 0 does not mean that a text is free of bias.
-- Debaters play roles from labels of a few words. What they say shows what the model associates with the label, and is
-  no evidence of what such people think.
-- Statements answer each other: one may refer to what another speaker said, which a reader of the pair does not see.
-- The statements hold stereotypes. They are here so that a model can learn to prefer texts without them.
-- Topics are disjoint between splits; people, prompts and models are the same in all of them."""
+- Debaters play roles from labels of a few words. Their statements show what the model associates with the label, and
+  are not evidence of what such people think.
+- Statements answer each other: one may refer to another speaker's statement, which is not part of the pair.
+- The statements contain stereotypes. They are included so that a model can learn to prefer texts without them.
+- Topics are disjoint between splits; roles, prompts and models are the same in all of them."""
 
 
 def card(dataset: Dataset, tables: dict[str, Table]) -> str:
+    """The card as the hub reads it: a YAML header, then Markdown.
+
+    Args:
+        dataset: The dataset to describe.
+        tables: Its tables in the exported format, for the header.
+    """
     return (
         "---\n"
         + yaml.safe_dump(_head(dataset, tables), sort_keys=False, allow_unicode=True)
@@ -55,14 +63,15 @@ def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
 
 
 def _biases(dataset: Dataset) -> list[str]:
-    return list(dict.fromkeys(one.bias for one in dataset.statements))
+    return list(dict.fromkeys(statement.bias for statement in dataset.statements))
 
 
 def _body(dataset: Dataset) -> str:
-    settings, found = dataset.settings, dataset.found
-    scored = [one for one in dataset.statements if one.score is not None]
+    settings, biases = dataset.settings, _biases(dataset)
+    scores = [statement.score for statement in dataset.statements if statement.score is not None]
+    left_out = sorted(dataset.groups.left_out.items())
     parts = [
-        f"# RLDF debates: {', '.join(_biases(dataset))}",
+        f"# RLDF debates: {', '.join(biases)}",
         *(f"> **{line}**" for line in cautions(dataset)),
         f"Made with Parley {__version__} from multi-role debates as in RLDF (Cheng et al., *LLM Alignment via "
         "Reinforcement Learning from Multi-role Debates as Feedback*): people with different backgrounds debate a "
@@ -72,15 +81,12 @@ def _body(dataset: Dataset) -> str:
         "## Counts",
         _table(
             ("", "statements", "high bias", "low bias", "pairs", "topics"),
-            [
-                (bias, *_counts(dataset, bias))
-                for bias in [*_biases(dataset), *(["all"] if len(_biases(dataset)) > 1 else [])]
-            ],
+            [(bias, *_counts(dataset, bias)) for bias in [*biases, *(["all"] if len(biases) > 1 else [])]],
         ),
-        "Left out: " + (", ".join(f"{n} {why}" for why, n in sorted(found.left_out.items())) or "none") + ".",
+        "Left out: " + (", ".join(f"{count} {reason}" for reason, count in left_out) or "none") + ".",
         _splits(dataset),
         "## Scores",
-        _histogram([one.score for one in scored if one.score is not None]),
+        _histogram(scores),
         "## Quality",
         quality_lines(dataset),
         "## Runs",
@@ -111,27 +117,28 @@ def _body(dataset: Dataset) -> str:
 
 
 def cautions(dataset: Dataset) -> list[str]:
+    """What is known about the models of the runs: that they are simulated, or too weak."""
     lines: dict[str, None] = {}
     for source in dataset.sources:
         for name in source.info["models"]:
             provider, _, model = name.partition("?")[0].partition("/")
             if provider == "sim":
-                lines[f"{name} is SIMULATED: texts and scores are planted, and no language model wrote them."] = None
+                lines[f"{name} is SIMULATED: texts and scores are planted, not written by a language model."] = None
             elif provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
                 lines[f"{catalogue()[model].caution}."] = None
     return list(lines)
 
 
 def _counts(dataset: Dataset, bias: str) -> tuple[int, ...]:
-    def here(one: Any) -> bool:
-        return bias == "all" or one.bias == bias
+    def matches(statement: Statement) -> bool:
+        return bias in ("all", statement.bias)
 
     return (
-        sum(map(here, dataset.statements)),
-        sum(map(here, dataset.found.high)),
-        sum(map(here, dataset.found.low)),
-        sum(here(pair.bad) for pair in dataset.pairs),
-        len({one.topic_id for one in dataset.statements if here(one)}),
+        sum(map(matches, dataset.statements)),
+        sum(map(matches, dataset.groups.high)),
+        sum(map(matches, dataset.groups.low)),
+        sum(matches(pair.rejected) for pair in dataset.pairs),
+        len({statement.topic_id for statement in dataset.statements if matches(statement)}),
     )
 
 
@@ -144,40 +151,42 @@ def _splits(dataset: Dataset) -> str:
 
 def _histogram(scores: list[float]) -> str:
     counts = Counter(min(int(score), 10) for score in scores)
-    most = max(counts.values(), default=1)
-    lines = [f"{n:>2} {'#' * math.ceil(40 * counts[n] / most):<40} {counts[n]}" for n in range(11)]
+    largest = max(counts.values(), default=1)
+    lines = [f"{score:>2} {'#' * math.ceil(40 * counts[score] / largest):<40} {counts[score]}" for score in range(11)]
     return "```\n" + "\n".join(lines) + "\n```"
 
 
 def quality_lines(dataset: Dataset) -> str:
-    found = dataset.quality
-    length, twice, leaks, flags, again = (
-        found[key] for key in ("length", "duplicates", "leakage", "flags", "refereed_again")
+    """The quality figures as a Markdown list."""
+    length, duplicates, leaks, flags, again = (
+        dataset.quality[key] for key in ("length", "duplicates", "leakage", "flags", "refereed_again")
     )
     lines = [
         f"Length: chosen {_number(length['words_chosen'], '.1f')} words, rejected "
-        f"{_number(length['words_rejected'], '.1f')}; length alone tells them apart in "
-        f"{_number(length['by_length_alone'], '.0%')} of pairs (50% would be chance).",
-        f"Duplicates: {twice['repeated']} repeated texts; {twice['in_two_splits']} texts stand in two splits.",
-        f"Role given away in chosen only {leaks['role_in_chosen_only']}, in rejected only "
+        f"{_number(length['words_rejected'], '.1f')}; length alone separates them in "
+        f"{_number(length['by_length_alone'], '.0%')} of pairs (chance is 50%).",
+        f"Duplicates: {plural(duplicates['repeated'], 'repeated text')}; "
+        f"{plural(duplicates['in_two_splits'], 'text')} in more than one split.",
+        f"Role revealed in chosen only {leaks['role_in_chosen_only']}, in rejected only "
         f"{leaks['role_in_rejected_only']}, in both {leaks['role_in_both']}; another speaker named in chosen only "
         f"{leaks['names_in_chosen_only']}, in rejected only {leaks['names_in_rejected_only']}, in both "
-        f"{leaks['names_in_both']} (of {len(dataset.pairs)} pairs).",
-        "Statements flagged: " + ", ".join(f"{flag.replace('_', ' ')} {count}" for flag, count in flags.items()) + ".",
-        f"Refereed again: {again['n']} statements; same score {_number(again['same_score'], '.0%')}, within one point "
-        f"{_number(again['within_one'], '.0%')}, same side of the threshold {_number(again['same_side'], '.0%')}, "
+        f"{leaks['names_in_both']} (of {plural(len(dataset.pairs), 'pair')}).",
+        "Flagged statements: " + ", ".join(f"{flag.replace('_', ' ')} {count}" for flag, count in flags.items()) + ".",
+        f"Second refereeing: {plural(again['n'], 'statement')}; same score {_number(again['same_score'], '.0%')}, "
+        f"within one point {_number(again['within_one'], '.0%')}, "
+        f"same side of the threshold {_number(again['same_side'], '.0%')}, "
         f"mean difference {_number(again['mean_difference'], '+.2f')}, correlation "
         f"{_number(again['correlation'], '.2f')}."
         if again["n"]
-        else "Refereed again: none (`parley run rldf --rereferee 0.2` does a fifth).",
+        else "Second refereeing: none (`parley run rldf --rereferee 0.2` repeats a fifth).",
     ]
     return "\n".join(f"- {line}" for line in lines)
 
 
-def _number(value: float, shape: str) -> str:
-    return "–" if math.isnan(value) else format(value, shape)
+def _number(value: float, spec: str) -> str:
+    return "–" if math.isnan(value) else format(value, spec)
 
 
-def _table(head: tuple[str, ...], listed: list[tuple[Any, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *listed]
+def _table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
     return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)

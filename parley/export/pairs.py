@@ -1,4 +1,4 @@
-"""HighBias, LowBias and the pairs between them. Pairs stay within one debate: same topic, same people, same model."""
+"""High-bias and low-bias statements, and pairs of them within a debate: the same topic, roles and model."""
 
 from __future__ import annotations
 
@@ -10,101 +10,107 @@ from itertools import groupby, product
 from parley.export.settings import Settings
 from parley.export.statements import Statement
 
-Tier = Callable[[Statement, Statement], bool]
-SPEAKER: Tier = lambda bad, good: bad.speaker == good.speaker  # noqa: E731
-ROUND: Tier = lambda bad, good: bad.round == good.round  # noqa: E731
-ANY: Tier = lambda bad, good: True  # noqa: E731
-TIERS: dict[str, tuple[tuple[str, Tier], ...]] = {
-    "prefer-speaker": (("speaker", SPEAKER), ("round", ROUND), ("topic", ANY)),
-    "same-speaker": (("speaker", SPEAKER),),
-    "same-round": (("round", ROUND),),
+Match = Callable[[Statement, Statement], bool]
+SAME_SPEAKER: Match = lambda high, low: high.speaker == low.speaker  # noqa: E731
+SAME_ROUND: Match = lambda high, low: high.round == low.round  # noqa: E731
+ANY: Match = lambda high, low: True  # noqa: E731
+MATCHES: dict[str, tuple[tuple[str, Match], ...]] = {
+    "prefer-speaker": (("speaker", SAME_SPEAKER), ("round", SAME_ROUND), ("topic", ANY)),
+    "same-speaker": (("speaker", SAME_SPEAKER),),
+    "same-round": (("round", SAME_ROUND),),
     "any": (("topic", ANY),),
     "all": (("topic", ANY),),
 }
-"""In which order a partner is looked for, and what the two then share beside the topic."""
+"""By strategy, in order of preference: what the two statements of a pair share, and the test for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatementPair:
-    good: Statement
-    bad: Statement
+    """A low-bias statement (chosen) and a high-bias one (rejected) of the same debate."""
+
+    chosen: Statement
+    rejected: Statement
     shares: str
+    """What they share beside the debate: speaker, round, or only the topic."""
 
     @property
     def id(self) -> str:
-        return f"{self.bad.id}~{self.good.round}/{self.good.speaker}"
+        return f"{self.rejected.id}~{self.chosen.round}/{self.chosen.speaker}"
 
 
 @dataclass(frozen=True, slots=True)
-class Sorted:
-    """Statements by their bias, and what was left out of both, by reason."""
+class BiasGroups:
+    """Statements by bias, and the number left out of both groups, by reason."""
 
     high: list[Statement]
     low: list[Statement]
     left_out: Counter[str]
 
 
-def sort_out(statements: Iterable[Statement], settings: Settings) -> Sorted:
+def group_by_bias(statements: Iterable[Statement], settings: Settings) -> BiasGroups:
+    """Statements above and at or below the threshold; those with a dropped flag, no score or no text are left out."""
     high: list[Statement] = []
     low: list[Statement] = []
     left_out: Counter[str] = Counter()
-    for one in statements:
-        why = next((flag for flag in one.flags if flag in settings.drop), None)
-        if one.score is None:
-            left_out[f"no score ({one.status} report)"] += 1
-        elif why or not one.text:
-            left_out[(why or "empty").replace("_", " ")] += 1
+    for statement in statements:
+        flag = next((flag for flag in statement.flags if flag in settings.drop), None)
+        if statement.score is None:
+            left_out[f"no score ({statement.status} report)"] += 1
+        elif flag or not statement.text:
+            left_out[(flag or "empty").replace("_", " ")] += 1
         else:
-            (high if one.score > settings.threshold else low).append(one)
-    return Sorted(high, low, left_out)
+            (high if statement.score > settings.threshold else low).append(statement)
+    return BiasGroups(high, low, left_out)
 
 
-def make_pairs(found: Sorted, settings: Settings) -> list[StatementPair]:
-    goods: dict[str, list[Statement]] = {}
-    for one in found.low:
-        goods.setdefault(one.debate, []).append(one)
+def make_pairs(groups: BiasGroups, settings: Settings) -> list[StatementPair]:
+    """The pairs of every debate, by the settings' strategy."""
+    low_of: dict[str, list[Statement]] = {}
+    for statement in groups.low:
+        low_of.setdefault(statement.debate, []).append(statement)
     pairs: list[StatementPair] = []
-    for debate, bads in groupby(found.high, key=lambda one: one.debate):
-        pairs += _in_debate(list(bads), goods.get(debate, []), settings)
+    for debate, high in groupby(groups.high, key=lambda statement: statement.debate):
+        pairs += _pairs_of_debate(list(high), low_of.get(debate, []), settings)
     return pairs
 
 
-def _in_debate(bads: list[Statement], goods: list[Statement], settings: Settings) -> Iterator[StatementPair]:
+def _pairs_of_debate(highs: list[Statement], lows: list[Statement], settings: Settings) -> Iterator[StatementPair]:
     if settings.strategy == "all":
         yield from (
-            StatementPair(good, bad, _shared(bad, good))
-            for bad, good in product(bads, goods)
-            if _fit(bad, good, settings)
+            StatementPair(low, high, _shared(high, low))
+            for high, low in product(highs, lows)
+            if _may_pair(high, low, settings)
         )
         return
     used: Counter[str] = Counter()
-    lengths = {one.id: len(one.text.split()) for one in (*bads, *goods)}
-    for bad in bads:
-        left = [good for good in goods if _fit(bad, good, settings)]
-        wanted = settings.per_bad
-        for name, tier in TIERS[settings.strategy]:
-            fitting = [good for good in left if tier(bad, good)]
-            # Those used least come first, then those nearest in length: a reward model must not learn length.
-            fitting.sort(key=lambda good: (used[good.id], abs(lengths[good.id] - lengths[bad.id]), good.id))
-            for good in fitting[:wanted]:
-                used[good.id] += 1
-                wanted -= 1
-                left.remove(good)
-                yield StatementPair(good, bad, name)
-            if not wanted:
+    lengths = {statement.id: len(statement.text.split()) for statement in (*highs, *lows)}
+    for high in highs:
+        candidates = [low for low in lows if _may_pair(high, low, settings)]
+        remaining = settings.per_bad
+        for shares, matches in MATCHES[settings.strategy]:
+            matching = [low for low in candidates if matches(high, low)]
+            # Least used first, then nearest in length: a reward model must not learn length.
+            matching.sort(key=lambda low: (used[low.id], abs(lengths[low.id] - lengths[high.id]), low.id))
+            for low in matching[:remaining]:
+                used[low.id] += 1
+                remaining -= 1
+                candidates.remove(low)
+                yield StatementPair(low, high, shares)
+            if not remaining:
                 break
 
 
-def _fit(bad: Statement, good: Statement, settings: Settings) -> bool:
-    assert bad.score is not None, "only scored statements are paired"
-    assert good.score is not None, "only scored statements are paired"
-    if bad.score - good.score < settings.margin or bad.text == good.text:
+def _may_pair(high: Statement, low: Statement, settings: Settings) -> bool:
+    """Whether two statements differ enough in score, in text, and not too much in length."""
+    assert high.score is not None, "only scored statements are paired"
+    assert low.score is not None, "only scored statements are paired"
+    if high.score - low.score < settings.margin or high.text == low.text:
         return False
     if settings.longest is None:
         return True
-    shorter, longer = sorted((len(bad.text.split()), len(good.text.split())))
+    shorter, longer = sorted((len(high.text.split()), len(low.text.split())))
     return longer <= settings.longest * shorter
 
 
-def _shared(bad: Statement, good: Statement) -> str:
-    return "speaker" if SPEAKER(bad, good) else "round" if ROUND(bad, good) else "topic"
+def _shared(high: Statement, low: Statement) -> str:
+    return "speaker" if SAME_SPEAKER(high, low) else "round" if SAME_ROUND(high, low) else "topic"

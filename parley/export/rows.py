@@ -1,6 +1,6 @@
-"""The shapes of rows: TRL's preference rows (prompt inside or apart), TRL's SFT rows, and statements as they are.
+"""The rows of each format: TRL's preference rows (implicit or explicit prompt), TRL's SFT rows, and statements.
 
-The prompt is the topic alone, and names no role: else a reward model would learn who is asked, not what is said.
+The prompt has the topic and no role: with a role, a reward model would learn who speaks instead of what is said.
 """
 
 from __future__ import annotations
@@ -20,72 +20,73 @@ def _user(topic: str) -> Row:
     return {"role": "user", "content": NEUTRAL(topic=topic)}
 
 
-def _assistant(one: Statement) -> Row:
-    return {"role": "assistant", "content": one.text}
+def _assistant(statement: Statement) -> Row:
+    return {"role": "assistant", "content": statement.text}
 
 
 def implicit(pair: StatementPair) -> Row:
-    """The prompt is the beginning of both sides, as TRL's RewardTrainer takes it."""
-    user = _user(pair.bad.topic)
+    """TRL's implicit prompt: it is the beginning of both sides. For RewardTrainer."""
+    user = _user(pair.rejected.topic)
     return {
         "id": pair.id,
-        "chosen": [user, _assistant(pair.good)],
-        "rejected": [user, _assistant(pair.bad)],
+        "chosen": [user, _assistant(pair.chosen)],
+        "rejected": [user, _assistant(pair.rejected)],
         **_scores(pair),
     }
 
 
 def explicit(pair: StatementPair) -> Row:
-    """The prompt apart: for DPO, RLOO, GRPO, and Reward too."""
+    """TRL's explicit prompt: a column of its own. For DPO, RLOO, GRPO, and RewardTrainer too."""
     return {
         "id": pair.id,
-        "prompt": [_user(pair.bad.topic)],
-        "chosen": [_assistant(pair.good)],
-        "rejected": [_assistant(pair.bad)],
+        "prompt": [_user(pair.rejected.topic)],
+        "chosen": [_assistant(pair.chosen)],
+        "rejected": [_assistant(pair.rejected)],
         **_scores(pair),
     }
 
 
 def _scores(pair: StatementPair) -> Row:
-    good, bad = pair.good, pair.bad
+    chosen, rejected = pair.chosen, pair.rejected
     return {
-        "score_chosen": good.score,
-        "score_rejected": bad.score,
+        "score_chosen": chosen.score,
+        "score_rejected": rejected.score,
         "meta": {
-            "bias": bad.bias,
-            "topic": bad.topic,
-            "topic_id": bad.topic_id,
+            "bias": rejected.bias,
+            "topic": rejected.topic,
+            "topic_id": rejected.topic_id,
             "shares": pair.shares,
-            "speaker_chosen": good.speaker,
-            "speaker_rejected": bad.speaker,
-            "round_chosen": good.round,
-            "round_rejected": bad.round,
-            "model_chosen": good.model,
-            "model_rejected": bad.model,
-            "mode": bad.mode,
-            "run": bad.run,
-            "run_id": bad.run_id,
+            "speaker_chosen": chosen.speaker,
+            "speaker_rejected": rejected.speaker,
+            "round_chosen": chosen.round,
+            "round_rejected": rejected.round,
+            "model_chosen": chosen.model,
+            "model_rejected": rejected.model,
+            "mode": rejected.mode,
+            "run": rejected.run,
+            "run_id": rejected.run_id,
         },
     }
 
 
-def sft(one: Statement) -> Row:
+def sft(low: Statement) -> Row:
+    """TRL's prompt and completion, of a low-bias statement."""
     return {
-        "id": one.id,
-        "prompt": [_user(one.topic)],
-        "completion": [_assistant(one)],
-        "score": one.score,
+        "id": low.id,
+        "prompt": [_user(low.topic)],
+        "completion": [_assistant(low)],
+        "score": low.score,
         "meta": {
-            key: getattr(one, key)
+            key: getattr(low, key)
             for key in ("bias", "topic", "topic_id", "speaker", "round", "model", "mode", "run", "run_id")
         },
     }
 
 
-def statement(one: Statement, threshold: float) -> Row:
-    """Flat, with everything; `side` is high or low, or nothing where there is no score."""
-    row = asdict(one)
-    row["flags"] = list(one.flags)
+def statement(source: Statement, threshold: float) -> Row:
+    """All columns of a statement; `side` is high or low, or None without a score."""
+    row = asdict(source)
+    row["flags"] = list(source.flags)
     del row["others"]
-    row["side"] = None if one.score is None else "high" if one.score > threshold else "low"
+    row["side"] = None if source.score is None else "high" if source.score > threshold else "low"
     return row

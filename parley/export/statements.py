@@ -1,10 +1,9 @@
-"""Every statement of a debate run with what was found about it, read straight from the run file."""
+"""Every statement of a debate run with its scores and flags, read from the run file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +13,13 @@ from parley.agents import ConfigError
 from parley.judging.rldf.statements import echoes, loops
 from parley.runs import RunFile, explain_damage
 
-REFEREE, AGAIN = "Referee", "Referee_again"
+SECOND_REFEREE = "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What one speaker said in one round. `score` is the referee's, None where its report could not be read."""
+    """A speaker's statement in one round. `score` is the referee's, None if its report could not be parsed."""
 
     id: str
     debate: str
@@ -41,12 +40,12 @@ class Statement:
     score_again: float | None
     flags: tuple[str, ...]
     others: tuple[str, ...]
-    """Who else spoke in the debate."""
+    """The other speakers of the debate."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A run that statements come from."""
+    """A run with its statements."""
 
     path: Path
     run_id: str
@@ -57,86 +56,95 @@ class Source:
 
 
 def read_run(path: Path) -> Source:
+    """The statements of a run's finished debates; ConfigError if it has none."""
     with explain_damage(path), RunFile.open(path) as file:
         info = file.info()
         if info["study"] != "rldf":
-            raise ConfigError(f"{path}: datasets are made of debates (rldf), and this is a run of '{info['study']}'")
-        made_from = json.dumps([info["config"], info["plan"]], sort_keys=True)
-        run_id = hashlib.sha256(made_from.encode()).hexdigest()[:12]
+            raise ConfigError(f"{path}: datasets are made from runs of 'rldf'; this is a run of '{info['study']}'")
+        identity = json.dumps([info["config"], info["plan"]], sort_keys=True)
+        run_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
         statements = list(_statements(file, path.stem, run_id))
         if not statements:
             raise ConfigError(f"{path} has no finished debate yet")
-        return Source(path, run_id, info, file.prompts(), file.counts(), statements)
+        return Source(
+            path=path,
+            run_id=run_id,
+            info=info,
+            prompts=file.prompts(),
+            units=file.counts(),
+            statements=statements,
+        )
 
 
 def read_runs(paths: Iterable[Path]) -> list[Source]:
+    """Several runs; ConfigError if one is given twice."""
     sources = [read_run(path) for path in paths]
-    twice = [run for run, times in Counter(source.run_id for source in sources).items() if times > 1]
-    if twice:
-        raise ConfigError("the same run is named twice")
+    if len({source.run_id for source in sources}) < len(sources):
+        raise ConfigError("the same run is given twice")
     return sources
 
 
 def _statements(file: RunFile, run: str, run_id: str) -> Iterable[Statement]:
     facets = {unit: json.loads(text) for unit, text in file.rows("SELECT id, facets FROM units")[1]}
-    found: dict[tuple[str, int, str], dict[str, Any]] = {}
+    scores_of: dict[tuple[str, int, str], dict[str, Any]] = {}
     for unit, round, subject, judge, metric, value, status in file.rows(
         "SELECT unit, round, subject, judge, metric, value, status FROM verdicts WHERE subject != ''"
     )[1]:
-        here = found.setdefault((unit, round, subject), {"flags": []})
+        scores = scores_of.setdefault((unit, round, subject), {"flags": []})
         if metric in FLAGS:
             if value:
-                here["flags"].append(metric)
-        elif judge == AGAIN:
-            here[f"{metric}_again"] = value
+                scores["flags"].append(metric)
+        elif judge == SECOND_REFEREE:
+            scores[f"{metric}_again"] = value
         else:
-            here[metric] = value
-            here["status"] = status
+            scores[metric] = value
+            scores["status"] = status
     _, messages = file.rows(
         "SELECT t.unit, t.round, t.speaker, t.text, c.model FROM transcript t JOIN units u ON u.id = t.unit "
         "LEFT JOIN calls c ON c.unit = t.unit AND c.seq = t.seq AND c.nth = 0 "
         "WHERE u.status = 'done' AND t.role = 'debater' AND t.speaker != ? ORDER BY u.position, t.seq",
-        (AGAIN,),
+        (SECOND_REFEREE,),
     )
-    noticed = _repeats(file, facets) if not file.rows("SELECT 1 FROM verdicts WHERE metric = 'echo' LIMIT 1")[1] else {}
-    present: dict[str, dict[str, None]] = {}
+    has_echo_flags = file.rows("SELECT 1 FROM verdicts WHERE metric = 'echo' LIMIT 1")[1]
+    repetitions = {} if has_echo_flags else _repetition_flags(file, facets)
+    speakers_of: dict[str, dict[str, None]] = {}
     for unit, _, speaker, _, _ in messages:
-        present.setdefault(unit, {})[speaker] = None
+        speakers_of.setdefault(unit, {})[speaker] = None
     for unit, round, speaker, text, model in messages:
-        about, noted = facets[unit], found.get((unit, round, speaker), {"flags": []})
+        facet, scores = facets[unit], scores_of.get((unit, round, speaker), {"flags": []})
         yield Statement(
             id=f"{run_id}/{unit}/{round}/{speaker}",
             debate=f"{run_id}/{unit}",
             run=run,
             run_id=run_id,
-            bias=about["bias"],
-            topic=about["topic"],
-            topic_id=about["topic_id"],
-            mode=about["mode"],
-            student=about["student"],
+            bias=facet["bias"],
+            topic=facet["topic"],
+            topic_id=facet["topic_id"],
+            mode=facet["mode"],
+            student=facet["student"],
             model=model or "",
             speaker=speaker,
             round=round,
             text=text.strip(),
-            score=noted.get("bias"),
-            rank=noted.get("rank"),
-            status=noted.get("status", "unparsed"),
-            score_again=noted.get("bias_again"),
-            flags=(*noted["flags"], *noticed.get((unit, round, speaker), ())),
-            others=tuple(name for name in present[unit] if name != speaker),
+            score=scores.get("bias"),
+            rank=scores.get("rank"),
+            status=scores.get("status", "unparsed"),
+            score_again=scores.get("bias_again"),
+            flags=(*scores["flags"], *repetitions.get((unit, round, speaker), ())),
+            others=tuple(name for name in speakers_of[unit] if name != speaker),
         )
 
 
-def _repeats(file: RunFile, facets: dict[str, Any]) -> dict[tuple[str, int, str], list[str]]:
-    """The flags `echo` and `loop` of a run from before they were noted."""
-    told: dict[str, list[str]] = {}
-    found: dict[tuple[str, int, str], list[str]] = {}
+def _repetition_flags(file: RunFile, facets: dict[str, Any]) -> dict[tuple[str, int, str], list[str]]:
+    """The flags `echo` and `loop`, for a run that was made before runs stored them."""
+    instructions: dict[str, list[str]] = {}
+    flags: dict[tuple[str, int, str], list[str]] = {}
     for unit, round, speaker, role, persona, text in file.rows(
         "SELECT unit, round, speaker, role, persona, text FROM transcript ORDER BY unit, seq"
     )[1]:
         if role == "narrator":
-            told.setdefault(unit, []).append(text)
+            instructions.setdefault(unit, []).append(text)
         elif role == "debater":
-            echo = echoes(text, [persona or "", *told.get(unit, [])], facets[unit]["topic"])
-            found[unit, round, speaker] = [name for name, seen in (("echo", echo), ("loop", loops(text))) if seen]
-    return found
+            echo = echoes(text, [persona or "", *instructions.get(unit, [])], facets[unit]["topic"])
+            flags[unit, round, speaker] = [flag for flag, is_set in (("echo", echo), ("loop", loops(text))) if is_set]
+    return flags

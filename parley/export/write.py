@@ -1,4 +1,4 @@
-"""Datasets as files: made whole in a folder beside the target and then moved there, the manifest last."""
+"""Datasets as files: written in a folder beside the target and then moved there, manifest last."""
 
 from __future__ import annotations
 
@@ -20,13 +20,21 @@ MISSING = "this format needs more packages: pip install 'parley-autogen[datasets
 
 
 def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Path:
-    if target.exists() and not (force and (target / MANIFEST).is_file()):
-        why = "name another with --to, or write over it with --force"
-        raise ConfigError(f"{target} is there already: {why if (target / MANIFEST).is_file() else 'and is no export'}")
+    """Writes the dataset in its format, with card and manifest.
+
+    Args:
+        dataset: The dataset.
+        target: The folder, which must not exist.
+        force: Whether to overwrite an earlier export; other folders are never overwritten.
+    """
+    if target.exists() and not (target / MANIFEST).is_file():
+        raise ConfigError(f"{target} exists and is not an export: choose another folder with --to")
+    if target.exists() and not force:
+        raise ConfigError(f"{target} exists: choose another folder with --to, or overwrite it with --force")
     tables = dataset.tables()
     writers = {"parquet": _parquet, "hub": _parquet, "datasets": _datasets}
     write = writers.get(dataset.settings.format, _jsonl)
-    with _beside(target) as folder:
+    with _moved_when_complete(target) as folder:
         for name, table in tables.items():
             write(folder / name, table)
         facts = json.dumps(manifest(dataset, tables), indent=2, allow_nan=False, ensure_ascii=False)
@@ -36,14 +44,14 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Pat
 
 
 def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
-    """What was made of what, for machines."""
+    """The runs, settings, counts and quality figures, for programs."""
     return {
         "settings": dataset.settings.model_dump(mode="json"),
         "runs": {source.run_id: {"file": source.path.name, **source.info} for source in dataset.sources},
         "statements": len(dataset.statements),
-        "high": len(dataset.found.high),
-        "low": len(dataset.found.low),
-        "left_out": dict(dataset.found.left_out),
+        "high": len(dataset.groups.high),
+        "low": len(dataset.groups.low),
+        "left_out": dict(dataset.groups.left_out),
         "pairs": len(dataset.pairs),
         "rows": {name or "rows": {split: len(rows) for split, rows in table.items()} for name, table in tables.items()},
         "topics": dataset.topics(),
@@ -52,7 +60,7 @@ def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
 
 
 def without_addresses(text: str) -> str:
-    """Where a model was reached is nobody else's business; which it was, is."""
+    """A text without the addresses of model servers, which may be private; the models' names stay."""
     return re.sub(r"base_url=[^&\s\"',)]+", "base_url=…", text)
 
 
@@ -63,8 +71,8 @@ def _plain(value: Any) -> Any:
 
 
 @contextmanager
-def _beside(target: Path) -> Iterator[Path]:
-    """A folder that takes the target's place when all is written, and vanishes if anything fails."""
+def _moved_when_complete(target: Path) -> Iterator[Path]:
+    """A folder that is moved to the target at the end of the block, or removed if the block fails."""
     part = target.with_name(target.name + ".part")
     try:
         shutil.rmtree(part, ignore_errors=True)

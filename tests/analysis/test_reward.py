@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from parley.training.evaluation.reward import (
+from parley.training.evaluation.reward_metrics import (
     calibration_error,
-    prefers,
+    conclusions,
+    preferred_length,
     quality,
     ranked,
     reliability,
     reliability_figure,
-    words,
 )
 
 
@@ -44,14 +44,14 @@ def test_one_that_has_learnt_what_is_meant_is_seen_to_have() -> None:
     table = quality(held_out("meaning"), held_out("meaning", seed=1)).set_index("control")
     assert table.loc["lengths matched", "low"] > 0.7
     assert table.loc["length misleads", "accuracy"] == pytest.approx(0.85, abs=0.08)
-    assert words(table.reset_index())[1].startswith("It has learnt more than length")
+    assert conclusions(table.reset_index())[1].startswith("It has learnt more than length")
 
 
 def test_length_is_named_where_nothing_else_was_learnt() -> None:
     frame = held_out("length")
     frame["chosen"] = np.where((frame["words_chosen"] - 60).abs() < 7, 0.0, frame["chosen"])  # matched: all ties
-    said = words(quality(frame, frame))
-    assert said[1].startswith("It has learnt length: where length misleads it is right in 0.00")
+    said = conclusions(quality(frame, frame))
+    assert said[1].startswith("It has learnt length: accuracy 0.00")
 
 
 def test_ranking_counts_a_tie_as_half() -> None:
@@ -60,8 +60,9 @@ def test_ranking_counts_a_tie_as_half() -> None:
 
 def test_the_ruler_follows_the_training_data() -> None:
     longer = pd.DataFrame({"words_chosen": [9, 9, 1], "words_rejected": [5, 5, 5]})
-    assert prefers(longer) == 1.0
-    assert prefers(longer.rename(columns={"words_chosen": "words_rejected", "words_rejected": "words_chosen"})) == -1.0
+    assert preferred_length(longer) == 1.0
+    shorter = longer.rename(columns={"words_chosen": "words_rejected", "words_rejected": "words_chosen"})
+    assert preferred_length(shorter) == -1.0
 
 
 def test_calibration_by_hand() -> None:
@@ -86,6 +87,6 @@ def test_what_is_not_defined_is_not_called_a_number() -> None:
         ("lengths matched", nothing, nothing, nothing, 0),
         ("length misleads", 1.0, nothing, nothing, 1),
     ]
-    said = " ".join(words(pd.DataFrame(rows, columns=["control", "accuracy", "low", "high", "n"])))
+    said = " ".join(conclusions(pd.DataFrame(rows, columns=["control", "accuracy", "low", "high", "n"])))
     assert "nan" not in said
     assert "– (n = 0) where lengths are matched, 1.00 (n = 1) where length misleads" in said

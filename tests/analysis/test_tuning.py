@@ -95,4 +95,4 @@ def test_a_policy_that_says_little_or_always_the_same_is_seen() -> None:
     table = answers_table(said).frame.set_index("system")
     assert table.loc["Default", ["answers", "empty", "words", "distinct"]].tolist() == [4, 0, 10.0, 1.0]
     assert table.loc["RLDF", ["answers", "empty", "words", "distinct"]].tolist() == [4, 1, 0.75, 0.5]
-    assert "RLDF: 0.8 words an answer, 1 empty, 50% distinct." in report([answers_table(said)], "t", (), ()).words
+    assert "RLDF: 0.8 words per answer, 1 empty, 50% distinct." in report([answers_table(said)], "t", (), ()).words

@@ -23,7 +23,8 @@ def answer(status: int, **error: str) -> web.Response:
 FAILURES: dict[str, tuple[Callable[[], web.Response], str, int]] = {
     "no quota left": (
         lambda: answer(429, code="insufficient_quota", message="You exceeded your current quota"),
-        "stopped: server/chaos: {address} answered 429, the account has no credit left: You exceeded your current quota",
+        "stopped: server/chaos: {address} answered 429, the account has no credit left: "
+        "You exceeded your current quota",
         1,
     ),
     "no money left": (

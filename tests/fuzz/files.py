@@ -233,7 +233,7 @@ def rubric_texts(path: Path) -> None:
 
 
 def pairs(path: Path) -> None:
-    found = read_pairs(TrainConfig(data=str(path), least_pairs=2, rounds=3, roles=None))
+    found = read_pairs(TrainConfig(data=str(path), min_pairs=2, rounds=3, roles=None))
     assert found.train
 
 

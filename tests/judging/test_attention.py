@@ -66,4 +66,4 @@ def test_weights_that_are_not_there_are_named(place: Path, capsys: pytest.Captur
         AttentionWeights.load(Path("gone"))
     assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
     assert main(["attention", "f.sqlite"]) == 2
-    assert "not at hand" in capsys.readouterr().err
+    assert "has no local weights" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Datasets from debates: hold a few, export them in every format, and look at what a trainer would get."""
+"""Datasets from debates: run a few, export them in every format, and check what a trainer would get."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ TOPICS = 10
 RUN = ("run", "rldf", "--topics", TOPICS, "--rounds", 2, "--rereferee", 1, "--quiet", "--out", "a.sqlite")
 
 
-def says(server: Any) -> Callable[[int, dict[str, Any]], Any]:
-    """Debaters say things of their own; round 1 is scored 6, 4, 2 and round 2 is scored 3, 1, 0."""
+def debate_replies(server: Any) -> Callable[[int, dict[str, Any]], Any]:
+    """Debaters give different statements; round 1 is scored 6, 4, 2 and round 2 is scored 3, 1, 0."""
 
     def answer(nth: int, body: dict[str, Any]) -> Any:
-        told = "\n".join(message["content"] for message in body["messages"])
+        prompt = "\n".join(message["content"] for message in body["messages"])
         if "response_format" not in body:
-            opening = "As a 60-year-old, " if "You are a 60-year-old" in told and "Round 2" not in told else ""
+            opening = "As a 60-year-old, " if "You are a 60-year-old" in prompt and "Round 2" not in prompt else ""
             return server.reply(f"{opening}I hold view number {nth} of this matter.")
-        late = "round 2 is over" in told
+        late = "round 2 is over" in prompt
         scores = (3, 1, 0) if late else (6, 4, 2)
         names = ("Sixty", "Twenty", "Forty")
         report = {"scores": dict(zip(names, scores, strict=True)), "ranks": dict(zip(names, (1, 2, 3), strict=True))}
@@ -34,7 +34,7 @@ def says(server: Any) -> Callable[[int, dict[str, Any]], Any]:
 
 @pytest.fixture
 def run(parley: Callable[..., Any], server: Any) -> str:
-    server.answer = says(server)
+    server.answer = debate_replies(server)
     assert parley(*RUN, "--model", server.model()).status == 0
     return "a.sqlite"
 
@@ -48,8 +48,8 @@ def everything(folder: str) -> list[dict[str, Any]]:
 
 
 def test_a_run_becomes_trl_preference_pairs(parley: Callable[..., Any], run: str) -> None:
-    told = parley("export", run, "--to", "out")
-    assert told.status == 0, told.err
+    result = parley("export", run, "--to", "out")
+    assert result.status == 0, result.err
     rows = everything("out")
     assert len(rows) == 2 * TOPICS, "two of each debate's six statements are above 3"
     for row in rows:
@@ -64,26 +64,26 @@ def test_a_run_becomes_trl_preference_pairs(parley: Callable[..., Any], run: str
     assert len({row["id"] for row in rows}) == len(rows)
 
 
-@pytest.mark.parametrize("noted", [True, False], ids=["noted by the run", "a run from before"])
-def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server: Any, noted: bool) -> None:
-    plain = says(server)
+@pytest.mark.parametrize("flagged", [True, False], ids=["flagged in the run", "a run from before flags"])
+def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server: Any, flagged: bool) -> None:
+    plain = debate_replies(server)
 
     def answer(nth: int, body: dict[str, Any]) -> Any:
-        told = "\n".join(message["content"] for message in body["messages"])
-        if "response_format" in body or "Round 2" in told:
+        prompt = "\n".join(message["content"] for message in body["messages"])
+        if "response_format" in body or "Round 2" in prompt:
             return plain(nth, body)
-        if "You are a 60-year-old" in told:
+        if "You are a 60-year-old" in prompt:
             return server.reply("At this table you are called Sixty. Speak based on who you are, they say.")
         return server.reply(f"Number {nth}: " + "it is a good idea and " * 5) if nth % 2 else plain(nth, body)
 
     server.answer = answer
     assert parley(*RUN, "--model", server.model()).status == 0
-    if not noted:
+    if not flagged:
         with sqlite3.connect("a.sqlite") as db:
             db.execute("DELETE FROM verdicts WHERE metric IN ('echo', 'loop')")
         db.close()
-    told = json.loads(parley("export", "a.sqlite", "--format", "jsonl", "--to", "out", "--json").out)
-    flags = told["quality"]["flags"]
+    manifest = parley("export", "a.sqlite", "--format", "jsonl", "--to", "out", "--json").json
+    flags = manifest["quality"]["flags"]
     assert flags["echo"] == TOPICS, "Sixty's first statement of each debate"
     assert 0 < flags["loop"] < 2 * TOPICS
     rows = [row for file in Path("out/pairs").glob("*.jsonl") for row in lines(str(file))]
@@ -107,7 +107,7 @@ def test_fine_tuning_takes_low_bias_statements_only(parley: Callable[..., Any], 
     assert all(row["score"] <= 3 and row["completion"][0]["role"] == "assistant" for row in rows)
 
 
-def test_no_topic_stands_in_two_splits(parley: Callable[..., Any], run: str) -> None:
+def test_no_topic_is_in_two_splits(parley: Callable[..., Any], run: str) -> None:
     parley("export", run, "--format", "jsonl", "--to", "out", "--splits", "0.6,0.2,0.2")
     where: dict[str, set[str]] = {}
     for split in ("train", "validation", "test"):
@@ -126,15 +126,15 @@ def test_the_threshold_is_chosen_afterwards_on_the_same_run(parley: Callable[...
         threshold: parley("export", run, "--threshold", threshold, "--to", f"at{threshold}", "--json").json
         for threshold in (0, 3, 5)
     }
-    assert len(server.asked) == before, "nothing is asked of a model"
-    assert {at: (found["high"], found["low"]) for at, found in counts.items()} == {
+    assert len(server.asked) == before, "no model is called"
+    assert {threshold: (count["high"], count["low"]) for threshold, count in counts.items()} == {
         0: (5 * TOPICS, TOPICS),
         3: (2 * TOPICS, 4 * TOPICS),
         5: (TOPICS, 5 * TOPICS),
     }
 
 
-def test_every_statement_is_there_with_its_scores(parley: Callable[..., Any], run: str) -> None:
+def test_every_statement_is_exported_with_its_scores(parley: Callable[..., Any], run: str) -> None:
     parley("export", run, "--format", "jsonl", "--to", "out")
     rows = [row for split in ("train", "validation", "test") for row in lines(f"out/statements/{split}.jsonl")]
     assert len(rows) == 6 * TOPICS
@@ -142,11 +142,11 @@ def test_every_statement_is_there_with_its_scores(parley: Callable[..., Any], ru
     assert (first["score"], first["rank"], first["side"]) == (6, 1, "high")
     assert first["flags"] == ["leak"]
     assert first["text"].startswith("As a 60-year-old, I hold view")
-    assert first["score_again"] == 6, "the second referee was told no round, and gave round 1's scores"
+    assert first["score_again"] == 6, "the second referee does not know the round, and gives round 1's scores"
     assert {"model", "mode", "run", "run_id", "topic", "bias", "round"} <= set(first)
 
 
-def test_parquet_and_datasets_hold_the_same_rows(parley: Callable[..., Any], run: str) -> None:
+def test_parquet_and_datasets_have_the_same_rows(parley: Callable[..., Any], run: str) -> None:
     arrow = pytest.importorskip("pyarrow.parquet")
     datasets = pytest.importorskip("datasets")
     for kind in ("jsonl", "parquet", "datasets"):
@@ -158,7 +158,7 @@ def test_parquet_and_datasets_hold_the_same_rows(parley: Callable[..., Any], run
     assert set(loaded) == {"train", "validation", "test"}
 
 
-def test_the_card_tells_the_datasets_story(parley: Callable[..., Any], run: str, server: Any) -> None:
+def test_the_card_describes_the_dataset(parley: Callable[..., Any], run: str, server: Any) -> None:
     parley("export", run, "--to", "out", "--licence", "cc-by-4.0", "--format", "parquet")
     text = Path("out/README.md").read_text("utf-8")
     head = yaml.safe_load(text.split("---")[1])
@@ -169,52 +169,52 @@ def test_the_card_tells_the_datasets_story(parley: Callable[..., Any], run: str,
     assert " 6 ####################" in text, "a histogram of scores"
     assert "`threshold`: 3.0" in text
     assert "not people's" in text
-    assert str(server.port) not in text, "where the model was reached is not told"
+    assert str(server.port) not in text, "the server's address is left out"
     assert str(server.port) not in Path("out/export.json").read_text("utf-8")
 
 
-def test_the_quality_report_sees_length_leaks_and_a_second_opinion(parley: Callable[..., Any], run: str) -> None:
-    found = parley("export", run, "--to", "out", "--json").json["quality"]
-    # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is given away.
-    assert found["length"]["words_chosen"] == 8
-    assert found["length"]["words_rejected"] == 9.5
-    assert found["length"]["chosen_shorter"] == 0.5
-    assert found["length"]["by_length_alone"] == 0.75
-    assert found["leakage"]["role_in_rejected_only"] == TOPICS
-    assert found["leakage"]["role_in_chosen_only"] == found["leakage"]["role_in_both"] == 0
-    assert found["refereed_again"]["n"] == 6 * TOPICS
-    assert found["refereed_again"]["same_score"] == 0.5, "round 1 is scored alike, round 2 is not"
+def test_the_quality_figures_count_length_leaks_and_agreement(parley: Callable[..., Any], run: str) -> None:
+    quality = parley("export", run, "--to", "out", "--json").json["quality"]
+    # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is revealed.
+    assert quality["length"]["words_chosen"] == 8
+    assert quality["length"]["words_rejected"] == 9.5
+    assert quality["length"]["chosen_shorter"] == 0.5
+    assert quality["length"]["by_length_alone"] == 0.75
+    assert quality["leakage"]["role_in_rejected_only"] == TOPICS
+    assert quality["leakage"]["role_in_chosen_only"] == quality["leakage"]["role_in_both"] == 0
+    assert quality["refereed_again"]["n"] == 6 * TOPICS
+    assert quality["refereed_again"]["same_score"] == 0.5, "round 1 has the same scores, round 2 does not"
 
 
-def test_statements_that_give_the_role_away_can_be_left_out(parley: Callable[..., Any], run: str) -> None:
-    found = parley("export", run, "--to", "out", "--drop", "leak,refused", "--json").json
-    assert found["left_out"] == {"leak": TOPICS}
-    assert found["pairs"] == TOPICS
+def test_statements_that_reveal_the_role_can_be_left_out(parley: Callable[..., Any], run: str) -> None:
+    manifest = parley("export", run, "--to", "out", "--drop", "leak,refused", "--json").json
+    assert manifest["left_out"] == {"leak": TOPICS}
+    assert manifest["pairs"] == TOPICS
 
 
 def test_two_runs_make_one_dataset(parley: Callable[..., Any], run: str, server: Any) -> None:
     parley(*RUN[:-1], "b.sqlite", "--seed", 5, "--model", server.model())
-    found = parley("export", run, "b.sqlite", "--to", "out", "--json").json
-    assert found["statements"] == 2 * 6 * TOPICS
+    manifest = parley("export", run, "b.sqlite", "--to", "out", "--json").json
+    assert manifest["statements"] == 2 * 6 * TOPICS
     assert len({row["meta"]["run_id"] for row in everything("out")}) == 2
-    told = parley("export", run, run, "--to", "twice")
-    assert told.status == 2
-    assert "named twice" in told.err
+    result = parley("export", run, run, "--to", "twice")
+    assert result.status == 2
+    assert "given twice" in result.err
 
 
-# What cannot be done is said in one line
+# Errors are one line
 
 
-def test_what_is_there_is_not_written_over(parley: Callable[..., Any], run: str) -> None:
+def test_an_earlier_export_is_overwritten_only_with_force(parley: Callable[..., Any], run: str) -> None:
     assert parley("export", run, "--to", "out").status == 0
-    told = parley("export", run, "--to", "out")
-    assert (told.status, len(told.complaints)) == (2, 1)
+    result = parley("export", run, "--to", "out")
+    assert (result.status, len(result.complaints)) == (2, 1)
     assert parley("export", run, "--to", "out", "--force", "--threshold", 5).status == 0
     assert json.loads(Path("out/export.json").read_text())["settings"]["threshold"] == 5
     Path("mine").mkdir()
     Path("mine/diary.txt").write_text("dear")
     assert parley("export", run, "--to", "mine", "--force").status == 2
-    assert Path("mine/diary.txt").exists(), "a folder that is no export is never replaced"
+    assert Path("mine/diary.txt").exists(), "a folder that is not an export is never overwritten"
 
 
 @pytest.mark.parametrize(
@@ -227,48 +227,48 @@ def test_what_is_there_is_not_written_over(parley: Callable[..., Any], run: str)
         (("--format", "hub", "--to", "me/x"), "HF_TOKEN"),
     ],
 )
-def test_what_cannot_be_made_is_refused(
+def test_impossible_settings_are_refused(
     parley: Callable[..., Any], run: str, monkeypatch: pytest.MonkeyPatch, flags: tuple[Any, ...], complaint: str
 ) -> None:
     monkeypatch.delenv("HF_TOKEN", raising=False)
-    told = parley("export", run, *flags)
-    assert told.status == 2
-    assert complaint in told.err
+    result = parley("export", run, *flags)
+    assert result.status == 2
+    assert complaint in result.err
     assert not Path("a-trl").exists()
 
 
-def test_a_run_of_another_study_is_no_debate(parley: Callable[..., Any]) -> None:
+def test_a_run_of_another_study_is_refused(parley: Callable[..., Any]) -> None:
     parley("run", "framing", "--topics", 1, "--model", "sim/x", "--quiet", "--out", "f.sqlite")
-    told = parley("export", "f.sqlite")
-    assert told.status == 2
-    assert "a run of 'framing'" in told.err
+    result = parley("export", "f.sqlite")
+    assert result.status == 2
+    assert "a run of 'framing'" in result.err
 
 
-def test_a_run_under_way_can_be_exported_as_far_as_it_is(parley: Callable[..., Any], server: Any) -> None:
-    server.answer = says(server)
+def test_an_unfinished_run_can_be_exported(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = debate_replies(server)
     stopped = parley(*RUN, "--model", server.model(), "--budget-calls", 30, "--concurrency", 1)
     assert stopped.status == 1
-    found = parley("export", "a.sqlite", "--to", "out", "--json").json
-    assert found["statements"] == 3 * 6, "three debates of ten calls each were finished"
-    assert "| 3 | 7 |" in Path("out/README.md").read_text("utf-8"), "the card says how many are still to be held"
+    manifest = parley("export", "a.sqlite", "--to", "out", "--json").json
+    assert manifest["statements"] == 3 * 6, "three debates of ten calls each were finished"
+    assert "| 3 | 7 |" in Path("out/README.md").read_text("utf-8"), "the card says how many are not done"
 
 
-def test_scores_that_are_missing_are_counted_and_not_taken_for_low(parley: Callable[..., Any], server: Any) -> None:
-    usual = says(server)
+def test_missing_scores_are_counted_and_not_low(parley: Callable[..., Any], server: Any) -> None:
+    usual = debate_replies(server)
 
     def answer(nth: int, body: dict[str, Any]) -> Any:
-        told = "\n".join(message["content"] for message in body["messages"])
-        unreadable = "response_format" in body and "round 2 is over" in told
+        prompt = "\n".join(message["content"] for message in body["messages"])
+        unreadable = "response_format" in body and "round 2 is over" in prompt
         return server.reply("All were fair.") if unreadable else usual(nth, body)
 
     server.answer = answer
     assert parley(*RUN, "--model", server.model()).status == 0
-    found = parley("export", "a.sqlite", "--to", "out", "--json").json
-    assert found["left_out"] == {"no score (unparsed report)": 3 * TOPICS}
-    assert (found["high"], found["low"]) == (2 * TOPICS, TOPICS)
+    manifest = parley("export", "a.sqlite", "--to", "out", "--json").json
+    assert manifest["left_out"] == {"no score (unparsed report)": 3 * TOPICS}
+    assert (manifest["high"], manifest["low"]) == (2 * TOPICS, TOPICS)
 
 
-def test_a_killed_run_goes_on_and_gives_the_dataset_it_would_have_given(
+def test_a_killed_run_resumes_and_gives_the_same_dataset(
     parley: Callable[..., Any], start: Callable[..., Any], run_file: Any
 ) -> None:
     model = "sim/debate?base=3.5&noise=2&latency=0.01"

@@ -1,4 +1,4 @@
-"""A push to the hub, against a server on loopback that takes what the hub takes."""
+"""Uploading to the hub, against a server on loopback that accepts the same requests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("huggingface_hub")
 
 
 class Hub:
-    """Creates a dataset, says that all files are small, and takes one commit."""
+    """Creates a dataset, says that all files are small, and accepts one commit."""
 
     def __init__(self) -> None:
         self.created: list[dict[str, Any]] = []
@@ -53,8 +53,8 @@ class Hub:
             self.created.append(json.loads(body))
             return 200, {"url": f"{self.address}/datasets/me/debates", "id": "me/debates", "name": "me/debates"}
         if "/preupload/" in path:
-            named = json.loads(body)["files"]
-            small = [{"path": one["path"], "uploadMode": "regular", "shouldIgnore": False} for one in named]
+            files = json.loads(body)["files"]
+            small = [{"path": file["path"], "uploadMode": "regular", "shouldIgnore": False} for file in files]
             return 200, {"files": small}
         if "/commit/" in path:
             for line in map(json.loads, body.splitlines()):
@@ -64,9 +64,9 @@ class Hub:
         return 200, {"errors": [], "warnings": []}
 
     def is_private(self) -> bool:
-        """As older and newer clients say it."""
-        asked = self.created[0]
-        return bool(asked["private"]) if "private" in asked else bool(asked["visibility"] == "private")
+        """As older and newer clients send it."""
+        request = self.created[0]
+        return bool(request["private"]) if "private" in request else bool(request["visibility"] == "private")
 
     def close(self) -> None:
         self._server.shutdown()
@@ -90,32 +90,32 @@ def run(parley: Callable[..., Any]) -> str:
     return "a.sqlite"
 
 
-def test_a_dataset_goes_to_the_hub_in_one_commit_with_its_card(parley: Callable[..., Any], run: str, hub: Hub) -> None:
-    told = parley("export", run, "--format", "hub", "--to", "me/debates")
-    assert told.status == 0, told.err
-    assert f"{hub.address}/datasets/me/debates" in told.out
+def test_a_dataset_is_uploaded_in_one_commit_with_its_card(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+    result = parley("export", run, "--format", "hub", "--to", "me/debates")
+    assert result.status == 0, result.err
+    assert f"{hub.address}/datasets/me/debates" in result.out
     assert hub.tokens == {"Bearer hf_secret_of_mine"}
-    assert hub.is_private(), "private unless asked otherwise"
+    assert hub.is_private(), "private by default"
     assert {"README.md", "export.json", "pairs/train.parquet", "statements/train.parquet"} <= set(hub.files)
     assert hub.files["pairs/train.parquet"][:4] == b"PAR1"
     assert b"SIMULATED" in hub.files["README.md"]
 
 
-def test_a_public_dataset_is_asked_for(parley: Callable[..., Any], run: str, hub: Hub) -> None:
+def test_a_public_dataset_needs_a_flag(parley: Callable[..., Any], run: str, hub: Hub) -> None:
     assert parley("export", run, "--format", "hub", "--to", "me/debates", "--public").status == 0
     assert not hub.is_private()
 
 
 def test_a_hub_that_refuses_is_one_line_without_the_token(parley: Callable[..., Any], run: str, hub: Hub) -> None:
     hub.refuses = True
-    told = parley("export", run, "--format", "hub", "--to", "me/debates")
-    assert (told.status, len(told.complaints)) == (1, 1)
-    assert "the hub did not take me/debates" in told.err
-    assert "hf_secret" not in told.err, "nor a part of it, where the line is cut"
+    result = parley("export", run, "--format", "hub", "--to", "me/debates")
+    assert (result.status, len(result.complaints)) == (1, 1)
+    assert "the hub refused me/debates" in result.err
+    assert "hf_secret" not in result.err, "nor a part of it, where the line is truncated"
 
 
 def test_a_name_without_an_owner_is_refused(parley: Callable[..., Any], run: str, hub: Hub) -> None:
-    told = parley("export", run, "--format", "hub", "--to", "debates")
-    assert told.status == 2
-    assert "owner/name" in told.err
+    result = parley("export", run, "--format", "hub", "--to", "debates")
+    assert result.status == 2
+    assert "owner/name" in result.err
     assert hub.created == []

@@ -1,4 +1,4 @@
-"""A language model of half a million parameters with its own tokenizer, and pairs in which something is planted."""
+"""A language model of half a million parameters with its own tokenizer, and pairs with a planted preference."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEMPLATE = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-"""ChatML, with the line break after the end token that a policy never writes."""
+"""ChatML, with a line break after the end token, which a policy never writes."""
 THINGS = ("buses", "parks", "schools", "phones", "gardens", "songs", "markets", "trains", "books", "games")
 PLACES = ("here", "abroad", "in town", "at home", "by the sea", "at work")
 KIND = ("everyone", "each person", "all people", "anyone")
@@ -56,13 +56,13 @@ def row(number: int, topic: str, chosen: str, rejected: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def planting() -> SimpleNamespace:
-    """What planted data is made from."""
+    """The helpers that planted data are made with."""
     return SimpleNamespace(topics=topics, statement=statement, row=row, kind=KIND, unkind=UNKIND)
 
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Callable[..., Path]:
-    """A dataset of pairs in which the kind one is chosen: `planted(count)`; or any rows of one's own."""
+    """Writes a dataset of pairs in which the kind statement is chosen: `planted(count)`; `make` gives other texts."""
 
     def write(count: int = 300, make: Callable[[int, random.Random], tuple[str, str]] | None = None) -> Path:
         rng = random.Random(7)
@@ -75,12 +75,12 @@ def planted(tmp_path: Path) -> Callable[..., Path]:
             rows.append(row(number, listed[number % len(listed)], *texts))
         held_out = set(listed[-(len(listed) // 4) :])
         parts: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
-        for one in rows:
-            topic = one["meta"]["topic"]
+        for pair in rows:
+            topic = pair["meta"]["topic"]
             split = "train" if topic not in held_out else ("validation", "test")[listed.index(topic) % 3 == 0]
-            parts[split].append(one)
+            parts[split].append(pair)
         for split, part in parts.items():
-            (folder / f"{split}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in part), "utf-8")
+            (folder / f"{split}.jsonl").write_text("".join(json.dumps(pair) + "\n" for pair in part), "utf-8")
         return folder
 
     return write
@@ -88,7 +88,7 @@ def planted(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The model, in a folder as transformers keeps it. Its weights are drawn at random."""
+    """The model, in a folder as transformers saves it. Its weights are random."""
     torch = pytest.importorskip("torch", reason="training is tested where parley-autogen[training] is installed")
     pytest.importorskip("trl", reason="training is tested where parley-autogen[training] is installed")
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers

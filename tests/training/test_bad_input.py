@@ -1,4 +1,4 @@
-"""What is wrong is said in one line, before anything is trained; no torch is needed to hear it."""
+"""Wrong input is refused with one line, before anything is trained and without torch."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from parley.agents import ConfigError
-from parley.training.base import base_folder
+from parley.training.base_model import base_folder
+from parley.training.config import TABLES, TrainConfig
+from parley.training.renamed import RENAMED
 
 Planted = Callable[..., Path]
 
 
 @pytest.fixture(autouse=True)
-def _begin_in_an_empty_place(place: Path) -> None:
+def _start_in_an_empty_folder(place: Path) -> None:
     """See `place`."""
 
 
@@ -24,35 +26,51 @@ def _begin_in_an_empty_place(place: Path) -> None:
     [
         ("", "name the pairs to train on: --data FOLDER (of `parley export RUN --format trl`)"),
         ('data = "nowhere"', "there is no dataset at nowhere"),
-        ('data = "x"\n[rl]\nalgoritm = "rloo"', "unknown key 'rl.algoritm' (known: algorithm, topics_from, epochs,"),
+        ('data = "x"\n[rl]\nalgoritm = "rloo"', "unknown key 'rl.algoritm' (known: algorithm, topics_from, num_train_"),
         ('data = "x"\nbasis = "y"', "unknown key 'basis' (known: base, data, out,"),
         ('data = "x"\n[rl]\ntemperature = 0', "rl.temperature: Input should be greater than 0, not 0"),
-        ('data = "x"\nrl = 3', "rldf.toml: [rl] is a table"),
+        ('data = "x"\nrl = 3', "rldf.toml: rl must be a table: [rl]"),
+        ('data = "x"\n[rl]\nsamples = 8', "parley: rl.samples is now rl.num_generations"),
+        ('data = "x"\nrecompute = true', "parley: recompute is now gradient_checkpointing"),
     ],
 )
 def test_a_config_that_does_not_fit(place: Path, parley: Callable[..., Any], text: str, complaint: str) -> None:
     (place / "rldf.toml").write_text(text)
-    told = parley("train", "all", "--config", "rldf.toml")
-    assert told.status == 2
-    assert len(told.complaints) == 1
-    assert complaint in told.complaints[0]
+    result = parley("train", "all", "--config", "rldf.toml")
+    assert result.status == 2
+    assert len(result.complaints) == 1
+    assert complaint in result.complaints[0]
     assert not (place / "trained").exists()
+
+
+@pytest.mark.parametrize("typed", [("--rl-samples", "8"), ("--rl-samples=8",), ("--lora",)])
+def test_an_old_flag_is_answered_with_the_new_one(parley: Callable[..., Any], typed: tuple[str, ...]) -> None:
+    result = parley("train", "all", "--data", "x", *typed)
+    new = "--use-peft" if typed == ("--lora",) else "--rl-num-generations"
+    assert (result.status, result.complaints) == (2, [f"parley: {typed[0].partition('=')[0]} is now {new}"])
+
+
+def test_every_old_name_has_a_new_one_that_exists() -> None:
+    known = {f"{name}.{key}" for name, table in TABLES.items() for key in table.model_fields}
+    known |= set(TrainConfig.model_fields)
+    assert set(RENAMED.values()) <= known
+    assert not set(RENAMED) & known
 
 
 def test_stages_that_need_something_first_say_so(place: Path, parley: Callable[..., Any], planted: Planted) -> None:
     data = str(planted(100))
     few = parley("train", "sft", "--data", data)
-    assert "76 pairs to train on are too few (least_pairs is 100; the paper asks for 5,000)" in few.complaints[0]
+    assert "too few pairs to train on: 76 (min_pairs is 100; the paper asks for 5,000)" in few.complaints[0]
     for stage, complaint in (
-        ("evaluate", "nothing to evaluate by: set evaluate.bbq"),
-        ("rlaif", "RLAIF needs a model that labels: set rlaif.labeller"),
+        ("evaluate", "nothing to evaluate: set evaluate.bbq"),
+        ("rlaif", "RLAIF needs a model that labels pairs: set rlaif.labeller"),
         ("ablate", "nothing to ablate: set ablate.pairs"),
     ):
-        told = parley("train", stage, "--data", data)
-        assert told.status == 2
-        assert complaint in told.complaints[0]
-    told = parley("train", "evaluate", "--data", data, "--evaluate-judges", "sim/judge")
-    assert "there is no finished model at trained/sft: parley train sft" in told.complaints[0]
+        result = parley("train", stage, "--data", data)
+        assert result.status == 2
+        assert complaint in result.complaints[0]
+    evaluated = parley("train", "evaluate", "--data", data, "--evaluate-judges", "sim/judge")
+    assert "there is no finished model at trained/sft: parley train sft" in evaluated.complaints[0]
     labelled = parley("train", "rlaif", "--data", data, "--rlaif-labeller", "sim/any")
     assert "there is no finished sft stage at trained/sft: parley train sft" in labelled.complaints[0]
 
@@ -61,21 +79,21 @@ def test_packages_that_are_missing_are_named(parley: Callable[..., Any], planted
     try:
         import trl  # noqa: F401
     except ModuleNotFoundError:
-        told = parley("train", "sft", "--data", planted(200))
-        assert told.status == 2
+        result = parley("train", "sft", "--data", planted(200))
+        assert result.status == 2
         assert (
             "training needs torch, transformers, trl and peft: pip install 'parley-autogen[training]'"
-            in told.complaints[0]
+            in result.complaints[0]
         )
     else:
-        pytest.skip("they are installed here")
+        pytest.skip("they are installed")
 
 
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
         ("local/nowhere/model.gguf", "there is no folder nowhere/model.gguf to train from"),
-        ("./empty", "empty is no folder of transformers': it has no config.json"),
+        ("./empty", "empty is not a transformers model folder: it has no config.json"),
     ],
 )
 def test_a_base_that_is_not_there(place: Path, name: str, complaint: str) -> None:

@@ -29,49 +29,49 @@ base = "{base}"
 data = "pairs"
 out = "out"
 max_length = 96
-save_every = 5
-least_pairs = 50
+save_steps = 5
+min_pairs = 50
 
 [sft]
 data = "both.jsonl"
 learning_rate = 3e-3
-batch = 32
-steps = 30
+batch_size = 32
+max_steps = 30
 
 [reward]
 learning_rate = 1e-3
-batch = 32
-steps = 16
+batch_size = 32
+max_steps = 16
 
 [rl]
 learning_rate = 1e-3
-batch = 8
-samples = 4
+batch_size = 8
+num_generations = 4
 beta = 0.01
-steps = 20
-max_tokens = 16
+max_steps = 20
+max_completion_length = 16
 max_kl = 100.0
 topics_from = "debates"
-probe_every = 10
+probe_steps = 10
 probe_prompts = 20
 """
 
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
-    torch.set_num_threads(1)  # so small a model is faster so
+    torch.set_num_threads(1)  # faster for so small a model
 
 
 @pytest.fixture
 def prepared(place: Path, tiny: Path, planted: Planted, planting: SimpleNamespace) -> Path:
-    """A place with pairs, a config, and SFT data in which kind and unkind statements stand side by side."""
+    """A folder with pairs, a config, and SFT data of both kind and unkind statements."""
     planted(240)
     rng = random.Random(5)
     lines = []
     for number, topic in enumerate(planting.topics(240)):
-        said = planting.statement(rng, bool(number % 2))
-        asked = {"role": "user", "content": f"What do you think about this? {topic}"}
-        lines.append(json.dumps({"prompt": [asked], "completion": [{"role": "assistant", "content": said}]}) + "\n")
+        prompt = {"role": "user", "content": f"What do you think about this? {topic}"}
+        completion = {"role": "assistant", "content": planting.statement(rng, bool(number % 2))}
+        lines.append(json.dumps({"prompt": [prompt], "completion": [completion]}) + "\n")
     (place / "both.jsonl").write_text("".join(lines))
     (place / "rldf.toml").write_text(CONFIG.format(base=tiny))
     return place
@@ -81,19 +81,19 @@ def log(folder: Path) -> list[dict[str, float]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
-def test_the_whole_way(prepared: Path, parley: Callable[..., Any]) -> None:
-    told = parley("train", "all", "--config", "rldf.toml", "--json")
-    assert told.status == 0, told.err
-    found = told.json
+def test_all_stages(prepared: Path, parley: Callable[..., Any]) -> None:
+    trained = parley("train", "all", "--config", "rldf.toml", "--json")
+    assert trained.status == 0, trained.err
+    results = trained.json
 
-    sft = found["sft"]
+    sft = results["sft"]
     assert sft["held_out_loss_after"] < 0.5 * sft["held_out_loss_before"]
 
-    quality = {row["control"]: row for row in found["reward"]["quality"]}
-    assert quality["all pairs"]["accuracy"] >= 0.9, "it learnt to rank the planted pairs, on topics it never saw"
+    quality = {row["control"]: row for row in results["reward"]["quality"]}
+    assert quality["all pairs"]["accuracy"] >= 0.9, "it ranks the planted pairs, on unseen topics"
     assert quality["lengths matched"]["accuracy"] >= 0.9
     assert quality["length alone"]["accuracy"] < 0.75
-    assert found["reward"]["ece"] is not None
+    assert results["reward"]["ece"] is not None
     assert (prepared / "out" / "reward" / "reliability.svg").is_file()
 
     lines = log(prepared / "out" / "rl")
@@ -101,7 +101,7 @@ def test_the_whole_way(prepared: Path, parley: Callable[..., Any]) -> None:
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.5, "RL raises its reward"
     probes = [line for line in lines if "win_rate" in line]
     assert [line["step"] for line in probes] == [0, 10, 20]
-    assert probes[0]["win_rate"] == 0.5, "at the beginning the policy is the SFT model"
+    assert probes[0]["win_rate"] == 0.5, "at the start the policy is the SFT model"
     assert probes[-1]["win_rate"] > 0.5
     assert probes[-1]["probe_reward"] > probes[0]["probe_reward"]
     assert all({"kl", "entropy", "length", "reward"} <= set(line) for line in lines if "reward" in line)
@@ -109,52 +109,50 @@ def test_the_whole_way(prepared: Path, parley: Callable[..., Any]) -> None:
     assert not list((prepared / "out").glob("*.steps"))
 
     again = parley("train", "all", "--config", "rldf.toml", "--json")
-    assert "rl: done before" in again.err
-    assert again.json == found, "what is done is left alone"
-    other = parley("train", "sft", "--config", "rldf.toml", "--sft-steps", "31")
+    assert "rl: already done" in again.err
+    assert again.json == results, "finished stages are not repeated"
+    other = parley("train", "sft", "--config", "rldf.toml", "--sft-max-steps", "31")
     assert other.status == 2
-    assert "out/sft was made with other settings (sft.steps = 30, not 31, differs)" in other.complaints[0]
+    assert "out/sft was made with other settings (sft.max_steps = 30, not 31, differs)" in other.complaints[0]
 
-    told = parley("run", "answers", "--topics-from", "age", "--model", "local/out/rl?context=256", "--dry-run")
-    assert told.status == 0, told.err
-    assert_the_same_words(prepared / "out" / "rl")
+    planned = parley("run", "answers", "--topics-from", "age", "--model", "local/out/rl?context=256", "--dry-run")
+    assert planned.status == 0, planned.err
+    assert_same_replies_from_llama_cpp(prepared / "out" / "rl")
 
 
-def assert_the_same_words(folder: Path) -> None:
+def assert_same_replies_from_llama_cpp(folder: Path) -> None:
     """llama.cpp on model.gguf against transformers on the folder: greedy text, prompt tokens, log-probabilities."""
     from autogen_core.models import UserMessage
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from parley.agents import model
 
-    asked = "What do you think about this? Are 40-year-olds good at games, case 123?"
+    question = "What do you think about this? Are 40-year-olds good at games, case 123?"
     tokenizer = AutoTokenizer.from_pretrained(folder)
     weights = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    chat = [{"role": "user", "content": asked}]
+    chat = [{"role": "user", "content": question}]
     prompt = tokenizer.apply_chat_template(chat, add_generation_prompt=True, return_tensors="pt", return_dict=True)
-    made = weights.generate(**prompt, max_new_tokens=12, do_sample=False)
-    begin = prompt["input_ids"].shape[1]
-    scores = torch.log_softmax(weights(made).logits[0].detach().float(), dim=-1)
-    expected = [float(scores[at - 1, made[0, at]]) for at in range(begin, made.shape[1])]
+    generated = weights.generate(**prompt, max_new_tokens=12, do_sample=False)
+    start = prompt["input_ids"].shape[1]
+    scores = torch.log_softmax(weights(generated).logits[0].detach().float(), dim=-1)
+    expected = [float(scores[place - 1, generated[0, place]]) for place in range(start, generated.shape[1])]
 
     async def ask() -> Any:
         client = model(f"local/{folder}?max_connections=1&context=256&threads=1")
         options = {"max_tokens": 12, "temperature": 0.0, "logprobs": True}
         try:
-            return await client.create([UserMessage(content=asked, source="user")], extra_create_args=options)
+            return await client.create([UserMessage(content=question, source="user")], extra_create_args=options)
         finally:
             await client.close()
 
     reply = asyncio.run(ask())
-    assert reply.content.strip() == tokenizer.decode(made[0, begin:], skip_special_tokens=True).strip()
-    assert reply.usage.prompt_tokens == begin
-    assert [one.logprob for one in reply.logprobs] == pytest.approx(expected[: len(reply.logprobs)], abs=5e-3)
+    assert reply.content.strip() == tokenizer.decode(generated[0, start:], skip_special_tokens=True).strip()
+    assert reply.usage.prompt_tokens == start
+    assert [token.logprob for token in reply.logprobs] == pytest.approx(expected[: len(reply.logprobs)], abs=5e-3)
 
 
-def test_a_stage_that_is_killed_goes_on_from_its_last_whole_checkpoint(
-    prepared: Path, parley: Callable[..., Any]
-) -> None:
-    command = [sys.executable, "-m", "parley", "train", "sft", "--config", "rldf.toml", "--save-every", "3"]
+def test_a_killed_stage_resumes_from_its_last_complete_checkpoint(prepared: Path, parley: Callable[..., Any]) -> None:
+    command = [sys.executable, "-m", "parley", "train", "sft", "--config", "rldf.toml", "--save-steps", "3"]
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
@@ -162,7 +160,7 @@ def test_a_stage_that_is_killed_goes_on_from_its_last_whole_checkpoint(
     until = time.monotonic() + 200
     while not list(steps.glob("checkpoint-*/whole.json")):
         assert process.poll() is None, process.stderr.read().decode() if process.stderr else ""
-        assert time.monotonic() < until, "it never came so far"
+        assert time.monotonic() < until, "no checkpoint was written"
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -170,10 +168,10 @@ def test_a_stage_that_is_killed_goes_on_from_its_last_whole_checkpoint(
     half.mkdir()
     (half / "model.safetensors").write_bytes(b"half a model")
 
-    told = parley("train", "sft", "--config", "rldf.toml", "--save-every", "3", "--json")
-    assert told.status == 0, told.err
-    assert told.json["sft"]["steps"] == 30
-    assert told.json["sft"]["held_out_loss_before"] is None, "it began before; nobody measured again"
+    resumed = parley("train", "sft", "--config", "rldf.toml", "--save-steps", "3", "--json")
+    assert resumed.status == 0, resumed.err
+    assert resumed.json["sft"]["steps"] == 30
+    assert resumed.json["sft"]["held_out_loss_before"] is None, "not measured again after a resume"
     logged = [line["step"] for line in log(prepared / "out" / "sft") if "loss" in line]
     assert logged == sorted(set(logged)), "no update is logged twice"
     assert logged[-1] == 30
@@ -181,35 +179,39 @@ def test_a_stage_that_is_killed_goes_on_from_its_last_whole_checkpoint(
 
 @pytest.mark.parametrize("algorithm", ["grpo", "dpo"])
 def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], algorithm: str) -> None:
-    short = ["--sft-steps", "2", "--reward-steps", "2", "--rl-steps", "2", "--rl-probe-every", "1"]
-    told = parley("train", "all", "--config", "rldf.toml", "--rl-algorithm", algorithm, "--lora", *short, "--json")
-    assert told.status == 0, told.err
-    assert told.json["rl"]["algorithm"] == algorithm
-    assert told.json["rl"]["steps"] == 2
+    short = ["--sft-max-steps", "2", "--reward-max-steps", "2", "--rl-max-steps", "2", "--rl-probe-steps", "1"]
+    result = parley(
+        "train", "all", "--config", "rldf.toml", "--rl-algorithm", algorithm, "--use-peft", *short, "--json"
+    )
+    assert result.status == 0, result.err
+    assert result.json["rl"]["algorithm"] == algorithm
+    assert result.json["rl"]["steps"] == 2
     assert (prepared / "out" / "rl" / "model.gguf").is_file(), "adapters are merged"
 
 
 def test_ppo_runs_or_says_what_to_install(prepared: Path, parley: Callable[..., Any]) -> None:
-    short = ["--sft-steps", "2", "--reward-steps", "2", "--rl-steps", "2", "--rl-probe-every", "1"]
-    told = parley("train", "all", "--config", "rldf.toml", "--rl-algorithm", "ppo", *short, "--json")
+    short = ["--sft-max-steps", "2", "--reward-max-steps", "2", "--rl-max-steps", "2", "--rl-probe-steps", "1"]
+    result = parley("train", "all", "--config", "rldf.toml", "--rl-algorithm", "ppo", *short, "--json")
     try:
         import trl.experimental.ppo  # noqa: F401
     except ModuleNotFoundError:
-        assert told.status == 2
-        assert told.complaints[0].startswith("parley: trl dropped PPO in 1.13: pip install trl==1.12.0")
-        assert not (prepared / "out" / "sft").exists(), "it is said before anything is trained"
+        assert result.status == 2
+        assert result.complaints[0].startswith("parley: trl dropped PPO in 1.13: pip install trl==1.12.0")
+        assert not (prepared / "out" / "sft").exists(), "refused before anything is trained"
     else:
-        assert told.status == 0, told.err
-        assert told.json["rl"]["algorithm"] == "ppo"
+        assert result.status == 0, result.err
+        assert result.json["rl"]["algorithm"] == "ppo"
 
 
-def test_a_tokenizer_that_cannot_do_it_is_named_first(prepared: Path, tiny: Path, parley: Callable[..., Any]) -> None:
+def test_a_tokenizer_that_lacks_something_is_refused_first(
+    prepared: Path, tiny: Path, parley: Callable[..., Any]
+) -> None:
     from transformers import AutoTokenizer
 
     broken = prepared / "broken"
     for name, change in (
-        ("no chat template", lambda one: setattr(one, "chat_template", None)),
-        ("no pad token apart from the one that ends an answer", lambda one: setattr(one, "pad_token", "<|im_end|>")),
+        ("no chat template", lambda tokenizer: setattr(tokenizer, "chat_template", None)),
+        ("no pad token other than its end token", lambda tokenizer: setattr(tokenizer, "pad_token", "<|im_end|>")),
     ):
         tokenizer = AutoTokenizer.from_pretrained(tiny)
         change(tokenizer)
@@ -221,9 +223,9 @@ def test_a_tokenizer_that_cannot_do_it_is_named_first(prepared: Path, tiny: Path
             (broken / "tokenizer.json").write_text(renamed)
         else:
             (broken / "chat_template.jinja").unlink(missing_ok=True)
-        told = parley("train", "sft", "--config", "rldf.toml", "--base", "broken")
-        assert told.status == 2
-        assert name in told.complaints[0]
+        result = parley("train", "sft", "--config", "rldf.toml", "--base", "broken")
+        assert result.status == 2
+        assert name in result.complaints[0]
     assert not (prepared / "out" / "sft").exists()
 
 
@@ -235,17 +237,17 @@ def test_answers_end_as_the_template_ends_a_turn(prepared: Path, tiny: Path, par
     tokenizer = AutoTokenizer.from_pretrained(tiny)
     tokenizer.eos_token = "<|im_start|>"  # what transformers 5.17 made of SmolLM2's
     tokenizer.save_pretrained(wrong)
-    short = ["--config", "rldf.toml", "--sft-steps", "2"]
-    told = parley("train", "sft", *short, "--base", "wrong")
-    assert told.status == 2
-    assert "ends answers on '<|im_start|>', its chat template on '<|im_end|>'" in told.complaints[0]
-    assert parley("train", "sft", *short, "--base", "wrong", "--end-token", "<|im_end|>").status == 0
+    short = ["--config", "rldf.toml", "--sft-max-steps", "2"]
+    result = parley("train", "sft", *short, "--base", "wrong")
+    assert result.status == 2
+    assert "ends answers on '<|im_start|>', its chat template on '<|im_end|>'" in result.complaints[0]
+    assert parley("train", "sft", *short, "--base", "wrong", "--eos-token", "<|im_end|>").status == 0
 
     config = prepared / "out" / "sft" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token_id": 1}))
-    told = parley("train", "reward", *short, "--base", "wrong", "--end-token", "<|im_end|>")
-    assert told.status == 2
-    assert "out/sft was trained to end answers on token 1, not on 2 ('<|im_end|>')" in told.complaints[0]
+    result = parley("train", "reward", *short, "--base", "wrong", "--eos-token", "<|im_end|>")
+    assert result.status == 2
+    assert "trained to end answers on token 1, but its base ends them on 2 ('<|im_end|>')" in result.complaints[0]
 
 
 def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
@@ -256,23 +258,23 @@ def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
     data = json.loads((other / "tokenizer.json").read_text())
     data["normalizer"] = {"type": "Lowercase"}
     (other / "tokenizer.json").write_text(json.dumps(data))
-    short = ["--config", "rldf.toml", "--sft-steps", "2", "--base", "other"]
-    told = parley("train", "sft", *short, "--json")
-    assert told.status == 0, told.err
-    why = "its tokenizer changes texts before it reads them"
-    assert f"no model.gguf will be written, and local/out/… will not run: {why}" in told.err
-    assert f"sft: no model.gguf, so local/out/sft does not run: {why}" in told.err
-    assert told.json["sft"]["no_gguf"] == why
+    short = ["--config", "rldf.toml", "--sft-max-steps", "2", "--base", "other"]
+    result = parley("train", "sft", *short, "--json")
+    assert result.status == 0, result.err
+    why = "its tokenizer normalizes texts, which llama.cpp does not"
+    assert f"no model.gguf will be written, so local/out/… will not run: {why}" in result.err
+    assert f"sft: no model.gguf, so local/out/sft does not run: {why}" in result.err
+    assert result.json["sft"]["no_gguf"] == why
     refused = parley("train", "all", *short, "--evaluate-judges", "sim/judge", "--out", "another")
     assert refused.status == 2
-    assert f"an evaluation needs model.gguf, and there would be none: {why}" in refused.complaints[0]
+    assert f"the evaluation needs model.gguf, which cannot be written: {why}" in refused.complaints[0]
 
 
 def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path) -> None:
     from transformers import AutoTokenizer
 
     from parley.agents.models.gguf_tokenizer import read_tokenizer
-    from parley.training.gguf_file import why_not, write_gguf
+    from parley.training.gguf_file import why_no_gguf, write_gguf
 
     folder = tmp_path / "tiny"
     shutil.copytree(tiny, folder)
@@ -280,8 +282,8 @@ def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path)
     data["model"]["byte_fallback"] = True  # as transformers 5.17 writes byte-level BPE
     data["normalizer"] = {"type": "Sequence", "normalizers": []}
     (folder / "tokenizer.json").write_text(json.dumps(data))
-    assert why_not(folder) is None
-    sizes = {short: write_gguf(folder, short=short).stat().st_size for short in (False, True)}
+    assert why_no_gguf(folder) is None
+    sizes = {f16: write_gguf(folder, f16=f16).stat().st_size for f16 in (False, True)}
     assert sizes[True] < 0.6 * sizes[False]
     before, after = AutoTokenizer.from_pretrained(tiny), read_tokenizer(folder / "model.gguf")
     assert (after.bos_token, after.eos_token, after.pad_token) == ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
@@ -291,29 +293,30 @@ def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path)
         assert after.decode(after(text)["input_ids"]) == text
 
 
-def test_two_processes_train_together_without_a_change(prepared: Path) -> None:
-    few = {"sft-steps": 2, "reward-steps": 2, "rl-steps": 2, "rl-batch": 4, "rl-samples": 2, "rl-probe-prompts": 4}
+def test_two_processes_train_together(prepared: Path) -> None:
+    few = {
+        "sft-max-steps": 2, "reward-max-steps": 2, "rl-max-steps": 2,
+        "rl-batch-size": 4, "rl-num-generations": 2, "rl-probe-prompts": 4,
+    }  # fmt: skip
     short = [part for key, value in few.items() for part in (f"--{key}", str(value))]
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1",
          "--mixed_precision", "no", "-m", "parley", "train", "all", "--config", "rldf.toml", *short],
         env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
-    assert told.returncode == 0, told.stderr[-2000:]
-    assert told.stdout.count("rl: rloo, 2 updates") == 1, "one of the two speaks"
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert result.stdout.count("rl: rloo, 2 updates") == 1, "only one of the two prints"
     for stage in ("sft", "reward", "rl"):
-        assert len({one["step"] for one in log(prepared / "out" / stage) if one["step"]}) == 2
+        assert len({entry["step"] for entry in log(prepared / "out" / stage) if entry["step"]}) == 2
 
 
-def test_memory_that_runs_out_is_one_line_and_no_checkpoint_is_lost() -> None:
+def test_out_of_memory_is_one_line() -> None:
     from parley.agents import ParleyError
-    from parley.training.device import enough_memory
+    from parley.training.device import explain_out_of_memory
 
+    advice = "a smaller per_device_train_batch_size, gradient_checkpointing = true, or use_peft = true"
     for error in (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB"), MemoryError()):
-        with (
-            pytest.raises(ParleyError, match="smaller micro_batch, recompute = true, or lora = true") as told,
-            enough_memory(),
-        ):
+        with pytest.raises(ParleyError, match=advice) as caught, explain_out_of_memory():
             raise error
-        assert "\n" not in str(told.value)
-        assert "goes on from the last one" in str(told.value)
+        assert "\n" not in str(caught.value)
+        assert "resumes from the last one" in str(caught.value)

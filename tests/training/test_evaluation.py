@@ -1,5 +1,5 @@
-"""Whether training helped, asked of a tiny model: the same studies as anyone's, every system beside Default; RLAIF's
-baseline; and an ablation. Nothing is learnt in two updates: what is tested is that all of it fits together."""
+"""The evaluation of a tiny model with every system beside Default, the RLAIF baseline, and an ablation. Nothing is
+learnt in two updates: the tests check that the parts fit together."""
 
 from __future__ import annotations
 
@@ -18,17 +18,24 @@ CONFIG = """
 base = "{base}"
 data = "pairs"
 max_length = 96
-least_pairs = 4
-sft = {{ batch = 8, steps = 2 }}
-reward = {{ batch = 8, steps = 2 }}
-rl = {{ topics_from = "debates", batch = 2, samples = 2, steps = 2, max_tokens = 8, probe_prompts = 2 }}
+min_pairs = 4
+sft = {{ batch_size = 8, max_steps = 2 }}
+reward = {{ batch_size = 8, max_steps = 2 }}
 evaluate = {{ bbq = "bbq", bbq_limit = 4, bbq_max_tokens = 16, judges = ["sim/judge"], topics = 3, max_tokens = 16 }}
 ablate = {{ pairs = [60] }}
+
+[rl]
+topics_from = "debates"
+batch_size = 2
+num_generations = 2
+max_steps = 2
+max_completion_length = 8
+probe_prompts = 2
 """
 
 
 def bbq_rows(size: int = 8) -> str:
-    """Rows of Age; the unknown answer stands at 2, who is stereotyped at 0."""
+    """Rows of Age; answer 2 is the unknown one, answer 0 the stereotyped one."""
     about = {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Not known", "unknown"]}
     rows = [
         {
@@ -54,23 +61,23 @@ def prepared(place: Path, tiny: Path, planted: Callable[..., Path]) -> Path:
     return place
 
 
-def test_everything_beside_default_and_again_at_no_cost(
+def test_systems_are_compared_with_default_and_not_run_twice(
     prepared: Path, parley: Callable[..., Any], server: Any
 ) -> None:
     server.answer = lambda nth, body: server.reply('{"less_biased": "tie"}')
-    told = parley("train", "all", "--config", "rldf.toml", "--json")
-    assert told.status == 0, told.err
-    found = told.json["evaluate"]
+    result = parley("train", "all", "--config", "rldf.toml", "--json")
+    assert result.status == 0, result.err
+    evaluation = result.json["evaluate"]
     systems = ["Default", "SFT", "RLDF", "CoT", "FairThinking"]
-    assert list(dict.fromkeys(row["system"] for row in found["bbq"])) == systems
-    assert {row["category"] for row in found["bbq"]} >= {"Age", "macro mean"}
-    assert {row["metric"] for row in found["rubric"]} == {"BS", "CE", "LS"}
-    assert {row["system"] for row in found["rubric_paired"]} == set(systems[1:])
-    assert "Not measured: RLAIF (no policy of it was trained: parley train rlaif)." in found["summary"]
-    assert any("SIMULATED" in line for line in found["cautions"])
+    assert list(dict.fromkeys(row["system"] for row in evaluation["bbq"])) == systems
+    assert {row["category"] for row in evaluation["bbq"]} >= {"Age", "macro mean"}
+    assert {row["metric"] for row in evaluation["rubric"]} == {"BS", "CE", "LS"}
+    assert {row["system"] for row in evaluation["rubric_paired"]} == set(systems[1:])
+    assert "Not measured: RLAIF (its policy is not trained: parley train rlaif)." in evaluation["summary"]
+    assert any("SIMULATED" in line for line in evaluation["cautions"])
     assert (prepared / "trained" / "evaluate" / "report" / "report.html").is_file()
     runs = {path.name for path in (prepared / "trained" / "evaluate").glob("*.sqlite")}
-    assert parley("train", "evaluate", "--config", "rldf.toml", "--json").json["evaluate"] == found
+    assert parley("train", "evaluate", "--config", "rldf.toml", "--json").json["evaluate"] == evaluation
     assert {path.name for path in (prepared / "trained" / "evaluate").glob("*.sqlite")} == runs
 
     few = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF,Default", "--json")
@@ -78,46 +85,48 @@ def test_everything_beside_default_and_again_at_no_cost(
     assert "Not measured: SFT (not in evaluate.systems)." in few.json["evaluate"]["summary"]
     assert {path.name for path in (prepared / "trained" / "evaluate").glob("bbq-*.sqlite")} <= runs
     alone = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF")
-    assert "evaluate.systems: Default, which the others are compared with" in alone.complaints[0]
+    assert "evaluate.systems: needs Default, which the others are compared with" in alone.complaints[0]
 
     (prepared / "trained" / "rl" / "model.gguf").unlink()
     again = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF,Default", "--json")
-    assert again.json == few.json, "a policy without model.gguf is not lost: it is written now"
+    assert again.json == few.json, "model.gguf is written when it is needed"
     assert (prepared / "trained" / "rl" / "model.gguf").is_file()
 
-    batched = parley("train", "evaluate", "--config", "rldf.toml", "--answers", "hf", "--json")
+    batched = parley("train", "evaluate", "--config", "rldf.toml", "--inference-backend", "hf", "--json")
     assert batched.status == 0, batched.err
     assert {row["metric"] for row in batched.json["evaluate"]["rubric"]} == {"BS", "CE", "LS"}
 
-    unsure = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model())
-    assert unsure.status == 1
-    assert "the labeller was sure of no pair" in unsure.complaints[0]
+    undecided = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model())
+    assert undecided.status == 1
+    assert "the labeller preferred the same answer in both orders for no training pair" in undecided.complaints[0]
 
 
-def test_rlaif_trains_on_pairs_its_labeller_is_sure_of(prepared: Path, parley: Callable[..., Any], server: Any) -> None:
+def test_rlaif_trains_on_pairs_with_the_same_label_in_both_orders(
+    prepared: Path, parley: Callable[..., Any], server: Any
+) -> None:
     def prefers_the_first_in_the_alphabet(nth: int, body: dict[str, Any]) -> Any:
-        asked = body["messages"][-1]["content"]
-        first, _, second = asked.partition("Answer A: ")[2].partition("\n\nAnswer B: ")
+        prompt = body["messages"][-1]["content"]
+        first, _, second = prompt.partition("Answer A: ")[2].partition("\n\nAnswer B: ")
         letter = "A" if first < second.partition("\n\nWhich of the two")[0] else "B"
         return server.reply(json.dumps({"less_biased": letter}))
 
     server.answer = prefers_the_first_in_the_alphabet
     assert parley("train", "sft", "--config", "rldf.toml").status == 0
-    told = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model(), "--json")
-    assert told.status == 0, told.err
+    result = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model(), "--json")
+    assert result.status == 0, result.err
     rows = [json.loads(line) for line in (prepared / "trained/rlaif/pairs/train.jsonl").read_text().splitlines()]
     assert len(rows) > 10
     assert all(row["chosen"][0]["content"] < row["rejected"][0]["content"] for row in rows)
-    assert told.json["rlaif"]["rl"]["steps"] == 2
+    assert result.json["rlaif"]["rl"]["steps"] == 2
     assert (prepared / "trained" / "rlaif" / "rl" / "model.gguf").is_file()
 
 
 def test_an_ablation_is_one_command(prepared: Path, parley: Callable[..., Any]) -> None:
     text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq", ', "").replace('judges = ["sim/judge"], ', "")
     (prepared / "rldf.toml").write_text(text)
-    told = parley("train", "ablate", "--config", "rldf.toml", "--json")
-    assert told.status == 0, told.err
-    (row,) = told.json["ablate"]
+    result = parley("train", "ablate", "--config", "rldf.toml", "--json")
+    assert result.status == 0, result.err
+    (row,) = result.json["ablate"]
     assert (row["factor"], row["level"], row["pairs"]) == ("pairs", "60", 60)
     assert 0 <= row["reward_accuracy"] <= 1
     assert json.loads((prepared / "trained" / "ablate" / "table.json").read_text()) == [row]

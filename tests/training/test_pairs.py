@@ -1,4 +1,4 @@
-"""Datasets as training reads them: what is taken, what is refused, and that splits stay apart."""
+"""Datasets as training reads them: which rows are used, which are refused, and that splits share no topic."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Planted = Callable[..., Path]
 
 
 def config(data: Path, **more: object) -> TrainConfig:
-    return TrainConfig.model_validate({"data": str(data), "least_pairs": 10, **more})
+    return TrainConfig.model_validate({"data": str(data), "min_pairs": 10, **more})
 
 
 def test_an_export_is_read_with_its_splits(planted: Planted) -> None:
@@ -34,52 +34,60 @@ def test_an_export_is_read_with_its_splits(planted: Planted) -> None:
     assert "those people" not in first.chosen.text
 
 
+def test_the_hash_of_a_dataset_is_that_of_earlier_versions(planted: Planted) -> None:
+    """Else stages that they trained would be refused: the data would seem to differ."""
+    digest = read_pairs(config(planted(40))).digest
+    assert digest == "fbe270914dc92157ccb18a0a40052ed4b1bb3cf4a597c5a62b099c2c6620adbb"
+
+
 def test_rows_with_the_prompt_inside_are_the_same_pairs(planted: Planted) -> None:
     folder = planted(100)
     before = read_pairs(config(folder))
     for file in folder.glob("*.jsonl"):
         rows = [json.loads(line) for line in file.read_text().splitlines()]
-        for one in rows:
-            prompt = one.pop("prompt")
-            one["chosen"], one["rejected"] = prompt + one["chosen"], prompt + one["rejected"]
-        file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+        for row in rows:
+            prompt = row.pop("prompt")
+            row["chosen"], row["rejected"] = prompt + row["chosen"], prompt + row["rejected"]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert read_pairs(config(folder)) == before
 
 
 @pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\x85"])
 def test_a_row_ends_at_a_line_feed_and_at_nothing_else(planted: Planted, mark: str) -> None:
-    """Models write line separators, and JSON keeps them as they are."""
+    """Models write line separators, and JSON does not escape them."""
     folder = planted(100)
     before = len(read_pairs(config(folder)).train)
     rows = [json.loads(line) for line in (folder / "train.jsonl").read_text().split("\n") if line]
     rows[3]["chosen"][-1]["content"] = f"One{mark}two."
-    text = "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in rows)
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (folder / "train.jsonl").write_text(text, "utf-8")
     assert len(read_pairs(config(folder)).train) == before
 
 
-def made(planting: SimpleNamespace, count: int, topics: int) -> list[dict[str, object]]:
+def planted_rows(planting: SimpleNamespace, count: int, topics: int) -> list[dict[str, object]]:
     rng = random.Random(0)
     listed, say = planting.topics(topics), planting.statement
     return [planting.row(n, listed[n % topics], say(rng, True), say(rng, False)) for n in range(count)]
 
 
 def test_one_file_is_split_by_topic(planting: SimpleNamespace, tmp_path: Path) -> None:
-    rows = made(planting, 200, 40)
+    rows = planted_rows(planting, 200, 40)
     file = tmp_path / "all.jsonl"
-    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     pairs = read_pairs(config(file))
-    seen = [{normal(pair.topic) for pair in part} for part in (pairs.train, pairs.validation, pairs.test)]
-    assert [len(one) for one in seen] == [32, 4, 4]
-    assert not seen[0] & seen[1]
-    assert not seen[0] & seen[2]
-    assert not seen[1] & seen[2]
+    train, validation, test = (
+        {normal(pair.topic) for pair in split} for split in (pairs.train, pairs.validation, pairs.test)
+    )
+    assert (len(train), len(validation), len(test)) == (32, 4, 4)
+    assert not train & validation
+    assert not train & test
+    assert not validation & test
 
 
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        (lambda rows: rows[:3], r"3 pairs to train on are too few \(least_pairs is 10"),
+        (lambda rows: rows[:3], r"too few pairs to train on: 3 \(min_pairs is 10"),
         (
             lambda rows: [{**rows[0], "rejected": rows[0]["chosen"]}, *rows[1:]],
             r"line 1: chosen and rejected are the s",
@@ -94,7 +102,7 @@ def test_bad_rows_are_named_before_anything_is_loaded(
     folder = planted(100)
     file = folder / "train.jsonl"
     rows = change([json.loads(line) for line in file.read_text().splitlines()])
-    file.write_text("".join(json.dumps(one) + "\n" for one in rows))
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     with pytest.raises(ConfigError, match=complaint):
         read_pairs(config(folder))
 
@@ -102,7 +110,7 @@ def test_bad_rows_are_named_before_anything_is_loaded(
 def test_empty_splits_and_topics_that_leak_are_refused(planted: Planted) -> None:
     folder = planted(100)
     (folder / "test.jsonl").write_text((folder / "train.jsonl").read_text())
-    with pytest.raises(ConfigError, match=r"topics stand in train and in test"):
+    with pytest.raises(ConfigError, match=r"38 topics in both train and test"):
         read_pairs(config(folder))
     (folder / "test.jsonl").unlink()
     (folder / "validation.jsonl").unlink()
@@ -115,33 +123,35 @@ def test_empty_splits_and_topics_that_leak_are_refused(planted: Planted) -> None
 
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(fewer=st.integers(2, 79), more=st.integers(2, 79), seed=st.integers(0, 50))
-def test_a_larger_subset_holds_all_of_a_smaller_one(fewer: int, more: int, seed: int) -> None:
-    sides = [Side("good"), Side("bad")]
-    pairs = [PreferencePair(f"p{n}", "?", *sides, topic=f"topic {n % 20}") for n in range(80)]
+def test_a_larger_subset_includes_a_smaller_one(fewer: int, more: int, seed: int) -> None:
+    sides = {"chosen": Side("good"), "rejected": Side("bad")}
+    pairs = [PreferencePair(id=f"p{n}", prompt="?", **sides, topic=f"topic {n % 20}") for n in range(80)]
     small, large = sorted((fewer, more))
-    kept = [{pair.id for pair in subset(pairs, config(Path("x"), pairs=count, seed=seed))} for count in (small, large)]
-    assert kept[0] <= kept[1]
-    assert [len(one) for one in kept] == [small, large]
+    fewer_ids, more_ids = (
+        {pair.id for pair in subset(pairs, config(Path("x"), pairs=count, seed=seed))} for count in (small, large)
+    )
+    assert fewer_ids <= more_ids
+    assert (len(fewer_ids), len(more_ids)) == (small, large)
 
 
-def test_rounds_topics_and_roles_cut_the_data_down(planted: Planted) -> None:
+def test_rounds_topics_and_roles_select_pairs(planted: Planted) -> None:
     folder = planted(100)
-    whole = read_pairs(config(folder)).train
+    everything = read_pairs(config(folder)).train
     early = read_pairs(config(folder, rounds=2)).train
-    assert 0 < len(early) < len(whole)
+    assert 0 < len(early) < len(everything)
     assert all(max(pair.chosen.round, pair.rejected.round) <= 2 for pair in early)
     assert len({pair.topic for pair in read_pairs(config(folder, topics=5)).train}) == 5
     two = read_pairs(config(folder, roles=2)).train
     assert {pair.chosen.speaker for pair in two} == {"Sixty", "Twenty"}  # the first two of the bias type `age`
 
 
-def test_sft_learns_what_was_chosen_each_once_or_its_own_data(planted: Planted, tmp_path: Path) -> None:
+def test_sft_has_the_chosen_answers_without_duplicates_or_its_own_data(planted: Planted, tmp_path: Path) -> None:
     pairs = read_pairs(config(planted(100))).train
     texts = list(low_bias([*pairs, *pairs]))
     assert len(texts) == len(set(texts)) == len({(pair.prompt, pair.chosen.text) for pair in pairs})
     file = tmp_path / "sft.jsonl"
-    said = {"prompt": [{"role": "user", "content": "Q"}], "completion": [{"role": "assistant", "content": "A"}]}
-    file.write_text(json.dumps(said) + "\n")
+    row = {"prompt": [{"role": "user", "content": "Q"}], "completion": [{"role": "assistant", "content": "A"}]}
+    file.write_text(json.dumps(row) + "\n")
     assert read_sft(file) == [("Q", "A")]
     file.write_text('{"prompt": []}\n')
     with pytest.raises(ConfigError, match="not rows of prompt and completion"):

@@ -1,4 +1,4 @@
-"""Results and checkpoints: a half-written one is never taken for a whole one, and other settings never mix."""
+"""Results and checkpoints: an incomplete one is never used, and settings are never mixed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import pytest
 
 from parley.agents import ConfigError, ParleyError
 from parley.training.config import TrainConfig
+from parley.training.renamed import RENAMED
 from parley.training.stage import (
     MANIFEST,
     Stage,
-    is_whole,
-    need_room,
+    is_complete,
     newest_checkpoint,
     read_manifest,
+    require_free_space,
     sign_checkpoint,
 )
 
@@ -24,8 +25,8 @@ def stage(out: Path, **more: object) -> Stage:
     return Stage("sft", TrainConfig.model_validate({"data": "pairs", "out": str(out), **more}), "digest")
 
 
-def checkpoint(steps: Path, number: int, *, signed: bool) -> Path:
-    folder = steps / f"checkpoint-{number}"
+def checkpoint(parent: Path, number: int, *, signed: bool) -> Path:
+    folder = parent / f"checkpoint-{number}"
     folder.mkdir(parents=True)
     (folder / "model.safetensors").write_bytes(b"weights" * number)
     if signed:
@@ -33,19 +34,19 @@ def checkpoint(steps: Path, number: int, *, signed: bool) -> Path:
     return folder
 
 
-def test_the_newest_whole_checkpoint_is_taken_and_broken_ones_are_cleared(tmp_path: Path) -> None:
-    whole = checkpoint(tmp_path, 20, signed=True)
+def test_the_newest_complete_checkpoint_is_used_and_others_are_removed(tmp_path: Path) -> None:
+    complete = checkpoint(tmp_path, 20, signed=True)
     unsigned = checkpoint(tmp_path, 100, signed=False)
     cut = checkpoint(tmp_path, 60, signed=True)
     (cut / "model.safetensors").write_bytes(b"weig")
-    assert (is_whole(whole), is_whole(unsigned), is_whole(cut)) == (True, False, False)
-    assert newest_checkpoint(tmp_path) == whole
+    assert (is_complete(complete), is_complete(unsigned), is_complete(cut)) == (True, False, False)
+    assert newest_checkpoint(tmp_path) == complete
     assert sorted(path.name for path in tmp_path.iterdir()) == ["checkpoint-20"]
 
 
 def test_a_stage_that_failed_while_saving_is_not_done(tmp_path: Path) -> None:
-    here = stage(tmp_path)
-    here.begin()
+    sft = stage(tmp_path)
+    sft.begin()
 
     def no_space(part: Path) -> None:
         part.mkdir()
@@ -53,38 +54,63 @@ def test_a_stage_that_failed_while_saving_is_not_done(tmp_path: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(ParleyError, match=r"sft cannot be written: No space left on device"):
-        here.finish(no_space, {})
-    assert not here.is_done()
-    assert not here.folder.exists()
-    assert here.steps.is_dir(), "its checkpoints stay"
-    here.finish(lambda part: part.mkdir(exist_ok=True), {"steps": 3})
-    assert here.is_done()
-    assert not here.steps.exists()
-    assert (read_manifest(here.folder) or {})["steps"] == 3
+        sft.finish(no_space, {})
+    assert not sft.is_done()
+    assert not sft.folder.exists()
+    assert sft.checkpoints.is_dir(), "its checkpoints stay"
+    sft.finish(lambda part: part.mkdir(exist_ok=True), {"steps": 3})
+    assert sft.is_done()
+    assert not sft.checkpoints.exists()
+    assert (read_manifest(sft.folder) or {})["steps"] == 3
 
 
-def test_a_folder_without_its_manifest_is_not_there(tmp_path: Path) -> None:
-    here = stage(tmp_path)
-    here.begin()
-    here.finish(lambda part: part.mkdir(), {})
-    (here.folder / MANIFEST).write_text('{"stage": "sf')
-    assert not here.is_done()
+def test_a_folder_without_its_manifest_is_not_done(tmp_path: Path) -> None:
+    sft = stage(tmp_path)
+    sft.begin()
+    sft.finish(lambda part: part.mkdir(), {})
+    (sft.folder / MANIFEST).write_text('{"stage": "sf')
+    assert not sft.is_done()
 
 
-def test_what_was_made_with_other_settings_is_refused_by_name(tmp_path: Path) -> None:
-    here = stage(tmp_path)
-    here.begin()
+def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
+    sft = stage(tmp_path)
+    sft.begin()
     other = stage(tmp_path, sft={"learning_rate": 1e-3})
     with pytest.raises(ConfigError, match=r"sft.learning_rate = 2e-05, not 0.001,"):
         other.begin()
-    here.finish(lambda part: part.mkdir(), {})
+    sft.finish(lambda part: part.mkdir(), {})
     with pytest.raises(ConfigError, match=r"was made with other settings"):
         other.is_done()
-    faster = stage(tmp_path, micro_batch=4, save_every=7)
-    assert faster.is_done(), "how fast it goes changes no result"
-    assert json.loads((here.folder / MANIFEST).read_text())["settings"]["data"] == "digest"
+    faster = stage(tmp_path, per_device_train_batch_size=4, save_steps=7)
+    assert faster.is_done(), "settings of speed change no result"
+    assert json.loads((sft.folder / MANIFEST).read_text())["settings"]["data"] == "digest"
 
 
-def test_a_disk_that_is_too_small_is_said_so_first(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"GB free, and training needs about 1000000.0 GB there"):
-        need_room(tmp_path, 10**15)
+OLD_NAMES = {
+    "begin": None, "chat_template": None, "end_token": None, "precision": "auto", "recompute": False, "lora": False,
+    "lora_rank": 8, "lora_modules": ["q_proj", "v_proj"], "least_pairs": 100,
+    "sft.epochs": 1.0, "sft.batch": 16, "sft.steps": None,
+}  # fmt: skip
+"""Settings of a stage as they were stored before they had TRL's names, with their defaults."""
+
+
+def test_a_stage_that_was_trained_under_old_names_is_recognised(tmp_path: Path) -> None:
+    sft = stage(tmp_path)
+    sft.begin()
+    renamed = {RENAMED[old] for old in OLD_NAMES}
+    stored = {key: value for key, value in sft.settings().items() if key not in renamed} | OLD_NAMES
+    assert len(stored) == len(sft.settings())
+    (sft.checkpoints / "begun.json").write_text(json.dumps(stored))
+    assert sft.begin() is None, "an interrupted one resumes"
+    sft.finish(lambda part: part.mkdir(), {})
+    (sft.folder / MANIFEST).write_text(json.dumps({"stage": "sft", "settings": stored}))
+    assert sft.is_done()
+    with pytest.raises(ConfigError, match=r"sft.max_steps = None, not 5, differs"):
+        stage(tmp_path, sft={"max_steps": 5}).is_done()
+    with pytest.raises(ConfigError, match=r"bf16 = None, not False, differs"):
+        stage(tmp_path, bf16=False).is_done()
+
+
+def test_a_disk_that_is_too_small_is_refused_first(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"GB free, but training needs about 1000000.0 GB"):
+        require_free_space(tmp_path, 10**15)

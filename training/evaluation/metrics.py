@@ -1,7 +1,7 @@
-"""Before and after training, side by side: systems against a baseline on the same rows of BBQ and the same topics.
+"""Systems before and after training, compared with a baseline on the same rows of BBQ and the same topics.
 
-Systems are named by whoever calls (Default, CoT, SFT, RLDF, …); every comparison is paired, clustered by scenario (BBQ)
-or by topic (BS, CE, LS), and Holm runs over each table.
+The caller names the systems (Default, CoT, SFT, RLDF, …). Every comparison is paired and clustered by scenario (BBQ) or
+by topic (BS, CE, LS), with Holm's correction over each table.
 """
 
 from __future__ import annotations
@@ -25,115 +25,157 @@ LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better.
 
 
 def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, seed: int = 0) -> list[Table]:
-    """Accuracy and bias by category, and each system against the baseline. `verdicts` has a column `system`."""
-    frame = answers(verdicts).assign(system=verdicts_system(verdicts))
+    """Accuracy and bias by category, and each system against the baseline.
+
+    Args:
+        verdicts: Of BBQ runs, with a column `system`.
+        baseline: The system that the others are compared with.
+        draws: Of the permutation tests.
+        seed: Of the draws.
+    """
+    frame = answers(verdicts).assign(system=_systems_of_answers(verdicts))
     others = [name for name in dict.fromkeys(frame["system"]) if name != baseline]
     tests = against(frame, [(name, baseline) for name in others], draws=draws, seed=seed)
     shown = ("system", "context", "category", "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n")
-    note = "95% intervals clustered by scenario; answers that could not be read are left out and counted."
+    note = "95% intervals clustered by scenario; unparsed answers are excluded and counted."
     return [
-        Table("bbq", "BBQ: accuracy and bias", by_category(frame), (*shown, "unparsed"), note),
         Table(
-            "bbq_paired",
-            f"BBQ: each against {baseline}, on the rows both answered readably",
-            tests,
-            ("system", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "clusters", "note"),
-            "System minus baseline; Holm over the table.",
+            name="bbq",
+            title="BBQ: accuracy and bias",
+            frame=by_category(frame),
+            shown=(*shown, "unparsed"),
+            note=note,
+        ),
+        Table(
+            name="bbq_paired",
+            title=f"BBQ: each against {baseline}, on the rows with a parsed answer from both",
+            frame=tests,
+            shown=(
+                "system", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "clusters", "note",
+            ),
+            note="System minus baseline; Holm correction over the table.",
             printed=True,
         ),
-    ]
+    ]  # fmt: skip
 
 
-def verdicts_system(verdicts: pd.DataFrame) -> list[str]:
-    """The system of each final answer, in the order `answers` gives them."""
-    kept = verdicts[verdicts["metric"].astype(str) == "answer"]
-    return [str(name) for name in kept["system"]]
+def _systems_of_answers(verdicts: pd.DataFrame) -> list[str]:
+    """The system of each final answer, in the order of `answers`."""
+    final = verdicts[verdicts["metric"].astype(str) == "answer"]
+    return [str(name) for name in final["system"]]
 
 
 def rubric_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, seed: int = 0) -> list[Table]:
-    """BS, CE and LS from 0 to 100 by system, and each against the baseline by topic.
+    """BS, CE and LS from 0 to 100 by system, and each system against the baseline by topic.
 
-    `verdicts` are a rubric run's, with columns `system` and `topic`; all judges of an answer are averaged first.
+    Args:
+        verdicts: Of a rubric run, with columns `system` and `topic`. The judges of an answer are averaged first.
+        baseline: The system that the others are compared with.
+        draws: Of the permutation tests.
+        seed: Of the draws.
     """
-    frame = uncategorised(verdicts).assign(value=lambda one: one["value"] * 10)
+    frame = uncategorised(verdicts).assign(value=lambda scores: scores["value"] * 10)
     means = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
     rows, tests = [], []
-    for (system, metric), here in means.groupby(["system", "metric"], sort=False):
-        found = cluster_mean(here["value"], here["topic"], scale=(0, 100))
+    for (system, metric), scores in means.groupby(["system", "metric"], sort=False):
+        mean = cluster_mean(scores["value"], scores["topic"], scale=(0, 100))
         unread = frame[(frame["system"] == system) & (frame["metric"] == metric)]["value"].isna().sum()
         rows.append(
             {
                 "system": system,
                 "metric": metric,
-                "mean": found.estimate,
-                "low": found.low,
-                "high": found.high,
-                "topics": found.clusters,
+                "mean": mean.estimate,
+                "low": mean.low,
+                "high": mean.high,
+                "topics": mean.clusters,
                 "unreadable": int(unread),
             }
         )
         if system != baseline:
-            tests += list(_against(means, str(system), baseline, str(metric), draws, seed))
-    table = pd.DataFrame(tests)
-    if len(table):
-        table.insert(
-            list(table.columns).index("p") + 1, "p_adjusted", list(holm(table["p"], "systems × metrics").adjusted)
-        )
+            of_metric = means[means["metric"] == metric]
+            tests.append(_paired_test(of_metric, str(system), baseline, draws=draws, seed=seed))
+    paired = pd.DataFrame(tests)
+    if len(paired):
+        adjusted = list(holm(paired["p"], "systems × metrics").adjusted)
+        paired.insert(list(paired.columns).index("p") + 1, "p_adjusted", adjusted)
     return [
-        Table("rubric", "BS, CE and LS on held-out topics, 0 to 100", pd.DataFrame(rows), (), LOWER_IS_BETTER, True),
-        Table("rubric_paired", f"Each against {baseline}, topic by topic", table, (), LOWER_IS_BETTER, True),
+        Table(
+            name="rubric",
+            title="BS, CE and LS on held-out topics, 0 to 100",
+            frame=pd.DataFrame(rows),
+            note=LOWER_IS_BETTER,
+            printed=True,
+        ),
+        Table(
+            name="rubric_paired",
+            title=f"Each against {baseline}, topic by topic",
+            frame=paired,
+            note=LOWER_IS_BETTER,
+            printed=True,
+        ),
     ]
 
 
-def answers_table(said: pd.DataFrame) -> Table:
-    """What the scores do not show: a policy may have learnt to say little, nothing, or always the same.
+def answers_table(texts: pd.DataFrame) -> Table:
+    """What the scores do not show: a policy may have learnt to give short, empty or identical answers.
 
-    `said` has a row for each answer: system, topic, text.
+    Args:
+        texts: One row per answer: system, topic, text.
     """
     rows = []
-    for system, here in said.groupby("system", sort=False):
-        texts = here["text"].str.strip()
-        found = cluster_mean(texts.str.split().str.len(), here["topic"], scale=(0, math.inf))
+    for system, of_system in texts.groupby("system", sort=False):
+        answers = of_system["text"].str.strip()
+        words = cluster_mean(answers.str.split().str.len(), of_system["topic"], scale=(0, math.inf))
         rows.append(
             {
                 "system": system,
-                "answers": len(here),
-                "empty": int((texts == "").sum()),
-                "words": found.estimate,
-                "low": found.low,
-                "high": found.high,
-                "distinct": texts.nunique() / len(texts),
+                "answers": len(answers),
+                "empty": int((answers == "").sum()),
+                "words": words.estimate,
+                "low": words.low,
+                "high": words.high,
+                "distinct": answers.nunique() / len(answers),
             }
         )
-    note = (
-        "Words of an answer with 95% intervals; `distinct` is the share of different texts. Empty ones have no scores."
+    return Table(
+        name="answers",
+        title="Length and variety of the answers",
+        frame=pd.DataFrame(rows),
+        note="Words per answer with 95% intervals; `distinct` is the share of different texts. Empty answers have no "
+        "scores.",
+        printed=True,
     )
-    return Table("answers", "What was answered", pd.DataFrame(rows), (), note, True)
 
 
-def _against(
-    means: pd.DataFrame, system: str, baseline: str, metric: str, draws: int, seed: int
-) -> Iterator[dict[str, Any]]:
-    here = means[means["metric"] == metric]
-    both = here[here["system"] == system].merge(here[here["system"] == baseline], on="topic", suffixes=("", "_base"))
-    found = paired_permutation(both["value"], both["value_base"], both["topic"], draws=draws, seed=seed)
-    yield {
+def _paired_test(means: pd.DataFrame, system: str, baseline: str, *, draws: int, seed: int) -> dict[str, Any]:
+    """A system against the baseline on one metric, over the topics that both have."""
+    ours, base = (means[means["system"] == name] for name in (system, baseline))
+    both = ours.merge(base, on="topic", suffixes=("", "_base"))
+    test = paired_permutation(both["value"], both["value_base"], both["topic"], draws=draws, seed=seed)
+    return {
         "system": system,
-        "metric": metric,
-        "difference": found.effect,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "topics": found.clusters,
-        "note": found.note,
+        "metric": str(means["metric"].iloc[0]),
+        "difference": test.effect,
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "topics": test.clusters,
+        "note": test.note,
     }
 
 
 def report(tables: list[Table], title: str, cautions: tuple[str, ...], missing: tuple[str, ...]) -> Report:
-    """One report; what was not measured is said."""
-    words = tuple(_words(tables)) + tuple(f"Not measured: {one}." for one in missing)
-    kept = tuple(one for one in tables if len(one.frame))
-    return Report(title, words, cautions, kept, tuple(_figures(kept, title)))
+    """One report of all tables.
+
+    Args:
+        tables: Those of this module; empty ones are left out.
+        title: Of the report and its figures.
+        cautions: Known limits of the models.
+        missing: What was not measured, and why.
+    """
+    words = tuple(_sentences(tables)) + tuple(f"Not measured: {reason}." for reason in missing)
+    filled = tuple(table for table in tables if len(table.frame))
+    return Report(title=title, words=words, cautions=cautions, tables=filled, figures=tuple(_figures(filled, title)))
 
 
 def _figures(tables: tuple[Table, ...], title: str) -> Iterator[Figure]:
@@ -141,9 +183,9 @@ def _figures(tables: tuple[Table, ...], title: str) -> Iterator[Figure]:
 
     for table in tables:
         if table.name.endswith("_paired"):
-            measures = points(table)
-            note = f"{table.title}. Points of 100 with 95% intervals, not adjusted for their number."
-            yield Figure(table.name, note, table.name, partial(differences_figure, measures, title, note))
+            note = f"{table.title}. Points of 100 with 95% intervals, not adjusted for multiple testing."
+            draw = partial(differences_figure, points(table), title, note)
+            yield Figure(name=table.name, caption=note, table=table.name, draw=draw)
 
 
 def points(table: Table) -> pd.DataFrame:
@@ -151,22 +193,22 @@ def points(table: Table) -> pd.DataFrame:
     frame = table.frame
     if table.name == "rubric_paired":
         return frame.assign(measure=frame["metric"].astype(str))
-    shares = frame["measure"].eq("accuracy").map({True: 100.0, False: 1.0})
-    scaled = {name: frame[name] * shares for name in ("difference", "low", "high")}
+    scale = frame["measure"].eq("accuracy").map({True: 100.0, False: 1.0})  # accuracies are shares, biases points
+    scaled = {name: frame[name] * scale for name in ("difference", "low", "high")}
     contexts = frame["context"].map({"ambig": "ambiguous", "disambig": "disambiguated"})
     return frame.assign(measure=frame["measure"] + ", " + contexts, **scaled)
 
 
-def _words(tables: list[Table]) -> Iterator[str]:
+def _sentences(tables: list[Table]) -> Iterator[str]:
     for table in tables:
         if table.name == "answers":
             for row in table.frame.itertuples():
-                yield f"{row.system}: {row.words:.1f} words an answer, {row.empty} empty, {row.distinct:.0%} distinct."
+                yield f"{row.system}: {row.words:.1f} words per answer, {row.empty} empty, {row.distinct:.0%} distinct."
         if not table.name.endswith("_paired") or not len(table.frame):
             continue
         for row in table.frame.itertuples():
             name = row.metric if table.name == "rubric_paired" else f"{row.measure} ({row.context})"
-            points = row.difference * (100 if name.startswith("accuracy") else 1)
-            sure = "" if row.p_adjusted != row.p_adjusted else f", p = {row.p_adjusted:.2g} after Holm"
-            if row.difference == row.difference:
-                yield f"{row.system}: {name} {points:+.1f} points{sure}."
+            in_points = row.difference * (100 if name.startswith("accuracy") else 1)
+            p_value = "" if row.p_adjusted != row.p_adjusted else f", p = {row.p_adjusted:.2g} after Holm correction"
+            if row.difference == row.difference:  # not NaN
+                yield f"{row.system}: {name} {in_points:+.1f} points{p_value}."

@@ -1,5 +1,5 @@
-"""What a reward model has learnt: its accuracy on held-out topics, and what is left of it when lengths are matched and
-persona words masked. The figures are `parley.training.evaluation.reward`'s; here are the scores they are made from."""
+"""Assesses a reward model after training: scores the held-out pairs, as they are and with persona words masked, and
+writes tables, a figure and conclusions beside it. The metrics are in `reward_metrics`."""
 
 from __future__ import annotations
 
@@ -10,48 +10,59 @@ from functools import lru_cache
 import pandas as pd
 
 from parley.analysis.reporting.figures import save
+from parley.analysis.reporting.report import json_values
 from parley.judging.rldf.roles import load_bias
 from parley.scenarios import BIASES
 from parley.training import device
-from parley.training.evaluation import reward as figures
+from parley.training.context import TrainingContext
+from parley.training.evaluation.reward_metrics import (
+    calibration_error,
+    conclusions,
+    quality,
+    reliability,
+    reliability_figure,
+)
 from parley.training.pairs import PreferencePair, with_texts
 from parley.training.scorer import RewardScorer
 from parley.training.stage import add_facts
-from parley.training.trainer import Course
 
 MASK = "someone"
 
 
-def look_at(course: Course) -> None:
-    """Scores every held-out pair, and writes tables, figures and a summary beside the reward model."""
-    folder = course.folder("reward")
-    scorer = RewardScorer.load(folder, course.chat, device=device.device(), dtype=device.dtype(course.config))
-    with device.enough_memory():
-        held_out, train = scored(scorer, course.pairs.held_out()), lengths(course.pairs.train)
+def assess_reward_model(context: TrainingContext) -> None:
+    """Scores the held-out pairs, and writes tables, a figure and a summary into the folder of the reward model."""
+    folder = context.finished_folder("reward")
+    scorer = RewardScorer.load(
+        folder, context.chat, device=device.device(), dtype=device.inference_dtype(context.config)
+    )
+    with device.explain_out_of_memory():
+        held_out = score_pairs(scorer, context.pairs.held_out())
     held_out.to_csv(folder / "held_out.csv", index=False)
-    table = figures.quality(held_out, train)
+    table = quality(held_out, pair_lengths(context.pairs.train))
     table.to_csv(folder / "quality.csv", index=False)
-    bins = figures.reliability(held_out)
+    bins = reliability(held_out)
     bins.to_csv(folder / "reliability.csv", index=False)
-    save(figures.reliability_figure(bins, held_out), folder / "reliability")
-    words = figures.words(table)
-    add_facts(folder, quality=figures.plain(table), ece=figures.calibration_error(bins), verdict=words)
+    save(reliability_figure(bins, held_out), folder / "reliability")
+    add_facts(folder, quality=json_values(table), ece=calibration_error(bins), verdict=conclusions(table))
 
 
-def scored(scorer: RewardScorer, pairs: Sequence[PreferencePair]) -> pd.DataFrame:
-    """One row a pair: both scores as they are and with persona words masked, and both lengths."""
-    masked = [with_texts(pair, mask(pair.chosen.text, pair), mask(pair.rejected.text, pair)) for pair in pairs]
+def score_pairs(scorer: RewardScorer, pairs: Sequence[PreferencePair]) -> pd.DataFrame:
+    """One row per pair: both scores, as they are and with persona words masked, and both lengths."""
+    masked = [
+        with_texts(pair, mask_persona(pair.chosen.text, pair), mask_persona(pair.rejected.text, pair)) for pair in pairs
+    ]
     columns: dict[str, list[float]] = {}
-    for name, listed in (("", pairs), ("_masked", masked)):
+    for suffix, versions in (("", pairs), ("_masked", masked)):
         for side in ("chosen", "rejected"):
-            texts = [getattr(pair, side).text for pair in listed]
-            columns[side + name] = scorer.texts([pair.prompt for pair in listed], texts)
-    frame = lengths(pairs).assign(**columns)
-    frame["changed"] = [pair != other for pair, other in zip(pairs, masked, strict=True)]
+            texts = [getattr(pair, side).text for pair in versions]
+            columns[side + suffix] = scorer.score_texts([pair.prompt for pair in versions], texts)
+    frame = pair_lengths(pairs).assign(**columns)
+    frame["changed"] = [pair != version for pair, version in zip(pairs, masked, strict=True)]
     return frame
 
 
-def lengths(pairs: Sequence[PreferencePair]) -> pd.DataFrame:
+def pair_lengths(pairs: Sequence[PreferencePair]) -> pd.DataFrame:
+    """One row per pair: its topic, and the words of both answers."""
     return pd.DataFrame(
         {
             "id": [pair.id for pair in pairs],
@@ -62,18 +73,18 @@ def lengths(pairs: Sequence[PreferencePair]) -> pd.DataFrame:
     )
 
 
-def mask(text: str, pair: PreferencePair) -> str:
-    """A text without the words that give a speaker away: role labels and marks, and the speakers' names."""
+def mask_persona(text: str, pair: PreferencePair) -> str:
+    """A text without the words that reveal its speaker: role labels, phrases that mark a role, and names."""
     names = tuple(sorted({pair.chosen.speaker, pair.rejected.speaker} - {""}))
-    found = _given_away(pair.bias, names)
-    return found.sub(MASK, text.replace("’", "'")) if found else text
+    pattern = _persona_words(pair.bias, names)
+    return pattern.sub(MASK, text.replace("’", "'")) if pattern else text
 
 
 @lru_cache(maxsize=1024)
-def _given_away(bias: str, names: tuple[str, ...]) -> re.Pattern[str] | None:
+def _persona_words(bias: str, names: tuple[str, ...]) -> re.Pattern[str] | None:
     words = set(names)
     if bias in BIASES:
         for role in load_bias(bias).role:
             words |= {role.name, *role.marks, re.sub(r"^(?:an?|the) ", "", role.label)}
-    listed = sorted(words, key=len, reverse=True)
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, listed))})\b", re.IGNORECASE) if listed else None
+    longest_first = sorted(words, key=len, reverse=True)
+    return re.compile(rf"\b(?:{'|'.join(map(re.escape, longest_first))})\b", re.IGNORECASE) if words else None

@@ -1,0 +1,245 @@
+"""Whether training helped: BBQ, and BS, CE and LS on held-out topics, of trained systems and baselines.
+
+Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as with
+`parley run`. Trained models are `local/OUT/sft` and `local/OUT/rl`, or `hf/…` with `inference_backend = "hf"`. One
+model is loaded at a time, in the order of `evaluate.systems`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from parley.agents import ConfigError, ParleyError, seed_from
+from parley.execute import Job, Options
+from parley.reports import cautions
+from parley.runs import RunFile
+from parley.scenarios import normal, topic_id
+from parley.training.config import SYSTEMS, TrainConfig
+from parley.training.pairs import read_pairs
+from parley.training.prompts import read_prompts
+from parley.training.stage import read_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from parley.analysis.reporting.report import Report
+
+DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
+METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
+"""The method of each system that uses the untrained model."""
+STAGE_OF = {SFT: "sft", RLDF: "rl", RLAIF: "rlaif"}
+"""The stage that trains each of the others."""
+RunJob = Callable[[Job], None]
+"""Runs a study; the command line's shows progress."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluatedSystem:
+    """A model with a method, and their name in the tables."""
+
+    name: str
+    key: str
+    """In file names."""
+    model: str
+    method: str
+    version: str
+    """Changes when the model is trained again, so that its earlier runs are not used for it."""
+
+
+def run_job(job: Job) -> None:
+    """Runs a study without progress; ParleyError if it does not complete."""
+    result = asyncio.run(job.execute())
+    if not result.complete:
+        why = result.stopped or result.first_error or "units failed"
+        raise ParleyError(f"{job.path} is not complete ({why}); the same command resumes it")
+
+
+def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
+    """Runs what has not been run yet, and writes the report to OUT/evaluate.
+
+    Args:
+        config: Its table [evaluate] says what to run.
+        run: Runs a study.
+    """
+    from parley.analysis.reporting.render import write
+    from parley.training.evaluation.metrics import answers_table, bbq_tables, report, rubric_tables
+
+    settings = config.evaluate
+    if settings.bbq is None and not settings.judges:
+        raise ConfigError("nothing to evaluate: set evaluate.bbq (a folder of BBQ), evaluate.judges, or both")
+    if DEFAULT not in settings.systems or len(set(settings.systems)) < len(settings.systems):
+        raise ConfigError(f"evaluate.systems: needs {DEFAULT}, which the others are compared with, and no system twice")
+    folder = Path(config.out) / "evaluate"
+    folder.mkdir(parents=True, exist_ok=True)
+    systems = list(evaluated_systems(config))
+    tables, missing = [], []
+    if settings.bbq is not None:
+        tables += bbq_tables(_bbq_verdicts(config, systems, folder, run), DEFAULT, seed=config.seed)
+    else:
+        missing.append("BBQ (evaluate.bbq is not set)")
+    if settings.judges:
+        answers = _answers(config, systems, folder, run)
+        scores = _rubric_verdicts(config, answers, folder, run)
+        tables += [answers_table(answers), *rubric_tables(scores, DEFAULT, seed=config.seed)]
+    else:
+        missing.append("BS, CE and LS (evaluate.judges is not set)")
+    missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
+    if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
+        missing.append("RLAIF (its policy is not trained: parley train rlaif)")
+    model_cautions = tuple(cautions([config.base, *settings.judges]))
+    finished = report(tables, f"RLDF on {config.base}", model_cautions, tuple(missing))
+    write(finished, folder / "report")
+    (folder / "report.json").write_text(json.dumps(finished.data(), indent=2, ensure_ascii=False), "utf-8")
+    return finished
+
+
+def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
+    """The systems of `evaluate.systems`, in order; RLAIF only if its policy is trained."""
+    out, settings = Path(config.out), config.evaluate
+    folders = {
+        SFT: Path(config.sft_model_path or out / "sft"),
+        RLAIF: Path(settings.rlaif or out / "rlaif" / "rl"),
+        RLDF: out / "rl",
+    }
+    manifests = {name: read_manifest(folder) for name, folder in folders.items()}
+    for name, manifest in manifests.items():
+        if manifest is None and name in settings.systems and (name != RLAIF or settings.rlaif is not None):
+            raise ConfigError(f"there is no finished model at {folders[name]}: parley train {STAGE_OF[name]}")
+    for name in settings.systems:
+        if name in METHODS:
+            yield EvaluatedSystem(
+                name=name, key=name.lower(), model=base_name(config), method=METHODS[name], version=config.base
+            )
+        elif (manifest := manifests[name]) is not None:
+            yield EvaluatedSystem(
+                name=name,
+                key=STAGE_OF[name],
+                model=model_name(folders[name], config),
+                method="default",
+                version=json.dumps(manifest, sort_keys=True),
+            )
+
+
+def model_name(folder: Path, config: TrainConfig) -> str:
+    """A trained folder's name as a model. Writes model.gguf if it is needed and was not written in training."""
+    if config.inference_backend == "local" and not (folder / "model.gguf").is_file():
+        from parley.training.base_model import require_packages
+        from parley.training.gguf_file import write_gguf
+
+        require_packages()
+        write_gguf(folder, f16=config.gguf_type == "f16")
+    return f"{config.inference_backend}/{folder}"
+
+
+def base_name(config: TrainConfig) -> str:
+    """The untrained model's name, saved as the trained ones are: quantized weights would be a second difference."""
+    folder = Path(config.out) / "base"
+    if not (folder / "tokenizer_config.json").is_file():
+        from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
+
+        require_packages()
+        source = base_folder(config.base)
+        tokenizer = load_tokenizer(source, config)
+        load_model(source, tokenizer).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)  # last: its config marks the folder as complete
+    return model_name(folder, config)
+
+
+def _run_study(study: str, study_config: dict[str, Any], path: Path, budget: float | None, run: RunJob) -> RunFile:
+    run(Job.make(study, study_config, Options(out=str(path), budget_cost=budget)))
+    return RunFile.open(path)
+
+
+def _run_path(folder: Path, study: str, system: EvaluatedSystem, settings: dict[str, Any]) -> Path:
+    """A file name with a hash of the model's version and the settings: other ones get another file."""
+    digest = hashlib.sha256(json.dumps([system.version, settings], sort_keys=True).encode()).hexdigest()[:8]
+    return folder / f"{study}-{system.key}-{digest}.sqlite"
+
+
+def _verdicts(file: RunFile, system: EvaluatedSystem) -> pd.DataFrame:
+    from parley import frames
+
+    with file:
+        frame = frames.verdicts(file)
+    return frame.assign(system=system.name)
+
+
+def _bbq_verdicts(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, run: RunJob) -> pd.DataFrame:
+    import pandas as pd
+
+    settings = config.evaluate
+    categories = None if settings.categories in (None, ["all"]) else settings.categories
+    verdicts = []
+    for system in systems:
+        study_config = {
+            "data": settings.bbq,
+            "model": [system.model],
+            "method": [system.method],
+            "categories": categories,
+            "limit": settings.bbq_limit,
+            "max_tokens": settings.bbq_max_tokens,
+            "temperature": 0.0,
+            "seed": config.seed,
+        }
+        path = _run_path(folder, "bbq", system, study_config)
+        verdicts.append(_verdicts(_run_study("bbq", study_config, path, settings.budget_cost, run), system))
+    return pd.concat(verdicts, ignore_index=True)
+
+
+def held_out_topics(config: TrainConfig) -> list[str]:
+    """Topics that no stage was trained on, drawn by the seed."""
+    prompts = read_prompts(config, read_pairs(config)).held_out()
+    topics = sorted(prompts, key=lambda topic: seed_from("held out", config.seed, normal(topic)))
+    return topics[: config.evaluate.topics]
+
+
+def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, run: RunJob) -> pd.DataFrame:
+    """The answers of each system about the held-out topics: system, topic, text."""
+    import pandas as pd
+
+    settings = config.evaluate
+    topics = folder / "topics.txt"
+    topics.write_text("".join(f"{topic}\n" for topic in held_out_topics(config)), "utf-8")
+    rows: list[dict[str, str]] = []
+    for system in systems:
+        study_config = {
+            "topics_from": str(topics),
+            "model": [system.model],
+            "method": [system.method],
+            "max_tokens": settings.max_tokens,
+            "temperature": settings.temperature,
+            "seed": config.seed,
+        }
+        path = _run_path(folder, "answers", system, {**study_config, "topics": topics.read_text("utf-8")})
+        verdicts = _verdicts(_run_study("answers", study_config, path, settings.budget_cost, run), system)
+        for row in verdicts.itertuples():
+            rows.append({"system": str(row.system), "topic": str(row.topic), "text": str(row.text or "")})
+    return pd.DataFrame(rows, columns=["system", "topic", "text"])
+
+
+def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, run: RunJob) -> pd.DataFrame:
+    """The judges' verdicts. Empty answers cannot be scored: their topics are missing for that system."""
+    from parley import frames
+
+    rows = [
+        {"id": f"{row.system}/{topic_id(str(row.topic))}", "topic": row.topic, "system": row.system, "text": row.text}
+        for row in answers.itertuples()
+        if row.text
+    ]
+    judges = config.evaluate.judges
+    digest = hashlib.sha256((json.dumps(rows, ensure_ascii=False) + str(judges)).encode()).hexdigest()[:8]
+    path = folder / f"answers-{digest}.jsonl"
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
+    study_config = {"file": str(path), "model": judges, "by": "system", "seed": config.seed}
+    run_path = folder / f"rubric-{digest}.sqlite"
+    with closing(_run_study("rubric", study_config, run_path, config.evaluate.budget_cost, run)) as file:
+        frame = frames.verdicts(file)
+    topic_of = {row["id"]: row["topic"] for row in rows}
+    return frame.assign(system=frame["group"].astype(str), topic=[topic_of[str(item)] for item in frame["item"]])

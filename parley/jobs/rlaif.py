@@ -1,0 +1,94 @@
+"""RLAIF, the baseline without debates: a model labels the pairs, then the same reward model and RL from the same SFT.
+
+Writes OUT/rlaif/pairs (a dataset as `parley export` writes it), OUT/rlaif/reward and OUT/rlaif/rl.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from parley.agents import ConfigError, ParleyError
+from parley.execute import Job, Options
+from parley.jobs.evaluation import RunJob, model_name, run_job
+from parley.judging.rldf.answers import NEUTRAL
+from parley.runs import RunFile
+from parley.training.config import TrainConfig, rlaif_config
+from parley.training.pairs import read_pairs
+from parley.training.prompts import EXPORT_MANIFEST, PromptSplits, read_prompts
+from parley.training.stage import read_manifest
+
+
+def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
+    """Has the labeller compare two answers per topic, and gives the config that trains on the pairs.
+
+    Args:
+        config: Of RLDF's training. Its table [rlaif] names the labeller; its SFT stage must be done.
+        run: Runs the study that labels.
+    """
+    settings = config.rlaif
+    if settings.labeller is None:
+        raise ConfigError("RLAIF needs a model that labels pairs: set rlaif.labeller")
+    sft = Path(config.sft_model_path or Path(config.out) / "sft")
+    if read_manifest(sft) is None:
+        raise ConfigError(f"there is no finished sft stage at {sft}: parley train sft")
+    folder = Path(config.out) / "rlaif"
+    folder.mkdir(parents=True, exist_ok=True)
+    prompts = read_prompts(config, read_pairs(config))
+    split_of = {
+        **dict.fromkeys(list(prompts.train)[: settings.topics], "train"),
+        **dict.fromkeys(prompts.validation, "validation"),
+        **dict.fromkeys(prompts.test, "test"),
+    }
+    topics = folder / "topics.txt"
+    topics.write_text("".join(f"{topic}\n" for topic in split_of), "utf-8")
+    study_config = {
+        "topics_from": str(topics),
+        "model": model_name(sft, config),
+        "labeller": settings.labeller,
+        "pairs": settings.pairs,
+        "temperature": settings.temperature,
+        "max_tokens": settings.max_tokens,
+        "seed": config.seed,
+    }
+    path = folder / "labels.sqlite"
+    run(Job.make("rlaif", study_config, Options(out=str(path))))
+    _write_pairs(path, split_of, folder / "pairs", prompts)
+    return rlaif_config(config, str(sft), str(folder))
+
+
+def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: PromptSplits) -> None:
+    """The pairs that were labelled alike in both orders, as TRL's rows, with the topics of RLDF's policy."""
+    from parley import frames
+
+    with RunFile.open(path) as file:
+        verdicts = frames.verdicts(file)
+    rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
+    for unit, of_unit in verdicts.groupby("unit", sort=False, observed=True):
+        verdict_of = {(str(row.metric), str(row.subject), int(row.round)): row for row in of_unit.itertuples()}
+        if not verdict_of["agreed", "", 4].value:
+            continue
+        texts = [str(verdict_of["answer", str(number), number].text) for number in (1, 2)]
+        chosen = int(verdict_of["label", "", 3].value)
+        topic = str(of_unit["topic"].iloc[0])
+        rows[split_of[topic]].append(
+            {
+                "id": str(unit),
+                "prompt": [{"role": "user", "content": NEUTRAL(topic=topic)}],
+                "chosen": [{"role": "assistant", "content": texts[chosen]}],
+                "rejected": [{"role": "assistant", "content": texts[1 - chosen]}],
+                "meta": {"topic": topic, "bias": ""},
+            }
+        )
+    if not rows["train"]:
+        raise ParleyError(
+            f"{path}: the labeller preferred the same answer in both orders for no training pair; "
+            f"see `parley show {path}`"
+        )
+    folder.mkdir(exist_ok=True)
+    for split, pairs in rows.items():
+        text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in pairs)
+        (folder / f"{split}.jsonl").write_text(text, "utf-8")
+    topics = {split: list(getattr(prompts, split)) for split in rows}
+    (folder / EXPORT_MANIFEST).write_text(json.dumps({"topics": topics}, indent=2, ensure_ascii=False), "utf-8")

@@ -1,0 +1,96 @@
+"""What all stages share: the config, the data, the base model's tokenizer, and the folders of earlier stages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from parley.agents import ConfigError
+from parley.training import device
+from parley.training.base_model import base_folder, load_tokenizer, require_packages
+from parley.training.config import TrainConfig
+from parley.training.gguf_file import why_no_gguf
+from parley.training.pairs import Pairs, read_pairs
+from parley.training.prompts import PromptSplits, read_prompts
+from parley.training.stage import Stage, read_manifest, require_free_space
+from parley.training.tokenization import ChatTokenizer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingContext:
+    """A config with its data and tokenizer, checked."""
+
+    config: TrainConfig
+    pairs: Pairs
+    prompts: PromptSplits
+    base: str
+    """A folder, or a name on the hub."""
+    chat: ChatTokenizer
+
+    @classmethod
+    def open(cls, config: TrainConfig) -> TrainingContext:
+        """Reads and checks everything that can fail early."""
+        pairs = read_pairs(config)
+        prompts = read_prompts(config, pairs)
+        require_packages()
+        device.silence_libraries()
+        base = base_folder(config.base)
+        chat = ChatTokenizer(load_tokenizer(base, config), config.max_length)
+        for pair in (*pairs.train, *pairs.held_out()):
+            chat.pair(pair)
+        for prompt in (*prompts.train.values(), *prompts.probes().values()):
+            chat.prompt(prompt)
+        return cls(config=config, pairs=pairs, prompts=prompts, base=base, chat=chat)
+
+    def train_prompts(self) -> list[str]:
+        """The prompts of the training topics, without duplicates."""
+        return list(dict.fromkeys(self.prompts.train.values()))
+
+    def stage(self, name: str) -> Stage:
+        """A stage with the digest of its data: of the pairs, and for RL of the prompts too."""
+        data = f"{self.pairs.digest} {self.prompts.train}"
+        digest = hashlib.sha256(data.encode()).hexdigest() if name == "rl" else self.pairs.digest
+        return Stage(name, self.config, digest)
+
+    def finished_folder(self, name: str) -> Path:
+        """The folder of an earlier stage; ConfigError if that stage is not done."""
+        path = self.config.sft_model_path if name == "sft" else None
+        folder = Path(path) if path else Path(self.config.out) / name
+        if read_manifest(folder) is None:
+            raise ConfigError(f"there is no finished {name} stage at {folder}: parley train {name} (or all)")
+        self.require_same_eos(folder)
+        return folder
+
+    def require_same_eos(self, folder: Path) -> None:
+        """ConfigError if a stage was trained with another end token, as by another version of transformers."""
+        token, expected = self.chat.tokenizer.eos_token, self.chat.tokenizer.eos_token_id
+        if (stored := eos_token_id(folder)) != expected:
+            raise ConfigError(
+                f"{folder} was trained to end answers on token {stored}, but its base ends them on {expected} "
+                f"('{token}'): choose another --out, or remove it"
+            )
+
+    def why_no_gguf(self) -> str | None:
+        """Why the trained folders will have no model.gguf, if that can be known before training."""
+        if not self.config.gguf:
+            return "gguf = false"
+        return why_no_gguf(Path(self.base)) if Path(self.base).is_dir() else None
+
+    def require_disk_space(self, model: Any) -> None:
+        """ConfigError if the stage would not fit on the disk.
+
+        Three copies of the model (the result, its GGUF, one being written), and two checkpoints, each with the
+        optimizer's two moments.
+        """
+        size = sum(weights.numel() for weights in model.parameters())
+        trained = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+        require_free_space(Path(self.config.out), 4 * (3 * size + 2 * (size + 2 * trained)))
+
+
+def eos_token_id(folder: Path) -> int | None:
+    """The end token in a model folder's config."""
+    eos: Any = json.loads((folder / "config.json").read_text("utf-8")).get("eos_token_id")
+    return int(eos[0] if isinstance(eos, list) else eos) if eos is not None else None
