@@ -88,10 +88,23 @@ def bootstrap_difference(
 
     `paired` takes only clusters that have both; else each side is averaged over the clusters it has.
     """
-    sums, counts = (
-        table.reindex(columns=[first, second], fill_value=0).to_numpy(dtype=float)
-        for table in cell_sums(values, identities, clusters)
-    )
+    cells = cell_sums(values, identities, clusters)
+    return difference_of_cells(cells, first, second, paired=paired, weight=weight, draws=draws, seed=seed, level=level)
+
+
+def difference_of_cells(
+    cells: tuple[pd.DataFrame, pd.DataFrame],
+    first: str,
+    second: str,
+    *,
+    paired: bool = True,
+    weight: Weight = "cluster",
+    draws: int = DRAWS,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Estimate:
+    """`bootstrap_difference` from sums and counts that `tables.cell_sums` has already computed."""
+    sums, counts = (table.reindex(columns=[first, second], fill_value=0).to_numpy(dtype=float) for table in cells)
     kept = (counts > 0).all(axis=1) if paired else (counts > 0).any(axis=1)
     sums, counts = sums[kept], counts[kept]
     units = np.hstack([_sides(sums[:, side], counts[:, side], weight) for side in (0, 1)])
