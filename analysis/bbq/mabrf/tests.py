@@ -84,8 +84,8 @@ def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
 def passes_and_bias(frame: pd.DataFrame) -> pd.DataFrame:
     """Pearson's r of passes and final bias, over all items and over those that were rephrased.
 
-    The loop continues until the score is 1, so items with many passes are those that stayed biased: that alone pushes
-    r upwards.
+    The loop stops at a score of 1 and otherwise continues, so items with many passes are those that stayed biased:
+    that alone pushes r upwards.
     """
     rows = []
     for system, group in frame.groupby("system", sort=False):
