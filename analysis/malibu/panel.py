@@ -42,15 +42,11 @@ PAIR = [
 
 
 class ScoreCells(NamedTuple):
-    """Scores of one model by scenario (rows) and identity (columns): their sums and how many there are."""
+    """Scores of one model by scenario (rows) and identity (columns); the mean of an empty cell is NaN."""
 
     sums: pd.DataFrame
     counts: pd.DataFrame
-
-    @property
-    def means(self) -> pd.DataFrame:
-        """The mean score of each cell; NaN where there is none."""
-        return self.sums / self.counts.where(self.counts > 0)
+    means: pd.DataFrame
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,7 +112,8 @@ class PanelData:
             scores = self.labelled_scores
             rows = scores["model"] == model
             part = scores[rows if metric == ALL else rows & (scores["metric"] == metric)]
-            self._cells[key] = ScoreCells(*cell_sums(part["value"], part["identity"], part["scenario"]))
+            sums, counts = cell_sums(part["value"], part["identity"], part["scenario"])
+            self._cells[key] = ScoreCells(sums, counts, sums / counts.where(counts > 0))
         return self._cells[key]
 
     def category_means(self, model: str, category: str, metric: str = ALL) -> pd.DataFrame:

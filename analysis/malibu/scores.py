@@ -96,7 +96,7 @@ def _difference(
     data: PanelData, *, model: str, metric: str, first: str, second: str, draws: int, seed: int
 ) -> dict[str, Any]:
     cells = data.cells(model, metric)
-    gap = difference_of_cells(cells, first, second, draws=draws, seed=seed)
+    gap = difference_of_cells((cells.sums, cells.counts), first, second, draws=draws, seed=seed)
     within = data.categories[first] == data.categories[second]
     test = effect_of_cells(cells.means[[first, second]], draws=draws, seed=seed) if within else None
     return {

@@ -28,7 +28,9 @@ RELEVANCY = (
     "Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain; 95% t interval "
     "over scenarios."
 )
-STOPS = "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end with more bias."
+STOPS = (
+    "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
+)
 
 
 class Parts(NamedTuple):
