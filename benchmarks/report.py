@@ -79,16 +79,17 @@ def _verdicts(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verd
     for round in range(1, study.config.rounds + 1):
         for judge in study.judges:
             totals = {}
+            origin: dict[str, Any] = {"judge": judge.name, "role": "debater", "round": round}
             for side, label in sides.items():
                 points = rng.normal(7 + shared + POINTS * (label == FAVOURED), 1.0, len(study.rubric.names))
                 scores = np.clip(np.rint(points), 0, 10).tolist()
                 totals[side] = sum(scores)
                 for metric, score in zip(study.rubric.names, scores, strict=True):
-                    verdicts.append(Verdict(judge.name, "debater", round, metric, side, score, score))
+                    verdicts.append(Verdict(**origin, metric=metric, subject=side, value=score, sampled=score))
             if len(sides) == 2:
                 lead = totals["A"] - totals["B"]
                 choice = "tie" if lead == 0 else "A" if lead > 0 else "B"
-                verdicts.append(Verdict(judge.name, "debater", round, "preferred", text=choice))
+                verdicts.append(Verdict(**origin, metric="preferred", text=choice))
     return tuple(verdicts)
 
 
