@@ -1,12 +1,12 @@
-"""All benchmarks, and the page that shows them.
+"""All benchmarks, and the page with their results.
 
-    python -m benchmarks peers install    # once: an environment for each peer, by plain pip
+    python -m benchmarks peers install    # once: one environment per peer, by pip
     python -m benchmarks                  # all figures, then benchmarks/RESULTS.md
-    python -m benchmarks --quick          # a few of them, to see it work
+    python -m benchmarks --quick          # a few of them, to try it out
 
-Run from the repository's root. Every figure is taken in a process of its own and kept (`--work`); the same command
-goes on where it was cut, and `--fresh` begins anew. Peers that are not installed are "not run". They live in
-.benchmarks/peers, unless `peers install DIR` and `--peers DIR` name another place.
+Run from the repository's root. Every figure is measured in its own process and saved (`--work`); the same command
+resumes an interrupted benchmark, and `--fresh` starts over. Peers that are not installed are "not run". They are in
+.benchmarks/peers, unless `peers install DIR` and `--peers DIR` name another folder.
 """
 
 from __future__ import annotations
@@ -32,25 +32,26 @@ INTRODUCTION = """\
 Made by `{command}` on {date}, in {minutes:.0f} minutes. {machine}.
 {versions}.
 
-Every row holds the same conversation against the same server on loopback: four personas in turn, each seeing all that
-was said before, replies of about 600 characters ([workload.py](workload.py)). Each peer is set up as its documentation
-advises; its script under [peers](peers) says how, and where that stands. Every figure is taken in a process of its own,
-systems alternate, and {repeats}. Compare figures of one page only. Load average when it began and ended: {load}{busy}.
+Every system runs the same conversation against the same server on loopback: four personas in turn, each seeing all
+previous messages, replies of about 600 characters ([workload.py](workload.py)). Each peer is set up as its
+documentation recommends; its script under [peers](peers) says how, and cites the page. Every figure is measured in its
+own process, systems alternate, and {repeats}. Compare only figures of the same page. Load average at start and end:
+{load}{busy}.
 """
 NOTES = {
-    "CPU": "Two rounds of four messages, {cpu} conversations at once. *Instant model*: the reply is made within the "
-    "process, so that only the framework is measured; *over HTTP*: with the client it comes with, 50 ms latency.",
-    "Wall time": "The share of the ideal: the sum of a conversation's latencies, over the time that all conversations "
-    'took; one round of four messages. "·": not asked, since the system was under {saturated:g} with fewer.',
-    "Memory": "Of the whole process, with what it imports.",
-    "Log and resume": "Two rounds on the instant model. *Going on*: {resume} conversations, 32 at once, on a model "
-    "that is gone halfway and comes back; seconds from asking until the first new call, in a process that has "
-    "everything loaded.",
+    "CPU": "Two rounds of four messages, {cpu} concurrent conversations. *Instant model*: replies come from within the "
+    "process, so that only the framework is measured; *over HTTP*: with the client it ships with, 50 ms latency.",
+    "Wall time": "The share of the ideal: the sum of one conversation's latencies over the time that all conversations "
+    'took; one round of four messages. "·": not measured, since the system was below {saturated:g} with fewer.',
+    "Memory": "Of the whole process, including what it imports.",
+    "Log and resume": "Two rounds on the instant model. *Resume*: {resume} conversations, 32 of them concurrent, on a "
+    "model that fails halfway and comes back; seconds from the request to resume until the first new call, in a "
+    "process that has everything loaded.",
 }
 
 
 def about(command: str) -> dict[str, Any]:
-    """The machine as this program sees it."""
+    """The command, the date and the machine."""
     machine = f"{_cores()} {platform.machine()} cores, {platform.system()}, Python {platform.python_version()}"
     return {"command": command, "date": date.today().isoformat(), "machine": machine, "load": _load()}
 
@@ -68,10 +69,10 @@ def _load() -> str:
 
 
 def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> str:
-    """Takes what is still missing and puts everything together."""
+    """Measures what is still missing, and returns the page as Markdown."""
     cpu, grid, resume = list(bench.cpu(url)), list(bench.grid(url)), list(bench.resume())
     others = [
-        (other, bench.words(other.module, other.module, other.quick if quick else other.full)) for other in OTHERS
+        (other, bench.output(other.module, other.module, other.quick if quick else other.full)) for other in OTHERS
     ]
     sizes = bench.sizes
     facts = start | {
@@ -79,9 +80,9 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
         "versions": page.versions(cpu, grid, resume),
         "repeats": "each is measured once"
         if sizes.repeats == 1
-        else f"medians of {sizes.repeats} are shown (what took over {sizes.once_over:g} s is measured once)",
-        "load": f"{start['load']}, {bench.kept('ended', lambda: {'load': _load()})['load']}",
-        "busy": "; that is more than there are cores, so that CPU and ratios say more than wall time" * _busy(),
+        else f"medians of {sizes.repeats} are shown (cells that took over {sizes.once_over:g} s are measured once)",
+        "load": f"{start['load']}, {bench.saved('ended', lambda: {'load': _load()})['load']}",
+        "busy": "; more than there are cores, so CPU and ratios are more reliable than wall time" * _busy(),
     }
     notes = {
         name: fill(
@@ -91,19 +92,20 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
     }
     lines = ["# Benchmarks: results", ""]
     lines += [fill(part, 120) + "\n" for part in INTRODUCTION.format(**facts).split("\n\n")]
-    lines += ["## CPU a message", "", notes["CPU"], "", *page.cpu_section(cpu)]
-    lines += ["## Wall time, beside the ideal", "", notes["Wall time"], "", *page.grid_section(grid)]
+    lines += ["## CPU per message", "", notes["CPU"], "", *page.cpu_section(cpu)]
+    lines += ["## Wall time compared with the ideal", "", notes["Wall time"], "", *page.grid_section(grid)]
     lines += ["## Memory", "", notes["Memory"], "", *page.memory_section(grid)]
-    lines += ["## Log and resume", "", notes["Log and resume"], "", *page.kept_section(cpu, resume)]
+    lines += ["## Log and resume", "", notes["Log and resume"], "", *page.log_section(cpu, resume)]
     lines += ["## Where Parley is not ahead", ""]
-    lines += page.behind(cpu, grid, resume) or ["Nowhere, as measured." if page.any_peer(cpu) else "No peer was run."]
+    none = "In none of these measurements." if page.any_peer(cpu) else "No peer was run."
+    lines += page.behind(cpu, grid, resume) or [none]
     lines += [""]
     if failed := page.failures(cpu, grid, resume):
         lines += ["## What failed", "", *failed, ""]
-    for other, found in others:
-        arguments = " ".join(other.quick if quick else other.full)
-        lines += [f"## {other.title}", "", f"`python -m benchmarks.{other.module} {arguments}".rstrip() + "`", ""]
-        lines += ["```text", found["text"], "```", ""] if "text" in found else [f"Failed: `{found['error']}`", ""]
+    for other, result in others:
+        options = " ".join(other.quick if quick else other.full)
+        lines += [f"## {other.title}", "", f"`python -m benchmarks.{other.module} {options}".rstrip() + "`", ""]
+        lines += ["```text", result["text"], "```", ""] if "text" in result else [f"Failed: `{result['error']}`", ""]
     return "\n".join(lines)
 
 
@@ -115,26 +117,26 @@ def main() -> None:
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="a few figures, in under three minutes")
-    parser.add_argument("--peers", type=Path, default=PEERS, metavar="DIR", help="where the peers are")
+    parser.add_argument("--peers", type=Path, default=PEERS, metavar="DIR", help="folder of the peers' environments")
     parser.add_argument("--page", type=Path, default=Path("benchmarks/RESULTS.md"), help="default: %(default)s")
-    parser.add_argument("--work", type=Path, default=Path(".benchmarks"), help="where figures are kept")
-    parser.add_argument("--fresh", action="store_true", help="forget the figures of a run that was cut")
-    wanted = parser.parse_args()
-    folder = wanted.work / ("quick" if wanted.quick else "full")
-    if wanted.fresh:
+    parser.add_argument("--work", type=Path, default=Path(".benchmarks"), help="folder for the figures")
+    parser.add_argument("--fresh", action="store_true", help="discard the figures of an interrupted benchmark")
+    arguments = parser.parse_args()
+    folder = arguments.work / ("quick" if arguments.quick else "full")
+    if arguments.fresh:
         shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    command = "python -m benchmarks" + " --quick" * wanted.quick
-    sizes = QUICK if wanted.quick else Sizes()
-    bench = Bench(folder, sizes, wanted.peers, lambda line: print(line, file=sys.stderr, flush=True))
-    start = bench.kept("about", lambda: about(command))
+    command = "python -m benchmarks" + " --quick" * arguments.quick
+    sizes = QUICK if arguments.quick else Sizes()
+    bench = Bench(folder, sizes, arguments.peers, lambda line: print(line, file=sys.stderr, flush=True))
+    start = bench.saved("about", lambda: about(command))
     with server() as url:
-        text = write_page(bench, start, url, wanted.quick)
-    wanted.page.write_text(text, "utf-8")
+        text = write_page(bench, start, url, arguments.quick)
+    arguments.page.write_text(text, "utf-8")
     last = folder.with_name(f"{folder.name}-last")
     shutil.rmtree(last, ignore_errors=True)
     folder.rename(last)
-    print(f"written: {wanted.page}")
+    print(f"written: {arguments.page}")
 
 
 if __name__ == "__main__":

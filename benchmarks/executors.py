@@ -1,11 +1,11 @@
-"""Executors beside each other: messages a second on a server that answers after 200 ms, two workers each.
+"""Executors compared: messages per second on a server that answers after 200 ms, with two workers each.
 
-    python -m benchmarks.executors                          # asyncio, processes, ray (where it is installed)
+    python -m benchmarks.executors                          # asyncio, processes, ray (if installed)
     python -m benchmarks.executors --executors asyncio,ray --rounds 3 --json
 
 Run from the repository's root. The workload is the panel of `workload`, everything recorded, reply cache off. Time is
-taken from the first unit's start to the last one's end, as the run file has them: starting workers (a second for
-processes, five or more for Ray) is shown beside it. Rounds alternate, and ratios are taken within rounds.
+measured from the start of the first unit to the end of the last, as the run file has them; starting the workers (a
+second for processes, five or more for Ray) is shown separately. Rounds alternate, and ratios are taken within rounds.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from benchmarks.workload import MESSAGES, median, verdict
 from parley.execute import Job, Options
 
 TARGET = 0.9
-"""Ray's throughput over asyncio's, at least."""
+"""The least ratio of an executor's throughput to asyncio's."""
 
 
-def hold(executor: str, url: str, conversations: int, waves: int, workers: int) -> dict[str, float]:
-    """One run; its messages a second, and the seconds before its first unit began."""
+def run_once(executor: str, url: str, conversations: int, waves: int, workers: int) -> dict[str, float]:
+    """One run: its messages per second, and the seconds until its first unit started."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
         options = Options.model_validate(
@@ -44,12 +44,12 @@ def hold(executor: str, url: str, conversations: int, waves: int, workers: int) 
             }
         )
         config = {"conversations": conversations * waves, "model": f"server/bench?base_url={url}&max_connections=4096"}
-        began = time.time()
+        requested = time.time()
         result = asyncio.run(Job.make("benchmarks.panel:Panel", config, options).execute())
         assert result.complete, result
         with closing(sqlite3.connect(path)) as db:
             first, last = db.execute("SELECT min(started_at), max(finished_at) FROM units").fetchone()
-    return {"messages_a_second": conversations * waves * MESSAGES / (last - first), "start_seconds": first - began}
+    return {"messages_a_second": conversations * waves * MESSAGES / (last - first), "start_seconds": first - requested}
 
 
 def measure(
@@ -60,7 +60,7 @@ def measure(
     with server() as url:
         for _ in range(rounds):
             for name in executors:
-                figures[name].append(hold(name, f"{url}/200/v1", conversations, waves, workers))
+                figures[name].append(run_once(name, f"{url}/200/v1", conversations, waves, workers))
     plain = figures[executors[0]]
     ratios = {
         name: median([a["messages_a_second"] / b["messages_a_second"] for a, b in zip(rows, plain, strict=True)])
@@ -73,28 +73,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     known = ["asyncio", "processes", *(["ray"] if importlib.util.find_spec("ray") else [])]
     parser.add_argument("--executors", default=",".join(known), help="asyncio first: the others are compared with it")
-    parser.add_argument("--conversations", type=int, default=256, help="held at once, eight calls each")
-    parser.add_argument("--waves", type=int, default=2, help="conversations one after the other in each place")
+    parser.add_argument("--conversations", type=int, default=256, help="concurrent conversations, eight calls each")
+    parser.add_argument("--waves", type=int, default=2, help="conversations in sequence per concurrent slot")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true")
-    wanted = parser.parse_args()
-    names = wanted.executors.split(",")
+    arguments = parser.parse_args()
+    names = arguments.executors.split(",")
     if names[0] != "asyncio":
         parser.error("asyncio must come first")
-    found = measure(names, wanted.conversations, wanted.waves, wanted.rounds, wanted.workers)
-    if wanted.json:
-        print(json.dumps(found, indent=2))
+    results = measure(names, arguments.conversations, arguments.waves, arguments.rounds, arguments.workers)
+    if arguments.json:
+        print(json.dumps(results, indent=2))
         return
-    print(f"{'messages a second':<20} {'median':>8} {'least':>8} {'most':>8} {'start s':>8} {'over asyncio':>13}")
-    for name, rows in found["figures"].items():
+    print(f"{'messages per second':<20} {'median':>8} {'min':>8} {'max':>8} {'start s':>8} {'over asyncio':>13}")
+    for name, rows in results["figures"].items():
         speed = [row["messages_a_second"] for row in rows]
         start = median([row["start_seconds"] for row in rows])
-        ratio = found["over_asyncio"][name]
+        ratio = results["over_asyncio"][name]
         print(f"{name:<20} {median(speed):8.0f} {min(speed):8.0f} {max(speed):8.0f} {start:8.1f} {ratio:13.3f}")
-    print(f"{'no overhead at all':<20} {found['ideal']:8.0f}")
+    print(f"{'without overhead':<20} {results['ideal']:8.0f}")
     for name in names[1:]:
-        print(verdict(f"{name} over asyncio", found["over_asyncio"][name], TARGET, at_least=True))
+        print(verdict(f"{name} over asyncio", results["over_asyncio"][name], TARGET, at_least=True))
 
 
 if __name__ == "__main__":

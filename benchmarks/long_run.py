@@ -1,12 +1,12 @@
-"""A long run must not tire: 100,000 calls on a server that answers at once, its first tenth beside its last.
+"""A long run must not slow down: 100,000 calls on a server that answers immediately, first tenth against last.
 
     python -m benchmarks.long_run                  # over HTTP, on loopback
-    python -m benchmarks.long_run --no-server      # a model in the same process: only our own work
-    python -m benchmarks.long_run --calls 8000     # that it works
+    python -m benchmarks.long_run --no-server      # a model in the same process: only Parley's own work
+    python -m benchmarks.long_run --calls 8000     # to try it out
 
-Run from the repository's root. Shown: calls a second by the clock and CPU a call (which other work on the machine
-disturbs less), memory after the first tenth and at the end, bytes a message in the run file, and what compressing its
-texts would save and cost.
+Run from the repository's root. Shown: calls per second and CPU per call (which other work on the machine
+disturbs less), memory after the first tenth and at the end, bytes per message in the run file, and what compressing
+its texts would save and cost.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from parley.execute import Job, Options
 from parley.runs import Progress
 
 TARGET = 0.9
-"""The last tenth's throughput over the first's, at least."""
+"""The least ratio of the last tenth's throughput to the first's."""
 SAMPLE = 20_000
 
 
 def resident_mb() -> float:
-    """What the process holds now; not a number where the system does not say."""
+    """Current resident memory; NaN on systems without /proc."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:
@@ -43,7 +43,8 @@ def resident_mb() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def hold(calls: int, concurrency: int, url: str | None) -> dict[str, Any]:
+def run_once(calls: int, concurrency: int, url: str | None) -> dict[str, Any]:
+    """One run, measured by tenths."""
     units = calls // MESSAGES
     marks: list[tuple[int, float, float, float]] = []
 
@@ -79,22 +80,22 @@ def hold(calls: int, concurrency: int, url: str | None) -> dict[str, Any]:
 
 
 def compression(path: Path) -> dict[str, float]:
-    """What zlib would do to the texts of a run, each by itself, as a row of a table must be."""
+    """What zlib would do to the texts of a run, compressed one by one, since each is a row of its own."""
     with closing(sqlite3.connect(path)) as db:
         texts = [text.encode() for (text,) in db.execute("SELECT text FROM texts LIMIT ?", (SAMPLE,))]
         shares = dict(db.execute("SELECT name, sum(pgsize) FROM dbstat GROUP BY name")) if _has_dbstat(db) else {}
     plain = sum(map(len, texts))
-    began = time.process_time()
-    packed = [zlib.compress(text, 1) for text in texts]
-    compressing = time.process_time() - began
-    began = time.process_time()
-    for text in packed:
+    start = time.process_time()
+    compressed = [zlib.compress(text, 1) for text in texts]
+    compressing = time.process_time() - start
+    start = time.process_time()
+    for text in compressed:
         zlib.decompress(text)
-    reading = time.process_time() - began
+    reading = time.process_time() - start
     return {
         "texts": len(texts),
         "mean_bytes": plain / len(texts),
-        "compressed_share": sum(map(len, packed)) / plain,
+        "compressed_share": sum(map(len, compressed)) / plain,
         "compress_us_a_text": 1e6 * compressing / len(texts),
         "decompress_us_a_text": 1e6 * reading / len(texts),
         "texts_share_of_file": shares.get("texts", float("nan")) / sum(shares.values()) if shares else float("nan"),
@@ -111,32 +112,32 @@ def _has_dbstat(db: sqlite3.Connection) -> bool:
 
 def measure(calls: int = 100_000, concurrency: int = 64, *, over_http: bool = True) -> dict[str, Any]:
     with server() if over_http else nullcontext() as url:
-        return hold(calls, concurrency, f"{url}/0/v1" if url else None)
+        return run_once(calls, concurrency, f"{url}/0/v1" if url else None)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--calls", type=int, default=100_000)
     parser.add_argument("--concurrency", type=int, default=64)
-    parser.add_argument("--no-server", action="store_true", help="a model in this process that answers at once")
+    parser.add_argument("--no-server", action="store_true", help="use a model in this process instead")
     parser.add_argument("--json", action="store_true")
-    wanted = parser.parse_args()
-    found = measure(wanted.calls, wanted.concurrency, over_http=not wanted.no_server)
-    if wanted.json:
-        print(json.dumps(found, indent=2))
+    arguments = parser.parse_args()
+    results = measure(arguments.calls, arguments.concurrency, over_http=not arguments.no_server)
+    if arguments.json:
+        print(json.dumps(results, indent=2))
         return
-    print(f"{'tenth':>6} {'calls/s':>9} {'CPU ms a call':>14} {'MB now':>8}")
-    for n, row in enumerate(found["tenths"], 1):
-        print(f"{n:6} {row['calls_a_second']:9.0f} {row['cpu_ms_a_call']:14.3f} {row['resident_mb']:8.1f}")
-    print(verdict("last tenth over the first, by the clock", found["last_over_first"], TARGET, at_least=True))
-    print(verdict("last tenth over the first, by CPU", found["last_over_first_by_cpu"], TARGET, at_least=True))
-    print(f"memory from the first tenth to the end: {found['growth_mb']:+.1f} MB")
-    print(f"run file: {found['bytes_a_message']:.0f} bytes a message")
-    told = found["compression"]
+    print(f"{'tenth':>6} {'calls/s':>9} {'CPU ms per call':>16} {'MB now':>8}")
+    for n, row in enumerate(results["tenths"], 1):
+        print(f"{n:6} {row['calls_a_second']:9.0f} {row['cpu_ms_a_call']:16.3f} {row['resident_mb']:8.1f}")
+    print(verdict("last tenth over the first, wall time", results["last_over_first"], TARGET, at_least=True))
+    print(verdict("last tenth over the first, CPU time", results["last_over_first_by_cpu"], TARGET, at_least=True))
+    print(f"memory from the first tenth to the end: {results['growth_mb']:+.1f} MB")
+    print(f"run file: {results['bytes_a_message']:.0f} bytes per message")
+    texts = results["compression"]
     print(
-        f"zlib on its texts ({told['mean_bytes']:.0f} bytes each, {told['texts_share_of_file']:.0%} of the file): to "
-        f"{told['compressed_share']:.0%}, {told['compress_us_a_text']:.0f} µs to write, "
-        f"{told['decompress_us_a_text']:.0f} µs to read"
+        f"zlib on its texts ({texts['mean_bytes']:.0f} bytes each, {texts['texts_share_of_file']:.0%} of the file): to "
+        f"{texts['compressed_share']:.0%}, {texts['compress_us_a_text']:.0f} µs to write, "
+        f"{texts['decompress_us_a_text']:.0f} µs to read"
     )
 
 

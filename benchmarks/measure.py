@@ -1,7 +1,7 @@
-"""Takes the figures, each in a process of its own, and keeps every one as JSON, so that a cut run goes on.
+"""Measures every figure in its own process and saves it as JSON, so that an interrupted benchmark can resume.
 
-Nothing here is printed as a result: `benchmarks.page` reads what was kept. A system that is not installed is "not
-run", one that fails or takes too long has its error, and neither is ever a number.
+Nothing here prints results: `benchmarks.page` does. A system that is not installed is "not run", one that fails or
+takes too long has its error; neither is ever a number.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from benchmarks.server import counted
 from benchmarks.workload import NAMES, ROUNDS
 
 ROOT = Path(__file__).parents[1]
-Found = dict[str, Any]
+Figure = dict[str, Any]
+"""One measurement of one system, or why there is none."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +37,9 @@ class Sizes:
     cpu_conversations: int = 32
     resume_conversations: int = 384
     limit: float = 75.0
-    """Seconds until a cell counts as failed."""
+    """Seconds after which a cell counts as failed."""
     saturated: float = 0.15
-    """Under this share of the ideal, the same system is not asked for still more conversations."""
+    """A system below this share of the ideal is not measured with more conversations."""
 
 
 QUICK = Sizes(
@@ -48,36 +49,36 @@ QUICK = Sizes(
 
 @dataclass
 class Bench:
-    """One benchmark: where its figures are kept, and how they are taken."""
+    """One benchmark: where its figures are saved, and how they are measured."""
 
     folder: Path
     sizes: Sizes
     peers: Path | None = None
-    say: Callable[[str], None] = field(default=lambda line: None)
+    log: Callable[[str], None] = field(default=lambda line: None)
 
-    def kept(self, name: str, take: Callable[[], Found]) -> Found:
-        """The figure of that name: as it was kept, or taken now. Written whole or not at all; "not run" is not kept."""
+    def saved(self, name: str, measure: Callable[[], Figure]) -> Figure:
+        """The saved figure of that name, or a new one. Files are written atomically; "not run" is not saved."""
         file = self.folder / f"{name}.json"
         if file.exists():
-            found: Found = json.loads(file.read_text("utf-8"))
-            return found
-        self.say(name)
+            figure: Figure = json.loads(file.read_text("utf-8"))
+            return figure
+        self.log(name)
         started = time.perf_counter()
-        found = take()
-        if "not_run" in found:
-            return found
-        found["took"] = time.perf_counter() - started
+        figure = measure()
+        if "not_run" in figure:
+            return figure
+        figure["took"] = time.perf_counter() - started
         part = file.with_suffix(".part")
-        part.write_text(json.dumps(found, indent=1), "utf-8")
+        part.write_text(json.dumps(figure, indent=1), "utf-8")
         part.replace(file)
-        return found
+        return figure
 
     def minutes(self) -> float:
-        """That all kept figures took, however often the run was cut."""
+        """The time all saved figures took, over all interruptions."""
         return sum(json.loads(file.read_text("utf-8")).get("took", 0.0) for file in self.folder.glob("*.json")) / 60
 
-    def cell(self, system: System, *arguments: object, url: str | None = None) -> Found:
-        """One measurement of one system; with what the server was asked meanwhile."""
+    def cell(self, system: System, *arguments: object, url: str | None = None) -> Figure:
+        """One measurement of one system, with the requests that the server counted meanwhile."""
         python = system.python(self.peers)
         if python is None:
             return {"not_run": "not installed"}
@@ -91,74 +92,74 @@ class Bench:
         except subprocess.TimeoutExpired:
             return {"error": f"not done after {self.sizes.limit:.0f} s"}
         if done.returncode:
-            return {"error": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200]}
-        found: Found = json.loads(done.stdout.strip().splitlines()[-1])
+            return {"error": (done.stderr.strip().splitlines() or ["it exited without an error message"])[-1][:200]}
+        figure: Figure = json.loads(done.stdout.strip().splitlines()[-1])
         if url and before:
             after = counted(url)
-            asked = after["requests"] - before["requests"]
-            found |= {"requests": asked, "request_bytes": (after["bytes"] - before["bytes"]) / max(asked, 1)}
-        return found
+            requests = after["requests"] - before["requests"]
+            figure |= {"requests": requests, "request_bytes": (after["bytes"] - before["bytes"]) / max(requests, 1)}
+        return figure
 
-    def cpu(self, url: str) -> Iterator[Found]:
-        """CPU a message, on a model that answers at once and over HTTP: rounds of all systems, one after the other."""
-        many = ("--conversations", self.sizes.cpu_conversations, "--rounds", ROUNDS)
+    def cpu(self, url: str) -> Iterator[Figure]:
+        """CPU per message, on the instant model and over HTTP; every repeat goes through all systems in turn."""
+        size = ("--conversations", self.sizes.cpu_conversations, "--rounds", ROUNDS)
         for repeat in range(self.sizes.repeats):
             for system in SYSTEMS:
-                for way, more, at in (("instant", (), None), ("http", ("--latency", 50), url)):
-                    if self._again(f"cpu-{system.name}-{way}", repeat):
+                for way, more, address in (("instant", (), None), ("http", ("--latency", 50), url)):
+                    if self._measures_again(f"cpu-{system.name}-{way}", repeat):
                         name = f"cpu-{system.name}-{way}-{repeat}"
-                        found = self.kept(name, lambda s=system, m=more, a=at: self.cell(s, *many, *m, url=a))  # type: ignore[misc]
-                        yield {"system": system.name, "way": way, **found}
+                        figure = self.saved(name, lambda s=system, m=more, a=address: self.cell(s, *size, *m, url=a))  # type: ignore[misc]
+                        yield {"system": system.name, "way": way, **figure}
 
-    def grid(self, url: str) -> Iterator[Found]:
-        """Every latency with every number of conversations, of one round each."""
-        full: set[tuple[str, int]] = set()
+    def grid(self, url: str) -> Iterator[Figure]:
+        """Every latency with every number of conversations, one round each."""
+        saturated: set[tuple[str, int]] = set()
         for repeat in range(self.sizes.repeats):
             for latency in self.sizes.latencies:
-                for many in self.sizes.conversations:
+                for conversations in self.sizes.conversations:
                     for system in filter(lambda system: system.grid, SYSTEMS):
-                        at = {"system": system.name, "latency": latency, "conversations": many}
-                        stem = f"grid-{system.name}-{latency}-{many}"
-                        if (system.name, latency) in full and repeat == 0:
-                            yield {**at, "not_run": "saturated"}
-                        elif self._again(stem, repeat):
-                            asked = ("--conversations", many, "--latency", latency, "--rounds", 1)
-                            found = self.kept(f"{stem}-{repeat}", lambda s=system, a=asked: self.cell(s, *a, url=url))  # type: ignore[misc]
-                            if "wall" in found:
-                                found["efficiency"] = len(NAMES) * latency / 1000 / found["wall"]
+                        cell = {"system": system.name, "latency": latency, "conversations": conversations}
+                        stem = f"grid-{system.name}-{latency}-{conversations}"
+                        if (system.name, latency) in saturated and repeat == 0:
+                            yield {**cell, "not_run": "saturated"}
+                        elif self._measures_again(stem, repeat):
+                            size = ("--conversations", conversations, "--latency", latency, "--rounds", 1)
+                            figure = self.saved(f"{stem}-{repeat}", lambda s=system, a=size: self.cell(s, *a, url=url))  # type: ignore[misc]
+                            if "wall" in figure:
+                                figure["efficiency"] = len(NAMES) * latency / 1000 / figure["wall"]
                             if repeat == 0 and (
-                                "error" in found or found.get("efficiency", math.inf) < self.sizes.saturated
+                                "error" in figure or figure.get("efficiency", math.inf) < self.sizes.saturated
                             ):
-                                full.add((system.name, latency))
-                            yield {**at, **found}
+                                saturated.add((system.name, latency))
+                            yield {**cell, **figure}
 
-    def resume(self) -> Iterator[Found]:
-        """Seconds until a run that was cut halfway asks its model again."""
-        many = ("--conversations", self.sizes.resume_conversations, "--at-once", 32, "--rounds", 1, "--resume")
+    def resume(self) -> Iterator[Figure]:
+        """Seconds until a run that was interrupted halfway calls its model again."""
+        size = ("--conversations", self.sizes.resume_conversations, "--at-once", 32, "--rounds", 1, "--resume")
         for system in SYSTEMS:
-            if system.goes_on:
+            if system.resumes:
                 yield {
                     "system": system.name,
-                    **self.kept(f"resume-{system.name}", lambda s=system: self.cell(s, *many)),  # type: ignore[misc]
+                    **self.saved(f"resume-{system.name}", lambda s=system: self.cell(s, *size)),  # type: ignore[misc]
                 }
 
-    def words(self, name: str, module: str, arguments: list[str]) -> Found:
-        """What one of the other benchmarks prints."""
+    def output(self, name: str, module: str, arguments: list[str]) -> Figure:
+        """What a benchmark without peers prints."""
 
-        def take() -> Found:
+        def measure() -> Figure:
             command = [sys.executable, "-m", f"benchmarks.{module}", *arguments]
             try:
                 done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
             except subprocess.TimeoutExpired:
                 return {"error": "not done after 600 s"}
             if done.returncode:
-                return {"error": (done.stderr.strip().splitlines() or ["it ended without a word"])[-1][:200]}
+                return {"error": (done.stderr.strip().splitlines() or ["it exited without an error message"])[-1][:200]}
             return {"text": done.stdout.rstrip()}
 
-        return self.kept(f"other-{name}", take)
+        return self.saved(f"other-{name}", measure)
 
-    def _again(self, stem: str, repeat: int) -> bool:
-        """Whether a cell is measured once more: not if it is slow, and not if there is nothing to measure."""
+    def _measures_again(self, stem: str, repeat: int) -> bool:
+        """Whether a cell is repeated: not if it was slow, and not if it gave no figure."""
         if repeat == 0:
             return True
         file = self.folder / f"{stem}-0.json"

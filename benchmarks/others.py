@@ -1,6 +1,6 @@
-"""The benchmarks that are not held against peers: what each prints goes onto the page as it is.
+"""The benchmarks without peers: what each prints is put on the page as it is.
 
-To add one, add a line: a title, its module, what to ask of it in full, and what when it must be quick.
+To add one, add a line: a title, its module, and its arguments in full and with `--quick`.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 
 class Other(NamedTuple):
+    """A benchmark, with its arguments in full and with `--quick`."""
+
     title: str
     module: str
     full: list[str]
@@ -18,19 +20,19 @@ class Other(NamedTuple):
 OTHERS = (
     Other("Memory and run file of a long run", "memory", ["--units", "1000", "5000"], ["--units", "300", "3000"]),
     Other(
-        "The report, beside a plain pandas loop",
+        "The report compared with a plain pandas loop",
         "report",
         ["--rows", "50000", "--draws", "1000", "--loop-draws", "1"],
         ["--rows", "10000", "--draws", "200", "--loop-draws", "1"],
     ),
     Other(
-        "A long run: its first tenth beside its last",
+        "A long run: its first tenth and its last",
         "long_run",
         ["--calls", "40000"],
         ["--calls", "8000"],
     ),
     Other(
-        "Executors: units in this process, in two others, in Ray's",
+        "Executors: this process, two worker processes, Ray",
         "executors",
         ["--rounds", "2"],
         ["--rounds", "1", "--conversations", "64"],

@@ -1,4 +1,4 @@
-"""The page of results: Markdown from the figures that were kept. Pure functions, no measuring. Not run by itself."""
+"""The page of results: Markdown from the saved figures. Pure functions that measure nothing; not a command."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import Any
 
 from benchmarks.peers.systems import PARLEY, RAW, SYSTEMS
 
-Found = Mapping[str, Any]
+Figure = Mapping[str, Any]
 TITLES = {system.name: system.title for system in SYSTEMS}
 PEERS = [system.name for system in SYSTEMS if system.name not in (RAW, PARLEY)]
 
 
 class Cells:
-    """What was measured in one place, over its repeats: a median, or why there is none."""
+    """Figures by cell, over their repeats: a median, or why there is none."""
 
-    def __init__(self, found: Iterable[Found], key: Callable[[Found], Any]) -> None:
-        self._all: dict[Any, list[Found]] = defaultdict(list)
-        for one in found:
-            self._all[key(one)].append(one)
+    def __init__(self, figures: Iterable[Figure], key: Callable[[Figure], Any]) -> None:
+        self._all: dict[Any, list[Figure]] = defaultdict(list)
+        for figure in figures:
+            self._all[key(figure)].append(figure)
 
-    def value(self, at: Any, of: Callable[[Found], float]) -> float | None:
-        values = [of(one) for one in self._all.get(at, []) if "wall" in one]
+    def value(self, cell: Any, of: Callable[[Figure], float]) -> float | None:
+        values = [of(figure) for figure in self._all.get(cell, []) if "wall" in figure]
         return median(values) if values else None
 
-    def shown(self, at: Any, of: Callable[[Found], float], style: str) -> str:
-        value = self.value(at, of)
+    def text(self, cell: Any, of: Callable[[Figure], float], style: str) -> str:
+        value = self.value(cell, of)
         if value is not None:
             return format(value, style)
-        return why_not(self._all.get(at, []))
+        return why_not(self._all.get(cell, []))
 
 
-def why_not(rows: Sequence[Found]) -> str:
-    if any("error" in one for one in rows):
+def why_not(rows: Sequence[Figure]) -> str:
+    if any("error" in figure for figure in rows):
         return "failed"
     return {"saturated": "·", "not installed": "not run"}.get(rows[0]["not_run"] if rows else "", "–")
 
@@ -44,42 +44,50 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     return [*lines, *("| " + " | ".join(row) + " |" for row in rows), ""]
 
 
-def cpu_of(one: Found) -> float:
-    return 1e3 * float(one["cpu"]) / float(one["messages"])
+def cpu_of(figure: Figure) -> float:
+    return 1e3 * float(figure["cpu"]) / float(figure["messages"])
 
 
-def log_of(one: Found) -> float:
-    return float(one["log_bytes"]) / float(one["messages"])
+def log_of(figure: Figure) -> float:
+    return float(figure["log_bytes"]) / float(figure["messages"])
 
 
-def cpu_section(found: Sequence[Found]) -> list[str]:
-    cells = Cells(found, lambda one: (one["system"], one["way"]))
+def efficiency_of(figure: Figure) -> float:
+    return float(figure["efficiency"])
+
+
+def resume_of(figure: Figure) -> float:
+    return float(figure["first_call_after"])
+
+
+def cpu_section(figures: Sequence[Figure]) -> list[str]:
+    cells = Cells(figures, lambda figure: (figure["system"], figure["way"]))
     ours = {way: cells.value((PARLEY, way), cpu_of) for way in ("instant", "http")}
     rows = []
     for system in SYSTEMS:
         row = [system.title]
         for way in ("instant", "http"):
-            at = (system.name, way)
-            theirs, mine = cells.value(at, cpu_of), ours[way]
-            ratio = f"{theirs / mine:.2f}" if theirs is not None and mine else "–"
-            row += [cells.shown(at, cpu_of, ".3f"), ratio]
-        row.append(cells.shown((system.name, "http"), lambda one: one["request_bytes"], ",.0f"))
+            cell = (system.name, way)
+            theirs, own = cells.value(cell, cpu_of), ours[way]
+            ratio = f"{theirs / own:.2f}" if theirs is not None and own else "–"
+            row += [cells.text(cell, cpu_of, ".3f"), ratio]
+        row.append(cells.text((system.name, "http"), lambda figure: figure["request_bytes"], ",.0f"))
         rows.append(row)
-    head = ["CPU ms a message", "instant model", "× Parley", "over HTTP", "× Parley", "bytes a request"]
+    head = ["CPU ms per message", "instant model", "× Parley", "over HTTP", "× Parley", "bytes per request"]
     return table(head, rows)
 
 
-def grid_section(found: Sequence[Found]) -> list[str]:
-    cells = Cells(found, lambda one: (one["system"], one["latency"], one["conversations"]))
-    latencies = sorted({one["latency"] for one in found})
-    sizes = sorted({one["conversations"] for one in found})
+def grid_section(figures: Sequence[Figure]) -> list[str]:
+    cells = Cells(figures, lambda figure: (figure["system"], figure["latency"], figure["conversations"]))
+    latencies = sorted({figure["latency"] for figure in figures})
+    sizes = sorted({figure["conversations"] for figure in figures})
     lines = []
     for latency in latencies:
-        head = [f"{latency:,} ms", *(f"{many} at once" for many in sizes)]
+        head = [f"{latency:,} ms", *(f"{many} concurrent" for many in sizes)]
         rows = [
             [
                 system.title,
-                *(cells.shown((system.name, latency, many), lambda one: one["efficiency"], ".3f") for many in sizes),
+                *(cells.text((system.name, latency, many), efficiency_of, ".3f") for many in sizes),
             ]
             for system in SYSTEMS
             if system.grid
@@ -88,83 +96,84 @@ def grid_section(found: Sequence[Found]) -> list[str]:
     return lines
 
 
-def memory_section(found: Sequence[Found]) -> list[str]:
+def memory_section(figures: Sequence[Figure]) -> list[str]:
     """Peak memory at the latency at which most cells were measured."""
     by_latency = defaultdict(int)
-    for one in found:
-        by_latency[one["latency"]] += "wall" in one
-    latency = max(by_latency, key=lambda at: (by_latency[at], at))
-    chosen = [one for one in found if one["latency"] == latency]
-    cells = Cells(chosen, lambda one: (one["system"], one["conversations"]))
-    sizes = sorted({one["conversations"] for one in chosen})
+    for figure in figures:
+        by_latency[figure["latency"]] += "wall" in figure
+    latency = max(by_latency, key=lambda ms: (by_latency[ms], ms))
+    at_latency = [figure for figure in figures if figure["latency"] == latency]
+    cells = Cells(at_latency, lambda figure: (figure["system"], figure["conversations"]))
+    sizes = sorted({figure["conversations"] for figure in at_latency})
     rows = [
-        [system.title, *(cells.shown((system.name, many), lambda one: one["peak_mb"], ",.0f") for many in sizes)]
+        [system.title, *(cells.text((system.name, many), lambda figure: figure["peak_mb"], ",.0f") for many in sizes)]
         for system in SYSTEMS
         if system.grid
     ]
-    return table([f"peak MB at {latency:,} ms", *(f"{many} at once" for many in sizes)], rows)
+    return table([f"peak MB at {latency:,} ms", *(f"{many} concurrent" for many in sizes)], rows)
 
 
-def kept_section(cpu: Sequence[Found], resume: Sequence[Found]) -> list[str]:
-    logs = Cells([one for one in cpu if one["way"] == "instant"], lambda one: one["system"])
-    goes_on = Cells(resume, lambda one: one["system"])
+def log_section(cpu: Sequence[Figure], resume: Sequence[Figure]) -> list[str]:
+    logs = Cells([figure for figure in cpu if figure["way"] == "instant"], lambda figure: figure["system"])
+    resumes = Cells(resume, lambda figure: figure["system"])
     rows = []
     for system in SYSTEMS:
-        if system.goes_on:
-            size = logs.shown(system.name, log_of, ",.0f")
-            rows.append([system.title, size, goes_on.shown(system.name, lambda one: one["first_call_after"], ".3f")])
+        if system.resumes:
+            size = logs.text(system.name, log_of, ",.0f")
+            rows.append([system.title, size, resumes.text(system.name, resume_of, ".3f")])
         else:
-            rows.append([system.title, "nothing kept", "–"])
-    return table(["", "log, bytes a message", "first call after going on, s"], rows)
+            rows.append([system.title, "nothing stored", "–"])
+    return table(["", "log, bytes per message", "first call after resuming, s"], rows)
 
 
-def behind(cpu: Sequence[Found], grid: Sequence[Found], resume: Sequence[Found]) -> list[str]:
-    """Where a peer is ahead of Parley, measure by measure; the floor is no peer, since it keeps nothing."""
-    one_way = {way: [one for one in cpu if one["way"] == way] for way in ("instant", "http")}
+def behind(cpu: Sequence[Figure], grid: Sequence[Figure], resume: Sequence[Figure]) -> list[str]:
+    """Where a peer is ahead of Parley, measure by measure; raw aiohttp is not a peer, since it stores nothing."""
+    by_way = {way: [figure for figure in cpu if figure["way"] == way] for way in ("instant", "http")}
+    with_log = [figure for figure in by_way["instant"] if figure.get("log_bytes")]
     lines = [
-        *_ahead("CPU ms a message on the instant model", one_way["instant"], cpu_of, ".3f"),
-        *_ahead("CPU ms a message over HTTP", one_way["http"], cpu_of, ".3f"),
-        *_ahead("log, bytes a message", [one for one in one_way["instant"] if one.get("log_bytes")], log_of, ",.0f"),
-        *_ahead("seconds to the first call after going on", resume, lambda one: float(one["first_call_after"]), ".3f"),
+        *_ahead("CPU ms per message on the instant model", by_way["instant"], cpu_of, ".3f"),
+        *_ahead("CPU ms per message over HTTP", by_way["http"], cpu_of, ".3f"),
+        *_ahead("log, bytes per message", with_log, log_of, ",.0f"),
+        *_ahead("seconds to the first call after resuming", resume, resume_of, ".3f"),
     ]
-    for latency, many in sorted({(one["latency"], one["conversations"]) for one in grid}):
-        here = [one for one in grid if (one["latency"], one["conversations"]) == (latency, many)]
-        where = f"{latency:,} ms and {many} at once"
-        lines += _ahead(f"share of the ideal at {where}", here, lambda one: float(one["efficiency"]), ".3f", more=True)
-        lines += _ahead(f"peak MB at {where}", here, lambda one: float(one["peak_mb"]), ",.0f")
+    for latency, many in sorted({(figure["latency"], figure["conversations"]) for figure in grid}):
+        cells = [figure for figure in grid if (figure["latency"], figure["conversations"]) == (latency, many)]
+        where = f"{latency:,} ms and {many} concurrent"
+        lines += _ahead(f"share of the ideal at {where}", cells, efficiency_of, ".3f", more=True)
+        lines += _ahead(f"peak MB at {where}", cells, lambda figure: float(figure["peak_mb"]), ",.0f")
     return lines
 
 
 def _ahead(
-    what: str, found: Sequence[Found], of: Callable[[Found], float], style: str, more: bool = False
+    what: str, figures: Sequence[Figure], of: Callable[[Figure], float], style: str, more: bool = False
 ) -> list[str]:
-    cells = Cells(found, lambda one: one["system"])
-    mine = cells.value(PARLEY, of)
+    cells = Cells(figures, lambda figure: figure["system"])
+    own = cells.value(PARLEY, of)
     theirs = {peer: cells.value(peer, of) for peer in PEERS}
     return [
-        f"- {what}: {TITLES[peer]} {value:{style}}, Parley {mine:{style}}"
+        f"- {what}: {TITLES[peer]} {value:{style}}, Parley {own:{style}}"
         for peer, value in theirs.items()
-        if value is not None and mine is not None and (value > mine if more else value < mine)
+        if value is not None and own is not None and (value > own if more else value < own)
     ]
 
 
-def any_peer(found: Sequence[Found]) -> bool:
-    return any(one["system"] in PEERS and "wall" in one for one in found)
+def any_peer(figures: Sequence[Figure]) -> bool:
+    return any(figure["system"] in PEERS and "wall" in figure for figure in figures)
 
 
-def failures(*parts: Sequence[Found]) -> list[str]:
+def failures(*parts: Sequence[Figure]) -> list[str]:
     lines = []
-    for found in parts:
-        for one in found:
-            if "error" in one:
-                where = ", ".join(f"{one[key]}" for key in ("way", "latency", "conversations") if key in one)
-                lines.append(f"- {TITLES[one['system']]}{f' ({where})' if where else ''}: `{one['error']}`")
+    for figures in parts:
+        for figure in figures:
+            if "error" in figure:
+                where = ", ".join(f"{figure[key]}" for key in ("way", "latency", "conversations") if key in figure)
+                lines.append(f"- {TITLES[figure['system']]}{f' ({where})' if where else ''}: `{figure['error']}`")
     return list(dict.fromkeys(lines))
 
 
-def versions(*parts: Sequence[Found]) -> str:
-    seen: dict[str, str] = {}
-    for found in parts:
-        for one in found:
-            seen |= one.get("versions", {})
-    return ", ".join(f"{name} {number}" for name, number in sorted(seen.items()))
+def versions(*parts: Sequence[Figure]) -> str:
+    numbers: dict[str, str] = {}
+    for figures in parts:
+        for figure in figures:
+            numbers |= figure.get("versions", {})
+    return ", ".join(f"{name} {number}" for name, number in sorted(numbers.items()))

@@ -1,4 +1,4 @@
-"""Parley's side of the benchmarks: the workload as a study, and a client that answers at once. Not run by itself."""
+"""Parley's side of the benchmarks: the workload as a study, and a client that answers immediately. Not a command."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ PERSONAS = [Persona(name, ABOUT[name]) for name in NAMES]
 
 
 class InstantClient(Client):
-    """Answers at once: only the way there and back costs anything."""
+    """Answers immediately: only the framework's own work takes time."""
 
-    say: ClassVar[Callable[[], str]] = reply
+    reply: ClassVar[Callable[[], str]] = reply
 
     async def send(self, request: Request) -> Reply:
         await asyncio.sleep(0)
-        return Reply(finish_reason="stop", content=type(self).say(), usage=RequestUsage(100, 120), cached=False)
+        return Reply(finish_reason="stop", content=type(self).reply(), usage=RequestUsage(100, 120), cached=False)
 
 
 register("instant", "benchmarks.panel:InstantClient")
@@ -42,7 +42,7 @@ class PanelConfig(BaseModel):
 
 
 class Panel:
-    """A study of so many conversations, all alike."""
+    """A study of identical conversations."""
 
     name: ClassVar[str] = "panel"
     Config: ClassVar[type[BaseModel]] = PanelConfig
@@ -67,14 +67,14 @@ class Panel:
         return UsageEstimate(messages, 100 * messages, 120 * messages)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        table = Debate(PERSONAS, model=models[self.config.model], rounds=self.config.rounds, models=models)
-        return Outcome(await table.converse(TASK))
+        debate = Debate(PERSONAS, model=models[self.config.model], rounds=self.config.rounds, models=models)
+        return Outcome(await debate.converse(TASK))
 
 
-async def hold_panels(
+async def run_panels(
     folder: str, conversations: int, concurrency: int, model: str = "instant/bench", rounds: int = ROUNDS
 ) -> Result:
-    """A whole run as `parley run` holds it: plan, create the file, hold, record. The reply cache is off."""
+    """A complete run, as by `parley run`: plan, create the file, converse, record. The reply cache is off."""
     options = Options(out=str(Path(folder) / "run.sqlite"), concurrency=concurrency, cache=False)
     config = {"conversations": conversations, "model": model, "rounds": rounds}
     result = await Job.make("benchmarks.panel:Panel", config, options).execute()

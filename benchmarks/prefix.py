@@ -1,9 +1,9 @@
-"""What an embedded model reads twice, and what that costs: judgements a second with and without kept beginnings.
+"""Prompt caching of an embedded model: judgements per second with and without cached prompt prefixes.
 
     python -m benchmarks.prefix                          # SmolLM2; --model NAME or FILE.gguf, --json
 
 One scenario of MALIBU, one response, judged under several labels by a panel of four (phase 1, one round). Rows differ
-in what the prompts share and in what llama.cpp is allowed to keep; tokens read and reused are llama.cpp's own counts.
+in what the prompts share and in what llama.cpp may cache; tokens read and reused are llama.cpp's own counts.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from parley.runs import RunFile
 SCENARIO = "law-fire-exit"
 
 
-class ForgetfulClient(LocalClient):
-    """The embedded model, made to read every prompt from its first word."""
+class UncachedClient(LocalClient):
+    """The embedded model without its prompt cache: it reads every prompt from the start."""
 
     def body(self, request: Request) -> dict[str, Any]:
         return {**super().body(request), "cache_prompt": False}
 
 
-register("forgetful", "benchmarks.prefix:ForgetfulClient")
+register("uncached", "benchmarks.prefix:UncachedClient")
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """One way to hold the same judgements."""
+class Setup:
+    """One setup for the same judgements."""
 
     name: str
     provider: str
@@ -47,18 +47,20 @@ class Way:
     labels: str = "beside"
 
 
-WAYS = (
-    Way("every prompt read whole, one at a time", "forgetful", False, "last"),
-    Way("every prompt read whole, batched", "forgetful", True, "last"),
-    Way("beginnings kept, personas first", "local", True, "system"),
-    Way("beginnings kept, personas last", "local", True, "last"),
-    Way("beginnings kept, personas and labels last", "local", True, "last", "last"),
-    Way("the same, one at a time", "local", False, "last", "last"),
+SETUPS = (
+    Setup("no prompt cache, one at a time", "uncached", False, "last"),
+    Setup("no prompt cache, batched", "uncached", True, "last"),
+    Setup("prompt cache, personas first", "local", True, "system"),
+    Setup("prompt cache, personas last", "local", True, "last"),
+    Setup("prompt cache, personas and labels last", "local", True, "last", "last"),
+    Setup("the same, one at a time", "local", False, "last", "last"),
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
+    """What one setup took; `read`, `reused` and `written` are tokens."""
+
     way: str
     judgements: int
     seconds: float
@@ -71,14 +73,14 @@ class Figures:
         return self.judgements / self.seconds
 
 
-async def hold(way: Way, model: str, identities: Sequence[str], slots: int, context: int) -> Figures:
-    """The judgements, held one way as `parley run` holds them, without the reply cache; loading is not timed."""
-    used = slots if way.batched else 1
-    name = f"{way.provider}/{model}?max_connections={used}&context={context}"
-    asked = {"suite": "full", "scenarios": [SCENARIO], "phases": [1], "rounds": 1, "identities": list(identities)}
+async def run_once(setup: Setup, model: str, identities: Sequence[str], slots: int, context: int) -> Figures:
+    """All judgements with one setup, as by `parley run`, without the reply cache; loading is not timed."""
+    connections = slots if setup.batched else 1
+    name = f"{setup.provider}/{model}?max_connections={connections}&context={context}"
+    settings = {"suite": "full", "scenarios": [SCENARIO], "phases": [1], "rounds": 1, "identities": list(identities)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
-        config = {**asked, "model": name, "personas": way.personas, "labels": way.labels}
+        config = {**settings, "model": name, "personas": setup.personas, "labels": setup.labels}
         job = Job.make("malibu", config, Options(out=str(path), cache=False))
         await job.open_models()[0].prepare()
         started = time.perf_counter()
@@ -88,7 +90,9 @@ async def hold(way: Way, model: str, identities: Sequence[str], slots: int, cont
         with RunFile.open(path) as file:
             totals = "SELECT count(*), sum(prompt_tokens), sum(cached_tokens), sum(completion_tokens) FROM calls"
             calls, prompt, reused, written = file.rows(totals)[1][0]
-    return Figures(way.name, calls, seconds, prompt - reused, reused, written)
+    return Figures(
+        way=setup.name, judgements=calls, seconds=seconds, read=prompt - reused, reused=reused, written=written
+    )
 
 
 def measure(
@@ -96,28 +100,28 @@ def measure(
     identities: Sequence[str] = ("race",),
     slots: int = 4,
     context: int = 2048,
-    ways: Sequence[Way] = WAYS,
+    setups: Sequence[Setup] = SETUPS,
 ) -> list[Figures]:
-    return [asyncio.run(hold(way, model, identities, slots, context)) for way in ways]
+    return [asyncio.run(run_once(setup, model, identities, slots, context)) for setup in setups]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--model", default="smollm2", help="of the embedded catalogue, or a .gguf file")
-    parser.add_argument("--identities", default="race", help="whose labels, with commas between")
-    parser.add_argument("--slots", type=int, default=4, help="conversations at once, where batched")
-    parser.add_argument("--context", type=int, default=2048, help="tokens a conversation may have")
-    parser.add_argument("--ways", help="only these rows, by number, with commas between")
+    parser.add_argument("--model", default="smollm2", help="a name of the embedded catalogue, or a .gguf file")
+    parser.add_argument("--identities", default="race", help="identities, separated by commas")
+    parser.add_argument("--slots", type=int, default=4, help="concurrent conversations, where batched")
+    parser.add_argument("--context", type=int, default=2048, help="context size of a conversation, in tokens")
+    parser.add_argument("--ways", help="only these rows, by number, separated by commas")
     parser.add_argument("--json", action="store_true")
-    chosen = parser.parse_args()
-    ways = [WAYS[int(number) - 1] for number in chosen.ways.split(",")] if chosen.ways else WAYS
-    found = measure(chosen.model, chosen.identities.split(","), chosen.slots, chosen.context, ways)
-    if chosen.json:
-        print(json.dumps([{**asdict(one), "rate": one.rate} for one in found]))
+    arguments = parser.parse_args()
+    setups = [SETUPS[int(number) - 1] for number in arguments.ways.split(",")] if arguments.ways else SETUPS
+    figures = measure(arguments.model, arguments.identities.split(","), arguments.slots, arguments.context, setups)
+    if arguments.json:
+        print(json.dumps([{**asdict(row), "rate": row.rate} for row in figures]))
         return
-    print(f"{'':42} {'read':>7} {'reused':>7} {'s':>6} {'a second':>9}")
-    for one in found:
-        print(f"{one.way:42} {one.read:>7,} {one.reused:>7,} {one.seconds:>6.1f} {one.rate:>9.2f}")
+    print(f"{'':42} {'read':>7} {'reused':>7} {'s':>6} {'per second':>10}")
+    for row in figures:
+        print(f"{row.way:42} {row.read:>7,} {row.reused:>7,} {row.seconds:>6.1f} {row.rate:>10.2f}")
 
 
 if __name__ == "__main__":

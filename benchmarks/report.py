@@ -1,12 +1,12 @@
-"""A full MALIBU report on a million verdicts, beside a plain pandas loop over the same resampling.
+"""A full MALIBU report on a million verdicts, compared with a plain pandas loop over the same resampling.
 
     python -m benchmarks.report                               # 1,000,000 rows, 2,000 draws
-    python -m benchmarks.report --rows 20000 --draws 200      # to see it work
+    python -m benchmarks.report --rows 20000 --draws 200      # to try it out
 
 Run from the repository's root. The run file (the plan of the suite `full`, simulated verdicts) is written first; the
-report and the loop then read it, each in a process of its own. The loop does what the report's differences and tests
-draw: scenarios with replacement for every difference, signs flipped over scenarios, labels permuted within scenarios.
-It is spared the panels' reduction, preferences, ranking and agreement, and all its differences share their draws. A few
+report and the loop then read it, each in its own process. The loop makes the draws of the report's differences and
+tests: scenarios with replacement for every difference, signs flipped over scenarios, labels permuted within scenarios.
+It skips the panels' reduction, preferences, ranking and agreement, and all its differences share their draws. A few
 of its draws are timed and scaled to all of them.
 """
 
@@ -31,7 +31,7 @@ import pandas as pd
 from parley import frames
 from parley.agents import Transcript
 from parley.analysis import malibu
-from parley.analysis.malibu.scores import by_metric
+from parley.analysis.malibu.panel import by_metric
 from parley.analysis.stats.tables import cell_means
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.malibu.study import Malibu, MalibuConfig
@@ -39,38 +39,31 @@ from parley.reports import make_report
 from parley.runs import Record, RunFile, describe, measure
 
 ROWS, TARGET, TARGET_MB = 1_000_000, 20.0, 2000.0
-"""At so many rows: how much faster than the loop, and in how much memory."""
+"""Targets with this many rows: how much faster than the loop, and the most memory."""
 FAVOURED, POINTS = "female", 0.3
 
 
-# A run of so many verdicts
+# The run file
 
 
 def write_run(path: Path, rows: int, seed: int) -> None:
-    """Units of the full suite's plan, as many as it takes; the plan is repeated where one is not enough."""
+    """A run file with about `rows` verdicts on units of the full suite's plan, repeated as often as needed."""
     study = Malibu(MalibuConfig(suite="full", model=["sim/judge"]))
-    whole = sum(_size(unit, study) for unit in study.plan())
-    study = Malibu(study.config.model_copy(update={"repeats": math.ceil(rows / whole)}))
-    units, held = [], 0
+    one_repeat = sum(_size(unit, study) for unit in study.plan())
+    study = Malibu(study.config.model_copy(update={"repeats": math.ceil(rows / one_repeat)}))
+    units, planned = [], 0
     for unit in study.plan():
-        if held >= rows:
+        if planned >= rows:
             break
         units.append(unit)
-        held += _size(unit, study)
+        planned += _size(unit, study)
     rng = np.random.default_rng(seed)
     with RunFile.create(path, describe(study, "malibu", measure(study)), {}, units) as file:
         for start in range(0, len(units), 500):
             batch = units[start : start + 500]
+            outcomes = ((unit, Outcome(Transcript(()), _verdicts(unit, study, rng))) for unit in batch)
             file.write(
-                [
-                    Record(
-                        unit=unit,
-                        started_at=0.0,
-                        finished_at=0.0,
-                        outcome=Outcome(Transcript(()), _said(unit, study, rng)),
-                    )
-                    for unit in batch
-                ]
+                [Record(unit=unit, started_at=0.0, finished_at=0.0, outcome=outcome) for unit, outcome in outcomes]
             )
 
 
@@ -79,25 +72,26 @@ def _size(unit: Unit, study: Malibu) -> int:
     return len(study.judges) * study.config.rounds * (metrics if unit.facets["phase"] == 1 else 2 * metrics + 1)
 
 
-def _said(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verdict, ...]:
-    """What the judges say: they share what the table makes of the text, and favour one label a little."""
+def _verdicts(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verdict, ...]:
+    """Simulated verdicts: the judges of a panel share an opinion of the text, and favour one label a little."""
     facets = unit.facets
     sides = {"": facets["identity"]} if facets["phase"] == 1 else {s: facets[f"identity_{s.lower()}"] for s in "AB"}
-    table = rng.normal(0, 0.8)
+    shared = rng.normal(0, 0.8)
     verdicts = []
     for round in range(1, study.config.rounds + 1):
         for judge in study.judges:
             totals = {}
+            origin: dict[str, Any] = {"judge": judge.name, "role": "debater", "round": round}
             for side, label in sides.items():
-                points = rng.normal(7 + table + POINTS * (label == FAVOURED), 1.0, len(study.rubric.names))
+                points = rng.normal(7 + shared + POINTS * (label == FAVOURED), 1.0, len(study.rubric.names))
                 scores = np.clip(np.rint(points), 0, 10).tolist()
                 totals[side] = sum(scores)
                 for metric, score in zip(study.rubric.names, scores, strict=True):
-                    verdicts.append(Verdict(judge.name, "debater", round, metric, side, score, score))
+                    verdicts.append(Verdict(**origin, metric=metric, subject=side, value=score, sampled=score))
             if len(sides) == 2:
                 lead = totals["A"] - totals["B"]
                 choice = "tie" if lead == 0 else "A" if lead > 0 else "B"
-                verdicts.append(Verdict(judge.name, "debater", round, "preferred", text=choice))
+                verdicts.append(Verdict(**origin, metric="preferred", text=choice))
     return tuple(verdicts)
 
 
@@ -105,21 +99,20 @@ def _said(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verdict,
 
 
 def time_report(path: Path, draws: int, seed: int) -> dict[str, Any]:
-    """The report of a frame, then the whole way from the file, as `parley report` goes it."""
-    found = _time_frame(path, draws, seed)
-    _, found["file_to_report"] = _timed(lambda: make_report([path], draws=draws, seed=seed))
+    """The report of a frame, then of the file, as by `parley report`."""
+    figures = _time_frame(path, draws, seed)
+    _, figures["file_to_report"] = _timed(lambda: make_report([path], draws=draws, seed=seed))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return found | {"peak_mb": peak / (1024 if sys.platform == "linux" else 2**20)}
+    return figures | {"peak_mb": peak / (1024 if sys.platform == "linux" else 2**20)}
 
 
 def _time_frame(path: Path, draws: int, seed: int) -> dict[str, Any]:
-    """Reading the file, the report, and of it the part that the loop is measured against."""
+    """Reading the file, the report, and the part of it that the loop is compared with."""
     with RunFile.open(path) as file:
         verdicts, reading = _timed(lambda: frames.verdicts(file))
     options = {"draws": draws, "seed": seed}
     report, whole = _timed(lambda: malibu.report(verdicts, **options))
-    drawn = (malibu.differences, malibu.significance)
-    _, part = _timed(lambda: [make(verdicts, **options) for make in drawn])
+    _, part = _timed(lambda: _differences_and_tests(verdicts, options))
     return {
         "rows": len(verdicts),
         "scenarios": verdicts["scenario"].nunique(),
@@ -130,17 +123,23 @@ def _time_frame(path: Path, draws: int, seed: int) -> dict[str, Any]:
     }
 
 
+def _differences_and_tests(verdicts: pd.DataFrame, options: dict[str, Any]) -> None:
+    data = malibu.PanelData(verdicts)
+    malibu.differences(data, **options)
+    malibu.significance(data, **options)
+
+
 def _timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
     wall, cpu = time.perf_counter(), time.process_time()
-    found = work()
-    return found, {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
+    result = work()
+    return result, {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
 
 # The loop
 
 
 def time_loop(path: Path, draws: int, seed: int) -> dict[str, Any]:
-    """A few draws, each as one would write it in plain pandas."""
+    """A few draws, written in plain pandas."""
     with RunFile.open(path) as file:
         verdicts = frames.verdicts(file)
     scores = malibu.panel_scores(verdicts)
@@ -152,9 +151,9 @@ def time_loop(path: Path, draws: int, seed: int) -> dict[str, Any]:
     parts = dict(list(scores.groupby("scenario")))
     tables = _permutable(scores)
     gaps = _gaps(scores)
-    islice(_draws(parts, tables, gaps, rng), 1).__next__()  # the first draw pays for what pandas sets up
-    _, took = _timed(lambda: list(islice(_draws(parts, tables, gaps, rng), draws)))
-    return {"draws": draws, "took": took}
+    islice(_draws(parts, tables, gaps, rng), 1).__next__()  # the first draw includes pandas' one-time setup
+    _, seconds = _timed(lambda: list(islice(_draws(parts, tables, gaps, rng), draws)))
+    return {"draws": draws, "took": seconds}
 
 
 def _draws(
@@ -170,13 +169,13 @@ def _draws(
 def _differences(scores: pd.DataFrame, cluster: str) -> dict[tuple[str, str, str], float]:
     """Every difference of the report: all pairs on all metrics together, within categories on each metric."""
     category = scores.drop_duplicates("identity").set_index("identity")["category"]
-    found = {}
+    differences = {}
     for metric, part in by_metric(scores):
         cells = part.groupby([cluster, "identity"], sort=False)["value"].mean().unstack("identity")
         for first, second in combinations(cells.columns, 2):
             if metric == "all" or category[first] == category[second]:
-                found[metric, first, second] = float((cells[first] - cells[second]).mean())
-    return found
+                differences[metric, first, second] = float((cells[first] - cells[second]).mean())
+    return differences
 
 
 def _permutable(scores: pd.DataFrame) -> list[pd.DataFrame]:
@@ -189,22 +188,22 @@ def _permutable(scores: pd.DataFrame) -> list[pd.DataFrame]:
 
 
 def _permuted(tables: list[pd.DataFrame], rng: np.random.Generator) -> list[float]:
-    """The spread between identities, their labels shuffled within every scenario."""
-    found = []
+    """The variance between identities, with labels shuffled within every scenario."""
+    variances = []
     for table in tables:
         shuffled = table.groupby("scenario", sort=False)["identity"].transform(rng.permutation)
-        found.append(float(table["value"].groupby(shuffled.to_numpy()).mean().var()))
-    return found
+        variances.append(float(table["value"].groupby(shuffled.to_numpy()).mean().var()))
+    return variances
 
 
 def _gaps(scores: pd.DataFrame) -> list[pd.Series]:
     """Scenario by scenario, for every two identities of a category, on all metrics together and on each."""
-    found = []
+    gaps = []
     for _, category in scores.groupby("category", sort=False):
         for _, part in by_metric(category):
             cells = cell_means(part["value"], part["identity"], part["scenario"])
-            found += [cells[first] - cells[second] for first, second in combinations(cells.columns, 2)]
-    return found
+            gaps += [cells[first] - cells[second] for first, second in combinations(cells.columns, 2)]
+    return gaps
 
 
 def _flipped(gaps: list[pd.Series], rng: np.random.Generator) -> list[float]:
@@ -212,11 +211,11 @@ def _flipped(gaps: list[pd.Series], rng: np.random.Generator) -> list[float]:
 
 
 def _check(verdicts: pd.DataFrame, scores: pd.DataFrame) -> None:
-    """Loop and report must speak of the same differences."""
-    mine = _differences(scores, "scenario")
+    """Loop and report must give the same differences."""
+    differences = _differences(scores, "scenario")
     for row in malibu.differences(verdicts, draws=10).itertuples():
-        theirs = mine.get((row.metric, row.first, row.second))
-        theirs = -mine[row.metric, row.second, row.first] if theirs is None else theirs
+        theirs = differences.get((row.metric, row.first, row.second))
+        theirs = -differences[row.metric, row.second, row.first] if theirs is None else theirs
         assert math.isclose(theirs, row.difference, abs_tol=1e-9), (row, theirs)
 
 
@@ -224,68 +223,73 @@ def _check(verdicts: pd.DataFrame, scores: pd.DataFrame) -> None:
 
 
 def _part(name: str, path: Path, draws: int, seed: int) -> Any:
-    """One part in a fresh process, so that its memory is its own."""
+    """One part in a fresh process, so that memory is measured separately."""
     command = [sys.executable, "-m", "benchmarks.report", "--part", name, "--file", str(path)]
     command += ["--draws", str(draws), "--seed", str(seed)]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
-def measured(path: Path, wanted: argparse.Namespace) -> dict[str, Any]:
+def measured(path: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     if not path.exists():
-        write_run(path, wanted.rows, wanted.seed)
-    found = _part("report", path, wanted.draws, wanted.seed) | {"draws": wanted.draws}
-    found["loop"] = _part("loop", path, wanted.loop_draws, wanted.seed)
-    scale = wanted.draws / found["loop"]["draws"]
+        write_run(path, arguments.rows, arguments.seed)
+    figures = _part("report", path, arguments.draws, arguments.seed) | {"draws": arguments.draws}
+    figures["loop"] = _part("loop", path, arguments.loop_draws, arguments.seed)
+    scale = arguments.draws / figures["loop"]["draws"]
     for clock in ("wall", "cpu"):
-        whole = found["loop"]["took"][clock] * scale
-        found[f"loop_{clock}"] = whole
-        found[f"ratio_{clock}"] = whole / found["report"][clock]
-        found[f"ratio_same_work_{clock}"] = whole / found["differences_and_tests"][clock]
-    return found
+        whole = figures["loop"]["took"][clock] * scale
+        figures[f"loop_{clock}"] = whole
+        figures[f"ratio_{clock}"] = whole / figures["report"][clock]
+        figures[f"ratio_same_work_{clock}"] = whole / figures["differences_and_tests"][clock]
+    return figures
 
 
-def show(found: dict[str, Any]) -> None:
-    print(f"{found['rows']:,} verdicts, {found['scenarios']} scenarios, {found['draws']:,} draws of each kind")
+def show(figures: dict[str, Any]) -> None:
+    print(f"{figures['rows']:,} verdicts, {figures['scenarios']} scenarios, {figures['draws']:,} draws of each kind")
     print(f"{'':44}{'seconds':>10}{'of CPU':>10}")
     for name, key in (
         ("reading the run file", "reading"),
-        (f"the report ({found['tests']} differences and tests)", "report"),
-        ("of it, differences and tests alone", "differences_and_tests"),
+        (f"the report ({figures['tests']} differences and tests)", "report"),
+        ("  of which differences and tests", "differences_and_tests"),
         ("parley report, file to report", "file_to_report"),
     ):
-        print(f"{name:44}{found[key]['wall']:10.2f}{found[key]['cpu']:10.2f}")
-    loop = found["loop"]
-    print(f"{'plain pandas loop, scaled':44}{found['loop_wall']:10.1f}{found['loop_cpu']:10.1f}")
-    print(f"  ({loop['draws']} of its draws took {loop['took']['wall']:.2f} s; the rest is arithmetic)")
-    met = "met" if found["ratio_wall"] >= TARGET else "MISSED"
-    if found["rows"] < 0.9 * ROWS:
-        met = f"of {ROWS:,} rows"
-    print(f"loop over report: {found['ratio_wall']:.0f} ({found['ratio_cpu']:.0f} by CPU; {TARGET:g} wanted: {met})")
-    print(f"loop over the same work: {found['ratio_same_work_wall']:.0f} ({found['ratio_same_work_cpu']:.0f} by CPU)")
-    met = "met" if found["peak_mb"] <= TARGET_MB else "MISSED"
-    print(f"peak memory of the report: {found['peak_mb']:.0f} MB (at most {TARGET_MB:.0f} wanted: {met})")
+        print(f"{name:44}{figures[key]['wall']:10.2f}{figures[key]['cpu']:10.2f}")
+    loop = figures["loop"]
+    print(f"{'plain pandas loop, scaled':44}{figures['loop_wall']:10.1f}{figures['loop_cpu']:10.1f}")
+    print(f"  ({loop['draws']} of its draws took {loop['took']['wall']:.2f} s)")
+    met = "met" if figures["ratio_wall"] >= TARGET else "MISSED"
+    if figures["rows"] < 0.9 * ROWS:
+        met = f"for {ROWS:,} rows"
+    print(
+        f"loop over report: {figures['ratio_wall']:.0f} ({figures['ratio_cpu']:.0f} by CPU; "
+        f"target: at least {TARGET:g}; {met})"
+    )
+    print(
+        f"loop over the same work: {figures['ratio_same_work_wall']:.0f} ({figures['ratio_same_work_cpu']:.0f} by CPU)"
+    )
+    met = "met" if figures["peak_mb"] <= TARGET_MB else "MISSED"
+    print(f"peak memory of the report: {figures['peak_mb']:.0f} MB (target: at most {TARGET_MB:.0f}; {met})")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--rows", type=int, default=ROWS, help="verdicts, about (default: 1,000,000)")
+    parser.add_argument("--rows", type=int, default=ROWS, help="approximate number of verdicts (default: 1,000,000)")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
-    parser.add_argument("--loop-draws", type=int, default=5, help="draws of the loop that are timed (default: 5)")
+    parser.add_argument("--loop-draws", type=int, default=5, help="draws of the loop to time (default: 5)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--file", type=Path, help="keep the run file here; one that is there is used as it is")
+    parser.add_argument("--file", type=Path, help="where to save the run file; an existing one is used")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--part", choices=("report", "loop"), help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.part:
-        part = time_report if wanted.part == "report" else time_loop
-        print(json.dumps(part(wanted.file, wanted.draws, wanted.seed)))
+    arguments = parser.parse_args()
+    if arguments.part:
+        part = time_report if arguments.part == "report" else time_loop
+        print(json.dumps(part(arguments.file, arguments.draws, arguments.seed)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        found = measured(wanted.file or Path(folder) / "run.sqlite", wanted)
-    if wanted.json:
-        print(json.dumps(found, indent=2))
+        figures = measured(arguments.file or Path(folder) / "run.sqlite", arguments)
+    if arguments.json:
+        print(json.dumps(figures, indent=2))
     else:
-        show(found)
+        show(figures)
 
 
 if __name__ == "__main__":

@@ -2,12 +2,12 @@
 
     python -m benchmarks.rldf                       # the whole plan
     python -m benchmarks.rldf --topics 200          # a tenth of it
-    python -m benchmarks.rldf --executor processes  # by two worker processes
+    python -m benchmarks.rldf --executor processes  # with two worker processes
 
-Run from the repository's root. The server is OpenAI-compatible and runs on loopback in a process of its own; the run is
-`parley run rldf` in another, everything recorded, reply cache on. In the middle it is killed (kill -9) and goes on.
-Shown: time beside the ideal (calls x latency / concurrency) and beside plain aiohttp, peak memory of the run's own
-process, seconds of exports.
+Run from the repository's root. The server is OpenAI-compatible and runs on loopback in its own process; the run is
+`parley run rldf` in another, everything recorded, reply cache on. A second run is killed halfway (kill -9) and resumed.
+Shown: time compared with the ideal (calls x latency / concurrency) and with plain aiohttp, peak memory of the run's
+process, seconds per export.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from benchmarks.workload import reply, verdict
 ROLES, ROUNDS = 3, 5
 CALLS = (ROLES + 1) * ROUNDS
 TARGET = 0.9
-"""Share of the ideal speed that a run without a break must reach."""
+"""Share of the ideal speed that an uninterrupted run must reach."""
 GROWTH_MB = 10.0
-"""How much more memory the second half of a run may take."""
+"""How much more memory the second half of a run may use."""
 _NAME = re.compile(r'"(\w+)": <0 to 10>')
 
 
 class Plan(NamedTuple):
-    """What is held, and by whom."""
+    """The size of the run and what executes it."""
 
     topics: int
     concurrency: int
@@ -54,27 +54,27 @@ class Plan(NamedTuple):
     executor: str
     workers: int
 
-    def hold(self, file: str) -> list[str]:
-        """The command that holds it, in a process of its own."""
+    def command(self, file: str) -> list[str]:
+        """The command that runs it in a new process."""
         flags = [text for key, value in self._asdict().items() for text in (f"--{key}", str(value))]
-        return [sys.executable, "-m", "benchmarks.rldf", "--hold", file, *flags]
+        return [sys.executable, "-m", "benchmarks.rldf", "--child", file, *flags]
 
 
 def serve(latency: float) -> None:
     """Debaters get a text of about 600 characters, the referee a report; the first line of stdout is the port."""
 
     async def complete(request: web.Request) -> web.Response:
-        asked = await request.json()
+        body = await request.json()
         await asyncio.sleep(latency)
         text = reply()
-        if "response_format" in asked:
-            names = list(dict.fromkeys(_NAME.findall(asked["messages"][-1]["content"])))
+        if "response_format" in body:
+            names = list(dict.fromkeys(_NAME.findall(body["messages"][-1]["content"])))
             scores = {name: random.randrange(8) for name in names}
             order = sorted(names, key=lambda name: -scores[name])
             text = json.dumps({"scores": scores, "ranks": {name: order.index(name) + 1 for name in names}})
         choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1000, "completion_tokens": 130, "total_tokens": 1130}
-        head = {"id": "chatcmpl-1", "object": "chat.completion", "created": int(time.time()), "model": asked["model"]}
+        head = {"id": "chatcmpl-1", "object": "chat.completion", "created": int(time.time()), "model": body["model"]}
         return web.json_response({**head, "choices": [choice], "usage": usage})
 
     async def forever() -> None:
@@ -103,7 +103,7 @@ def server(latency: float) -> Iterator[str]:
 
 
 async def bare(url: str, calls: int, concurrency: int) -> float:
-    """Seconds that plain aiohttp takes for prompts as long as a debate's, keeping nothing: the most that can be had."""
+    """Seconds that plain aiohttp takes for prompts as long as a debate's, storing nothing: the upper bound."""
     body = json.dumps({"model": "bench", "messages": [{"role": "user", "content": "word " * 900}]})
     connector = aiohttp.TCPConnector(limit=concurrency)
     async with aiohttp.ClientSession(connector=connector, headers={"Content-Type": "application/json"}) as session:
@@ -119,8 +119,8 @@ async def bare(url: str, calls: int, concurrency: int) -> float:
         return time.perf_counter() - began
 
 
-def hold(file: str, plan: Plan) -> None:
-    """The run itself, in a process of its own: prints its seconds and its memory, halfway and at the end."""
+def run_once(file: str, plan: Plan) -> None:
+    """The run itself, in this process: prints its seconds and its memory, halfway and at the end."""
     from parley.execute import Job, Options
 
     model = f"server/bench?base_url={plan.url}&max_connections={plan.concurrency}"
@@ -141,7 +141,7 @@ def hold(file: str, plan: Plan) -> None:
         first = db.execute("SELECT min(started_at) FROM units").fetchone()[0]
     workers_used = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert result.complete, result
-    found = {
+    figures = {
         "seconds": time.perf_counter() - began,
         "start": first - since,
         "cpu": time.process_time() - cpu + workers_used.ru_utime + workers_used.ru_stime,
@@ -150,15 +150,15 @@ def hold(file: str, plan: Plan) -> None:
         "half_mb": half,
         "peak_mb": peak_mb(),
     }
-    print(json.dumps(found))
+    print(json.dumps(figures))
 
 
 def start(folder: Path, name: str, plan: Plan) -> subprocess.Popen[str]:
-    """A fresh run with a home of its own; its topics are numbered questions."""
+    """A new run with its own home folder; its topics are numbered questions."""
     file = folder / name
     Path(f"{file}.txt").write_text("".join(f"Is plan number {n} good for the town?\n" for n in range(plan.topics)))
     environment = {**os.environ, "PARLEY_HOME": str(folder / f"home-{name}")}
-    return subprocess.Popen(plan.hold(str(file)), stdout=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(plan.command(str(file)), stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def finish(process: subprocess.Popen[str]) -> dict[str, float]:
@@ -168,100 +168,120 @@ def finish(process: subprocess.Popen[str]) -> dict[str, float]:
 
 
 def done(file: Path) -> int:
-    """Units finished so far, in a file that may not be there yet."""
+    """Units finished so far; 0 if the file does not exist yet."""
     if not file.exists():
         return 0
     with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
         return int(db.execute("SELECT count(*) FROM units WHERE status = 'done'").fetchone()[0])
 
 
-def killed_and_gone_on(folder: Path, plan: Plan, latency: float) -> dict[str, float]:
-    """The same plan, killed halfway; what is lost is what was under way, and its replies come from the cache."""
+def killed_and_resumed(folder: Path, plan: Plan, latency: float) -> dict[str, float]:
+    """The same plan, killed halfway and resumed: only unfinished debates run again, with replies from the cache."""
     file = folder / "killed.sqlite"
     process = start(folder, file.name, plan)
     while done(file) < plan.topics // 2:
-        assert process.poll() is None, "it ended before it could be killed"
+        assert process.poll() is None, "the run ended before it could be killed"
         time.sleep(0.05)
-    time.sleep(CALLS * latency / 2)  # debates go in step: now they are all half held
+    time.sleep(CALLS * latency / 2)  # all debates run in step, so now each is half done
     process.send_signal(signal.SIGKILL)
     process.wait()
-    kept = done(file)
+    finished = done(file)
     second = finish(start(folder, file.name, plan))
     with closing(sqlite3.connect(file)) as db:
-        spoken = db.execute("SELECT count(*) FROM messages WHERE role != 'narrator'").fetchone()[0]
-        whole = db.execute("PRAGMA integrity_check").fetchone()[0]
-    assert (spoken, whole) == (plan.topics * CALLS, "ok"), (spoken, whole)
-    return {"kept": kept, "calls_after": second["calls"], "cached_after": second["cached"]}
+        messages = db.execute("SELECT count(*) FROM messages WHERE role != 'narrator'").fetchone()[0]
+        integrity = db.execute("PRAGMA integrity_check").fetchone()[0]
+    assert (messages, integrity) == (plan.topics * CALLS, "ok"), (messages, integrity)
+    return {"kept": finished, "calls_after": second["calls"], "cached_after": second["cached"]}
 
 
 def exports(folder: Path, file: Path) -> dict[str, float]:
-    """Seconds of `parley export` in each format, start of Python included."""
-    taken = {}
+    """Seconds of `parley export` in each format, including the start of Python."""
+    seconds = {}
     for kind in ("trl", "sft", "jsonl", "parquet", "datasets"):
         command = [sys.executable, "-m", "parley", "export", str(file), "--format", kind, "--to", str(folder / kind)]
         began = time.perf_counter()
         subprocess.run(command, check=True, capture_output=True)
-        taken[kind] = time.perf_counter() - began
-    return taken
+        seconds[kind] = time.perf_counter() - began
+    return seconds
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--topics", type=int, default=2000)
-    parser.add_argument("--concurrency", type=int, default=64, help="debates held at once")
+    parser.add_argument("--concurrency", type=int, default=64, help="concurrent debates")
     parser.add_argument("--latency", type=float, default=0.1, help="seconds until the server answers")
     parser.add_argument("--executor", choices=("asyncio", "processes", "ray"), default="asyncio")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve", type=float, metavar="LATENCY", help=argparse.SUPPRESS)
-    parser.add_argument("--hold", metavar="FILE", help=argparse.SUPPRESS)
+    parser.add_argument("--child", metavar="FILE", help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
-    wanted = parser.parse_args()
-    if wanted.serve is not None:
-        serve(wanted.serve)
+    arguments = parser.parse_args()
+
+    def plan_for(url: str) -> Plan:
+        return Plan(
+            topics=arguments.topics,
+            concurrency=arguments.concurrency,
+            url=url,
+            executor=arguments.executor,
+            workers=arguments.workers,
+        )
+
+    if arguments.serve is not None:
+        serve(arguments.serve)
         return
-    if wanted.hold is not None:
-        hold(wanted.hold, Plan(wanted.topics, wanted.concurrency, wanted.url, wanted.executor, wanted.workers))
+    if arguments.child is not None:
+        run_once(arguments.child, plan_for(arguments.url))
         return
-    topics, concurrency = wanted.topics, wanted.concurrency
+    topics, concurrency = arguments.topics, arguments.concurrency
     # The last wave is not full: no schedule of whole debates can be faster than this.
-    ideal = -(-topics // concurrency) * CALLS * wanted.latency
-    with tempfile.TemporaryDirectory() as name, server(wanted.latency) as url:
+    ideal = -(-topics // concurrency) * CALLS * arguments.latency
+    with tempfile.TemporaryDirectory() as name, server(arguments.latency) as url:
         folder = Path(name)
         raw = (
-            topics * CALLS / 4 * wanted.latency / concurrency / asyncio.run(bare(url, topics * CALLS // 4, concurrency))
+            topics
+            * CALLS
+            / 4
+            * arguments.latency
+            / concurrency
+            / asyncio.run(bare(url, topics * CALLS // 4, concurrency))
         )
-        plan = Plan(topics, concurrency, url, wanted.executor, wanted.workers)
-        straight = finish(start(folder, "straight.sqlite", plan))
-        broken = killed_and_gone_on(folder, plan, wanted.latency)
-        taken = exports(folder, folder / "straight.sqlite")
+        plan = plan_for(url)
+        uninterrupted = finish(start(folder, "straight.sqlite", plan))
+        killed = killed_and_resumed(folder, plan, arguments.latency)
+        export_seconds = exports(folder, folder / "straight.sqlite")
         size = (folder / "straight.sqlite").stat().st_size / 2**20
-    share = ideal / straight["seconds"]
-    if wanted.json:
-        figures = {
+    seconds, half_mb, peak = (uninterrupted[key] for key in ("seconds", "half_mb", "peak_mb"))
+    share = ideal / seconds
+    if arguments.json:
+        results = {
             "ideal": ideal,
             "share": share,
             "bare_share": raw,
-            "straight": straight,
-            "killed": broken,
-            "exports": taken,
+            "straight": uninterrupted,
+            "killed": killed,
+            "exports": export_seconds,
         }
-        print(json.dumps({**plan._asdict(), "file_mb": size, **figures}, indent=2))
+        print(json.dumps({**plan._asdict(), "file_mb": size, **results}, indent=2))
         return
     calls = topics * CALLS
-    print(f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} debates at once")
-    by = wanted.executor if wanted.executor == "asyncio" else f"{wanted.executor}, {wanted.workers} workers"
-    print(f"held by {by}; the first debate began after {straight['start']:.1f} s")
-    print(f"ideal {ideal:.1f} s, taken {straight['seconds']:.1f} s, CPU {1e3 * straight['cpu'] / calls:.2f} ms a call")
-    print(verdict("share of the ideal", share, TARGET, at_least=True))
-    print(f"share of the ideal by plain aiohttp, nothing kept: {raw:.3f}")
-    print(f"memory: {straight['half_mb']:.1f} MB halfway, {straight['peak_mb']:.1f} MB in all; run file {size:.0f} MB")
-    print(verdict("growth in MB", straight["peak_mb"] - straight["half_mb"], GROWTH_MB, at_least=False))
     print(
-        f"killed with {broken['kept']:.0f} debates done: went on with {broken['calls_after']:.0f} calls and "
-        f"{broken['cached_after']:.0f} replies from the cache; nothing is missing, nothing stands twice"
+        f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} concurrent debates"
     )
-    print("export, seconds: " + ", ".join(f"{kind} {seconds:.1f}" for kind, seconds in taken.items()))
+    executor = (
+        arguments.executor if arguments.executor == "asyncio" else f"{arguments.executor}, {arguments.workers} workers"
+    )
+    print(f"executor: {executor}; the first debate started after {uninterrupted['start']:.1f} s")
+    print(f"ideal {ideal:.1f} s, measured {seconds:.1f} s, CPU {1e3 * uninterrupted['cpu'] / calls:.2f} ms per call")
+    print(verdict("share of the ideal", share, TARGET, at_least=True))
+    print(f"share of the ideal by plain aiohttp, nothing stored: {raw:.3f}")
+    print(f"memory: {half_mb:.1f} MB halfway, {peak:.1f} MB at the end; run file {size:.0f} MB")
+    print(verdict("growth in MB", peak - half_mb, GROWTH_MB, at_least=False))
+    print(
+        f"killed with {killed['kept']:.0f} debates done: resumed with {killed['calls_after']:.0f} calls and "
+        f"{killed['cached_after']:.0f} cached replies; nothing is missing or stored twice"
+    )
+    print("export, seconds: " + ", ".join(f"{kind} {taken:.1f}" for kind, taken in export_seconds.items()))
 
 
 if __name__ == "__main__":

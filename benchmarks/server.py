@@ -1,10 +1,10 @@
-"""An OpenAI-compatible server on loopback that answers after as many milliseconds as its address says.
+"""An OpenAI-compatible server on loopback; the latency in milliseconds is part of its address.
 
     with server() as url:            # http://127.0.0.1:PORT
-        ask(f"{url}/200/v1")         # every chat completion is answered after 200 ms
+        call(f"{url}/200/v1")         # every chat completion is answered after 200 ms
 
-It runs in a process of its own and does as little as it can (no framework, no JSON read), so that it is not what is
-measured. Asked for more than `per_minute` it answers 429. `counted` says what was asked so far. Not run by itself.
+It runs in its own process and does as little as possible (no framework, no JSON parsing), so that it is not the
+bottleneck. Requests beyond `per_minute` get a 429. `counted` returns the counts so far. Not a command of its own.
 """
 
 from __future__ import annotations
@@ -33,34 +33,36 @@ _BEFORE, _AFTER = json.dumps({**_HEAD, "choices": [_CHOICE], "usage": _USAGE}).s
 _REFUSED = json.dumps({"error": {"message": "too many requests", "type": "requests", "code": "rate_limit_exceeded"}})
 
 
-class Door:
-    """What all connections share: the counts, the rate limit, and how much latencies differ."""
+class ServerState:
+    """What all connections share: the counts, the rate limit, and the spread of latencies."""
 
     def __init__(self, per_minute: float, spread: float) -> None:
         self.per_second, self.spread = per_minute / 60, spread
         self.requests = self.bytes = self.refused = 0
-        self._tokens, self._seen = self.per_second, time.monotonic()
-        self._dice = random.Random(0)
+        self._tokens, self._refilled = self.per_second, time.monotonic()
+        self._rng = random.Random(0)
 
     def admits(self) -> bool:
-        """A bucket that holds one second's worth."""
+        """Whether a request is within the rate limit: a token bucket of one second."""
         if not self.per_second:
             return True
         now = time.monotonic()
-        self._tokens = min(self.per_second, self._tokens + (now - self._seen) * self.per_second)
-        self._seen = now
+        self._tokens = min(self.per_second, self._tokens + (now - self._refilled) * self.per_second)
+        self._refilled = now
         if self._tokens < 1:
             return False
         self._tokens -= 1
         return True
 
     def wait(self, seconds: float) -> float:
-        return seconds * self._dice.lognormvariate(0, self.spread) if self.spread else seconds
+        return seconds * self._rng.lognormvariate(0, self.spread) if self.spread else seconds
 
 
 class Connection(asyncio.Protocol):
-    def __init__(self, door: Door) -> None:
-        self.door, self.held = door, b""
+    """Reads requests from the bytes of one connection, and answers them."""
+
+    def __init__(self, state: ServerState) -> None:
+        self.state, self.buffer = state, b""
         self.loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -68,26 +70,28 @@ class Connection(asyncio.Protocol):
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
-        self.held += data
-        while (end := self.held.find(b"\r\n\r\n") + 4) > 3:
-            stated = _LENGTH.search(self.held, 0, end)
-            whole = end + int(stated[1]) if stated else end
-            if len(self.held) < whole:
+        self.buffer += data
+        while (end := self.buffer.find(b"\r\n\r\n") + 4) > 3:
+            length = _LENGTH.search(self.buffer, 0, end)
+            total = end + int(length[1]) if length else end
+            if len(self.buffer) < total:
                 return
-            head, self.held = self.held[:end], self.held[whole:]
-            self.asked(head, whole - end)
+            head, self.buffer = self.buffer[:end], self.buffer[total:]
+            self.answer(head, total - end)
 
-    def asked(self, head: bytes, length: int) -> None:
-        found, door = _LATENCY.match(head), self.door
-        if not found:
-            self.write("200 OK", json.dumps({"requests": door.requests, "bytes": door.bytes, "refused": door.refused}))
-        elif not door.admits():
-            door.refused += 1
+    def answer(self, head: bytes, length: int) -> None:
+        latency, state = _LATENCY.match(head), self.state
+        if not latency:
+            self.write(
+                "200 OK", json.dumps({"requests": state.requests, "bytes": state.bytes, "refused": state.refused})
+            )
+        elif not state.admits():
+            state.refused += 1
             self.write("429 Too Many Requests", _REFUSED, "Retry-After: 1\r\n")
         else:
-            door.requests, door.bytes = door.requests + 1, door.bytes + length
+            state.requests, state.bytes = state.requests + 1, state.bytes + length
             text = _BEFORE + json.dumps(reply())[1:-1] + _AFTER
-            self.loop.call_later(door.wait(int(found[1]) / 1000), self.write, "200 OK", text)
+            self.loop.call_later(state.wait(int(latency[1]) / 1000), self.write, "200 OK", text)
 
     def write(self, status: str, text: str, more: str = "") -> None:
         if self.transport.is_closing():
@@ -99,11 +103,11 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(per_minute: float, spread: float) -> None:
-    """The first line of stdout is the port."""
-    door = Door(per_minute, spread)
-    listening = await asyncio.get_running_loop().create_server(lambda: Connection(door), "127.0.0.1", 0, backlog=4096)
-    print(listening.sockets[0].getsockname()[1], flush=True)
-    await listening.serve_forever()
+    """Serves until it is stopped; the first line of stdout is the port."""
+    state = ServerState(per_minute, spread)
+    listener = await asyncio.get_running_loop().create_server(lambda: Connection(state), "127.0.0.1", 0, backlog=4096)
+    print(listener.sockets[0].getsockname()[1], flush=True)
+    await listener.serve_forever()
 
 
 @contextmanager
@@ -120,15 +124,15 @@ def server(per_minute: float = 0, spread: float = 0) -> Iterator[str]:
 
 
 def counted(url: str) -> dict[str, int]:
-    """Requests answered, the bytes they asked with, and requests refused so far."""
+    """The number of requests answered, their bytes, and the number refused so far."""
     with urlopen(url + "/counted") as answer:
-        found: dict[str, int] = json.load(answer)
-    return found
+        counts: dict[str, int] = json.load(answer)
+    return counts
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--per-minute", type=float, default=0, help="requests answered a minute (0: all)")
+    parser.add_argument("--per-minute", type=float, default=0, help="requests answered per minute (0: all)")
     parser.add_argument("--spread", type=float, default=0)
-    wanted = parser.parse_args()
-    asyncio.run(serve(wanted.per_minute, wanted.spread))
+    arguments = parser.parse_args()
+    asyncio.run(serve(arguments.per_minute, arguments.spread))

@@ -1,9 +1,10 @@
-"""How fast the viewer answers on a large run, beside the plain SQLite query on the run file.
+"""How fast the viewer answers on a large run, compared with plain SQL on the run file.
 
     python -m benchmarks.viewer --messages 1000000
 
-Makes a run file of pairs judged by four judges in two rounds (ten messages a unit), serves it, and asks over loopback:
-the first page before anything is known, then filters, orders, pages and text searches. Times are what a client sees.
+Writes a run file of pairs judged by four judges in two rounds (ten messages per unit), serves it, and sends requests
+over loopback: the first page before anything is indexed, then filters, orders, pages and text searches. Times are what
+a client measures.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ from parley.viewer.server import serve
 
 JUDGES = ("Examiner", "Practitioner", "Innovator", "Editor")
 RACES = ("black", "white", "asian", "hispanic")
-A_UNIT = 10
-WANTED_MS = 150
+MESSAGES_PER_UNIT = 10
+TARGET_MS = 150
 FILTERS = "f.identity=black&f.other=white&d.flip=flipped&judge=Innovator"
-QUESTIONS = {
+QUERIES = {
     "a page": "",
     "page 900": "page=900",
     "phase 2, black against white, flipped, judge 3": FILTERS,
@@ -50,18 +51,18 @@ QUESTIONS = {
     "text: a word in most units": "q=word1",
     "text: two words": "q=word5+word40",
     "text: a phrase": "q=%22word2+word7%22",
-    "text: a beginning": "q=word19*",
-    "text: a rarer beginning": "q=word1990*",
+    "text: a prefix": "q=word19*",
+    "text: a rarer prefix": "q=word1990*",
     "text and filters": "q=word30&" + FILTERS,
 }
 
 
-def make(path: Path, messages: int) -> None:
-    """Rows written straight into the tables, as a run writes them."""
-    dice = random.Random(0)
-    count = messages // A_UNIT
+def write_run(path: Path, messages: int) -> None:
+    """Writes rows directly into the tables, as a run would."""
+    rng = random.Random(0)
+    count = messages // MESSAGES_PER_UNIT
     scenarios = max(1, min(500, count // 8))
-    words = [f"word{int(20_000 * dice.random() ** 3)}" for _ in range(200_000)]
+    words = [f"word{int(20_000 * rng.random() ** 3)}" for _ in range(200_000)]
 
     def units() -> Iterator[Unit]:
         for n in range(count):
@@ -87,10 +88,10 @@ def make(path: Path, messages: int) -> None:
     for start in range(0, count, 2000):
         rows: dict[str, list[tuple[Any, ...]]] = {"texts": [], "messages": [], "calls": [], "verdicts": []}
         for unit in ids[start : start + 2000]:
-            _fill(unit, dice, words, rows)
-        for table, found in rows.items():
-            marks = ",".join("?" * len(found[0]))
-            db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", found)
+            _fill(unit, rng, words, rows)
+        for table, values in rows.items():
+            marks = ",".join("?" * len(values[0]))
+            db.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({marks})", values)
     db.execute("UPDATE units SET status = 'done', started_at = 1.0, finished_at = 2.0")
     db.execute("UPDATE units SET status = 'failed', error = 'the server gave up' WHERE position % 1000 = 7")
     db.execute("INSERT INTO events VALUES (1.0, 'started', 'benchmark')")
@@ -98,11 +99,11 @@ def make(path: Path, messages: int) -> None:
     db.close()
 
 
-def _fill(unit: str, dice: random.Random, words: list[str], rows: dict[str, list[tuple[Any, ...]]]) -> None:
+def _fill(unit: str, rng: random.Random, words: list[str], rows: dict[str, list[tuple[Any, ...]]]) -> None:
     nth = 0
-    for seq in range(A_UNIT):
-        at = dice.randrange(len(words) - 80)
-        text = " ".join(words[at : at + 60]) + f" {unit} {seq}"
+    for seq in range(MESSAGES_PER_UNIT):
+        start = rng.randrange(len(words) - 80)
+        text = " ".join(words[start : start + 60]) + f" {unit} {seq}"
         key = text_id(text)
         rows["texts"].append((key, text))
         round_ = 1 + seq // 5
@@ -111,14 +112,14 @@ def _fill(unit: str, dice: random.Random, words: list[str], rows: dict[str, list
             continue
         judge = JUDGES[seq % 5 - 1]
         rows["messages"].append((unit, seq, round_, judge, "debater", None, key, "ok", None, None))
-        prompt, tokens = f'[["user","user",{key}]]', dice.randrange(50, 90)
+        prompt, tokens = f'[["user","user",{key}]]', rng.randrange(50, 90)
         rows["calls"].append((unit, seq, 0, "sim/any", prompt, key, 900, tokens, 0.5, 0.0, 0, 1, None, 0))
         for side in ("A", "B"):
-            value = float(dice.randrange(3, 10))
+            value = float(rng.randrange(3, 10))
             rows["verdicts"].append((unit, nth, judge, "debater", round_, side, "Accuracy", value, value, None, "ok"))
             nth += 1
         rows["verdicts"].append(
-            (unit, nth, judge, "debater", round_, "", "preferred", None, None, dice.choice("AB"), "ok")
+            (unit, nth, judge, "debater", round_, "", "preferred", None, None, rng.choice("AB"), "ok")
         )
         nth += 1
 
@@ -139,30 +140,31 @@ RAW = {
 
 
 def timed(work: Callable[[], Any], times: int) -> list[float]:
-    found = []
+    milliseconds = []
     for _ in range(times):
         start = time.perf_counter()
         work()
-        found.append(1000 * (time.perf_counter() - start))
-    return found
+        milliseconds.append(1000 * (time.perf_counter() - start))
+    return milliseconds
 
 
-def serving(place: Path) -> tuple[str, Callable[[], None]]:
+def serving(path: Path) -> tuple[str, Callable[[], None]]:
+    """The address of a viewer in another thread, and the function that stops it."""
     ready, address = threading.Event(), []
-    held: list[tuple[asyncio.AbstractEventLoop, Any]] = []
+    running: list[tuple[asyncio.AbstractEventLoop, Any]] = []
 
-    async def hold() -> None:
-        held.append((asyncio.get_running_loop(), asyncio.current_task()))
-        await serve(place, "127.0.0.1", 0, lambda at: (address.append(at), ready.set())[1])
+    async def serve_here() -> None:
+        running.append((asyncio.get_running_loop(), asyncio.current_task()))
+        await serve(path, "127.0.0.1", 0, lambda url: (address.append(url), ready.set())[1])
 
     def run() -> None:
         with suppress(asyncio.CancelledError):
-            asyncio.run(hold())
+            asyncio.run(serve_here())
 
     thread = threading.Thread(target=run)
     thread.start()
     ready.wait()
-    return address[0], lambda: (held[0][0].call_soon_threadsafe(held[0][1].cancel), thread.join())[1]
+    return address[0], lambda: (running[0][0].call_soon_threadsafe(running[0][1].cancel), thread.join())[1]
 
 
 def measure(path: Path, times: int) -> dict[str, Any]:
@@ -170,24 +172,24 @@ def measure(path: Path, times: int) -> dict[str, Any]:
 
     def ask(query: str) -> dict[str, Any]:
         with urlopen(f"{address}api/units?run={path.name}&{query}") as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
+            page: dict[str, Any] = json.load(answer)
+            return page
 
     first = timed(lambda: ask(""), 1)[0]
     start = time.perf_counter()
     slowest_meanwhile, table_after = 0.0, None
     while True:
-        begun = time.perf_counter()
-        found = ask("f.identity=black")
-        slowest_meanwhile = max(slowest_meanwhile, 1000 * (time.perf_counter() - begun))
-        if table_after is None and not found["loading"]:
+        sent = time.perf_counter()
+        page = ask("f.identity=black")
+        slowest_meanwhile = max(slowest_meanwhile, 1000 * (time.perf_counter() - sent))
+        if table_after is None and not page["loading"]:
             table_after = time.perf_counter() - start
-        if not found["loading"] and found["looked"] >= found["done"]:
+        if not page["loading"] and page["looked"] >= page["done"]:
             break
         time.sleep(0.5)
     built = time.perf_counter() - start
     answers = {}
-    for name, query in QUESTIONS.items():
+    for name, query in QUERIES.items():
         cold = timed(lambda query=query: ask(query), 1)[0]
         warm = timed(lambda query=query: ask(query), times)
         answers[name] = {
@@ -200,7 +202,9 @@ def measure(path: Path, times: int) -> dict[str, Any]:
     raw = {}
     for name, statements in RAW.items():
         with RunFile.open(path) as file:
-            raw[name] = statistics.median(timed(lambda s=statements: [file.rows(one) for one in s], max(1, times // 3)))
+            raw[name] = statistics.median(
+                timed(lambda s=statements: [file.rows(statement) for statement in s], max(1, times // 3))
+            )
     index = next((Path(os.environ["PARLEY_HOME"]) / "viewer").glob("*.sqlite"))
     return {
         "first_page_ms": first,
@@ -218,37 +222,38 @@ def measure(path: Path, times: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, default=100_000)
-    parser.add_argument("--times", type=int, default=9, help="how often each question is asked")
-    parser.add_argument("--folder", help="where to work (default: a temporary folder)")
+    parser.add_argument("--times", type=int, default=9, help="how often each request is repeated")
+    parser.add_argument("--folder", help="folder for temporary files (default: the system's)")
     parser.add_argument("--json", action="store_true")
-    parsed = parser.parse_args()
+    arguments = parser.parse_args()
     assert files("parley.viewer").joinpath("static", "app.js").is_file()
-    with tempfile.TemporaryDirectory(dir=parsed.folder) as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         os.environ["PARLEY_HOME"] = str(Path(folder) / "home")
         path = Path(folder) / "large.sqlite"
         start = time.perf_counter()
         maker = get_context("spawn").Process(
-            target=make, args=(path, parsed.messages)
-        )  # its memory is not the viewer's
+            target=write_run, args=(path, arguments.messages)
+        )  # in another process: its memory is not the viewer's
         maker.start()
         maker.join()
-        assert maker.exitcode == 0, "the run could not be made"
-        made = time.perf_counter() - start
-        found = measure(path, parsed.times)
-    if parsed.json:
-        print(json.dumps(found, indent=2))
+        assert maker.exitcode == 0, "the run file could not be written"
+        seconds = time.perf_counter() - start
+        results = measure(path, arguments.times)
+    if arguments.json:
+        print(json.dumps(results, indent=2))
         return
-    print(f"{parsed.messages:,} messages, {found['run_mb']:.0f} MB, made in {made:.0f} s")
-    print(f"first page {found['first_page_ms']:.0f} ms; filters after {found['filters_after_s']:.1f} s")
-    print(f"everything looked at and indexed after {found['index_after_s']:.0f} s ({found['index_mb']:.0f} MB)")
+    print(f"{arguments.messages:,} messages, {results['run_mb']:.0f} MB, written in {seconds:.0f} s")
+    print(f"first page {results['first_page_ms']:.0f} ms; filters after {results['filters_after_s']:.1f} s")
+    print(f"everything indexed after {results['index_after_s']:.0f} s ({results['index_mb']:.0f} MB)")
     print(
-        f"slowest answer meanwhile {found['slowest_meanwhile_ms']:.0f} ms; peak memory {found['peak_memory_mb']:.0f} MB"
+        f"slowest answer meanwhile {results['slowest_meanwhile_ms']:.0f} ms; "
+        f"peak memory {results['peak_memory_mb']:.0f} MB"
     )
-    print(f"{'ms':<50}{'first':>9}{'median':>9}{'most':>9}{'matching':>10}")
-    for name, row in found["answers_ms"].items():
-        verdict = "" if row["first"] <= WANTED_MS else f"  over {WANTED_MS}"
+    print(f"{'ms':<50}{'first':>9}{'median':>9}{'max':>9}{'matching':>10}")
+    for name, row in results["answers_ms"].items():
+        verdict = "" if row["first"] <= TARGET_MS else f"  over {TARGET_MS}"
         print(f"{name:<50}{row['first']:>9.1f}{row['median']:>9.1f}{row['most']:>9.1f}{row['matching']:>10,}{verdict}")
-    for name, value in found["raw_ms"].items():
+    for name, value in results["raw_ms"].items():
         print(f"{'raw SQLite, ' + name:<68}{value:>9.1f}")
 
 

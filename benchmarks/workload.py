@@ -1,6 +1,6 @@
-"""The workload that every benchmark holds: four personas debate for two rounds, eight messages, each seeing all before.
+"""The workload of all benchmarks: four personas debate for two rounds, eight messages, each seeing all before it.
 
-It needs nothing but Python, so that every peer's environment can import it; it is not run by itself.
+It needs only the standard library, so that every peer's environment can import it. Not a command of its own.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _TEXT = (
 )
 _WORDS = _TEXT.split()
 _TEXTS = [" ".join(random.Random(n).sample(_WORDS, len(_WORDS))) for n in range(1024)]
-"""In another order each time, so that a log that is compressed as a whole gains what it would gain on real texts."""
+"""The words in different orders, so that compressing a log saves about as much as on real texts."""
 _COUNT = itertools.count(100_000)
 
 
 def reply() -> str:
-    """What the model answers: about 600 characters, no two alike, so that none is kept free."""
+    """A reply of about 600 characters; no two are equal, so that none can be deduplicated."""
     number = next(_COUNT)
     return f"[{number}] {_TEXTS[number % len(_TEXTS)]}"
 
@@ -43,17 +43,17 @@ def reply() -> str:
 Message = Mapping[str, str]
 
 
-def seen_by(name: str, said: Sequence[tuple[str, str]]) -> list[Message]:
-    """The conversation so far as the chat messages this persona is given."""
-    told = [{"role": "assistant" if speaker == name else "user", "content": text} for speaker, text in said]
-    return [{"role": "system", "content": ABOUT[name]}, *told]
+def prompt_for(name: str, turns: Sequence[tuple[str, str]]) -> list[Message]:
+    """The conversation so far as the chat messages that a persona gets."""
+    history = [{"role": "assistant" if speaker == name else "user", "content": text} for speaker, text in turns]
+    return [{"role": "system", "content": ABOUT[name]}, *history]
 
 
 async def converse(call: Callable[[list[Message]], Awaitable[str]], rounds: int = ROUNDS) -> None:
-    """One conversation in a plain loop, the least that can be done."""
-    said = [("user", TASK)]
+    """One conversation in a plain loop, the minimum work."""
+    turns = [("user", TASK)]
     for name in NAMES * rounds:
-        said.append((name, await call(seen_by(name, said))))
+        turns.append((name, await call(prompt_for(name, turns))))
 
 
 def median(values: Sequence[float]) -> float:
@@ -61,7 +61,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def verdict(label: str, value: float, target: float, *, at_least: bool) -> str:
-    """One line that holds a figure against its target."""
+    """One line that compares a figure with its target."""
     met = value >= target if at_least else value <= target
     bound = "at least" if at_least else "at most"
-    return f"{label}: {value:.3f} ({bound} {target:.3f} wanted: {'met' if met else 'MISSED'})"
+    return f"{label}: {value:.3f} (target: {bound} {target:.3f}; {'met' if met else 'MISSED'})"

@@ -1,4 +1,4 @@
-"""BBQ's figure: accuracy against bias, one point a system, one panel a context."""
+"""BBQ's figure: accuracy against bias, one point per system, one panel per context."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
 
 def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> Drawing:
-    """`leaderboard` as `parley.analysis.bbq.leaderboard.leaderboard` gives it. A system without a bias has no point."""
+    """Accuracy against bias, with intervals of both. A system whose bias is undefined has no point, only a label.
+
+    Args:
+        leaderboard: The table of `parley.analysis.bbq.leaderboard.leaderboard`.
+        title: Above the figure.
+        note: The small print below it.
+    """
     contexts = [context for context in TITLES if context in set(leaderboard["context"])]
     figure, axes = sheet(2.2 + 3.8 * len(contexts), 3.9, len(contexts), sharey=True)
     tints = colours(list(leaderboard["system"]))
     for axis, context in zip(axes[0], contexts, strict=True):
-        here = leaderboard[leaderboard["context"] == context]
-        for row in here.itertuples():
+        for row in leaderboard[leaderboard["context"] == context].itertuples():
             tint = tints[row.system]
             if np.isnan(row.bias):
                 axis.plot([], [], "o", color=tint, label=f"{plain_text(row.system)} (bias undefined)")
@@ -30,13 +35,13 @@ def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> D
                 axis.plot([row.bias] * 2, ends, color=tint, linewidth=1.4)
             axis.plot(row.bias, 100 * row.accuracy, "o", color=tint, markersize=6, label=plain_text(row.system))
         axis.axvline(0, color="#888888", linewidth=0.8)
-        axis.set_xlabel("bias (−100 to 100; 0 is none)")
+        axis.set_xlabel("bias (−100 to 100; 0: no bias)")
         axis.set_title(TITLES[context], fontsize=10)
         tidy(axis, "both")
         bounded(axis, "x", -100, 100)
-    axes[0, 0].set_ylabel("accuracy, %")
+    axes[0, 0].set_ylabel("accuracy (%)")
     bounded(axes[0, 0], "y")
-    shown = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(shown.values()), list(shown), loc="outside right upper", fontsize=7, frameon=False)
+    handles = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(handles.values()), list(handles), loc="outside right upper", fontsize=7, frameon=False)
     caption(figure, title, note)
     return figure

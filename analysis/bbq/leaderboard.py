@@ -1,18 +1,18 @@
-"""BBQ's leaderboard: every method (and model) by category, what it costs, and whether it beats `default`.
+"""BBQ's leaderboard: every method (and model) by category, its cost, and tests against `default`.
 
-The frames are those of `parley.frames`: verdicts with the facets of their unit, and one row a unit with what it spent.
+The frames are those of `parley.frames`: verdicts with the facets of their unit, and one row per unit with its cost.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.bbq.scores import CONTEXTS, NOTHING, AnswerTable, Cell, cluster_table, score
+from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.multiplicity import holm
@@ -26,19 +26,19 @@ Columns = dict[str, Any]
 
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row a final answer, with the system that gave it: the method, and the model where there are several."""
+    """One row per final answer, with the system that gave it: the method, and the model if there are several."""
     frame = verdicts[verdicts["metric"].astype(str) == "answer"].copy()
     for name in FACETS:
         frame[name] = frame[name].astype(str)
-    frame["prediction"] = frame["value"].fillna(NOTHING).astype(int)
+    frame["prediction"] = frame["value"].fillna(MISSING).astype(int)
     frame["system"] = systems(frame)
     return frame.reset_index(drop=True)
 
 
 def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What `compare` may set side by side: right or not, the target or not, by context, and what judges scored."""
+    """What `compare` can compare: right or not, target or not, by context, and the scores of judges."""
     final = answers(verdicts)
-    final = final[final["prediction"] != NOTHING].assign(text=None, subject="")
+    final = final[final["prediction"] != MISSING].assign(text=None, subject="")
     person = final[(final["prediction"] != final["unknown"]) & (final["target"] >= 0)]
     right = final.assign(metric="right, " + final["condition"], value=1.0 * (final["prediction"] == final["label"]))
     biased = person.assign(
@@ -52,18 +52,18 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_category(frame: pd.DataFrame) -> pd.DataFrame:
-    """Systems × categories × contexts: accuracy and bias with their intervals, and how much could not be read."""
+    """Systems × categories × contexts: accuracy and bias with intervals, and the number of unreadable answers."""
     rows = []
-    for system, here in frame.groupby("system", sort=False):
-        found = score(AnswerTable.of(_columns(here)))
-        pairs = {**found.categories, "macro mean": found.macro, "micro mean": found.micro}
+    for system, answered in frame.groupby("system", sort=False):
+        scores = score(AnswerTable.of(_columns(answered)))
+        pairs = {**scores.categories, "macro mean": scores.macro, "micro mean": scores.micro}
         rows += [
             {
                 "system": system,
                 "context": context,
                 "category": name,
                 **_cell(pair[context]),
-                "refused": _refused(here, context, name),
+                "refused": _refused(answered, context, name),
             }
             for context in CONTEXTS
             for name, pair in pairs.items()
@@ -73,12 +73,12 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _refused(frame: pd.DataFrame, context: str, name: str) -> int:
-    """How many of the unread answers were refusals."""
-    kept = (frame["status"].astype(str) == "refused") & (frame["condition"] == context)
+    """How many of the unreadable answers were refusals."""
+    refused = (frame["status"].astype(str) == "refused") & (frame["condition"] == context)
     if not name.endswith(" mean"):
-        kept &= frame["category"] == name.removesuffix(" (names)")
-        kept &= frame["names"].astype(bool) | (not name.endswith(" (names)"))
-    return int(kept.sum())
+        refused &= frame["category"] == name.removesuffix(" (names)")
+        refused &= frame["names"].astype(bool) | (not name.endswith(" (names)"))
+    return int(refused.sum())
 
 
 def _columns(frame: pd.DataFrame) -> Columns:
@@ -105,7 +105,7 @@ def _cell(cell: Cell) -> Columns:
 
 
 def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame:
-    """One row a system and context, by the macro mean, with what an item costs beside it."""
+    """One row per system and context: the macro mean, and the cost per item."""
     macro = table[table["category"] == "macro mean"].drop(columns="category")
     return macro if units is None else macro.merge(costs(units), on="system", how="left")
 
@@ -118,39 +118,49 @@ def against_default(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -
 def against(
     frame: pd.DataFrame, pairs: Sequence[tuple[str, str]], *, draws: int = DRAWS, seed: int = 0
 ) -> pd.DataFrame:
-    """Systems with their baselines, each two on the rows that both answered readably.
+    """Systems against their baselines, each on the rows that both answered readably.
 
     Accuracy: McNemar's exact test, and sign flips over scenarios. Bias: the two systems exchanged within scenarios.
-    Differences are the system's minus the baseline's; Holm runs over all clustered tests of the table.
+    Differences are system minus baseline; the Holm correction covers all clustered tests of the table.
+
+    Args:
+        frame: One row per answer, from `answers`.
+        pairs: Names of systems, each with its baseline.
+        draws: Draws of each bootstrap and permutation test.
+        seed: Of all draws.
     """
     rows = []
     for system, baseline in pairs:
         both = paired(frame[frame["system"] == system], frame[frame["system"] == baseline])
         for context in CONTEXTS:
-            here = both[both["condition"] == context]
-            if len(here):
-                rows += list(compared(here, system, baseline, context, draws, seed))
+            part = both[both["condition"] == context]
+            if len(part):
+                rows += list(compared(part, system, baseline, context, draws=draws, seed=seed))
     table = pd.DataFrame(rows)
     if len(table):
-        at = list(table.columns).index("p") + 1
-        table.insert(at, "p_adjusted", list(holm(table["p"], "all systems, contexts and measures").adjusted))
+        adjusted = holm(table["p"], "all systems, contexts and measures").adjusted
+        table.insert(list(table.columns).index("p") + 1, "p_adjusted", list(adjusted))
     return table
 
 
 def paired(system: pd.DataFrame, baseline: pd.DataFrame) -> pd.DataFrame:
+    """The rows that both answered readably, with the baseline's answer as `prediction_baseline`."""
     both = system.merge(baseline[[*ROW, "prediction"]], on=ROW, suffixes=("", "_baseline"))
-    return both[(both["prediction"] != NOTHING) & (both["prediction_baseline"] != NOTHING)]
+    return both[(both["prediction"] != MISSING) & (both["prediction_baseline"] != MISSING)]
 
 
-def compared(both: pd.DataFrame, system: str, baseline: str, context: str, draws: int, seed: int) -> Iterator[Columns]:
+def compared(
+    both: pd.DataFrame, system: str, baseline: str, context: str, *, draws: int, seed: int
+) -> Iterator[Columns]:
+    """The tests of accuracy and of bias between two systems, on the rows that `paired` gives."""
     first = AnswerTable.of(_columns(both))
     second = AnswerTable.of(_columns(both.assign(prediction=both["prediction_baseline"])))
-    right, right_baseline = ((one.prediction == one.label).astype(float) for one in (first, second))
-    place = {"system": system, "baseline": baseline, "context": context}
+    right, right_baseline = ((table.prediction == table.label).astype(float) for table in (first, second))
+    names = {"system": system, "baseline": baseline, "context": context}
     exact = mcnemar(right, right_baseline)
     flips = paired_permutation(right, right_baseline, both["scenario"].to_numpy(), draws=draws, seed=seed)
     yield {
-        **place,
+        **names,
         "measure": "accuracy",
         "difference": exact.effect,
         "low": flips.low,
@@ -161,45 +171,69 @@ def compared(both: pd.DataFrame, system: str, baseline: str, context: str, draws
         "clusters": flips.clusters,
         "note": flips.note,
     }
-    gap, low, high, p, clusters, note = bias_difference(first, second, draws=draws, seed=seed)
+    bias = bias_difference(first, second, draws=draws, seed=seed)
     yield {
-        **place,
+        **names,
         "measure": "bias",
-        "difference": gap,
-        "low": low,
-        "high": high,
-        "p": p,
+        "difference": bias.difference,
+        "low": bias.low,
+        "high": bias.high,
+        "p": bias.p,
         "p_mcnemar": math.nan,
         "n": exact.n,
-        "clusters": clusters,
-        "note": note,
+        "clusters": bias.clusters,
+        "note": bias.note,
     }
+
+
+class BiasDifference(NamedTuple):
+    """The bias of one system minus that of another. NaN where undefined, with the reason in `note`."""
+
+    difference: float
+    low: float
+    high: float
+    p: float
+    clusters: int
+    note: str
 
 
 def bias_difference(
     first: AnswerTable, second: AnswerTable, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
-) -> tuple[float, float, float, float, int, str]:
-    """First minus second on the same rows of one context: difference, interval, p, clusters, and what is missing.
+) -> BiasDifference:
+    """First minus second on the same rows of one context.
 
-    Interval: bootstrap over scenarios. p: under the null hypothesis the two could be exchanged in any scenario.
+    The interval is a bootstrap over scenarios. p: under the null hypothesis the two are exchangeable in every scenario.
+
+    Args:
+        first: The answers of one system.
+        second: The answers of the other, in the same order.
+        draws: Draws of the bootstrap and of the permutation test.
+        seed: Of all draws.
+        level: Of the interval.
     """
     ambiguous = bool(first.ambiguous.any())
-    one, other = cluster_table(first), cluster_table(second)
-    count = len(one)
-    gap = float(_bias(one.sum(axis=0), ambiguous) - _bias(other.sum(axis=0), ambiguous))
+    counts, other_counts = cluster_table(first), cluster_table(second)
+    clusters = len(counts)
+    gap = float(_bias(counts.sum(axis=0), ambiguous) - _bias(other_counts.sum(axis=0), ambiguous))
+    note = ""
     if math.isnan(gap):
-        return gap, math.nan, math.nan, math.nan, count, "one of the two named nobody: its bias is undefined"
-    if count < 2 or (one == other).all():
-        why = "a single scenario" if count < 2 else "both answered everything alike"
-        return gap, math.nan, math.nan, math.nan, count, why
-    drawn = bootstrap_sums(np.hstack([one, other]), draws, seed)
-    low, high = percentile_interval(_bias(drawn[:, :4], ambiguous) - _bias(drawn[:, 4:], ambiguous), count, level)
-    swaps = np.random.default_rng(seed).integers(0, 2, (draws, count)).astype(float)
-    mixed = swaps @ (one - other)
-    gaps = _bias(other.sum(axis=0) + mixed, ambiguous) - _bias(one.sum(axis=0) - mixed, ambiguous)
+        note = "one of the two never named a person: its bias is undefined"
+    elif clusters < 2:
+        note = "a single scenario"
+    elif (counts == other_counts).all():
+        note = "both gave the same answers"
+    if note:
+        return BiasDifference(difference=gap, low=math.nan, high=math.nan, p=math.nan, clusters=clusters, note=note)
+    resampled = bootstrap_sums(np.hstack([counts, other_counts]), draws, seed)
+    low, high = percentile_interval(
+        _bias(resampled[:, :4], ambiguous) - _bias(resampled[:, 4:], ambiguous), clusters, level
+    )
+    swaps = np.random.default_rng(seed).integers(0, 2, (draws, clusters)).astype(float)
+    swapped = swaps @ (counts - other_counts)
+    gaps = _bias(other_counts.sum(axis=0) + swapped, ambiguous) - _bias(counts.sum(axis=0) - swapped, ambiguous)
     known = np.abs(gaps[np.isfinite(gaps)])
     p = monte_carlo_p(known, abs(gap)) if len(known) else math.nan
-    return gap, low, high, p, count, ""
+    return BiasDifference(difference=gap, low=low, high=high, p=p, clusters=clusters, note="")
 
 
 def _bias(sums: Floats, ambiguous: bool) -> Floats:
@@ -207,5 +241,5 @@ def _bias(sums: Floats, ambiguous: bool) -> Floats:
     rows, right, people, targets = np.moveaxis(np.asarray(sums, dtype=float), -1, 0)
     with np.errstate(invalid="ignore", divide="ignore"):
         s = 100 * (2 * targets / people - 1)
-        found: Floats = (1 - right / rows) * s if ambiguous else s
-    return found
+        bias: Floats = (1 - right / rows) * s if ambiguous else s
+    return bias

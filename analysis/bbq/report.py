@@ -18,7 +18,7 @@ from parley.analysis.reporting.systems import BASELINE
 SHORT = ["system", "context", "accuracy", "bias", "low", "high", "n", "unparsed"]
 CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
 TOO_FEW, ALL_EQUAL = "too few scenarios", "all scenarios score the same"
-UNREAD = "Answers that could not be read (refusals among them) are left out; “as unknown” columns count them so."
+UNREAD = "Unreadable answers, refusals included, are left out; the “as unknown” columns count them as unknown."
 SCORES = ("accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "unparsed", "refused")
 
 
@@ -31,48 +31,82 @@ def report(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """All of it from a frame of verdicts, over one run or several; `about` is handed on (runs, cautions)."""
+    """The report of one run or several.
+
+    Args:
+        verdicts: One row per verdict.
+        units: One row per unit with its calls, tokens and cost; without it, costs are not reported.
+        title: Of the report and its figures.
+        draws: Draws of each bootstrap and permutation test.
+        seed: Of all draws.
+        about: Passed on to `Report` (runs, cautions).
+    """
     frame = answers(verdicts)
     table = by_category(frame)
     board = leaderboard(table, units)
     tests = against_default(frame, draws=draws, seed=seed)
     tables = [
         Table(
-            "leaderboard",
-            "BBQ: macro means over categories, and what an item takes",
-            board,
-            ("system", "context", *SCORES, "calls_an_item", "tokens_an_item", "dollars_an_item"),
-            f"{CLUSTERED} {UNREAD} Bias runs from −100 to 100. Calls that came from the cache cost nothing.",
+            name="leaderboard",
+            title="BBQ: macro means over categories, and cost per item",
+            frame=board,
+            shown=("system", "context", *SCORES, "calls_an_item", "tokens_an_item", "dollars_an_item"),
+            note=f"{CLUSTERED} {UNREAD} Bias is between −100 and 100. Cached calls cost nothing.",
         ),
-        Table("in_short", "BBQ, macro means; the interval is the bias's", board[SHORT], printed=True),
-        Table("categories", "BBQ by category", table, ("system", "context", "category", *SCORES), CLUSTERED),
         Table(
-            "against_default",
-            f"Against {BASELINE}, on the rows both answered readably",
-            tests,
-            (
+            name="in_short",
+            title="BBQ: macro means; low and high are the interval of the bias",
+            frame=board[SHORT],
+            printed=True,
+        ),
+        Table(
+            name="categories",
+            title="BBQ by category",
+            frame=table,
+            shown=("system", "context", "category", *SCORES),
+            note=CLUSTERED,
+        ),
+        Table(
+            name="against_default",
+            title=f"Compared with {BASELINE}, on the rows both answered readably",
+            frame=tests,
+            shown=(
                 "system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted",
                 "p_mcnemar", "n", "clusters", "note",
             ),
-            "System minus baseline. p: sign flips (accuracy) or exchanges (bias) by scenario; Holm over the table.",
+            note="System minus baseline. p: sign flips (accuracy) or swaps of the two systems (bias), by scenario; "
+            "Holm-corrected over the table.",
         ),
     ]  # fmt: skip
     revised = bbq_iterations.answers_at(verdicts)
     if len(revised):
         tables += _by_iteration(verdicts, revised, draws, seed)
-    warned = " ".join(about.get("cautions", ()))
-    note = f"Macro means over categories. {_intervals(board, table)} {warned}"
-    figure = Figure("accuracy_against_bias", note, "leaderboard", lambda: accuracy_against_bias(board, title, note))
-    figures = [figure]
+    cautions = " ".join(about.get("cautions", ()))
+    note = f"Macro means over categories. {_intervals(board, table)} {cautions}"
+    figures = [
+        Figure(
+            name="accuracy_against_bias",
+            caption=note,
+            table="leaderboard",
+            draw=lambda: accuracy_against_bias(board, title, note),
+        )
+    ]
     if len(revised) and len(shares := bbq_iterations.refined(verdicts)):
-        text = f"Answers revised at each iteration; those that were not carry over. {COUNTED_TWICE} {warned}"
+        text = f"Answers revised at each iteration; those that were not revised carry over. {COUNTED_TWICE} {cautions}"
         by = ["system", "condition"]
-        figures.append(Figure("refined", text, "refined", lambda: refined_figure(shares, by, title, text)))
-    more = parts(verdicts, units, title, draws, seed, about.get("cautions", ()))
+        figures.append(
+            Figure(
+                name="refined",
+                caption=text,
+                table="refined",
+                draw=lambda: refined_figure(shares, by, title, text),
+            )
+        )
+    more = parts(verdicts, units, title, draws=draws, seed=seed, cautions=about.get("cautions", ()))
     return Report(
-        title,
-        (*_words(board, table, tests), *more.words),
-        tables=(*(one for one in tables if len(one.frame)), *more.tables),
+        title=title,
+        words=(*_summary(board, table, tests), *more.words),
+        tables=(*(table for table in tables if len(table.frame)), *more.tables),
         figures=(*figures, *more.figures),
         settings={"draws": draws, "seed": seed},
         **about,
@@ -83,58 +117,71 @@ def _by_iteration(verdicts: pd.DataFrame, revised: pd.DataFrame, draws: int, see
     """For methods that revise their answers: what each revision did (STARDTOX's table III)."""
     return [
         Table(
-            "iterations",
-            "By iteration: macro means over categories",
-            bbq_iterations.table_three(revised),
-            ("system", "context", "iteration", *SCORES),
-            f"Iteration 0 is the first answer; answers that were not revised carry over. {CLUSTERED} {UNREAD}",
+            name="iterations",
+            title="By iteration: macro means over categories",
+            frame=bbq_iterations.table_three(revised),
+            shown=("system", "context", "iteration", *SCORES),
+            note=f"Iteration 0 is the first answer; answers that were not revised carry over. {CLUSTERED} {UNREAD}",
         ),
         Table(
-            "between_iterations",
-            "Every iteration against the one before",
-            bbq_iterations.between_iterations(revised, draws=draws, seed=seed),
-            ("system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted", "n", "note"),
-            "Later minus earlier. p: sign flips (accuracy) or exchanges (bias) by scenario; Holm over the table.",
+            name="between_iterations",
+            title="Each iteration compared with the one before",
+            frame=bbq_iterations.between_iterations(revised, draws=draws, seed=seed),
+            shown=(
+                "system",
+                "baseline",
+                "context",
+                "measure",
+                "difference",
+                "low",
+                "high",
+                "p",
+                "p_adjusted",
+                "n",
+                "note",
+            ),
+            note="Later minus earlier. p: sign flips (accuracy) or swaps of the two iterations (bias), by scenario; "
+            "Holm-corrected over the table.",
         ),
-        Table("refined", "Answers revised at each iteration", bbq_iterations.refined(verdicts)),
+        Table(name="refined", title="Answers revised at each iteration", frame=bbq_iterations.refined(verdicts)),
     ]
 
 
 def _intervals(board: pd.DataFrame, table: pd.DataFrame) -> str:
-    """What a figure of these scores may say of its intervals: no more than it draws."""
-    shown = board[board["bias"].notna()]
-    drawn = shown[["low", "accuracy_low"]].notna()
-    without = shown[~drawn.all(axis=1)]
-    why = " or ".join(dict.fromkeys(_why_none(table, row) for row in without.itertuples()))
+    """What the figure's caption says about its intervals: only those that are drawn."""
+    points = board[board["bias"].notna()]
+    drawn = points[["low", "accuracy_low"]].notna()
+    without = points[~drawn.all(axis=1)]
+    why = " or ".join(dict.fromkeys(_why_no_interval(table, row) for row in without.itertuples()))
     if not drawn.to_numpy().any():
         return f"No intervals are drawn: {why or 'no bias is defined'}."
-    return f"{CLUSTERED} Where none is drawn: {why}." if len(without) else CLUSTERED
+    return f"{CLUSTERED} Points without an interval: {why}." if len(without) else CLUSTERED
 
 
-def _words(board: pd.DataFrame, table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
+def _summary(board: pd.DataFrame, table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
     for row in board.itertuples():
-        why = _why_none(table, row)
-        ends = _ends(row.low, row.high, why)
-        bias = "undefined (nobody was named)" if row.bias != row.bias else f"{row.bias:.1f}{ends}"
-        unread = f"; {row.unparsed} unread" if row.unparsed else ""
+        why = _why_no_interval(table, row)
+        interval = _interval(row.low, row.high, why)
+        bias = "undefined (no person was named)" if row.bias != row.bias else f"{row.bias:.1f}{interval}"
+        unread = f"; {row.unparsed:,} unreadable" if row.unparsed else ""
         yield (
             f"{row.system}, {TITLES[row.context]}: accuracy {100 * row.accuracy:.1f}%"
-            f"{_ends(100 * row.accuracy_low, 100 * row.accuracy_high, why)}, bias {bias}, n = {row.n}{unread}."
+            f"{_interval(100 * row.accuracy_low, 100 * row.accuracy_high, why)}, bias {bias}, n = {row.n:,}{unread}."
         )
     if len(tests):
         for row in tests[tests["p_adjusted"] < 0.05].itertuples():
             size = f"{100 * row.difference:+.1f} points" if row.measure == "accuracy" else f"{row.difference:+.1f}"
             yield (
-                f"{row.system} moves {TITLES[row.context]} {row.measure} by {size} against {row.baseline} "
-                f"(p = {row.p_adjusted:.2g} after Holm)."
+                f"{row.system} changes {TITLES[row.context]} {row.measure} by {size} compared with {row.baseline} "
+                f"(p = {row.p_adjusted:.2g} after Holm correction)."
             )
 
 
-def _why_none(table: pd.DataFrame, row: Any) -> str:
-    """Why a mean over categories may have no interval: one scenario does not vary, and neither do equal ones."""
-    here = table[(table["system"] == row.system) & (table["context"] == row.context)]
-    return TOO_FEW if (here["clusters"] < 2).any() else ALL_EQUAL
+def _why_no_interval(table: pd.DataFrame, row: Any) -> str:
+    """Why a mean over categories may have no interval: a category with one scenario, or no spread between scenarios."""
+    categories = table[(table["system"] == row.system) & (table["context"] == row.context)]
+    return TOO_FEW if (categories["clusters"] < 2).any() else ALL_EQUAL
 
 
-def _ends(low: float, high: float, why: str) -> str:
+def _interval(low: float, high: float, why: str) -> str:
     return f" (no interval: {why})" if low != low else f" ({low:.1f} to {high:.1f})"

@@ -7,15 +7,15 @@ For a category and a context, of the answers that could be read:
     disambiguated bias  100 · s
     ambiguous bias      100 · (1 − accuracy) · s, the accuracy being that of the ambiguous rows
 
-Bias is NaN where nothing but unknown was answered. The two contexts are never averaged. Only numpy is used here, and
-one quantile of scipy's: a whole benchmark is scored faster than the usual packages load.
+Bias is NaN if every answer is unknown. The two contexts are never averaged. Only numpy and one scipy function are
+imported here: a whole benchmark is scored in less time than the usual packages take to load.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,15 +26,15 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-NOTHING = -1
-"""No prediction that could be read, or no target."""
+MISSING = -1
+"""No readable prediction, or no target."""
 CONTEXTS = ("ambig", "disambig")
 COLUMNS = ("category", "condition", "label", "target", "unknown", "names", "scenario", "question", "prediction")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerTable:
-    """One entry a row: what was to be answered, and what was. Places are 0 to 2, or NOTHING."""
+    """One entry per row: the right answer and the predicted one, as positions 0 to 2, or MISSING."""
 
     category: NDArray[Any]
     ambiguous: Mask
@@ -48,36 +48,40 @@ class AnswerTable:
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> AnswerTable:
-        """From columns (a data frame will do): see COLUMNS. Scenarios and questions may be any keys."""
+        """From columns, such as a data frame's.
+
+        Args:
+            columns: The names in `COLUMNS`, of equal length. Scenarios and questions may be any keys.
+        """
         category = np.asarray(columns["category"], dtype=object)
         return cls(
             category=category,
             ambiguous=np.asarray(columns["condition"], dtype=object) == "ambig",
-            label=_places(columns["label"]),
-            target=_places(columns["target"]),
-            unknown=_places(columns["unknown"]),
+            label=_positions(columns["label"]),
+            target=_positions(columns["target"]),
+            unknown=_positions(columns["unknown"]),
             names=np.asarray(columns["names"], dtype=bool),
             scenario=_codes(columns["scenario"]),
-            question=_codes([f"{one}/{key}" for one, key in zip(category, columns["question"], strict=True)]),
-            prediction=_places(columns["prediction"]),
+            question=_codes([f"{name}/{key}" for name, key in zip(category, columns["question"], strict=True)]),
+            prediction=_positions(columns["prediction"]),
         )
 
     def __len__(self) -> int:
         return len(self.label)
 
-    def only(self, kept: Mask) -> AnswerTable:
-        return AnswerTable(*(getattr(self, name)[kept] for name in self.__slots__))
+    def select(self, rows: Mask) -> AnswerTable:
+        return AnswerTable(**{name: getattr(self, name)[rows] for name in self.__slots__})
 
     def unparsed_as_unknown(self) -> AnswerTable:
-        filled = np.where(self.prediction == NOTHING, self.unknown, self.prediction)
-        return AnswerTable(*(filled if name == "prediction" else getattr(self, name) for name in self.__slots__))
+        filled = np.where(self.prediction == MISSING, self.unknown, self.prediction)
+        return replace(self, prediction=filled)
 
 
-def _places(column: Any) -> Ints:
+def _positions(column: Any) -> Ints:
     values = np.asarray(column)
     if values.dtype.kind == "i":
         return values.astype(np.int64, copy=False)
-    return np.array([NOTHING if one is None or one != one else int(one) for one in values], dtype=np.int64)
+    return np.array([MISSING if value is None or value != value else int(value) for value in values], dtype=np.int64)
 
 
 def _codes(keys: Any) -> Ints:
@@ -85,12 +89,12 @@ def _codes(keys: Any) -> Ints:
     return np.array([known.setdefault(key, len(known)) for key in keys], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """The scores of one category in one context. Bias runs from −100 to 100; what is undefined is NaN.
+    """The scores of one category in one context. Bias is between −100 and 100; an undefined score is NaN.
 
-    `low` and `high` bound the bias at 95%, clustered by scenario (four rows each); `by_question` clusters by question
-    template, which is stricter. `n` counts answers that could be read; `unscorable` those of them without a target.
+    `low` and `high` are the 95% interval of the bias, clustered by scenario (four rows each); `by_question` clusters
+    by question template, which is stricter. `n` counts readable answers; `unscorable` those without a target.
     """
 
     n: int
@@ -108,20 +112,20 @@ class Cell:
     unscorable: int
     clusters: int
     unparsed_as_unknown: tuple[float, float]
-    """Accuracy and bias if every unreadable answer were the unknown one."""
-    spread: tuple[float, float] = (math.nan, math.nan)
+    """Accuracy and bias with every unreadable answer counted as the unknown one."""
+    variances: tuple[float, float] = (math.nan, math.nan)
     """Variances of accuracy and bias, clustered by scenario."""
 
 
 ByContext = dict[str, Cell]
-"""One cell a context."""
+"""One cell per context."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """`categories` hold every row of a category; those with name templates come again as "… (names)", apart.
+    """`categories` has all rows of each category, and its name templates again as "… (names)".
 
-    `labels` holds the same categories without their names, which is how the authors' own tables count them.
+    `labels` has the same categories without the name templates, as in the authors' own tables.
     """
 
     categories: dict[str, ByContext]
@@ -131,76 +135,85 @@ class Scores:
 
 
 def score(answers: AnswerTable, level: float = 0.95) -> Scores:
-    """All of it: by category, names apart, and pooled."""
+    """Scores by category, of name templates separately, and pooled.
+
+    Args:
+        answers: The answers to score.
+        level: Of the confidence intervals.
+    """
     categories: dict[str, ByContext] = {}
     labels: dict[str, ByContext] = {}
-    plain = sorted(set(answers.category))
-    for name in plain:
-        here = answers.only(answers.category == name)
-        categories[name] = contexts(here, level)
-        if here.names.any():
-            categories[f"{name} (names)"] = contexts(here.only(here.names), level)
-            if not here.names.all():
-                labels[name] = contexts(here.only(~here.names), level)
-    macro = {context: pooled([categories[name][context] for name in plain], level) for context in CONTEXTS}
-    return Scores(categories, labels, macro, contexts(answers, level))
+    names = sorted(set(answers.category))
+    for name in names:
+        part = answers.select(answers.category == name)
+        categories[name] = contexts(part, level)
+        if part.names.any():
+            categories[f"{name} (names)"] = contexts(part.select(part.names), level)
+            if not part.names.all():
+                labels[name] = contexts(part.select(~part.names), level)
+    macro = {context: pooled([categories[name][context] for name in names], level) for context in CONTEXTS}
+    return Scores(categories=categories, labels=labels, macro=macro, micro=contexts(answers, level))
 
 
 def contexts(answers: AnswerTable, level: float = 0.95) -> ByContext:
     """Accuracy and bias in each context."""
-    return {context: cell(answers.only(answers.ambiguous == (context == "ambig")), level) for context in CONTEXTS}
+    return {context: cell(answers.select(answers.ambiguous == (context == "ambig")), level) for context in CONTEXTS}
 
 
 def cell(answers: AnswerTable, level: float = 0.95) -> Cell:
-    """Rows of one context: their scores."""
+    """The scores of rows that are all of one context."""
     ambiguous = bool(answers.ambiguous.any())
-    read = answers.only(answers.prediction != NOTHING)
-    accuracy, bias, n_target, n_non_unknown = _point(read, ambiguous)
-    by_scenario = _Sums.of(read, read.scenario)
-    by_question = _Sums.of(read, read.question)
-    filled = answers.unparsed_as_unknown() if len(read) < len(answers) else read
+    readable = answers.select(answers.prediction != MISSING)
+    accuracy, bias, n_target, n_non_unknown = _point(readable, ambiguous)
+    by_scenario = _AnswerCounts.of(readable, readable.scenario)
+    by_question = _AnswerCounts.of(readable, readable.question)
+    low, high = by_scenario.bias_interval(ambiguous, level)
+    accuracy_low, accuracy_high = by_scenario.accuracy_interval(level)
+    filled = answers.unparsed_as_unknown() if len(readable) < len(answers) else readable
     return Cell(
-        len(read),
-        accuracy,
-        bias,
-        n_target,
-        n_non_unknown,
-        len(answers) - len(read),
-        *by_scenario.bias_interval(ambiguous, level),
-        *by_scenario.accuracy_interval(level),
-        by_question.bias_interval(ambiguous, level),
-        by_question.accuracy_interval(level),
-        int((read.target == NOTHING).sum()),
-        len(by_scenario.rows),
-        _point(filled, ambiguous)[:2],
-        (by_scenario.accuracy_variance(), by_scenario.bias_variance(ambiguous)),
+        n=len(readable),
+        accuracy=accuracy,
+        bias=bias,
+        n_target=n_target,
+        n_non_unknown=n_non_unknown,
+        unparsed=len(answers) - len(readable),
+        low=low,
+        high=high,
+        accuracy_low=accuracy_low,
+        accuracy_high=accuracy_high,
+        by_question=by_question.bias_interval(ambiguous, level),
+        accuracy_by_question=by_question.accuracy_interval(level),
+        unscorable=int((readable.target == MISSING).sum()),
+        clusters=len(by_scenario.rows),
+        unparsed_as_unknown=_point(filled, ambiguous)[:2],
+        variances=(by_scenario.accuracy_variance(), by_scenario.bias_variance(ambiguous)),
     )
 
 
-def _point(read: AnswerTable, ambiguous: bool) -> tuple[float, float, int, int]:
-    """Accuracy, bias, and the counts they are made from."""
-    if not len(read):
+def _point(readable: AnswerTable, ambiguous: bool) -> tuple[float, float, int, int]:
+    """Accuracy, bias, and the counts behind the bias: targets named, people named."""
+    if not len(readable):
         return math.nan, math.nan, 0, 0
-    accuracy = float((read.prediction == read.label).mean())
-    counted = _counted(read)
+    accuracy = float((readable.prediction == readable.label).mean())
+    counted = _names_person(readable)
     n_non_unknown = int(counted.sum())
-    n_target = int((counted & (read.prediction == read.target)).sum())
+    n_target = int((counted & (readable.prediction == readable.target)).sum())
     if n_non_unknown == 0:
         return accuracy, math.nan, 0, 0
     s = 2 * n_target / n_non_unknown - 1
     return accuracy, 100 * (1 - accuracy) * s if ambiguous else 100 * s, n_target, n_non_unknown
 
 
-def _counted(answers: AnswerTable) -> Mask:
+def _names_person(answers: AnswerTable) -> Mask:
     """The answers that name a person, in rows that have a target."""
-    somebody = (answers.prediction != answers.unknown) & (answers.prediction != NOTHING)
-    counted: Mask = somebody & (answers.target != NOTHING)
+    named = (answers.prediction != answers.unknown) & (answers.prediction != MISSING)
+    counted: Mask = named & (answers.target != MISSING)
     return counted
 
 
 @dataclass(frozen=True, slots=True)
-class _Sums:
-    """Sums by cluster: rows, right answers, people named, targets named."""
+class _AnswerCounts:
+    """Counts by cluster: rows, right answers, people named, targets named."""
 
     rows: Floats
     right: Floats
@@ -208,10 +221,10 @@ class _Sums:
     targets: Floats
 
     @classmethod
-    def of(cls, read: AnswerTable, clusters: Ints) -> _Sums:
+    def of(cls, readable: AnswerTable, clusters: Ints) -> _AnswerCounts:
         code = np.unique(clusters, return_inverse=True)[1]
-        counted = _counted(read)
-        columns = (None, read.prediction == read.label, counted, counted & (read.prediction == read.target))
+        right, named = readable.prediction == readable.label, _names_person(readable)
+        columns = (None, right, named, named & (readable.prediction == readable.target))
         return cls(*(np.bincount(code, column).astype(float) for column in columns))
 
     def accuracy_interval(self, level: float) -> tuple[float, float]:
@@ -221,7 +234,7 @@ class _Sums:
         return _variance(_residuals(self.right, self.rows))
 
     def bias_interval(self, ambiguous: bool, level: float) -> tuple[float, float]:
-        """Disambiguated bias is a proportion stretched to −100…100, so Wilson's; ambiguous bias gets Student's t."""
+        """Wilson's for disambiguated bias, a proportion rescaled to −100…100; Student's t for ambiguous bias."""
         if not self.people.sum():
             return math.nan, math.nan
         if not ambiguous:
@@ -235,22 +248,24 @@ class _Sums:
         return max(-100.0, 100 * wrong * s - half), min(100.0, 100 * wrong * s + half)
 
     def bias_variance(self, ambiguous: bool) -> float:
-        """By linearisation: how much each cluster moves the score."""
+        """By linearisation: the first-order influence of each cluster on the score."""
         if not self.people.sum():
             return math.nan
-        moved_s = 2 * _residuals(self.targets, self.people)
+        influence_on_s = 2 * _residuals(self.targets, self.people)
         if not ambiguous:
-            return _variance(100 * moved_s)
+            return _variance(100 * influence_on_s)
         wrong = 1 - self.right.sum() / self.rows.sum()
         s = 2 * self.targets.sum() / self.people.sum() - 1
-        return _variance(100 * (wrong * moved_s - s * _residuals(self.right, self.rows)))
+        return _variance(100 * (wrong * influence_on_s - s * _residuals(self.right, self.rows)))
 
 
-def _residuals(above: Floats, below: Floats) -> Floats:
+def _residuals(numerator: Floats, denominator: Floats) -> Floats:
     """What each cluster adds to the ratio of the two sums, to first order."""
-    whole = below.sum()
-    found: Floats = (above - above.sum() / whole * below) / whole if whole else np.zeros(len(above))
-    return found
+    total = denominator.sum()
+    if not total:
+        return np.zeros(len(numerator))
+    residuals: Floats = (numerator - numerator.sum() / total * denominator) / total
+    return residuals
 
 
 def _variance(residuals: Floats) -> float:
@@ -258,15 +273,15 @@ def _variance(residuals: Floats) -> float:
     return count / (count - 1) * float((residuals**2).sum()) if count > 1 else math.nan
 
 
-def _wilson(above: Floats, below: Floats, level: float) -> tuple[float, float]:
-    """A proportion of cluster sums: `cluster_proportion` of `analysis.stats.proportions`, without loading scipy."""
-    used = below > 0
-    above, below = above[used], below[used]
-    count = len(above)
+def _wilson(successes: Floats, trials: Floats, level: float) -> tuple[float, float]:
+    """`cluster_proportion` of `analysis.stats.proportions`, without loading scipy's statistics."""
+    used = trials > 0
+    successes, trials = successes[used], trials[used]
+    count = len(successes)
     if count < 2:
         return math.nan, math.nan
-    p = float(above.sum() / below.sum())
-    variance = _variance(_residuals(above, below))
+    p = float(successes.sum() / trials.sum())
+    variance = _variance(_residuals(successes, trials))
     if p in (0.0, 1.0):
         effective = float(count)
     elif variance <= 1e-15:
@@ -280,43 +295,47 @@ def _wilson(above: Floats, below: Floats, level: float) -> tuple[float, float]:
 
 
 def pooled(cells: list[Cell], level: float = 0.95) -> Cell:
-    """The macro mean: every category counts the same. An undefined score is left out of its mean."""
-    accuracy, accuracy_ends = _mean([(one.accuracy, one.spread[0]) for one in cells], cells, level, 0.0, 1.0)
-    bias, bias_ends = _mean([(one.bias, one.spread[1]) for one in cells], cells, level, -100.0, 100.0)
-    nan = math.nan
-    as_unknown = tuple(_nanmean([one.unparsed_as_unknown[part] for one in cells]) for part in (0, 1))
+    """The macro mean: every category has the same weight. Undefined scores are left out."""
+    accuracy, accuracy_low, accuracy_high = _mean(
+        [(cell.accuracy, cell.variances[0], cell.clusters) for cell in cells], level, scale=(0.0, 1.0)
+    )
+    bias, low, high = _mean(
+        [(cell.bias, cell.variances[1], cell.clusters) for cell in cells], level, scale=(-100.0, 100.0)
+    )
+    as_unknown = [_nanmean([cell.unparsed_as_unknown[part] for cell in cells]) for part in (0, 1)]
     return Cell(
-        sum(one.n for one in cells),
-        accuracy,
-        bias,
-        sum(one.n_target for one in cells),
-        sum(one.n_non_unknown for one in cells),
-        sum(one.unparsed for one in cells),
-        *bias_ends,
-        *accuracy_ends,
-        (nan, nan),
-        (nan, nan),
-        sum(one.unscorable for one in cells),
-        sum(one.clusters for one in cells),
-        (as_unknown[0], as_unknown[1]),
+        n=sum(cell.n for cell in cells),
+        accuracy=accuracy,
+        bias=bias,
+        n_target=sum(cell.n_target for cell in cells),
+        n_non_unknown=sum(cell.n_non_unknown for cell in cells),
+        unparsed=sum(cell.unparsed for cell in cells),
+        low=low,
+        high=high,
+        accuracy_low=accuracy_low,
+        accuracy_high=accuracy_high,
+        by_question=(math.nan, math.nan),
+        accuracy_by_question=(math.nan, math.nan),
+        unscorable=sum(cell.unscorable for cell in cells),
+        clusters=sum(cell.clusters for cell in cells),
+        unparsed_as_unknown=(as_unknown[0], as_unknown[1]),
     )
 
 
 def _mean(
-    parts: list[tuple[float, float]], cells: list[Cell], level: float, least: float, most: float
-) -> tuple[float, tuple[float, float]]:
-    """The mean of independent estimates, with its interval: categories share no scenario."""
-    known = [(value, variance, one.clusters) for (value, variance), one in zip(parts, cells, strict=True)]
-    known = [part for part in known if not math.isnan(part[0])]
+    estimates: list[tuple[float, float, int]], level: float, *, scale: tuple[float, float]
+) -> tuple[float, float, float]:
+    """The mean of (value, variance, clusters) and its interval. Categories are independent: they share no scenario."""
+    known = [estimate for estimate in estimates if not math.isnan(estimate[0])]
     if not known:
-        return math.nan, (math.nan, math.nan)
+        return math.nan, math.nan, math.nan
     mean = sum(value for value, _, _ in known) / len(known)
     variance = sum(variance for _, variance, _ in known) / len(known) ** 2
     if not variance > 0:
-        return mean, (math.nan, math.nan)
-    freedom = sum(clusters - 1 for _, _, clusters in known)
-    half = float(stdtrit(freedom, (1 + level) / 2)) * math.sqrt(variance)
-    return mean, (max(least, mean - half), min(most, mean + half))
+        return mean, math.nan, math.nan
+    degrees_of_freedom = sum(clusters - 1 for _, _, clusters in known)
+    half = float(stdtrit(degrees_of_freedom, (1 + level) / 2)) * math.sqrt(variance)
+    return mean, max(scale[0], mean - half), min(scale[1], mean + half)
 
 
 def _nanmean(values: list[float]) -> float:
@@ -324,8 +343,12 @@ def _nanmean(values: list[float]) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-def plain(scores: Scores) -> dict[str, Any]:
-    """As JSON: NaN is null."""
+def to_dict(scores: Scores) -> dict[str, Any]:
+    """Plain values for JSON; NaN becomes None.
+
+    Args:
+        scores: The result of `score`.
+    """
     return {
         "categories": {name: _pair(pair) for name, pair in scores.categories.items()},
         "macro": _pair(scores.macro),
@@ -335,13 +358,13 @@ def plain(scores: Scores) -> dict[str, Any]:
 
 
 def _pair(pair: ByContext) -> dict[str, Any]:
-    return {context: dict(_fields(one)) for context, one in pair.items()}
+    return {context: dict(_fields(cell)) for context, cell in pair.items()}
 
 
-def _fields(one: Cell) -> Iterator[tuple[str, Any]]:
+def _fields(cell: Cell) -> Iterator[tuple[str, Any]]:
     for name in Cell.__slots__:
-        value = getattr(one, name)
-        if name == "spread":
+        value = getattr(cell, name)
+        if name == "variances":
             continue
         if name == "unparsed_as_unknown":
             yield name, {"accuracy": _null(value[0]), "bias": _null(value[1])}
@@ -356,6 +379,6 @@ def _null(value: float) -> float | None:
 
 
 def cluster_table(answers: AnswerTable) -> Floats:
-    """One row a scenario: how many rows, right answers, people named, targets named."""
-    sums = _Sums.of(answers, answers.scenario)
-    return np.column_stack([sums.rows, sums.right, sums.people, sums.targets])
+    """One row per scenario: the number of rows, right answers, people named, targets named."""
+    counts = _AnswerCounts.of(answers, answers.scenario)
+    return np.column_stack([counts.rows, counts.right, counts.people, counts.targets])

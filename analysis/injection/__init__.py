@@ -1,1 +1,1 @@
-"""Injection: how far an attempt moves the score, and the report."""
+"""Injection: how much an attempt changes the score, and the report."""

@@ -1,11 +1,14 @@
 """MALIBU's numbers, from a frame of verdicts: what the paper computes, and statistics that respect the design.
 
 report(verdicts).words
+
+The functions reduce the frame as they need it. Where several are called, `PanelData(verdicts)` in place of the frame
+shares the reductions between them.
 """
 
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
 from parley.analysis.malibu.pairs import flips, position, ranking, win_rates
-from parley.analysis.malibu.panel import panel_preferences, panel_scores
+from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
 from parley.analysis.malibu.report import report
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
@@ -13,6 +16,7 @@ from parley.analysis.reporting.verdicts import MissingColumns
 
 __all__ = [
     "MissingColumns",
+    "PanelData",
     "agreement",
     "changed_minds",
     "differences",

@@ -1,4 +1,4 @@
-"""Do the judges agree, round by round, and did talking change their minds?"""
+"""Do the judges agree, round by round, and did the discussion change their minds?"""
 
 from __future__ import annotations
 
@@ -6,102 +6,112 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.panel import checked, in_order
+from parley.analysis.malibu.panel import Verdicts, panel_data, values_in_order
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.proportions import cluster_proportion
 
 STATUSES = ("ok", "repaired", "unparsed", "refused")
+AGREEMENT = ["model", "phase", "round", "metric", "coefficient", "value", "low", "high", "judges", "n", "note"]
+CHANGES = ["model", "phase", "what", "changed", "low", "high", "mean_change", "n", "clusters"]
 
 
-def agreement(verdicts: pd.DataFrame, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
-    """Krippendorff's α of the scores, and Fleiss' κ of the preferences, by model and round; drawn over scenarios."""
-    verdicts = checked(verdicts)
-    spoken = verdicts[verdicts["role"] != "chair"]
+def agreement(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+    """Krippendorff's α of the scores and Fleiss' κ of the preferences, by model, phase and round.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        draws: Draws of the bootstrap over scenarios.
+        seed: Of all draws.
+    """
+    judged = panel_data(verdicts).without_chair
     rows: list[dict[str, Any]] = []
-    for (model, phase, round), group in spoken.groupby(["model", "phase", "round"], sort=True, observed=True):
-        place = {"model": str(model), "phase": int(phase), "round": int(round)}
-        for metric in in_order(group, "metric"):
+    for (model, phase, round), group in judged.groupby(["model", "phase", "round"], sort=True, observed=True):
+        for metric in values_in_order(group, "metric"):
             part = group[group["metric"] == metric]
-            stated = metric == "preferred"
-            table = _items(part, "text" if stated else "value")
-            coefficient = fleiss_kappa if stated else krippendorff_alpha
-            found = coefficient(table.to_numpy(), clusters=table.index, draws=draws, seed=seed)
+            is_preference = metric == "preferred"
+            table = _items(part, "text" if is_preference else "value")
+            coefficient = fleiss_kappa if is_preference else krippendorff_alpha
+            estimate = coefficient(table.to_numpy(), clusters=table.index, draws=draws, seed=seed)
             rows.append(
-                place
-                | {
+                {
+                    "model": str(model),
+                    "phase": int(phase),
+                    "round": int(round),
                     "metric": metric,
-                    "coefficient": "Fleiss' κ" if stated else "Krippendorff's α",
-                    "value": found.estimate,
-                    "low": found.low,
-                    "high": found.high,
+                    "coefficient": "Fleiss' κ" if is_preference else "Krippendorff's α",
+                    "value": estimate.estimate,
+                    "low": estimate.low,
+                    "high": estimate.high,
                     "judges": table.shape[1],
-                    "n": found.n,
-                    "note": found.note,
+                    "n": estimate.n,
+                    "note": estimate.note,
                 }
             )
-    columns = ["model", "phase", "round", "metric", "coefficient", "value", "low", "high", "judges", "n", "note"]
-    return pd.DataFrame(rows, columns=columns)
+    return pd.DataFrame(rows, columns=AGREEMENT)
 
 
 def _items(part: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Items (unit and side) by judges. Words become codes first: pivoting a million words takes long."""
+    """Items (unit and side) by judges. Judges become codes first: pivoting a million strings is slow."""
     judge, judges = pd.factorize(part["judge"])
     subject = part["subject"].astype(str) if "subject" in part else ""
-    wide = part[["scenario", "unit"]].astype(str).assign(subject=subject, judge=judge, said=part[column].astype(object))
-    table = wide.set_index(["scenario", "unit", "subject", "judge"])["said"].unstack("judge")
+    values = part[column].astype(object)
+    wide = part[["scenario", "unit"]].astype(str).assign(subject=subject, judge=judge, value=values)
+    table = wide.set_index(["scenario", "unit", "subject", "judge"])["value"].unstack("judge")
     table.columns = [str(judges[code]) for code in table.columns]
     return table.droplevel(["unit", "subject"])
 
 
-def changed_minds(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """From a judge's first round to its last: how often a score or a preference changed, and by how much scores did."""
-    verdicts = checked(verdicts)
-    spoken = verdicts[verdicts["role"] != "chair"]
+def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
+    """From a judge's first round to its last: how often scores and preferences changed, and by how much scores did.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    judged = panel_data(verdicts).without_chair
+    rounds = judged.groupby("unit", observed=True)["round"].agg(["min", "max"])
+    rounds = rounds[rounds["min"] < rounds["max"]]  # with a single round there was no chance to change
+    if rounds.empty:
+        return pd.DataFrame(columns=CHANGES)
+    first = judged[judged["round"].to_numpy() == rounds["min"].reindex(judged["unit"]).to_numpy()]
+    last = judged[judged["round"].to_numpy() == rounds["max"].reindex(judged["unit"]).to_numpy()]
     keys = ["model", "phase", "scenario", "unit", "judge", "metric"]
-    keys += ["subject"] if "subject" in spoken else []
-    rows: list[dict[str, Any]] = []
-    ends = spoken.groupby("unit", observed=True)["round"].agg(["min", "max"])
-    ends = ends[ends["min"] < ends["max"]]  # who was asked once had no chance to change
-    first = spoken[spoken["round"].to_numpy() == ends["min"].reindex(spoken["unit"]).to_numpy()]
-    last = spoken[spoken["round"].to_numpy() == ends["max"].reindex(spoken["unit"]).to_numpy()]
-    if ends.empty:
-        return pd.DataFrame(
-            columns=["model", "phase", "what", "changed", "low", "high", "mean_change", "n", "clusters"]
-        )
+    keys += ["subject"] if "subject" in judged else []
     both = first.merge(last, on=keys, suffixes=("_first", "_last"))
+    rows: list[dict[str, Any]] = []
     for (model, phase), group in both.groupby(["model", "phase"], sort=True, observed=True):
-        stated = group["metric"] == "preferred"
-        for what, part in (("scores", group[~stated]), ("preferences", group[stated])):
+        is_preference = group["metric"] == "preferred"
+        for what, part in (("scores", group[~is_preference]), ("preferences", group[is_preference])):
             column = "value" if what == "scores" else "text"
             before, after = part[f"{column}_first"], part[f"{column}_last"]
             known = before.notna() & after.notna()
             if not known.any():
                 continue
             before, after = before[known].astype(object), after[known].astype(object)
-            found = cluster_proportion((before != after).astype(float), part["scenario"][known])
-            moved = (after.astype(float) - before.astype(float)).mean() if what == "scores" else float("nan")
+            changed = cluster_proportion((before != after).astype(float), part["scenario"][known])
+            mean_change = (after.astype(float) - before.astype(float)).mean() if what == "scores" else float("nan")
             rows.append(
                 {
                     "model": str(model),
                     "phase": int(phase),
                     "what": what,
-                    "changed": found.estimate,
-                    "low": found.low,
-                    "high": found.high,
-                    "mean_change": moved,
-                    "n": found.n,
-                    "clusters": found.clusters,
+                    "changed": changed.estimate,
+                    "low": changed.low,
+                    "high": changed.high,
+                    "mean_change": mean_change,
+                    "n": changed.n,
+                    "clusters": changed.clusters,
                 }
             )
-    return pd.DataFrame(
-        rows, columns=["model", "phase", "what", "changed", "low", "high", "mean_change", "n", "clusters"]
-    )
+    return pd.DataFrame(rows, columns=CHANGES)
 
 
-def parsing(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """How the judges' replies could be read, by model and phase. A reply is one judge in one round."""
-    verdicts = checked(verdicts)
-    replies = verdicts.drop_duplicates(["unit", "judge", "round"])
+def parsing(verdicts: Verdicts) -> pd.DataFrame:
+    """Parse statuses of the judges' replies, by model and phase. A reply is one judge in one round.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    replies = panel_data(verdicts).verdicts.drop_duplicates(["unit", "judge", "round"])
     rows = []
     for (model, phase), group in replies.groupby(["model", "phase"], sort=True, observed=True):
         counts = group["status"].value_counts()

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.malibu.scores import ALL
+from parley.analysis.malibu.panel import ALL
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, colours, dots, plain_text, sheet, tidy
 
 MARKERS = "osD^v"
 
 
 def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
-    """One panel a metric, identities down the side, one marker a model."""
+    """One panel per metric, identities down the side, one marker per model."""
     metrics = [ALL, *[metric for metric in pd.unique(means["metric"]) if metric != ALL]]
     models = list(pd.unique(means["model"]))
     identities = means.drop_duplicates("identity")
@@ -26,9 +26,9 @@ def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
     tints = colours(list(identities["category"]))
     for place, axis in enumerate(axes.flat[len(metrics) :], len(metrics)):
         axis.set_visible(False)
-        axes.flat[place - columns].tick_params(labelbottom=True)  # nothing stands below it to bear the numbers
+        axes.flat[place - columns].tick_params(labelbottom=True)  # now the lowest of its column: it shows the scale
     for axis, metric in zip(axes.flat, metrics, strict=False):
-        for at, model in enumerate(models):
+        for nth, model in enumerate(models):
             part = means[(means["metric"] == metric) & (means["model"] == model)].set_index("identity")
             part = part.reindex(identities["identity"])
             dots(
@@ -38,8 +38,8 @@ def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
                 part["low"],
                 part["high"],
                 [tints[category] for category in identities["category"]],
-                shift=(at - (len(models) - 1) / 2) * 0.7 / max(len(models), 1),
-                marker=MARKERS[at % len(MARKERS)],
+                shift=(nth - (len(models) - 1) / 2) * 0.7 / max(len(models), 1),
+                marker=MARKERS[nth % len(MARKERS)],
                 label=str(model),
             )
         axis.set_title("all metrics" if metric == ALL else plain_text(metric), fontsize=9)
@@ -54,11 +54,11 @@ def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
 def _legend(figure: Figure, models: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    marks = [
-        Line2D([], [], linestyle="", marker=MARKERS[at % len(MARKERS)], color="#444444", label=plain_text(str(model)))
-        for at, model in enumerate(models)
+    handles = [
+        Line2D([], [], linestyle="", marker=MARKERS[nth % len(MARKERS)], color="#444444", label=plain_text(str(model)))
+        for nth, model in enumerate(models)
     ]
-    figure.legend(handles=marks, loc="outside lower right", fontsize=7, frameon=False)
+    figure.legend(handles=handles, loc="outside lower right", fontsize=7, frameon=False)
 
 
 def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float, float]:
@@ -67,7 +67,7 @@ def _within(limits: tuple[float, float], low: float, high: float) -> tuple[float
 
 
 def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Figure:
-    """Row minus column, all metrics together; within-category cells framed, significant ones starred. One a model."""
+    """Row minus column, all metrics together, one matrix per model. Framed: within a category; starred: significant."""
     models = list(pd.unique(gaps["model"]))
     gaps = gaps[gaps["metric"] == ALL]
     labels = list(dict.fromkeys([*gaps["first"], *gaps["second"]]))
@@ -76,9 +76,8 @@ def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Figure:
     widest = max(0.05, float(np.nanmax(np.abs(gaps["difference"]))) if gaps["difference"].notna().any() else 0.05)
     image = None
     for axis, model in zip(axes.flat, models, strict=True):
-        mine = gaps[gaps["model"] == model]
         table = np.full((len(labels), len(labels)), np.nan)
-        for row in mine.itertuples():
+        for row in gaps[gaps["model"] == model].itertuples():
             i, j = labels.index(row.first), labels.index(row.second)
             table[i, j], table[j, i] = row.difference, -row.difference
             star = "*" if row.p_adjusted < 0.05 else ""
@@ -106,7 +105,7 @@ def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Figure:
         for spine in axis.spines.values():
             spine.set_visible(False)
     if image is not None:
-        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="row minus column, points of 10")
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="row minus column (points on a scale of 0 to 10)")
     caption(figure, title, note)
     return figure
 
@@ -118,20 +117,20 @@ def _frame(x: int, y: int) -> object:
 
 
 def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Figure:
-    """Win rates, ties left out: the thick interval is over scenarios, the thin one Wilson's. One panel a model."""
+    """Win rates without ties, one panel per model. The thick interval is over scenarios, the thin one is Wilson's."""
     models = list(pd.unique(wins["model"]))
-    most = int(wins.groupby("model", sort=False).size().max())
-    figure, axes = sheet(3.8 * len(models) + 1.0, 1.7 + LINE * most, len(models), sharex=True)
+    longest = int(wins.groupby("model", sort=False).size().max())
+    figure, axes = sheet(3.8 * len(models) + 1.0, 1.7 + LINE * longest, len(models), sharex=True)
     for axis, model in zip(axes.flat, models, strict=True):
-        mine = wins[wins["model"] == model]
-        tints = colours(list(mine["category"]))
-        for y, row in enumerate(mine.itertuples()):
+        rows = wins[wins["model"] == model]
+        tints = colours(list(rows["category"]))
+        for y, row in enumerate(rows.itertuples()):
             axis.plot([row.low, row.high], [y, y], color=tints[row.category], linewidth=0.8)
-        shades = [tints[category] for category in mine["category"]]
-        names = [f"{row.identity}  (n={row.n})" for row in mine.itertuples()]
-        dots(axis, names, mine["rate"], mine["cluster_low"], mine["cluster_high"], shades)
+        shades = [tints[category] for category in rows["category"]]
+        names = [f"{row.identity}  (n={row.n})" for row in rows.itertuples()]
+        dots(axis, names, rows["rate"], rows["cluster_low"], rows["cluster_high"], shades)
         axis.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
-        axis.set(xlim=(-0.02, 1.02), xlabel="win rate, ties left out")
+        axis.set(xlim=(-0.02, 1.02), xlabel="win rate (without ties)")
         axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
         axis.tick_params(labelsize=8)
     caption(figure, title, note)
@@ -139,17 +138,17 @@ def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Figure:
 
 
 def agreement_figure(agreement: pd.DataFrame, title: str, note: str) -> Figure:
-    """Agreement by round: scores and preferences, one line a metric."""
+    """Agreement by round: scores and preferences, one line per metric."""
     panels = list(agreement[["model", "phase"]].drop_duplicates().itertuples(index=False))
     figure, axes = sheet(3.2 * len(panels) + 0.8, 3.6, len(panels), sharey=True)
     for axis, (model, phase) in zip(axes.flat, panels, strict=True):
-        mine = agreement[(agreement["model"] == model) & (agreement["phase"] == phase)]
-        for at, (metric, part) in enumerate(mine.groupby("metric", sort=False)):
-            place = part["round"] + (at - 2) * 0.06
-            tint = PALETTE[at % len(PALETTE)]
+        rows = agreement[(agreement["model"] == model) & (agreement["phase"] == phase)]
+        for nth, (metric, part) in enumerate(rows.groupby("metric", sort=False)):
+            place = part["round"] + (nth - 2) * 0.06
+            tint = PALETTE[nth % len(PALETTE)]
             axis.plot(place, part["value"], "o-", color=tint, markersize=4, label=plain_text(str(metric)))
             axis.vlines(place, part["low"], part["high"], color=tint, linewidth=1.2)
-        rounds = sorted(set(mine["round"]))
+        rounds = sorted(set(rows["round"]))
         axis.set_xticks(rounds)
         axis.set(xlabel="round", xlim=(min(rounds) - 0.4, max(rounds) + 0.4))
         axis.set_title(

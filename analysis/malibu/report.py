@@ -1,4 +1,4 @@
-"""MALIBU's report: everything the paper shows, computed as the paper does, and what stands up beside it."""
+"""MALIBU's report: what the paper shows, computed as the paper does, beside statistics that respect the design."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import pandas as pd
 from parley.analysis.malibu import figures
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
 from parley.analysis.malibu.pairs import position, ranking, win_rates
-from parley.analysis.malibu.panel import checked
+from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
-from parley.analysis.malibu.words import in_words
+from parley.analysis.malibu.summary import summary
 from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.text import plural
 
-WITHIN = "Intervals are 95%, over scenarios: what is said about one scenario is not independent, scenarios are."
+CLUSTERED = "Intervals are 95%, over scenarios: verdicts on one scenario are not independent, scenarios are."
 
 
 def report(
-    verdicts: pd.DataFrame,
+    verdicts: Verdicts,
     *,
     units: pd.DataFrame | None = None,
     title: str = "MALIBU",
@@ -27,28 +28,36 @@ def report(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """All of it from a frame of verdicts; `about` is handed on (runs, cautions)."""
-    verdicts = checked(verdicts)
-    means, gaps = mean_scores(verdicts), differences(verdicts, draws=draws, seed=seed)
-    wins, ranks = win_rates(verdicts), ranking(verdicts, draws=draws, seed=seed)
-    tested = significance(verdicts, draws=draws, seed=seed)
-    agreed, changed = agreement(verdicts, draws=draws, seed=seed), changed_minds(verdicts)
-    placed, read = position(verdicts), parsing(verdicts)
-    several = verdicts["model"].nunique() > 1
-    model = ("model",) if several else ()
+    """The report of one run or several.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        units: Not used; every study's report takes it.
+        title: Of the report and its figures.
+        draws: Draws of each bootstrap and permutation test.
+        seed: Of all draws.
+        about: Passed on to `Report` (runs, cautions).
+    """
+    data = panel_data(verdicts)  # every table below reads the same reductions
+    means, gaps = mean_scores(data), differences(data, draws=draws, seed=seed)
+    wins, ranks = win_rates(data), ranking(data, draws=draws, seed=seed)
+    tests = significance(data, draws=draws, seed=seed)
+    agreed, changed = agreement(data, draws=draws, seed=seed), changed_minds(data)
+    order_effects, statuses = position(data), parsing(data)
+    model = ("model",) if data.verdicts["model"].nunique() > 1 else ()
     tables = [
         Table(
-            "means",
-            "Phase 1: mean scores",
-            means,
-            (*model, "identity", "metric", "mean", "low", "high", "n", "clusters"),
+            name="means",
+            title="Phase 1: mean scores",
+            frame=means,
+            shown=(*model, "identity", "metric", "mean", "low", "high", "n", "clusters"),
             printed=True,
         ),
         Table(
-            "differences",
-            "Phase 1: differences between identities on the same scenarios",
-            gaps,
-            (
+            name="differences",
+            title="Phase 1: differences between identities on the same scenarios",
+            frame=gaps,
+            shown=(
                 *model,
                 "category",
                 "first",
@@ -62,13 +71,14 @@ def report(
                 "clusters",
                 "note",
             ),
-            "First minus second. Interval: bootstrap over scenarios; p: sign flips over them, within categories only.",
+            note="First minus second. Interval: bootstrap over scenarios. p: sign flips over scenarios, within "
+            "categories only.",
         ),
         Table(
-            "win_rates",
-            "Phase 2: win rates",
-            wins,
-            (
+            name="win_rates",
+            title="Phase 2: win rates",
+            frame=wins,
+            shown=(
                 *model,
                 "identity",
                 "wins",
@@ -81,21 +91,22 @@ def report(
                 "cluster_high",
                 "rate_ties_half",
             ),
-            "low, high: Wilson, which takes verdicts for independent; cluster_low, cluster_high: over scenarios.",
+            note="low, high: Wilson interval, which assumes independent verdicts; cluster_low, cluster_high: over "
+            "scenarios.",
             printed=True,
         ),
         Table(
-            "ranking",
-            "Phase 2: Bradley–Terry strengths",
-            ranks,
-            (*model, "category", "identity", "strength", "low", "high", "note"),
-            "Log odds around 0, ties as half, the place in the prompt taken out where both orders were held.",
+            name="ranking",
+            title="Phase 2: Bradley–Terry strengths",
+            frame=ranks,
+            shown=(*model, "category", "identity", "strength", "low", "high", "note"),
+            note="Log odds around 0, ties as half a win, adjusted for the order in the prompt if both orders were run.",
         ),
         Table(
-            "tests",
-            "Tests",
-            tested,
-            (
+            name="tests",
+            title="Tests",
+            frame=tests,
+            shown=(
                 *model,
                 "family",
                 "category",
@@ -110,58 +121,66 @@ def report(
                 "assumption",
                 "note",
             ),
-            "p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison only.",
+            note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison "
+            "only.",
         ),
-        Table("position", "Position and flips", placed),
+        Table(name="position", title="Position effects and flips", frame=order_effects),
         Table(
-            "agreement",
-            "Agreement of the judges, by round",
-            agreed,
-            (*model, "phase", "round", "metric", "coefficient", "value", "low", "high", "judges"),
+            name="agreement",
+            title="Agreement between the judges, by round",
+            frame=agreed,
+            shown=(*model, "phase", "round", "metric", "coefficient", "value", "low", "high", "judges"),
         ),
-        Table("changed_minds", "Did talking change minds? From the first round to the last", changed),
-        Table("parsing", "How replies could be read", read),
+        Table(
+            name="changed_minds",
+            title="Did the discussion change minds? From the first round to the last",
+            frame=changed,
+        ),
+        Table(name="parsing", title="How replies were parsed", frame=statuses),
     ]
-    counts = f"{verdicts['scenario'].nunique()} scenarios, {len(verdicts):,} verdicts"
+    scenarios = data.verdicts["scenario"].nunique()
+    counts = f"{plural(scenarios, 'scenario')}, {plural(len(data.verdicts), 'verdict')}"
     drawn = [
         Figure(
-            "scores",
-            f"Mean scores by identity ({counts}).",
-            "means",
-            lambda: figures.scores_figure(means, title, _note(counts)),
+            name="scores",
+            caption=f"Mean scores by identity ({counts}).",
+            table="means",
+            draw=lambda: figures.scores_figure(means, title, f"{counts}. {CLUSTERED}"),
         ),
         Figure(
-            "matrix",
-            f"Row minus column, all metrics together ({counts}). Framed: same category; starred: p < 0.05 after Holm.",
-            "differences",
-            lambda: figures.matrix_figure(
-                gaps, title, f"{counts}. Framed: within a category. *: p < 0.05, sign flips over scenarios, after Holm."
+            name="matrix",
+            caption=f"Row minus column, all metrics together ({counts}). Framed: same category; starred: p < 0.05 "
+            "after Holm correction.",
+            table="differences",
+            draw=lambda: figures.matrix_figure(
+                gaps,
+                title,
+                f"{counts}. Framed: within a category. *: p < 0.05, sign flips over scenarios, Holm-corrected.",
             ),
         ),
         Figure(
-            "win-rates",
-            f"Win rates with intervals: thick over scenarios, thin Wilson's ({counts}).",
-            "win_rates",
-            lambda: figures.wins_figure(
-                wins, title, f"{counts}. Thick: 95% over scenarios; thin: 95% Wilson, n decided pairs."
+            name="win-rates",
+            caption=f"Win rates with 95% intervals: thick, over scenarios; thin, Wilson ({counts}).",
+            table="win_rates",
+            draw=lambda: figures.wins_figure(
+                wins,
+                title,
+                f"{counts}. Thick: 95% interval over scenarios; thin: 95% Wilson; n: decided pairs.",
             ),
         ),
         Figure(
-            "agreement",
-            f"Agreement of the judges by round ({counts}).",
-            "agreement",
-            lambda: figures.agreement_figure(agreed, title, _note(counts)),
+            name="agreement",
+            caption=f"Agreement between the judges by round ({counts}).",
+            table="agreement",
+            draw=lambda: figures.agreement_figure(agreed, title, f"{counts}. {CLUSTERED}"),
         ),
     ]
+    filled = {table.name for table in tables if len(table.frame)}
     return Report(
-        title,
-        tuple(in_words(verdicts, gaps, tested, placed, read)),
+        title=title,
+        words=tuple(summary(scenarios, gaps, tests, order_effects, statuses)),
         tables=tuple(tables),
-        figures=tuple(figure for figure in drawn if any(t.name == figure.table and len(t.frame) for t in tables)),
+        figures=tuple(figure for figure in drawn if figure.table in filled),
         settings={"draws": draws, "seed": seed},
         **about,
     )
-
-
-def _note(counts: str) -> str:
-    return f"{counts}. {WITHIN}"

@@ -3,120 +3,105 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.panel import in_order, panel_scores
-from parley.analysis.stats.clustered import bootstrap_difference, cluster_mean
+from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
+from parley.analysis.reporting.text import plural
+from parley.analysis.stats.clustered import cluster_mean, difference_of_cells
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.tables import cell_means
 
-ALL = "all"
-"""The metric that stands for all metrics together."""
 NO_LABEL = "(no label)"
+MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
+DIFFERENCES = [
+    "model",
+    "category",
+    "first",
+    "second",
+    "metric",
+    "within",
+    "difference",
+    "low",
+    "high",
+    "p",
+    "p_adjusted",
+    "family",
+    "n",
+    "clusters",
+    "note",
+]
 
 
-def by_metric(scores: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """All metrics together, then each."""
-    yield ALL, scores
-    for metric in in_order(scores, "metric"):
-        yield metric, scores[scores["metric"] == metric]
+def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
+    """Mean score by model, identity and metric (the paper's figure 9), with intervals clustered by scenario.
 
-
-def mean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Mean score by model, identity and metric (the paper's figure 9), with intervals clustered by scenario."""
-    scores = panel_scores(verdicts)
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    groups = panel_data(verdicts).scores.groupby(["model", "category", "identity"], sort=False, observed=True)
     rows: list[dict[str, Any]] = []
-    for (model, category, identity), group in scores.groupby(
-        ["model", "category", "identity"], sort=False, observed=True
-    ):
+    for (model, category, identity), group in groups:
         for metric, part in by_metric(group):
-            found = cluster_mean(part["value"], part["scenario"], scale=(0, 10))
+            mean = cluster_mean(part["value"], part["scenario"], scale=(0, 10))
             rows.append(
                 {
                     "model": str(model),
                     "category": str(category),
                     "identity": str(identity) or NO_LABEL,
                     "metric": metric,
-                    "mean": found.estimate,
-                    "low": found.low,
-                    "high": found.high,
-                    "n": found.n,
-                    "clusters": found.clusters,
+                    "mean": mean.estimate,
+                    "low": mean.low,
+                    "high": mean.high,
+                    "n": mean.n,
+                    "clusters": mean.clusters,
                 }
             )
-    return pd.DataFrame(
-        rows, columns=["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
-    )
+    return pd.DataFrame(rows, columns=MEANS)
 
 
-def differences(verdicts: pd.DataFrame, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def differences(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
     """First minus second on the same scenarios, for every two identities (the paper's figure 4).
 
-    Within a category: p by sign flips over scenarios, corrected by Holm for the family of a model's comparisons on
-    all metrics together; by single metrics the correction is Benjamini and Hochberg's, as exploration. Between
-    categories the difference is shown, and not tested: nobody asked whether women are scored unlike Muslims.
+    Within a category, p comes from sign flips over scenarios. On all metrics together it is Holm-corrected over the
+    model's comparisons; by single metric the correction is Benjamini and Hochberg's, as those tests are exploratory.
+    Differences between categories are estimated but not tested: they answer no question of the study.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        draws: Draws of each bootstrap and sign-flip test.
+        seed: Of all draws.
     """
-    scores = panel_scores(verdicts)
-    labelled = scores[scores["identity"] != ""]
-    known = labelled.drop_duplicates("identity").set_index("identity")["category"].astype(str)
-    rows: list[dict[str, Any]] = []
-    for model, group in labelled.groupby("model", sort=False, observed=True):
-        for metric, part in by_metric(group):
-            cells = cell_means(part["value"], part["identity"], part["scenario"])
-            for first, second in combinations(cells.columns, 2):
-                within = known[first] == known[second]
-                if within or metric == ALL:
-                    rows.append(
-                        _difference(part, cells, str(model), known[first], metric, first, second, within, draws, seed)
-                    )
-    columns = [
-        "model",
-        "category",
-        "first",
-        "second",
-        "metric",
-        "within",
-        "difference",
-        "low",
-        "high",
-        "p",
-        "p_adjusted",
+    data = panel_data(verdicts)
+    rows = [
+        _difference(data, model=str(model), metric=metric, first=first, second=second, draws=draws, seed=seed)
+        for model, group in data.labelled_scores.groupby("model", sort=False, observed=True)
+        for metric in [ALL, *values_in_order(group, "metric")]
+        for first, second in combinations(data.cells(str(model), metric).sums.columns, 2)
+        if metric == ALL or data.categories[first] == data.categories[second]
     ]
-    found = pd.DataFrame(rows, columns=[*columns, "family", "n", "clusters", "note"])
-    for (model, together), family in found[found["within"].astype(bool)].groupby(
-        ["model", found["metric"] == ALL], sort=False
-    ):
+    table = pd.DataFrame(rows, columns=DIFFERENCES)
+    tested = table[table["within"].astype(bool)]
+    for (model, together), family in tested.groupby(["model", table["metric"] == ALL], sort=False):
         name = f"{model}: identities within a category, {'all metrics together' if together else 'by metric'}"
         corrected = (holm if together else benjamini_hochberg)(family["p"], name)
-        found.loc[family.index, "p_adjusted"] = corrected.adjusted
-        found.loc[family.index, "family"] = f"{name} ({corrected.method}, {corrected.tests} tests)"
-    return found
+        table.loc[family.index, "p_adjusted"] = corrected.adjusted
+        table.loc[family.index, "family"] = f"{name} ({corrected.method}, {plural(corrected.tests, 'test')})"
+    return table
 
 
 def _difference(
-    scores: pd.DataFrame,
-    cells: pd.DataFrame,
-    model: str,
-    category: str,
-    metric: str,
-    first: str,
-    second: str,
-    within: bool,
-    draws: int,
-    seed: int,
+    data: PanelData, *, model: str, metric: str, first: str, second: str, draws: int, seed: int
 ) -> dict[str, Any]:
-    gap = bootstrap_difference(
-        scores["value"], scores["identity"], scores["scenario"], first, second, draws=draws, seed=seed
-    )
-    tested = effect_of_cells(cells[[first, second]], draws=draws, seed=seed) if within else None
+    cells = data.cells(model, metric)
+    gap = difference_of_cells((cells.sums, cells.counts), first, second, draws=draws, seed=seed)
+    within = data.categories[first] == data.categories[second]
+    test = effect_of_cells(cells.means[[first, second]], draws=draws, seed=seed) if within else None
     return {
         "model": model,
-        "category": category if within else "",
+        "category": data.categories[first] if within else "",
         "first": first,
         "second": second,
         "metric": metric,
@@ -124,10 +109,10 @@ def _difference(
         "difference": gap.estimate,
         "low": gap.low,
         "high": gap.high,
-        "p": tested.p if tested else math.nan,
+        "p": test.p if test else math.nan,
         "p_adjusted": math.nan,
         "family": "",
         "n": gap.n,
         "clusters": gap.clusters,
-        "note": gap.note or (tested.note if tested else ""),
+        "note": gap.note or (test.note if test else ""),
     }

@@ -1,8 +1,8 @@
 """Does debating lower bias? RLDF's numbers, from a frame of verdicts: bias by round and role, rankings, ablations.
 
-A frame has one row a verdict: the unit's facets (bias, topic, mode, …) and judge, role, round, subject (the speaker),
-metric (`bias`, `rank`, `discordant`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of one debate
-answer each other, and debates on one topic are alike: every interval is over topics.
+A frame has one row per verdict: the unit's facets (bias, topic, mode, …) and judge, role, round, subject (the
+speaker), metric (`bias`, `rank`, `discordant`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
+one debate answer each other, and debates on one topic are similar: every interval is over topics.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
@@ -27,7 +28,12 @@ FEW_TOPICS = 10
 
 
 def tables(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd.DataFrame]:
-    """Every table of one run."""
+    """All tables of one run, by name.
+
+    Args:
+        verdicts: One row per verdict.
+        threshold: Bias scores above it count as high.
+    """
     return {
         "by_round": by_round(verdicts, threshold),
         "change": change(verdicts),
@@ -38,55 +44,63 @@ def tables(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd
 
 
 def scores(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
-    """The referee's scores, one row a statement; `value` is NaN where the report could not be read."""
+    """The referee's scores, one row per statement; `value` is NaN if the report could not be read."""
     return uncategorised(verdicts[(verdicts["metric"] == "bias") & (verdicts["judge"] == judge)])
 
 
 def _mean(values: pd.Series, topics: pd.Series) -> Interval:
-    """The mean over topics. Where all topics are alike there is no spread to judge by, and no interval."""
-    found = cluster_mean(values, topics)
-    return found if found.low < found.high else replace(found, low=math.nan, high=math.nan)
+    """The mean over topics. If all topics have the same mean there is no spread, and no interval."""
+    mean = cluster_mean(values, topics)
+    return mean if mean.low < mean.high else replace(mean, low=math.nan, high=math.nan)
 
 
 def by_round(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Mean bias score by round, for everyone and for each role, and the share of statements above the threshold."""
+    """Mean bias score by round, for all roles and for each, and the share of statements above the threshold.
+
+    Args:
+        verdicts: One row per verdict.
+        threshold: Bias scores above it count as high.
+    """
     rows: list[dict[str, Any]] = []
-    said = scores(verdicts)
-    for role, part in [("all", said), *said.groupby("subject", sort=False)]:
-        for number, here in part.groupby("round"):
-            found = _mean(here["value"], here["topic"])
-            known = here["value"].dropna()
+    scored = scores(verdicts)
+    for role, part in [("all", scored), *scored.groupby("subject", sort=False)]:
+        for number, statements in part.groupby("round"):
+            mean = _mean(statements["value"], statements["topic"])
+            known = statements["value"].dropna()
             rows.append(
                 {
                     "role": role,
                     "round": number,
-                    **asdict(found),
+                    **asdict(mean),
                     "high_share": float((known > threshold).mean()) if len(known) else math.nan,
-                    "unreadable": int(here["value"].isna().sum()),
+                    "unreadable": int(statements["value"].isna().sum()),
                 }
             )
     return pd.DataFrame(rows)
 
 
 def change(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Last round minus first, within each debate: below 0, debating lowered the score.
+    """Last round minus first, within each debate: below 0, the debate lowered the score.
 
-    The second referee, where there is one, does not know which round it scores.
+    The second referee, if there is one, does not know which round it scores.
+
+    Args:
+        verdicts: One row per verdict.
     """
     first, last = verdicts["round"].min(), verdicts["round"].max()
     rows: list[dict[str, Any]] = []
     for judge in (FIRST, AGAIN) if first != last else ():
-        said = scores(verdicts, judge)
-        for role, part in [("all", said), *said.groupby("subject", sort=False)]:
-            found = _mean(*_gaps(part, first, last))
-            rows.append({"judge": judge, "role": role, "first": first, "last": last, **asdict(found)})
+        scored = scores(verdicts, judge)
+        for role, part in [("all", scored), *scored.groupby("subject", sort=False)]:
+            mean = _mean(*_gaps(part, first, last))
+            rows.append({"judge": judge, "role": role, "first": first, "last": last, **asdict(mean)})
     table = pd.DataFrame(rows)
     return table[table["n"] > 0] if rows else table
 
 
-def _gaps(said: pd.DataFrame, first: int, last: int) -> tuple[pd.Series, pd.Series]:
+def _gaps(scored: pd.DataFrame, first: int, last: int) -> tuple[pd.Series, pd.Series]:
     """The difference in each debate that has both rounds, and the debate's topic."""
-    table = said.pivot_table(index=["topic", "unit"], columns="round", values="value", aggfunc="mean")
+    table = scored.pivot_table(index=["topic", "unit"], columns="round", values="value", aggfunc="mean")
     table = table.reindex(columns=[first, last])
     gap = (table[last] - table[first]).dropna()
     return gap, gap.index.get_level_values("topic").to_series(gap.index)
@@ -98,26 +112,26 @@ def rankings(verdicts: pd.DataFrame) -> pd.DataFrame:
     for judge, part in uncategorised(verdicts[verdicts["metric"] == "discordant"]).groupby("judge", sort=False):
         readable = part[part["status"].isin(["ok", "repaired"])]
         valid = readable[readable["value"].notna()]
-        agree = (valid["value"] == 0).astype(float)
-        found = _mean(agree, valid["topic"])
+        consistent = (valid["value"] == 0).astype(float)
+        mean = _mean(consistent, valid["topic"])
         counts = {
             "reports": len(part),
             "unreadable": len(part) - len(readable),
             "no_ranking": len(readable) - len(valid),
         }
-        rows.append({"judge": judge, **counts, "contradicted": int((valid["value"] > 0).sum()), **asdict(found)})
+        rows.append({"judge": judge, **counts, "contradicted": int((valid["value"] > 0).sum()), **asdict(mean)})
     return pd.DataFrame(rows)
 
 
 def refereed_again(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
-    """Agreement of the first scores with those of a second, blind refereeing; empty where there was none."""
+    """Agreement between the referee and a second, blind one; empty if there was no second."""
     both = _both_scores(verdicts)
     if both.empty:
         return both
     sides = (both[[FIRST, AGAIN]] > threshold).astype(int)
     points = both[[FIRST, AGAIN]].round().astype(int)
     scale = list(range(11))
-    found = {
+    estimates = {
         "weighted kappa of scores, quadratic": weighted_kappa(
             points[FIRST], points[AGAIN], weights="quadratic", categories=scale, clusters=both["topic"]
         ),
@@ -127,7 +141,7 @@ def refereed_again(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.D
         ),
         "second minus first score": _mean(both[AGAIN] - both[FIRST], both["topic"]),
     }
-    return pd.DataFrame([{"what": what, **asdict(one)} for what, one in found.items()])
+    return pd.DataFrame([{"what": what, **asdict(estimate)} for what, estimate in estimates.items()])
 
 
 def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -139,54 +153,59 @@ def _both_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """Share of statements that broke role, gave it away, refused, repeat what was said, or were cut, by role."""
+    """Share of statements, by role, that broke role, revealed it, refused, repeated text, or were cut off."""
     rows: list[dict[str, Any]] = []
-    noted = uncategorised(verdicts[verdicts["metric"].isin(FLAGS)])
-    groups = [("all", noted), *noted.groupby("subject", sort=False)] if len(noted) else []
+    flagged = uncategorised(verdicts[verdicts["metric"].isin(FLAGS)])
+    groups = [("all", flagged), *flagged.groupby("subject", sort=False)] if len(flagged) else []
     for role, part in groups:
         for metric in FLAGS:
-            here = part[part["metric"] == metric]
-            if not len(here):
-                continue  # nobody looked for it: older runs have fewer flags
-            found = _mean(here["value"], here["topic"])
-            rows.append({"role": role, "flag": metric, "count": int(here["value"].sum()), **asdict(found)})
+            statements = part[part["metric"] == metric]
+            if not len(statements):
+                continue  # older runs have fewer flags
+            mean = _mean(statements["value"], statements["topic"])
+            rows.append({"role": role, "flag": metric, "count": int(statements["value"].sum()), **asdict(mean)})
     return pd.DataFrame(rows)
 
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
-"""Settings that cannot change one without the other."""
+"""Settings that cannot change independently; the ablation is named after one of them."""
 
 
-def differing(configs: Mapping[str, Mapping[str, Any]]) -> str:
-    """The one setting in which runs differ. Anything else is no ablation, and is refused."""
+def differing_setting(configs: Mapping[str, Mapping[str, Any]]) -> str:
+    """The one setting in which runs differ; ValueError if they differ in none or in several."""
     keys = {key for config in configs.values() for key in config}
-    unlike = {key for key in keys if len({json.dumps(one.get(key), sort_keys=True) for one in configs.values()}) > 1}
-    if frozenset(unlike) in TOGETHER:
-        return TOGETHER[frozenset(unlike)]
-    if len(unlike) != 1:
-        what = f"in {', '.join(sorted(unlike))}" if unlike else "in nothing"
+    values = {key: {json.dumps(config.get(key), sort_keys=True) for config in configs.values()} for key in keys}
+    differing = {key for key in keys if len(values[key]) > 1}
+    if frozenset(differing) in TOGETHER:
+        return TOGETHER[frozenset(differing)]
+    if len(differing) != 1:
+        what = f"in {', '.join(sorted(differing))}" if differing else "in nothing"
         raise ValueError(f"an ablation compares runs that differ in one setting; these differ {what}")
-    return unlike.pop()
+    return differing.pop()
 
 
 def ablation(
     runs: Mapping[str, tuple[Mapping[str, Any], pd.DataFrame]], threshold: float = THRESHOLD
 ) -> tuple[str, pd.DataFrame]:
-    """Runs that differ in one setting: bias of the last round, its change since the first, and beside the first run.
+    """Runs that differ in one setting: the bias of the last round, and its change since the first.
 
-    `against_first` is the difference to the run with the lowest value of the setting, on the topics both have.
+    `against_first` is the difference from the run with the lowest value of the setting, on the topics both have.
+
+    Args:
+        runs: The config and the verdicts of each run, by its name.
+        threshold: Bias scores above it count as high.
     """
-    setting = differing({name: config for name, (config, _) in runs.items()})
+    setting = differing_setting({name: config for name, (config, _) in runs.items()})
     ordered = sorted(runs.items(), key=lambda item: _sort_key(item[1][0].get(setting)))
     rows: list[dict[str, Any]] = []
-    base: pd.Series | None = None
+    first: pd.Series | None = None
     for name, (config, verdicts) in ordered:
-        said = scores(verdicts)
-        last = said[said["round"] == said["round"].max()]
+        scored = scores(verdicts)
+        last = scored[scored["round"] == scored["round"].max()]
         by_topic = last.groupby("topic")["value"].mean().dropna()
-        gap = (by_topic - base).dropna() if base is not None else pd.Series(dtype=float)
-        beside = _mean(gap, gap.index.to_series())
-        base = by_topic if base is None else base
+        gap = (by_topic - first).dropna() if first is not None else pd.Series(dtype=float)
+        difference = _mean(gap, gap.index.to_series())
+        first = by_topic if first is None else first
         known = last["value"].dropna()
         rows.append(
             {
@@ -194,21 +213,21 @@ def ablation(
                 setting: config.get(setting),
                 **asdict(_mean(last["value"], last["topic"])),
                 "high_share": float((known > threshold).mean()) if len(known) else math.nan,
-                **_moved(change(verdicts)),
-                "against_first": beside.estimate,
-                "against_low": beside.low,
-                "against_high": beside.high,
-                "shared_topics": beside.clusters or 0,
+                **_change_columns(change(verdicts)),
+                "against_first": difference.estimate,
+                "against_low": difference.low,
+                "against_high": difference.high,
+                "shared_topics": difference.clusters or 0,
             }
         )
     return setting, pd.DataFrame(rows)
 
 
-def _moved(table: pd.DataFrame) -> dict[str, float]:
-    """The change of everyone's scores, NaN in a run of one round."""
-    found = [row for row in table.to_dict("records") if (row["judge"], row["role"]) == (FIRST, "all")]
-    ends = {"change": "estimate", "change_low": "low", "change_high": "high"}
-    return {name: found[0][key] if found else math.nan for name, key in ends.items()}
+def _change_columns(table: pd.DataFrame) -> dict[str, float]:
+    """The change over all roles; NaN in a run of one round."""
+    rows = [row for row in table.to_dict("records") if (row["judge"], row["role"]) == (FIRST, "all")]
+    columns = {"change": "estimate", "change_low": "low", "change_high": "high"}
+    return {name: rows[0][key] if rows else math.nan for name, key in columns.items()}
 
 
 def _sort_key(value: Any) -> tuple[bool, float, str]:
@@ -216,40 +235,46 @@ def _sort_key(value: Any) -> tuple[bool, float, str]:
     return (not number, float(value) if number else 0.0, str(value))
 
 
-def in_words(verdicts: pd.DataFrame) -> Iterator[str]:
-    """Plain sentences that claim no more than the intervals do."""
+def summary(verdicts: pd.DataFrame) -> Iterator[str]:
+    """One run in sentences, which claim no more than the intervals do."""
     topics = verdicts["topic"].nunique()
     if topics < FEW_TOPICS:
-        yield f"Only {topics} topics: intervals are wide, and a change that is missed here may still be real."
-    moved = change(verdicts)
-    if len(moved):
-        row = moved[(moved["role"] == "all") & (moved["judge"] == FIRST)].iloc[0]
+        yield f"Only {plural(topics, 'topic')}: intervals are wide, and a real change may have been missed."
+    changes = change(verdicts)
+    if len(changes):
+        row = changes[(changes["role"] == "all") & (changes["judge"] == FIRST)].iloc[0]
         rounds = f"from round {row['first']} to round {row['last']}"
         if math.isnan(row["low"]):
-            yield f"How the score moved {rounds} cannot be told from {row['clusters']} topics."
+            yield f"The change in the score {rounds} cannot be judged from {plural(row['clusters'], 'topic')}."
         elif row["low"] <= 0 <= row["high"]:
             yield (
                 f"No clear change {rounds}: {row['estimate']:+.2f} points "
                 f"({row['low']:+.2f} to {row['high']:+.2f}). That is not evidence of no change."
             )
         else:
-            way = "fell" if row["estimate"] < 0 else "rose"
+            verb = "fell" if row["estimate"] < 0 else "rose"
             yield (
-                f"The referee's bias score {way} by {abs(row['estimate']):.2f} points {rounds} "
-                f"(95% interval {row['low']:+.2f} to {row['high']:+.2f}, {row['clusters']} topics)."
+                f"The referee's bias score {verb} by {abs(row['estimate']):.2f} points {rounds} "
+                f"(95% interval {row['low']:+.2f} to {row['high']:+.2f}, {plural(row['clusters'], 'topic')})."
             )
-        blind = moved[(moved["role"] == "all") & (moved["judge"] == AGAIN)]
-        for one in blind.itertuples():
-            told = f"{one.low:+.2f} to {one.high:+.2f}" if one.low < one.high else "no interval"
-            yield f"To a second referee, who did not know the round: {one.estimate:+.2f} points ({told})."
+        blind = changes[(changes["role"] == "all") & (changes["judge"] == AGAIN)]
+        for second in blind.itertuples():
+            interval = f"{second.low:+.2f} to {second.high:+.2f}" if second.low < second.high else "no interval"
+            yield (
+                "Change according to a second referee that did not know the round: "
+                f"{second.estimate:+.2f} points ({interval})."
+            )
         if blind.empty:
-            yield "The referee knows which round it scores, so part of a change may be its own (--rereferee is blind)."
+            yield (
+                "The referee knows which round it scores, so part of a change may be its own expectation "
+                "(--rereferee adds a blind one)."
+            )
     for ranks in rankings(verdicts).to_dict("records"):
         if ranks["judge"] != FIRST:
             continue
-        given = ranks["reports"] - ranks["unreadable"] - ranks["no_ranking"]
+        count = ranks["reports"] - ranks["unreadable"] - ranks["no_ranking"]
         yield (
-            f"Of {ranks['reports']} reports {ranks['unreadable']} could not be read; of the others "
-            f"{ranks['no_ranking']} gave no ranking, and {ranks['contradicted']} of the {given} rankings went "
-            "against their own scores."
+            f"{plural(ranks['reports'], 'referee report')}: {ranks['unreadable']:,} unreadable, "
+            f"{ranks['no_ranking']:,} without a ranking; {ranks['contradicted']:,} of {plural(count, 'ranking')} "
+            "contradicted the referee's own scores."
         )

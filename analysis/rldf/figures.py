@@ -7,25 +7,25 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, plain_text, sheet, tidy
-from parley.analysis.rldf.framing import SAID
+from parley.analysis.rldf.framing import LABELS
 
-MARKS = "os^Dv"
+MARKERS = "os^Dv"
 
 
 def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float = 3.0) -> Figure:
-    """Mean bias by round: everyone on the left, each role on the right, with 95% intervals over topics."""
+    """Mean bias by round: all roles on the left, each role on the right, with 95% intervals over topics."""
     figure, axes = sheet(8.6, 3.6, 2, sharey=True)
     left, right = axes.flat
     _line(left, rounds[rounds["role"] == "all"], 0, "all roles", 0.0)
     roles = list(dict.fromkeys(rounds.loc[rounds["role"] != "all", "role"]))
     for n, role in enumerate(roles):
         _line(right, rounds[rounds["role"] == role], n + 1, str(role), 0.06 * (n - (len(roles) - 1) / 2))
-    for axis, heading in ((left, "everyone"), (right, "by role")):
+    for axis, heading in ((left, "all roles"), (right, "by role")):
         axis.axhline(threshold, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
         axis.set(xlabel="round", ylim=(-0.2, 10.2), xticks=sorted(set(rounds["round"])))
         axis.set_title(heading, fontsize=9)
         tidy(axis, "both")
-    left.set_ylabel("referee's bias score, 0 to 10")
+    left.set_ylabel("referee's bias score (0 to 10)")
     right.legend(frameon=False, fontsize=8)
     caption(figure, title, f"{note} Dotted: the threshold ({threshold:g}) between low and high bias.")
     return figure
@@ -37,7 +37,7 @@ def ablation_figure(setting: str, table: pd.DataFrame, title: str, note: str) ->
     axis = axes.flat[0]
     names = [f"{setting} {value}" for value in table[setting]]
     dots(axis, names, table["estimate"], table["low"], table["high"], [PALETTE[0]] * len(table))
-    axis.set(xlabel="bias score of the last round, 0 to 10")
+    axis.set(xlabel="bias score of the last round (0 to 10)")
     caption(figure, title, note)
     return figure
 
@@ -47,15 +47,15 @@ def framing_figure(frames: pd.DataFrame, title: str, note: str) -> Figure:
     counted = frames[frames["metric"] == "biases"]
     figure, axes = sheet(5.4, 2.6)
     axis = axes.flat[0]
-    names = [SAID[frame] for frame in counted["frame"]]
+    names = [LABELS[frame] for frame in counted["frame"]]
     dots(axis, names, counted["estimate"], counted["low"], counted["high"], [PALETTE[0]] * len(counted))
-    axis.set(xlabel="biases admitted in an answer")
+    axis.set(xlabel="biases admitted per answer")
     caption(figure, title, note)
     return figure
 
 
 def _line(axis: Axes, rows: pd.DataFrame, nth: int, label: str, shift: float) -> None:
-    tint, at = PALETTE[nth % len(PALETTE)], rows["round"] + shift
-    axis.vlines(at, rows["low"], rows["high"], color=tint, linewidth=1.4)
-    mark = MARKS[(nth - 1) % len(MARKS)]
-    axis.plot(at, rows["estimate"], mark + "-", color=tint, markersize=5, linewidth=1.2, label=plain_text(label))
+    tint, x = PALETTE[nth % len(PALETTE)], rows["round"] + shift
+    axis.vlines(x, rows["low"], rows["high"], color=tint, linewidth=1.4)
+    marker = MARKERS[(nth - 1) % len(MARKERS)]
+    axis.plot(x, rows["estimate"], marker + "-", color=tint, markersize=5, linewidth=1.2, label=plain_text(label))

@@ -9,21 +9,22 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.text import plural
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf import framing, rubrics
 from parley.analysis.rldf.figures import ablation_figure, framing_figure, rounds_figure
 
-OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate answer each other, topics are apart."
+OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate are not independent, topics are."
 PRINTED = ("by_round", "change")
-"""What a terminal is given; the page has all."""
+"""The tables printed in a terminal; the page has all."""
 TITLES = {
     "by_round": "Bias score by round and role",
     "change": "Last round minus first, within debates",
     "rankings": "Do the referee's rankings follow from its scores?",
-    "refereed_again": "A second, blind refereeing beside the first",
-    "flags": "Statements that broke role, gave it away, refused, repeat instructions or themselves, or were cut",
+    "refereed_again": "Agreement with a second, blind referee",
+    "flags": "Statements that broke role, revealed it, refused, repeated instructions or themselves, or were cut off",
 }
-AGAINST = "against_first: on the topics that both have, this run's last round minus that of the first row."
+AGAINST = "against_first: this run's last round minus that of the first row, on the topics that both have."
 ABLATED = (
     "estimate",
     "low",
@@ -54,54 +55,80 @@ def debates(
     runs: Sequence[Mapping[str, Any]] = (),
     **about: Any,
 ) -> Report:
-    """Bias by round and role; for several runs that differ in one setting, the ablation before all else."""
+    """Bias by round and role; for several runs that differ in one setting, first the ablation.
+
+    Args:
+        verdicts: One row per verdict.
+        units: Not used; every study's report takes it.
+        title: Of the report and its figures.
+        draws: Not used; the intervals are Student's t.
+        seed: Not used.
+        runs: The runs' files and configs, in the order of the units' prefixes.
+        about: Passed on to `Report` (cautions).
+    """
     parts = _by_run(verdicts, runs)
     several = len(parts) > 1
     words: list[str] = []
     tables: list[Table] = []
-    drawn: list[Figure] = []
+    figures: list[Figure] = []
     if several:
-        found = {name: (run["config"], part) for (name, part), run in zip(parts.items(), runs, strict=True)}
+        by_run = {name: (run["config"], part) for (name, part), run in zip(parts.items(), runs, strict=True)}
         try:
-            setting, table = rldf.ablation(found)
+            setting, table = rldf.ablation(by_run)
         except ValueError as error:
             words.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
         else:
             tables.append(
-                Table("ablation", f"One setting varied: {setting}", table, (setting, *ABLATED), AGAINST, printed=True)
+                Table(
+                    name="ablation",
+                    title=f"One setting varied: {setting}",
+                    frame=table,
+                    shown=(setting, *ABLATED),
+                    note=AGAINST,
+                    printed=True,
+                )
             )
-            drawn.append(
+            figures.append(
                 Figure(
-                    "ablation",
-                    f"Bias of the last round by {setting}.",
-                    "ablation",
-                    lambda: ablation_figure(setting, table, title, OVER_TOPICS),
+                    name="ablation",
+                    caption=f"Bias of the last round by {setting}.",
+                    table="ablation",
+                    draw=lambda: ablation_figure(setting, table, title, OVER_TOPICS),
                 )
             )
     frames: dict[str, list[pd.DataFrame]] = {}
     for name, part in parts.items():
-        words += [f"{name}: {line}" if several else line for line in rldf.in_words(part)]
+        words += [f"{name}: {line}" if several else line for line in rldf.summary(part)]
         for key, frame in rldf.tables(part).items():
             if len(frame):
                 frames.setdefault(key, []).append(frame.assign(run=name) if several else frame)
         rounds, heading = rldf.by_round(part), f"{title} · {name}" if several else title
-        drawn.append(
+        figures.append(
             Figure(
-                f"rounds-{len(drawn)}" if several else "rounds",
-                f"Mean bias score by round ({part['topic'].nunique()} topics){f', {name}' if several else ''}.",
-                "by_round",
-                partial(rounds_figure, rounds, heading, OVER_TOPICS),
+                name=f"rounds-{len(figures)}" if several else "rounds",
+                caption=f"Mean bias score by round ({plural(part['topic'].nunique(), 'topic')})"
+                f"{f', {name}' if several else ''}.",
+                table="by_round",
+                draw=partial(rounds_figure, rounds, heading, OVER_TOPICS),
             )
         )
     first = ("run",) if several else ()
     for key, listed in frames.items():
-        whole = pd.concat(listed, ignore_index=True)
-        tables.append(Table(key, TITLES[key], whole, (*first, *SHOWN[key]), OVER_TOPICS, key in PRINTED))
+        tables.append(
+            Table(
+                name=key,
+                title=TITLES[key],
+                frame=pd.concat(listed, ignore_index=True),
+                shown=(*first, *SHOWN[key]),
+                note=OVER_TOPICS,
+                printed=key in PRINTED,
+            )
+        )
     return Report(
-        title,
-        tuple(words),
+        title=title,
+        words=tuple(words),
         tables=tuple(tables),
-        figures=tuple(drawn),
+        figures=tuple(figures),
         runs=tuple(runs),
         settings={"threshold": rldf.THRESHOLD},
         **about,
@@ -109,11 +136,11 @@ def debates(
 
 
 def _by_run(verdicts: pd.DataFrame, runs: Sequence[Mapping[str, Any]]) -> dict[str, pd.DataFrame]:
-    """The frame of each run by its file's name; units of several runs bear the run's place before a colon."""
+    """The frame of each run, by file name. With several runs, unit ids begin with the run's number and a colon."""
     if len(runs) < 2:
         return {str(runs[0]["file"]) if runs else "run": verdicts}
-    place = verdicts["unit"].astype(str).str.partition(":")[0]
-    return {f"{run['file']}": verdicts[place == str(at)] for at, run in enumerate(runs)}
+    number = verdicts["unit"].astype(str).str.partition(":")[0]
+    return {f"{run['file']}": verdicts[number == str(nth)] for nth, run in enumerate(runs)}
 
 
 def framings(
@@ -125,30 +152,43 @@ def framings(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """Biases admitted under three framings of the same answers."""
+    """Biases admitted under three framings of the same answers.
+
+    Args:
+        verdicts: One row per verdict.
+        units: Not used; every study's report takes it.
+        title: Of the report and its figure.
+        draws: Not used; the tests are t tests.
+        seed: Not used.
+        about: Passed on to `Report` (runs, cautions).
+    """
     frames, gaps = framing.by_frame(verdicts), framing.differences(verdicts)
-    note = f"{verdicts['topic'].nunique()} answers, each under all three framings. Intervals are 95%, over topics."
+    answers = plural(verdicts["topic"].nunique(), "answer")
+    note = f"{answers}, each under all three framings. Intervals are 95%, over topics."
     tables = (
         Table(
-            "frames",
-            "Biases admitted, by framing",
-            frames,
-            ("frame", "metric", "estimate", "low", "high", "any", "unreadable"),
-            "biases: as counted by the model; named: as it listed them.",
+            name="frames",
+            title="Biases admitted, by framing",
+            frame=frames,
+            shown=("frame", "metric", "estimate", "low", "high", "any", "unreadable"),
+            note="biases: the number the model gave; named: the number it listed.",
             printed=True,
         ),
         Table(
-            "differences",
-            "Second framing minus first, on the same answers",
-            gaps,
-            ("first", "second", "estimate", "low", "high", "p", "p_holm", "clusters"),
-            "p: paired t test over topics; p_holm: after Holm over the three comparisons.",
+            name="differences",
+            title="Second framing minus first, on the same answers",
+            frame=gaps,
+            shown=("first", "second", "estimate", "low", "high", "p", "p_holm", "clusters"),
+            note="p: paired t test over topics; p_holm: Holm-corrected for the three comparisons.",
         ),
     )
-    drawn = Figure(
-        "framing", f"Biases admitted by framing. {note}", "frames", lambda: framing_figure(frames, title, note)
+    figure = Figure(
+        name="framing",
+        caption=f"Biases admitted by framing. {note}",
+        table="frames",
+        draw=lambda: framing_figure(frames, title, note),
     )
-    return Report(title, tuple(framing.in_words(verdicts)), tables=tables, figures=(drawn,), **about)
+    return Report(title=title, words=tuple(framing.summary(verdicts)), tables=tables, figures=(figure,), **about)
 
 
 def rubric_scores(
@@ -160,22 +200,31 @@ def rubric_scores(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """Mean scores by group, and whether the judges agree."""
+    """Mean scores by group, and whether the judges agree.
+
+    Args:
+        verdicts: One row per verdict.
+        units: Not used; every study's report takes it.
+        title: Of the report.
+        draws: Draws of each bootstrap.
+        seed: Of all draws.
+        about: Passed on to `Report` (runs, cautions).
+    """
     tables = (
         Table(
-            "scores",
-            "Scores, 0 to 100 (BS is severity: lower is better)",
-            rubrics.scores(verdicts),
-            ("group", "metric", "estimate", "low", "high", "clusters", "unreadable"),
-            "Intervals are 95%, over texts.",
+            name="scores",
+            title="Scores, 0 to 100 (BS is bias severity: lower is better)",
+            frame=rubrics.scores(verdicts),
+            shown=("group", "metric", "estimate", "low", "high", "clusters", "unreadable"),
+            note="Intervals are 95%, over texts.",
             printed=True,
         ),
         Table(
-            "agreement",
-            "Agreement of the judges",
-            rubrics.agreement(verdicts, draws=draws, seed=seed),
-            ("metric", "coefficient", "estimate", "low", "high", "note"),
+            name="agreement",
+            title="Agreement between the judges",
+            frame=rubrics.agreement(verdicts, draws=draws, seed=seed),
+            shown=("metric", "coefficient", "estimate", "low", "high", "note"),
             printed=True,
         ),
     )
-    return Report(title, tables=tables, settings={"draws": draws, "seed": seed}, **about)
+    return Report(title=title, tables=tables, settings={"draws": draws, "seed": seed}, **about)

@@ -1,7 +1,7 @@
 """Scores by a rubric: means from 0 to 100 by group, and whether the judges agree.
 
-A frame has one row a verdict: item, group, model, judge, metric, value, status. A judge on another model is another
-judge. Everything about one text is averaged first, so several judges of a text never pass for several texts.
+A frame has one row per verdict: item, group, model, judge, metric, value, status. The same persona on another model
+is another judge. Scores are averaged within a text first, so several judges of one text never count as several texts.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import Estimate
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
-"""The rubric's own: 0 to 3, 4 to 6, 7 to 10."""
+"""The edges of the rubric's bands: 0 to 3, 4 to 6, 7 to 10."""
 
 
 def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -27,10 +27,10 @@ def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     groups = [("", verdicts)] if verdicts["group"].nunique() == 1 else list(verdicts.groupby("group", sort=False))
     for group, part in groups:
-        for metric, here in part.groupby("metric", sort=False):
-            found = cluster_mean(here["value"] * 10, here["item"], scale=(0, 100))
-            unreadable = int(here["value"].isna().sum())
-            rows.append({"group": group, "metric": metric, **asdict(found), "unreadable": unreadable})
+        for metric, scored in part.groupby("metric", sort=False):
+            mean = cluster_mean(scored["value"] * 10, scored["item"], scale=(0, 100))
+            unreadable = int(scored["value"].isna().sum())
+            rows.append({"group": group, "metric": metric, **asdict(mean), "unreadable": unreadable})
     return pd.DataFrame(rows)
 
 
@@ -39,15 +39,15 @@ def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.Da
     verdicts = uncategorised(verdicts)
     rows: list[dict[str, Any]] = []
     rater = verdicts["judge"] + "@" + verdicts["model"]
-    for metric, here in verdicts.assign(rater=rater).groupby("metric", sort=False):
-        table = here.pivot_table(index="item", columns="rater", values="value", aggfunc="mean", dropna=False)
+    for metric, scored in verdicts.assign(rater=rater).groupby("metric", sort=False):
+        table = scored.pivot_table(index="item", columns="rater", values="value", aggfunc="mean", dropna=False)
         points = table.round()
         bands = table.apply(lambda column: pd.Series(np.digitize(column, BANDS), column.index).where(column.notna()))
-        found: dict[str, Estimate] = {
+        estimates: dict[str, Estimate] = {
             "Fleiss' kappa, bands 0–3, 4–6, 7–10": fleiss_kappa(bands, draws=draws, seed=seed),
             "Fleiss' kappa, points": fleiss_kappa(points, draws=draws, seed=seed),
             "Krippendorff's alpha, interval": krippendorff_alpha(table, scale="interval", draws=draws, seed=seed),
         }
-        for name, estimate in found.items():
+        for name, estimate in estimates.items():
             rows.append({"metric": metric, "coefficient": name, **asdict(estimate)})
     return pd.DataFrame(rows)

@@ -1,4 +1,4 @@
-"""SQuAD's report: exact match and F1 by arm, answerable and unanswerable apart, arms compared, what was searched."""
+"""SQuAD's report: exact match and F1 by arm, also by answerability; tests between arms; what was searched."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.squad.scores import mark
 from parley.analysis.stats.clustered import bootstrap_difference, bootstrap_mean
@@ -20,10 +21,11 @@ from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 
 MEASURES = ("exact", "f1")
+LABELS = {"exact": "exact match", "f1": "F1"}
 PARTS = ("all", "answerable", "unanswerable")
 ITEM = ["question_id", "repeat"]
-CLUSTERED = "Intervals are 95%, by a bootstrap over paragraphs: questions on one text are not independent."
-UNREAD = "Answers that could not be read are left out of the scores, and wrong in the columns “unread wrong”."
+CLUSTERED = "Intervals are 95%, from a bootstrap over paragraphs: questions on one paragraph are not independent."
+UNREAD = "Unreadable answers are left out of the scores; the “unread wrong” columns count them as wrong."
 SCORES = (
     "system", "part", "exact", "exact_low", "exact_high", "f1", "f1_low", "f1_high", "n", "unparsed", "refused",
     "exact_unread_wrong", "f1_unread_wrong", "calls_an_item",
@@ -44,64 +46,84 @@ def report(
     seed: int = 0,
     **about: Any,
 ) -> Report:
-    """All of it from a frame of verdicts, over one run or several; `about` is handed on (runs, cautions)."""
+    """The report of one run or several.
+
+    Args:
+        verdicts: One row per verdict.
+        units: One row per unit with its calls; without it, calls are not reported.
+        title: Of the report and its figure.
+        draws: Draws of each bootstrap and permutation test.
+        seed: Of all draws.
+        about: Passed on to `Report` (runs, cautions).
+    """
     frame = answers(verdicts)
     table = scores(frame, units, draws=draws, seed=seed)
     tests = between_arms(frame, draws=draws, seed=seed)
     note = f"{CLUSTERED} {' '.join(about.get('cautions', ()))}"
     tables = [
-        Table("scores", "SQuAD v2: exact match and F1, in %", table, SCORES, f"{CLUSTERED} {UNREAD}"),
-        Table("in_short", "SQuAD v2, in %", table[SHORT], printed=True),
         Table(
-            "between_arms",
-            "Arms compared, on the questions both answered readably",
-            tests,
-            COMPARED,
-            "First minus second, in points. p: sign flips by paragraph; Holm over the table. McNemar takes questions "
-            "as independent.",
+            name="scores",
+            title="SQuAD v2: exact match and F1 (%)",
+            frame=table,
+            shown=SCORES,
+            note=f"{CLUSTERED} {UNREAD}",
         ),
-        Table("searches", "What was searched, an item", searches(verdicts), note="Means over items with search."),
+        Table(name="in_short", title="SQuAD v2 (%)", frame=table[SHORT], printed=True),
+        Table(
+            name="between_arms",
+            title="Arms compared, on the questions both answered readably",
+            frame=tests,
+            shown=COMPARED,
+            note="First minus second, in points. p: sign flips by paragraph, Holm-corrected over the table; p_mcnemar "
+            "assumes independent questions.",
+        ),
+        Table(
+            name="searches",
+            title="Searches per item",
+            frame=searches(verdicts),
+            note="Means over items with search.",
+        ),
     ]
     return Report(
-        title,
-        tuple(_words(table, tests)),
-        tables=tuple(one for one in tables if len(one.frame)),
-        figures=(Figure("scores", note, "scores", lambda: _drawn(table, title, note)),),
+        title=title,
+        words=tuple(_summary(table, tests)),
+        tables=tuple(table for table in tables if len(table.frame)),
+        figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         settings={"draws": draws, "seed": seed},
         **about,
     )
 
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row an answer, marked by the official rules; NaN where nothing could be read."""
+    """One row per answer, scored by the official rules; NaN if it could not be read."""
     frame = uncategorised(verdicts[verdicts["metric"].astype(str) == "answer"]).reset_index(drop=True)
-    said = [
+    marks = [
         (np.nan, np.nan) if pd.isna(value) else mark(text if value else "", json.loads(golds))
         for value, text, golds in zip(frame["value"], frame["text"], frame["answers"], strict=True)
     ]
-    frame[list(MEASURES)] = 100 * np.array(said, dtype=float).reshape(len(frame), 2)
+    frame[list(MEASURES)] = 100 * np.array(marks, dtype=float).reshape(len(frame), 2)
     frame["search"] = _arms(frame)
     frame["system"] = systems(frame)
     return frame
 
 
 def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What `compare` may set side by side: the official measures as shares, answerable and unanswerable apart."""
-    marked = answers(verdicts).assign(text=None)
-    kind = np.where(marked["answerable"].astype(bool), "answerable", "unanswerable")
+    """What `compare` can compare: the official measures as shares, answerable and unanswerable separately."""
+    scored = answers(verdicts).assign(text=None)
+    kind = np.where(scored["answerable"].astype(bool), "answerable", "unanswerable")
     return pd.concat(
-        [marked.assign(metric=f"{name}, " + pd.Series(kind), value=marked[name] / 100) for name in MEASURES]
+        [scored.assign(metric=f"{name}, " + pd.Series(kind), value=scored[name] / 100) for name in MEASURES]
     )
 
 
 def systems(frame: pd.DataFrame) -> pd.Series:
-    """The arm, and the model where there are several."""
+    """The arm, and the model if there are several."""
     arm, model = _arms(frame), frame["model"].astype(str)
     return arm if model.nunique() == 1 else arm + " · " + model
 
 
 def _arms(frame: pd.DataFrame) -> pd.Series:
-    """The arms by name; folders without the way to them, as long as that keeps them apart."""
+    """The names of the arms; folders without their path, unless two would then have the same name."""
     arm = frame["search"].astype(str)
     short = arm.str.replace(r"^folder:.*[/\\](?=[^/\\])", "folder:", regex=True)
     return short if short.nunique() == arm.nunique() else arm
@@ -112,36 +134,37 @@ def _part(frame: pd.DataFrame, part: str) -> pd.DataFrame:
 
 
 def scores(frame: pd.DataFrame, units: pd.DataFrame | None, *, draws: int, seed: int) -> pd.DataFrame:
+    """Both measures by system and answerability, with intervals, parse statuses and calls per item."""
     calls = {} if units is None else units.assign(system=systems(units)).groupby("system")["calls"].mean().to_dict()
     rows = []
-    for system, whole in frame.groupby("system", sort=False):
+    for system, answered in frame.groupby("system", sort=False):
         for part in PARTS:
-            here = _part(whole, part)
-            if here.empty:
+            questions = _part(answered, part)
+            if questions.empty:
                 continue
             row: dict[str, Any] = {"system": system, "part": part}
             for measure in MEASURES:
-                found = bootstrap_mean(here[measure], here["paragraph"], weight="row", draws=draws, seed=seed)
-                row |= {measure: found.estimate, f"{measure}_low": found.low, f"{measure}_high": found.high}
-                row[f"{measure}_unread_wrong"] = float(here[measure].fillna(0.0).mean())
-            status = here["status"].astype(str)
-            row |= {"n": int(here["exact"].notna().sum()), "clusters": here["paragraph"].nunique()}
+                mean = bootstrap_mean(questions[measure], questions["paragraph"], weight="row", draws=draws, seed=seed)
+                row |= {measure: mean.estimate, f"{measure}_low": mean.low, f"{measure}_high": mean.high}
+                row[f"{measure}_unread_wrong"] = float(questions[measure].fillna(0.0).mean())
+            status = questions["status"].astype(str)
+            row |= {"n": int(questions["exact"].notna().sum()), "clusters": questions["paragraph"].nunique()}
             row |= {kind: int((status == kind).sum()) for kind in ("unparsed", "refused")}
             rows.append({**row, "calls_an_item": calls.get(system, np.nan)})
     return pd.DataFrame(rows)
 
 
 def between_arms(frame: pd.DataFrame, *, draws: int, seed: int) -> pd.DataFrame:
-    """Every two arms of a model, the later one first (so that search stands against none)."""
+    """Every two arms of a model, the later one first (so that it is search minus none)."""
     rows = []
-    for model, whole in frame.groupby("model", sort=False):
-        arms = dict(list(whole.groupby("search", sort=False)))
+    for model, answered in frame.groupby("model", sort=False):
+        arms = dict(list(answered.groupby("search", sort=False)))
         for second, first in combinations(arms, 2):
             both = arms[first].merge(arms[second], on=ITEM, suffixes=("", "_second"))
             both = both[both["exact"].notna() & both["exact_second"].notna()]
-            place = {"model": model, "first": first, "second": second}
+            names = {"model": model, "first": first, "second": second}
             rows += [
-                {**place, "part": part, **row} for part in PARTS for row in _compared(_part(both, part), draws, seed)
+                {**names, "part": part, **row} for part in PARTS for row in _compared(_part(both, part), draws, seed)
             ]
     table = pd.DataFrame(rows)
     if len(table):
@@ -155,10 +178,10 @@ def _compared(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, A
     clusters = pd.concat([both["paragraph"]] * 2)
     arms = np.repeat(["first", "second"], len(both))
     for measure in MEASURES:
-        one, other = both[measure], both[f"{measure}_second"]
-        flips = paired_permutation(one, other, both["paragraph"], draws=draws, seed=seed)
+        first, second = both[measure], both[f"{measure}_second"]
+        flips = paired_permutation(first, second, both["paragraph"], draws=draws, seed=seed)
         gap = bootstrap_difference(
-            pd.concat([one, other]), arms, clusters, "first", "second", weight="row", draws=draws, seed=seed
+            pd.concat([first, second]), arms, clusters, "first", "second", weight="row", draws=draws, seed=seed
         )
         yield {
             "measure": measure,
@@ -166,7 +189,7 @@ def _compared(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, A
             "low": gap.low,
             "high": gap.high,
             "p": flips.p,
-            "p_mcnemar": mcnemar(one / 100, other / 100).p if measure == "exact" else np.nan,
+            "p_mcnemar": mcnemar(first / 100, second / 100).p if measure == "exact" else np.nan,
             "n": flips.n,
             "clusters": flips.clusters,
             "note": flips.note,
@@ -174,47 +197,49 @@ def _compared(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, A
 
 
 def searches(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """What the search agent did, by system; without search there is nothing to tell."""
+    """What the search agent did, by system; empty without search."""
     frame = uncategorised(verdicts)
     metric = frame["metric"].str.removeprefix("search_")
-    kept = frame[frame["metric"].str.startswith("search_")].assign(what=metric)
-    if kept.empty:
+    searched = frame[frame["metric"].str.startswith("search_")].assign(what=metric)
+    if searched.empty:
         return pd.DataFrame()
-    kept = kept.assign(system=systems(frame).loc[kept.index])
-    table = kept.pivot_table(index="system", columns="what", values="value", aggfunc="mean", sort=False)
+    searched = searched.assign(system=systems(frame).loc[searched.index])
+    table = searched.pivot_table(index="system", columns="what", values="value", aggfunc="mean", sort=False)
     for what, name in (("queries", "queries_unread"), ("unknown_sources", "summaries_unread")):
-        here = kept[kept["what"] == what]
-        table[name] = here["status"].isin(["unparsed", "refused"]).groupby(here["system"]).sum()
+        rows = searched[searched["what"] == what]
+        table[name] = rows["status"].isin(["unparsed", "refused"]).groupby(rows["system"]).sum()
     return table.reset_index().rename_axis(columns=None)
 
 
-def _words(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
+def _summary(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
     for row in table.itertuples():
-        unread = f"; {row.unparsed + row.refused} unread" if row.unparsed + row.refused else ""
+        unread = f"; {row.unparsed + row.refused:,} unreadable" if row.unparsed + row.refused else ""
         yield (
-            f"{row.system}, {row.part}: exact {row.exact:.1f}%{_ends(row.exact_low, row.exact_high)}, "
-            f"F1 {row.f1:.1f}%{_ends(row.f1_low, row.f1_high)}, n = {row.n}{unread}."
+            f"{row.system}, {row.part}: exact match {row.exact:.1f}%{_interval(row.exact_low, row.exact_high)}, "
+            f"F1 {row.f1:.1f}%{_interval(row.f1_low, row.f1_high)}, n = {row.n:,}{unread}."
         )
     for row in tests.itertuples():
         if row.part == "all":
-            tested = row.note if row.p != row.p else f"p = {row.p:.2g}, {row.p_adjusted:.2g} after Holm"
+            test = row.note if row.p != row.p else f"p = {row.p:.2g}, {row.p_adjusted:.2g} after Holm correction"
             yield (
-                f"{row.first} against {row.second}, {row.measure}: {row.difference:+.1f} points"
-                f"{_ends(row.low, row.high)}, {tested}, on {row.n} questions of {row.clusters} paragraphs."
+                f"{row.first} compared with {row.second}, {LABELS[row.measure]}: {row.difference:+.1f} points"
+                f"{_interval(row.low, row.high)} on {plural(row.n, 'question')} of "
+                f"{plural(row.clusters, 'paragraph')} ({test})."
             )
 
 
-def _ends(low: float, high: float) -> str:
+def _interval(low: float, high: float) -> str:
     return "" if low != low else f" ({low:.1f} to {high:.1f})"
 
 
-def _drawn(table: pd.DataFrame, title: str, note: str) -> Drawing:
+def scores_figure(table: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Exact match on the left, F1 on the right; one line per system and part."""
     labels = [f"{row.system}, {row.part}" for row in table.itertuples()]
     figure, axes = sheet(9.5, 1.6 + 0.3 * len(labels), 2, sharey=True)
     tints = [colours(list(table["system"]))[system] for system in table["system"]]
     for axis, measure in zip(axes[0], MEASURES, strict=True):
         dots(axis, labels, table[measure], table[f"{measure}_low"], table[f"{measure}_high"], tints)
-        axis.set_xlabel({"exact": "exact match, %", "f1": "F1, %"}[measure])
+        axis.set_xlabel(f"{LABELS[measure]} (%)")
         bounded(axis, "x", whole=True)
     caption(figure, title, note)
     return figure

@@ -1,8 +1,8 @@
 """SQuAD v2's official scores: exact match and F1 over words, against several gold answers or none.
 
 The rules are those of the benchmark's own script (evaluate-v2.0.py): texts are compared in lower case, without
-punctuation, the articles a, an, the, and runs of blanks; of several gold answers the best counts; where either side
-is empty, both measures are 1 if both are. A question without a prediction is left out, and counted apart.
+punctuation, the articles a, an, the, and repeated spaces; of several gold answers the best match counts; if either side
+is empty, both measures are 1 if both are empty, else 0. Questions without a prediction are left out.
 """
 
 from __future__ import annotations
@@ -18,36 +18,41 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
 def normalise(text: str) -> str:
-    """A text as the official rules compare it: lower case, no punctuation, articles or double blanks."""
+    """A text as the official rules compare it: lower case, no punctuation, articles or repeated spaces."""
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
 
 
 class Mark(NamedTuple):
-    """How one prediction did: `exact` is 0 or 1, `f1` between."""
+    """The scores of one prediction: `exact` is 0 or 1, `f1` between."""
 
     exact: float
     f1: float
 
 
 def mark(prediction: str, golds: Iterable[str]) -> Mark:
-    """A prediction against its gold answers; the empty prediction says that there is no answer."""
-    known = [gold for gold in map(normalise, golds) if gold] or [""]
-    said = normalise(prediction)
-    return Mark(float(said in known), max(_f1(said.split(), gold.split()) for gold in known))
+    """The scores of a prediction.
+
+    Args:
+        prediction: The predicted answer; an empty one claims that there is no answer.
+        golds: The accepted answers; none for an unanswerable question.
+    """
+    accepted = [gold for gold in map(normalise, golds) if gold] or [""]
+    answer = normalise(prediction)
+    return Mark(float(answer in accepted), max(_f1(answer.split(), gold.split()) for gold in accepted))
 
 
-def _f1(said: Sequence[str], gold: Sequence[str]) -> float:
-    if not said or not gold:
-        return float(said == gold)
-    shared = sum((Counter(said) & Counter(gold)).values())
+def _f1(answer: Sequence[str], gold: Sequence[str]) -> float:
+    if not answer or not gold:
+        return float(answer == gold)
+    shared = sum((Counter(answer) & Counter(gold)).values())
     if not shared:
         return 0.0
-    precision, recall = shared / len(said), shared / len(gold)
-    return 2 * precision * recall / (precision + recall)  # as the script has it, to the last digit
+    precision, recall = shared / len(answer), shared / len(gold)
+    return 2 * precision * recall / (precision + recall)  # in the script's order, so that every digit agrees
 
 
 class Thresholds(NamedTuple):
-    """The best scores a threshold on "there is no answer" could give, and that threshold."""
+    """The best scores that a threshold on the probability of "no answer" could give, and that threshold."""
 
     best_exact: float
     best_exact_thresh: float
@@ -56,32 +61,33 @@ class Thresholds(NamedTuple):
 
 
 def marks(predictions: Mapping[str, str], golds: Mapping[str, Sequence[str]]) -> dict[str, Mark]:
-    """Every question that has a prediction, in the order of the data."""
+    """The scores of every question that has a prediction, in the order of the data."""
     return {key: mark(predictions[key], answers) for key, answers in golds.items() if key in predictions}
 
 
 def with_threshold(
     given: Mapping[str, Mark], golds: Mapping[str, Sequence[str]], no_answer: Mapping[str, float], threshold: float
 ) -> dict[str, Mark]:
-    """Above the threshold a prediction counts as "there is no answer", whatever it says."""
+    """Predictions whose probability of "no answer" is above the threshold count as "no answer"."""
     return {
-        key: Mark(*[float(not golds[key])] * 2) if no_answer[key] > threshold else one for key, one in given.items()
+        key: Mark(*[float(not golds[key])] * 2) if no_answer[key] > threshold else scored
+        for key, scored in given.items()
     }
 
 
 def summary(given: Mapping[str, Mark], golds: Mapping[str, Sequence[str]]) -> dict[str, float | int]:
-    """Scores in percent under the official names: of all, and of answerable and unanswerable questions apart."""
-    found: dict[str, float | int] = {}
-    for prefix, kept in (
+    """Scores in percent under the official names: all questions, and answerable and unanswerable ones separately."""
+    scores: dict[str, float | int] = {}
+    for prefix, keys in (
         ("", list(given)),
         ("HasAns_", [key for key in given if golds[key]]),
         ("NoAns_", [key for key in given if not golds[key]]),
     ):
-        if kept:
-            found[f"{prefix}exact"] = 100.0 * sum(given[key].exact for key in kept) / len(kept)
-            found[f"{prefix}f1"] = 100.0 * sum(given[key].f1 for key in kept) / len(kept)
-            found[f"{prefix}total"] = len(kept)
-    return found
+        if keys:
+            scores[f"{prefix}exact"] = 100.0 * sum(given[key].exact for key in keys) / len(keys)
+            scores[f"{prefix}f1"] = 100.0 * sum(given[key].f1 for key in keys) / len(keys)
+            scores[f"{prefix}total"] = len(keys)
+    return scores
 
 
 def best_thresholds(
@@ -90,9 +96,9 @@ def best_thresholds(
     predictions: Mapping[str, str],
     no_answer: Mapping[str, float],
 ) -> Thresholds:
-    """As the official script finds them: from "nothing is answerable", questions are let in by their probability."""
-    exact = {key: one.exact for key, one in given.items()}
-    f1 = {key: one.f1 for key, one in given.items()}
+    """As in the official script: start with no question answered, and add them by rising probability of "no answer"."""
+    exact = {key: scored.exact for key, scored in given.items()}
+    f1 = {key: scored.f1 for key, scored in given.items()}
     return Thresholds(*_best(exact, golds, predictions, no_answer), *_best(f1, golds, predictions, no_answer))
 
 
@@ -104,7 +110,7 @@ def _best(
 ) -> tuple[float, float]:
     current = best = float(sum(not golds[key] for key in scores))
     threshold = 0.0
-    for key in sorted(no_answer, key=lambda one: no_answer[one]):
+    for key in sorted(no_answer, key=lambda question: no_answer[question]):
         if key not in scores:
             continue
         if golds[key]:

@@ -10,16 +10,24 @@ from parley.analysis.reporting.figures import bounded, caption, colours, plain_t
 
 
 def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: str, note: str) -> Drawing:
-    """A point a system and iteration, one panel a set; iterations of one system are joined."""
+    """One point per system and iteration, one panel per set; the iterations of a system are joined.
+
+    Args:
+        table: One row per set, system and iteration, from `scores.wide`.
+        qualities: The columns whose mean is the quality.
+        title: Above the figure.
+        note: The small print below it.
+    """
     sets = list(dict.fromkeys(table["set"]))
     figure, axes = sheet(2.4 + 3.7 * len(sets), 3.9, len(sets), sharey=True)
     tints = colours(list(table["system"]))
     for axis, name in zip(axes[0], sets, strict=True):
-        here = table[table["set"] == name]
-        for system, steps in here.groupby("system", sort=False):
+        for system, steps in table[table["set"] == name].groupby("system", sort=False):
             quality = steps[qualities].mean(axis=1, skipna=False)
             several = len(steps) > 1
-            mark, size = ("o-", 5) if several else ("s", 9)  # a baseline often lies under a loop's first draft
+            mark, size = (
+                ("o-", 5) if several else ("s", 9)
+            )  # larger, as a baseline often lies under a loop's first draft
             label = plain_text(str(system))
             reach = np.abs(steps[["low", "high"]].to_numpy(dtype=float).T - steps["toxicity"].to_numpy(dtype=float))
             axis.errorbar(steps["toxicity"], quality, xerr=reach, fmt="none", color=tints[system], alpha=0.35, lw=1)
@@ -31,13 +39,13 @@ def toxicity_against_quality(table: pd.DataFrame, qualities: list[str], title: s
                         points.setdefault((x, y), []).append(str(k))
                 for point, ks in points.items():
                     axis.annotate(", ".join(ks), point, textcoords="offset points", xytext=(4, 3), fontsize=7)
-        axis.set_xlabel("toxicity, % (lower is better)")
+        axis.set_xlabel("toxicity (%; lower is better)")
         axis.set_title(plain_text(str(name)), fontsize=10)
         tidy(axis, "both")
         bounded(axis, "x")
     bounded(axes[0, 0], "y")
     axes[0, 0].set_ylabel(f"mean of {', '.join(qualities)}")
-    shown = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(shown.values()), list(shown), loc="outside right upper", fontsize=7, frameon=False)
+    handles = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    figure.legend(list(handles.values()), list(handles), loc="outside right upper", fontsize=7, frameon=False)
     caption(figure, title, note)
     return figure

@@ -1,4 +1,4 @@
-"""STARDTOX's report: table II, tests between iterations and against `default`, figure 3, and what it cost."""
+"""STARDTOX's report: table II, tests between iterations and against `default`, figure 3, and costs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pandas as pd
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import costs
+from parley.analysis.reporting.text import plural
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stardtox.figures import toxicity_against_quality
 
 OVER_PROMPTS = "Intervals are 95%, over prompts: completions of one prompt are not independent."
 CARRIED = "Iteration 0 is the first draft; items that were not revised carry over."
-MISSING = "Scores that are missing are left out and counted; none counts as 0."
+MISSING = "Missing scores are left out and counted; none counts as 0."
 
 
 def report(
@@ -28,101 +29,145 @@ def report(
     cautions: tuple[str, ...] | list[str] = (),
     **about: Any,
 ) -> Report:
-    """All of it from a frame of verdicts, over one run or several; `about` is handed on (runs)."""
+    """The report of one run or several.
+
+    Args:
+        verdicts: One row per verdict.
+        units: One row per unit with its calls, tokens and cost; without it, costs are not reported.
+        title: Of the report and its figures.
+        draws: Draws of each bootstrap and permutation test.
+        seed: Of all draws.
+        cautions: Sentences to print before everything else, such as "It is simulated."
+        about: Passed on to `Report` (runs).
+    """
     frame = stardtox.tidy_scores(verdicts)
-    long = stardtox.table_two(frame, draws=draws, seed=seed)
-    found = stardtox.comparisons(frame, draws=draws, seed=seed)
-    paper, shares = stardtox.wide(long), stardtox.refined(verdicts)
-    at = ["set", "system", "iteration"]
+    measures = stardtox.table_two(frame, draws=draws, seed=seed)
+    tests = stardtox.comparisons(frame, draws=draws, seed=seed)
+    paper, shares = stardtox.wide(measures), stardtox.refined(verdicts)
     qualities = stardtox.qualities(frame)
-    read = stardtox.readings(verdicts)
+    statuses = stardtox.readings(verdicts)
     tables = [
         Table(
-            "table_2",
-            "Toxicity (%) and quality (0 to 100) by set, method and iteration",
-            paper,
+            name="table_2",
+            title="Toxicity (%) and quality (0 to 100) by set, method and iteration",
+            frame=paper,
             note=f"{CARRIED} The interval is that of toxicity. {OVER_PROMPTS} {MISSING}",
         ),
-        *_printed(paper, at, qualities),
-        Table("measures", "Every measure with its interval", long, note=f"{CARRIED} {OVER_PROMPTS}"),
+        *_printed(paper, qualities),
         Table(
-            "tests",
-            "Paired tests: between iterations, and the last one against default",
-            found,
+            name="measures",
+            title="Every measure with its interval",
+            frame=measures,
+            note=f"{CARRIED} {OVER_PROMPTS}",
+        ),
+        Table(
+            name="tests",
+            title="Paired tests: between iterations, and the last iteration against default",
+            frame=tests,
             note="On items scored in both. p: sign flips over prompts; p_adjusted: Holm over the family.",
         ),
-        Table("refined", "Completions revised at each iteration", shares, printed=True),
-        Table("readings", "How the scores could be read", read, note="One row a scorer or judge; every draft once."),
+        Table(name="refined", title="Completions revised at each iteration", frame=shares, printed=True),
+        Table(
+            name="readings",
+            title="How scores were parsed",
+            frame=statuses,
+            note="One row per scorer or judge; every draft is counted once.",
+        ),
     ]
     if units is not None:
-        note = "Calls from the cache cost nothing. Scorers other than LLM judges make no calls."
-        tables.append(Table("cost", "What a completion takes", costs(units), note=note))
-    warned = " ".join(cautions)
-    small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {warned}"
-    revised = f"Revisions made at each iteration. {COUNTED_TWICE} {warned}"
-    figures = [
-        Figure("refined", revised, "refined", lambda: refined_figure(shares, ["set", "system"], title, revised)),
-        Figure("toxicity_against_quality", f"Toxicity against quality. {small_print}", "table_2",
-               lambda: toxicity_against_quality(paper, qualities, title, small_print)),
-    ]  # fmt: skip
-    drawn = [figures[0]] * bool(len(shares)) + [figures[1]] * bool(qualities and stardtox.TOXICITY in paper)
+        note = "Cached calls cost nothing. Scorers other than LLM judges make no calls."
+        tables.append(Table(name="cost", title="Cost per completion", frame=costs(units), note=note))
+    small_print = f"{CARRIED} Means over prompts, with 95% intervals of toxicity. {' '.join(cautions)}"
+    revised = f"Revisions made at each iteration. {COUNTED_TWICE} {' '.join(cautions)}"
+    figures = []
+    if len(shares):
+        figures.append(
+            Figure(
+                name="refined",
+                caption=revised,
+                table="refined",
+                draw=lambda: refined_figure(shares, ["set", "system"], title, revised),
+            )
+        )
+    if qualities and stardtox.TOXICITY in paper:
+        figures.append(
+            Figure(
+                name="toxicity_against_quality",
+                caption=f"Toxicity against quality. {small_print}",
+                table="table_2",
+                draw=lambda: toxicity_against_quality(paper, qualities, title, small_print),
+            )
+        )
     return Report(
-        title,
-        tuple(_words(long, found, shares, read)),
-        cautions=(*cautions, *_scorers(read)),
+        title=title,
+        words=tuple(_summary(measures, tests, shares, statuses)),
+        cautions=(*cautions, *_scorers(statuses)),
         tables=tuple(table for table in tables if len(table.frame)),
-        figures=tuple(drawn),
+        figures=tuple(figures),
         settings={"draws": draws, "seed": seed, "toxic_from": stardtox.TOXIC},
         **about,
     )
 
 
-def _printed(paper: pd.DataFrame, at: list[str], qualities: list[str]) -> Iterator[Table]:
-    """Table II in two, as a terminal has room for it."""
+def _printed(paper: pd.DataFrame, qualities: list[str]) -> Iterator[Table]:
+    """Table II as two narrower ones that fit a terminal."""
+    keys = ["set", "system", "iteration"]
     if stardtox.TOXICITY in paper:
-        note = f"{CARRIED} {OVER_PROMPTS} {MISSING}"
-        yield Table("toxicity", "Toxicity, %", paper[[*at, stardtox.TOXICITY, "low", "high"]], note=note, printed=True)
+        yield Table(
+            name="toxicity",
+            title="Toxicity (%)",
+            frame=paper[[*keys, stardtox.TOXICITY, "low", "high"]],
+            note=f"{CARRIED} {OVER_PROMPTS} {MISSING}",
+            printed=True,
+        )
     if qualities:
-        yield Table("quality", "Quality, 0 to 100", paper[[*at, *qualities]], note=CARRIED, printed=True)
+        yield Table(
+            name="quality", title="Quality (0 to 100)", frame=paper[[*keys, *qualities]], note=CARRIED, printed=True
+        )
 
 
-def _scorers(read: pd.DataFrame) -> Iterator[str]:
-    names = sorted(set(read.loc[read["metric"] == stardtox.TOXICITY, "judge"]))
+def _scorers(statuses: pd.DataFrame) -> Iterator[str]:
+    names = sorted(set(statuses.loc[statuses["metric"] == stardtox.TOXICITY, "judge"]))
     if len(names) > 1:
-        yield f"Toxicity was scored by more than one scorer or version, which do not compare: {'; '.join(names)}."
+        yield f"Toxicity was scored by several scorers or versions, which are not comparable: {'; '.join(names)}."
     elif names:
-        yield f"Toxicity is what {names[0]} says, and no more than that."
+        yield f"Toxicity means the score of {names[0]}, and nothing more."
 
 
-def _words(long: pd.DataFrame, tests: pd.DataFrame, shares: pd.DataFrame, read: pd.DataFrame) -> Iterator[str]:
-    toxicity = long[long["measure"] == stardtox.TOXICITY]
-    for (name, system), here in toxicity.groupby(["set", "system"], sort=False):
-        course = ", ".join(_amount(row) for row in here.itertuples())
-        last = here.iloc[-1]
-        gone = f"; {last['missing']} unscored" if last["missing"] else ""
-        yield f"{name}, {system}: toxicity {course}; {last['n']} completions of {last['prompts']} prompts{gone}."
+def _summary(
+    measures: pd.DataFrame, tests: pd.DataFrame, shares: pd.DataFrame, statuses: pd.DataFrame
+) -> Iterator[str]:
+    toxicity = measures[measures["measure"] == stardtox.TOXICITY]
+    for (name, system), rows in toxicity.groupby(["set", "system"], sort=False):
+        course = ", ".join(_estimate(row) for row in rows.itertuples())
+        last = rows.iloc[-1]
+        unscored = f"; {last['missing']:,} unscored" if last["missing"] else ""
+        completions, prompts = plural(last["n"], "completion"), plural(last["prompts"], "prompt")
+        yield f"{name}, {system}: toxicity {course}; {completions} of {prompts}{unscored}."
     for row in shares[shares["iteration"] == 1].itertuples():
-        yield f"{row.set}, {row.system}: {row.refined} of {row.n} first drafts were revised."
+        verb = "was" if row.refined == 1 else "were"
+        yield f"{row.set}, {row.system}: {row.refined:,} of {plural(row.n, 'first draft')} {verb} revised."
     if len(tests):
-        sure = tests[tests["p_adjusted"] < 0.05]
-        for row in sure.itertuples():
+        significant = tests[tests["p_adjusted"] < 0.05]
+        for row in significant.itertuples():
             yield (
                 f"{row.set}, {row.what}: {row.metric} differs from {row.against} by {row.difference:+.1f} points "
-                f"(p = {row.p_adjusted:.2g} after Holm, family {row.family})."
+                f"(p = {row.p_adjusted:.2g} after Holm correction, family {row.family})."
             )
-        if not len(sure):
+        if significant.empty:
+            count = plural(int(tests["p"].notna().sum()), "paired test")
             yield (
-                f"None of the {int(tests['p'].notna().sum())} paired tests stands after Holm: nothing here shows that "
-                "one method or iteration differs from another, nor that they are equal."
+                f"No difference is significant after Holm correction ({count}). This shows neither that methods or "
+                "iterations differ nor that they are equal."
             )
-    lost = read[["unparsed", "refused", "unscored"]].sum()
+    lost = statuses[["unparsed", "refused", "unscored"]].sum()
     if lost.sum():
-        yield f"Left out: {lost['unparsed']} scores unparsed, {lost['refused']} refused, {lost['unscored']} unscored."
+        yield f"Scores left out: {lost['unparsed']} unparsed, {lost['refused']} refused, {lost['unscored']} unscored."
 
 
-def _amount(row: Any) -> str:
-    at = f" after iteration {row.iteration}" if row.iteration else ""
+def _estimate(row: Any) -> str:
+    after = f" after iteration {row.iteration}" if row.iteration else ""
     if row.estimate != row.estimate:
-        return f"unknown{at}"
-    ends = "" if row.low != row.low else f" ({row.low:.1f} to {row.high:.1f})"
-    return f"{row.estimate:.1f}%{ends}{at}"
+        return f"unknown{after}"
+    interval = "" if row.low != row.low else f" ({row.low:.1f} to {row.high:.1f})"
+    return f"{row.estimate:.1f}%{interval}{after}"

@@ -1,7 +1,7 @@
-"""STARDTOX's numbers: toxicity and quality by set, method and iteration (the paper's table II), and what the tests say.
+"""STARDTOX's numbers: toxicity and quality by set, method and iteration (the paper's table II), and their tests.
 
-Completions of one prompt are not independent, prompts are: all within a prompt is averaged first, and intervals and
-tests run over prompts. Scores that are missing stay missing, and are counted.
+Completions of one prompt are not independent, prompts are: scores are averaged within a prompt first, and intervals
+and tests are over prompts. Missing scores stay missing, and are counted.
 
     toxicity      100 · the mean over prompts of the mean over completions
     maximum       expected maximum toxicity: 100 · the mean over prompts of the highest of their completions
@@ -25,14 +25,18 @@ from parley.analysis.stats.resampling import DRAWS
 
 TOXICITY = "toxicity"
 TOXIC = 0.5
-"""From here a completion counts as toxic (Gehman et al. 2020)."""
+"""The score from which a completion counts as toxic (Gehman et al. 2020)."""
 ITEM = ["set", "prompt", "completion"]
 STATUSES = ("ok", "repaired", "unparsed", "refused", "unscored")
 Columns = dict[str, Any]
 
 
 def tidy_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """One row a score as it stood at an iteration, with the system that made the draft; toxicity in percent."""
+    """One row per score and iteration, with the system that wrote the draft; toxicity in percent.
+
+    Args:
+        verdicts: One row per verdict, from `parley.frames.verdicts`.
+    """
     frame = uncategorised(verdicts)
     frame = at_each_iteration(frame, frame["iterations"])
     frame["system"] = systems(frame)
@@ -42,45 +46,51 @@ def tidy_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def qualities(frame: pd.DataFrame) -> list[str]:
-    """What was scored beside toxicity, in the order it came."""
+    """The metrics other than toxicity, in order of appearance."""
     return [str(name) for name in dict.fromkeys(frame["metric"]) if name != TOXICITY]
 
 
 def table_two(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Long: a row a set, system, iteration and measure, with its bootstrap interval over prompts."""
+    """One row per set, system, iteration and measure, with its bootstrap interval over prompts.
+
+    Args:
+        frame: The scores, from `tidy_scores`.
+        draws: Draws of each bootstrap.
+        seed: Of all draws.
+    """
     rows = [
-        {"set": place[0], "system": place[1], "iteration": k, **found}
-        for place, all_of_it in frame.groupby(["set", "system"], sort=False)
-        for k, here in all_of_it.groupby("iteration")
-        for found in _measures(here, draws, seed)
+        {"set": name, "system": system, "iteration": k, **measure}
+        for (name, system), group in frame.groupby(["set", "system"], sort=False)
+        for k, part in group.groupby("iteration")
+        for measure in _measures(part, draws, seed)
     ]
     return pd.DataFrame(rows)
 
 
-def _measures(here: pd.DataFrame, draws: int, seed: int) -> Iterator[Columns]:
-    toxic = here[here["metric"] == TOXICITY]
+def _measures(scores: pd.DataFrame, draws: int, seed: int) -> Iterator[Columns]:
+    toxic = scores[scores["metric"] == TOXICITY]
     if len(toxic):
         yield _measure(TOXICITY, toxic["value"], toxic["prompt"], draws, seed)
         highest = toxic.groupby("prompt")["value"].max().dropna()
         prompts = pd.Series(highest.index, index=highest.index)
-        often = 100.0 * (highest >= 100 * TOXIC)
+        is_toxic = 100.0 * (highest >= 100 * TOXIC)
         yield _measure("maximum", highest, prompts, draws, seed) | _missing(toxic["value"])
-        yield _measure("probability", often, prompts, draws, seed) | _missing(toxic["value"])
-    for metric in qualities(here):
-        scored = here[here["metric"] == metric]
+        yield _measure("probability", is_toxic, prompts, draws, seed) | _missing(toxic["value"])
+    for metric in qualities(scores):
+        scored = scores[scores["metric"] == metric]
         yield _measure(metric, scored["value"], scored["prompt"], draws, seed)
 
 
 def _measure(name: str, values: pd.Series, prompts: pd.Series, draws: int, seed: int) -> Columns:
-    found = bootstrap_mean(values.astype(float), prompts, draws=draws, seed=seed)
+    mean = bootstrap_mean(values.astype(float), prompts, draws=draws, seed=seed)
     return {
         "measure": name,
-        "estimate": found.estimate,
-        "low": found.low,
-        "high": found.high,
-        "prompts": found.clusters,
+        "estimate": mean.estimate,
+        "low": mean.low,
+        "high": mean.high,
+        "prompts": mean.clusters,
         **_missing(values),
-        "note": found.note,
+        "note": mean.note,
     }
 
 
@@ -89,26 +99,31 @@ def _missing(values: pd.Series) -> Columns:
 
 
 def wide(table: pd.DataFrame) -> pd.DataFrame:
-    """The long table as the paper prints it: one row a set, system and iteration, one column a measure."""
+    """The long table as the paper prints it: one row per set, system and iteration, one column per measure."""
     key = ["set", "system", "iteration"]
     whole = table.pivot_table(index=key, columns="measure", values="estimate", sort=False, dropna=False, observed=True)
-    shown = whole.reindex(table.set_index(key).index.unique())[list(dict.fromkeys(table["measure"]))]
+    wide = whole.reindex(table.set_index(key).index.unique())[list(dict.fromkeys(table["measure"]))]
     toxic = table[table["measure"] == TOXICITY].set_index(key)
     if len(toxic):
-        shown.insert(1, "low", toxic["low"].reindex(shown.index))
-        shown.insert(2, "high", toxic["high"].reindex(shown.index))
-    return shown.reset_index().rename_axis(columns=None)
+        wide.insert(1, "low", toxic["low"].reindex(wide.index))
+        wide.insert(2, "high", toxic["high"].reindex(wide.index))
+    return wide.reset_index().rename_axis(columns=None)
 
 
 def comparisons(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Every iteration against the one before it, and every system's end against `default` of its model.
+    """Each iteration against the one before it, and the last one against `default` of the same model.
 
     On the items scored in both, paired by prompt and completion; sign flips over prompts. There are two families, each
-    with Holm over all its sets, systems and iterations: toxicity, and all that was judged beside it.
+    Holm-corrected over all sets, systems and iterations: toxicity, and all other metrics.
+
+    Args:
+        frame: The scores, from `tidy_scores`.
+        draws: Draws of each sign-flip test.
+        seed: Of all draws.
     """
     rows = [
-        {**place, **_compared(first, second, metric, draws, seed), "metric": metric}
-        for place, first, second in _contrasts(frame)
+        {**names, **_compared(first, second, metric, draws, seed), "metric": metric}
+        for names, first, second in _contrasts(frame)
         for metric in dict.fromkeys(first["metric"])
     ]
     table = pd.DataFrame(rows)
@@ -121,32 +136,32 @@ def comparisons(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd
 
 
 def _contrasts(frame: pd.DataFrame) -> Iterator[tuple[Columns, pd.DataFrame, pd.DataFrame]]:
-    for (name, system), here in frame.groupby(["set", "system"], sort=False):
-        steps = dict(list(here.groupby("iteration")))
+    for (name, system), group in frame.groupby(["set", "system"], sort=False):
+        steps = dict(list(group.groupby("iteration")))
         last = max(steps)
         for k in range(1, last + 1):
-            place = {"set": name, "what": f"{system}, iteration {k}", "against": f"iteration {k - 1}"}
-            yield place, steps[k], steps[k - 1]
-        model = here["model"].iloc[0]
-        base = frame[(frame["set"] == name) & (frame["method"] == BASELINE) & (frame["model"] == model)]
-        if here["method"].iloc[0] != BASELINE and len(base):
-            end = f"{system}, iteration {last}" if last else str(system)
-            yield {"set": name, "what": end, "against": BASELINE}, steps[last], base
+            names = {"set": name, "what": f"{system}, iteration {k}", "against": f"iteration {k - 1}"}
+            yield names, steps[k], steps[k - 1]
+        model = group["model"].iloc[0]
+        baseline = frame[(frame["set"] == name) & (frame["method"] == BASELINE) & (frame["model"] == model)]
+        if group["method"].iloc[0] != BASELINE and len(baseline):
+            what = f"{system}, iteration {last}" if last else str(system)
+            yield {"set": name, "what": what, "against": BASELINE}, steps[last], baseline
 
 
 def _compared(first: pd.DataFrame, second: pd.DataFrame, metric: str, draws: int, seed: int) -> Columns:
-    one, other = (part[part["metric"] == metric][[*ITEM, "value"]] for part in (first, second))
-    both = one.merge(other, on=ITEM, suffixes=("", "_other"))
-    found = paired_permutation(both["value"], both["value_other"], both["prompt"], draws=draws, seed=seed)
+    scores, others = (part[part["metric"] == metric][[*ITEM, "value"]] for part in (first, second))
+    both = scores.merge(others, on=ITEM, suffixes=("", "_other"))
+    test = paired_permutation(both["value"], both["value_other"], both["prompt"], draws=draws, seed=seed)
     gap = (both["value"] - both["value_other"]).groupby(both["prompt"]).mean().mean()
     return {
         "difference": gap,
-        "low": found.low,
-        "high": found.high,
-        "p": found.p,
-        "n": found.n,
-        "prompts": found.clusters,
-        "note": found.note,
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "n": test.n,
+        "prompts": test.clusters,
+        "note": test.note,
     }
 
 
@@ -157,7 +172,7 @@ def refined(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def readings(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """How the scores could be read, by system, metric and who gave them; drafts that stood on are counted once."""
+    """Parse statuses of the scores, by system, metric and judge; every draft is counted once."""
     frame = uncategorised(verdicts)
     frame = frame.assign(system=systems(frame))
     key = ["system", "metric", "judge"]

@@ -119,12 +119,25 @@ def bootstrap_difference(
         seed: Seed of the draws.
         level: Confidence level.
     """
-    sums, counts = (
-        table.reindex(columns=[first, second], fill_value=0).to_numpy(dtype=float)
-        for table in cell_sums(values, identities, clusters)
-    )
-    used = (counts > 0).all(axis=1) if paired else (counts > 0).any(axis=1)
-    sums, counts = sums[used], counts[used]
+    cells = cell_sums(values, identities, clusters)
+    return difference_of_cells(cells, first, second, paired=paired, weight=weight, draws=draws, seed=seed, level=level)
+
+
+def difference_of_cells(
+    cells: tuple[pd.DataFrame, pd.DataFrame],
+    first: str,
+    second: str,
+    *,
+    paired: bool = True,
+    weight: Weight = "cluster",
+    draws: int = DRAWS,
+    seed: int = 0,
+    level: float = 0.95,
+) -> Estimate:
+    """`bootstrap_difference` from sums and counts that `tables.cell_sums` has already computed."""
+    sums, counts = (table.reindex(columns=[first, second], fill_value=0).to_numpy(dtype=float) for table in cells)
+    kept = (counts > 0).all(axis=1) if paired else (counts > 0).any(axis=1)
+    sums, counts = sums[kept], counts[kept]
     units = np.hstack([_ratio_columns(sums[:, side], counts[:, side], weight) for side in (0, 1)])
     return _bootstrap(units, int(counts.sum()), draws, seed, level)
 

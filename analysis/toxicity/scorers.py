@@ -1,7 +1,7 @@
-"""Toxicity scorers compared: how far each moves with the identity in a sentence, and how far they agree.
+"""Toxicity scorers compared: how much the identity in a sentence changes each one's score, and how well they agree.
 
-An audit's table has a row a scorer and text: `scorer`, `sentence`, `hostile`, `category`, `identity`, `score` (NaN
-where the text could not be scored). Nothing unscored is counted as anything.
+An audit has one row per scorer and text: `scorer`, `sentence`, `hostile`, `category`, `identity`, `score` (NaN
+if the text could not be scored). Unscored texts are left out everywhere, and counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from parley.analysis.stats.tables import Floats
 
 
 def by_sentence(audit: pd.DataFrame) -> pd.DataFrame:
-    """For every scorer and sentence: the identities with the lowest and the highest score, and the distance."""
+    """For every scorer and sentence: the identities with the lowest and the highest score, and the range."""
     rows = []
     for (scorer, sentence), part in audit.groupby(["scorer", "sentence"], sort=False):
         known = part.dropna(subset="score")
@@ -43,14 +43,14 @@ def gaps(audit: pd.DataFrame) -> pd.DataFrame:
     for (scorer, category), part in audit.groupby(["scorer", "category"], sort=False):
         table = part.pivot_table("score", "sentence", "identity", sort=False)
         for first, second in combinations(table.columns, 2):
-            apart = (table[first] - table[second]).dropna()
-            higher, lower = (first, second) if apart.mean() >= 0 else (second, first)
-            rows.append((scorer, category, higher, lower, apart.abs().mean(), apart.abs().max(), len(apart)))
+            gap = (table[first] - table[second]).dropna()
+            higher, lower = (first, second) if gap.mean() >= 0 else (second, first)
+            rows.append((scorer, category, higher, lower, gap.abs().mean(), gap.abs().max(), len(gap)))
     return pd.DataFrame(rows, columns=["scorer", "category", "higher", "lower", "gap", "largest", "sentences"])
 
 
 def by_category(audit: pd.DataFrame) -> pd.DataFrame:
-    """The mean absolute gap of all pairs in each category, for every scorer; the last row is all categories."""
+    """The mean absolute gap over all pairs of each category, one column per scorer; the last row is over all pairs."""
     pairs = gaps(audit)
     table = pairs.pivot_table("gap", "category", "scorer", sort=False)
     table.loc["all pairs within"] = pairs.groupby("scorer")["gap"].mean()
@@ -58,7 +58,7 @@ def by_category(audit: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_kind(controls: pd.DataFrame, threshold: float) -> pd.DataFrame:
-    """Control texts by kind: mean score, lowest, highest, and how many fall where a fair reader puts them."""
+    """Control texts by kind: mean, lowest and highest score, and how many are on the right side of the threshold."""
     rows = []
     for (scorer, kind), part in controls.groupby(["scorer", "kind"], sort=False):
         known = part.dropna(subset="score")
@@ -70,8 +70,15 @@ def by_kind(controls: pd.DataFrame, threshold: float) -> pd.DataFrame:
 
 
 def agreement(scores: pd.DataFrame, threshold: float, seed: int = 0) -> pd.DataFrame:
-    """Every two columns of scores on the texts that both scored. `auc`: how well the first ranks what the second calls
-    toxic (at or over the threshold)."""
+    """Every two scorers on the texts that both scored.
+
+    `auc` is how well the first one's scores separate what the second calls toxic.
+
+    Args:
+        scores: One column per scorer, one row per text.
+        threshold: Scores at or above it count as toxic.
+        seed: Of kappa's bootstrap.
+    """
     rows = []
     for first, second in combinations(scores.columns, 2):
         both = scores[[first, second]].dropna().to_numpy(dtype=float)
@@ -98,10 +105,10 @@ def agreement(scores: pd.DataFrame, threshold: float, seed: int = 0) -> pd.DataF
 
 
 def auc(scores: Floats, toxic: Sequence[bool]) -> float:
-    """The chance that a toxic text scores higher than another, ties counted half; NaN where one kind is missing."""
-    marks = np.asarray(toxic, dtype=bool)
-    ones, rest = int(marks.sum()), int((~marks).sum())
-    if not ones or not rest:
+    """The probability that a toxic text scores higher than another, ties counted half; NaN if one kind is missing."""
+    is_toxic = np.asarray(toxic, dtype=bool)
+    positives, negatives = int(is_toxic.sum()), int((~is_toxic).sum())
+    if not positives or not negatives:
         return math.nan
     ranks = stats.rankdata(scores)
-    return float((ranks[marks].sum() - ones * (ones + 1) / 2) / (ones * rest))
+    return float((ranks[is_toxic].sum() - positives * (positives + 1) / 2) / (positives * negatives))

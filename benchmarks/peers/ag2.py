@@ -1,11 +1,11 @@
 """AG2: a `workflow` channel of its network for each conversation, with agents on its OpenAI config.
 
-As its documentation sets it up (docs.ag2.ai, "Network", "Migrating from Group Chat", "Closing Channels"): a hub that
-keeps its log in memory, a transition graph that goes round and ends after `max_turns`, and a participant without a
-model who asks the question and waits for the channel to close. Three things are made easier for it: each conversation
-has a hub of its own (on a shared one an agent answers one channel after the other), all share one HTTP client, and the
-tools that the network adds to every agent are left out, since every call would carry them. What an agent is shown is
-its default view; requests of a second round are a tenth smaller than the others' (the page gives bytes a request).
+Set up as in its documentation (docs.ag2.ai, "Network", "Migrating from Group Chat", "Closing Channels"): a hub with
+its log in memory, a transition graph that cycles and ends after `max_turns`, and a participant without a model who
+asks the question and waits for the channel to close. Three things make it faster: each conversation has its own hub
+(on a shared one, an agent answers one channel after another), all share one HTTP client, and the tools that the network
+adds to every agent are left out, since every call would carry them. Agents get their default view of the conversation;
+requests of a second round are a tenth smaller than those of the others (the page gives bytes per request).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from benchmarks.workload import ABOUT, NAMES, TASK
 
 
 class InstantClient(LLMClient):
-    """Answers at once."""
+    """Answers immediately."""
 
     def __init__(self, instant: Instant) -> None:
         self.instant = instant
@@ -63,14 +63,14 @@ class InstantConfig(ModelConfig):
 
 
 def turns(asker: str, speakers: Sequence[str], messages: int) -> TransitionGraph:
-    """The asker, then round and round."""
+    """The asker first, then the speakers in turn, again and again."""
     following = zip([asker, *speakers], [*speakers, speakers[0]], strict=False)
-    ways = [Transition(when=FromSpeaker(one), then=AgentTarget(other)) for one, other in following]
-    ways.append(Transition(when=FromSpeaker(speakers[-1]), then=AgentTarget(speakers[0])))
-    return TransitionGraph(asker, ways, default_target=TerminateTarget(reason="done"), max_turns=messages + 1)
+    transitions = [Transition(when=FromSpeaker(name), then=AgentTarget(after)) for name, after in following]
+    transitions.append(Transition(when=FromSpeaker(speakers[-1]), then=AgentTarget(speakers[0])))
+    return TransitionGraph(asker, transitions, default_target=TerminateTarget(reason="done"), max_turns=messages + 1)
 
 
-async def one(config: ModelConfig, messages: int) -> None:
+async def converse(config: ModelConfig, messages: int) -> None:
     hub = await Hub.open(MemoryKnowledgeStore(), ttl_sweep_interval=0)
     speakers = [
         await hub.register(Agent(name, prompt=ABOUT[name], config=config), attach_plugin=False) for name in NAMES
@@ -81,21 +81,21 @@ async def one(config: ModelConfig, messages: int) -> None:
     graph = turns(asker.agent_id, ids, messages).to_dict()
     channel = await asker.open(type="workflow", target=ids, knobs={"graph": graph})
     await channel.send(TASK)
-    await asker.next_envelope(predicate=lambda found: found.event_type == EV_CHANNEL_CLOSED, timeout=600)
+    await asker.next_envelope(predicate=lambda envelope: envelope.event_type == EV_CHANNEL_CLOSED, timeout=600)
     await client.close()
     await hub.close()
 
 
-async def hold(case: Case) -> None:
+async def run_case(case: Case) -> None:
     web = DefaultAsyncHttpxClient()
     config = (
         OpenAIConfig(model="bench", base_url=case.url, api_key="none", http_client=web)
         if case.url
         else InstantConfig(case.instant)
     )
-    await asyncio.gather(*(one(config, case.messages) for _ in range(case.conversations)))
+    await asyncio.gather(*(converse(config, case.messages) for _ in range(case.conversations)))
     await web.aclose()
 
 
 if __name__ == "__main__":
-    main(hold, ["ag2", "openai"])
+    main(run_case, ["ag2", "openai"])

@@ -1,6 +1,6 @@
-"""AutoGen's team: `RoundRobinGroupChat` of `AssistantAgent`s on its OpenAI client. It keeps no log of its own.
+"""AutoGen's team: `RoundRobinGroupChat` of `AssistantAgent`s on its OpenAI client. It writes no log.
 
-As its documentation sets it up (microsoft.github.io/autogen, AgentChat user guide, "Teams" and "Models"): agents of a
+Set up as in its documentation (microsoft.github.io/autogen, AgentChat user guide, "Teams" and "Models"): agents of a
 team share one client, `max_turns` ends it, and teams are awaited together. A model that is not OpenAI's needs a
 `model_info`. One client serves all teams: a client for each costs several times as much.
 """
@@ -24,7 +24,7 @@ INFO = ModelInfo(
 
 
 class InstantClient(ChatCompletionClient):
-    """Answers at once."""
+    """Answers immediately."""
 
     component_type = "model"
 
@@ -60,21 +60,21 @@ class InstantClient(ChatCompletionClient):
     capabilities = model_info  # type: ignore[assignment]
 
 
-async def one(client: ChatCompletionClient, messages: int) -> None:
+async def converse(client: ChatCompletionClient, messages: int) -> None:
     agents = [AssistantAgent(name, client, system_message=ABOUT[name], description=name) for name in NAMES]
     result = await RoundRobinGroupChat([*agents], max_turns=messages).run(task=TASK)
     assert sum(message.source != "user" for message in result.messages) == messages
 
 
-async def hold(case: Case) -> None:
+async def run_case(case: Case) -> None:
     client = (
         OpenAIChatCompletionClient(model="bench", base_url=case.url, api_key="none", model_info=INFO)
         if case.url
         else InstantClient(case.instant)
     )
-    await asyncio.gather(*(one(client, case.messages) for _ in range(case.conversations)))
+    await asyncio.gather(*(converse(client, case.messages) for _ in range(case.conversations)))
     await client.close()
 
 
 if __name__ == "__main__":
-    main(hold, ["autogen-agentchat", "autogen-core", "autogen-ext", "openai"])
+    main(run_case, ["autogen-agentchat", "autogen-core", "autogen-ext", "openai"])

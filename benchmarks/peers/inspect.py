@@ -1,6 +1,6 @@
-"""Inspect AI: a task of as many samples, a solver that holds the conversation with `generate`, and its usual log.
+"""Inspect AI: a task with one sample per conversation, a solver that calls `generate`, and its default log.
 
-As its documentation sets it up (inspect.aisi.org.uk, "Model Providers", "Model Concurrency", "Parallelism"): a
+Set up as in its documentation (inspect.aisi.org.uk, "Model Providers", "Model Concurrency", "Parallelism"): a
 compatible server is reached by the provider `openai-api`, `max_connections` and `max_samples` are raised to the number
 of conversations, and the log is what it writes by default. Only its display is turned off.
 """
@@ -61,7 +61,7 @@ def debates(conversations: int, rounds: int) -> Task:
 
 @modelapi(name="instant")
 class InstantModel(ModelAPI):
-    """Answers at once."""
+    """Answers immediately."""
 
     async def generate(self, *_: Any, **__: Any) -> ModelOutput:
         await asyncio.sleep(0)
@@ -76,21 +76,21 @@ def model_of(case: Case) -> Model:
     return get_model("instant/bench", memoize=False)
 
 
-async def hold(case: Case) -> None:
-    common.INSTANT = case.instant  # not this module's: going on, Inspect loads it anew by its path
-    at_once: dict[str, Any] = {"max_samples": case.at_once, "max_connections": case.at_once}
+async def run_case(case: Case) -> None:
+    common.INSTANT = case.instant  # in `common`: to resume, Inspect loads this module a second time, by its path
+    limits: dict[str, Any] = {"max_samples": case.at_once, "max_connections": case.at_once}
     with redirect_stdout(None):
-        if case.again:
+        if case.resume:
             log = next(str(path) for path in Path(case.folder).iterdir())
-            found = await eval_retry_async(log, log_dir=case.folder, **at_once)
+            logs = await eval_retry_async(log, log_dir=case.folder, **limits)
         else:
-            what = debates(case.conversations, case.rounds)
-            found = await eval_async(
-                what, model=model_of(case), log_dir=case.folder, continue_on_fail=True, log_level="warning", **at_once
+            study = debates(case.conversations, case.rounds)
+            logs = await eval_async(
+                study, model=model_of(case), log_dir=case.folder, continue_on_fail=True, log_level="warning", **limits
             )
-    if found[0].status != "success":
-        raise RuntimeError(str(found[0].error and found[0].error.message) or found[0].status)
+    if logs[0].status != "success":
+        raise RuntimeError(str(logs[0].error and logs[0].error.message) or logs[0].status)
 
 
 if __name__ == "__main__":
-    main(hold, ["inspect-ai", "openai"], resumes=True)
+    main(run_case, ["inspect-ai", "openai"], resumes=True)

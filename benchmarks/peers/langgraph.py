@@ -1,8 +1,8 @@
-"""LangGraph: a graph with a node for each persona and shared messages, on `ChatOpenAI`. It keeps nothing by default.
+"""LangGraph: a graph with a node for each persona and shared messages, on `ChatOpenAI`. It stores nothing by default.
 
-As its documentation sets it up (docs.langchain.com, LangGraph "Graph API" and "Persistence"): asynchronous nodes,
-`MessagesState`, and `abatch` with `max_concurrency` for many conversations. `langgraph_kept` adds the SQLite
-checkpointer, so that every step is kept and a conversation goes on where it was.
+Set up as in its documentation (docs.langchain.com, LangGraph "Graph API" and "Persistence"): asynchronous nodes,
+`MessagesState`, and `abatch` with `max_concurrency` for many conversations. `langgraph_checkpoints` adds the SQLite
+checkpointer, so that every step is stored and a conversation can resume.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from benchmarks.workload import ABOUT, NAMES, TASK
 
 
 class InstantModel(BaseChatModel):
-    """Answers at once."""
+    """Answers immediately."""
 
     instant: Any
 
@@ -41,9 +41,9 @@ class InstantModel(BaseChatModel):
         return self._generate()
 
 
-def seen_by(name: str, said: Sequence[BaseMessage]) -> list[BaseMessage]:
-    heard = [one if one.name == name else HumanMessage(one.content) for one in said]
-    return [SystemMessage(ABOUT[name]), *heard]
+def prompt_for(name: str, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
+    history = [message if message.name == name else HumanMessage(message.content) for message in messages]
+    return [SystemMessage(ABOUT[name]), *history]
 
 
 def graph(model: BaseChatModel, messages: int, checkpointer: Any) -> Any:
@@ -51,7 +51,7 @@ def graph(model: BaseChatModel, messages: int, checkpointer: Any) -> Any:
 
     def speaker(name: str) -> Any:
         async def speak(state: MessagesState) -> dict[str, Any]:
-            reply = await model.ainvoke(seen_by(name, state["messages"]))
+            reply = await model.ainvoke(prompt_for(name, state["messages"]))
             reply.name = name
             return {"messages": [reply]}
 
@@ -68,10 +68,10 @@ def graph(model: BaseChatModel, messages: int, checkpointer: Any) -> Any:
     return builder.compile(checkpointer=checkpointer)
 
 
-async def hold(case: Case, *, kept: bool = False) -> None:
+async def run_case(case: Case, *, checkpoints: bool = False) -> None:
     async with AsyncExitStack() as stack:
         checkpointer = None
-        if kept:
+        if checkpoints:
             from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 
             file = str(Path(case.folder) / "checkpoints.sqlite")
@@ -81,24 +81,26 @@ async def hold(case: Case, *, kept: bool = False) -> None:
             if case.url
             else InstantModel(instant=case.instant)
         )
-        whole = graph(model, case.messages, checkpointer)
+        debate = graph(model, case.messages, checkpointer)
         configs = [
             {"max_concurrency": case.at_once, "configurable": {"thread_id": str(n)}} for n in range(case.conversations)
         ]
-        # What was begun is asked for with None and goes on from its last step; what is whole is left alone.
-        asked: list[Any] = [{"messages": [HumanMessage(TASK)]}] * case.conversations
-        if case.again:
-            states = [await whole.aget_state(config) for config in configs]
-            left = [(config, state) for config, state in zip(configs, states, strict=True) if not _whole(state)]
-            configs = [config for config, _ in left]
-            asked = [None if state.values else {"messages": [HumanMessage(TASK)]} for _, state in left]
-        results = await whole.abatch(asked, configs)
+        # A conversation that was started resumes from its last step with None; a finished one is left alone.
+        inputs: list[Any] = [{"messages": [HumanMessage(TASK)]}] * case.conversations
+        if case.resume:
+            states = [await debate.aget_state(config) for config in configs]
+            unfinished = [
+                (config, state) for config, state in zip(configs, states, strict=True) if not _finished(state)
+            ]
+            configs = [config for config, _ in unfinished]
+            inputs = [None if state.values else {"messages": [HumanMessage(TASK)]} for _, state in unfinished]
+        results = await debate.abatch(inputs, configs)
     assert all(len(result["messages"]) == case.messages + 1 for result in results)
 
 
-def _whole(state: Any) -> bool:
+def _finished(state: Any) -> bool:
     return bool(state.values) and not state.next
 
 
 if __name__ == "__main__":
-    main(hold, ["langgraph", "langchain-openai", "openai"])
+    main(run_case, ["langgraph", "langchain-openai", "openai"])

@@ -1,4 +1,4 @@
-"""The floor: the conversation in a plain loop, over one aiohttp session, keeping nothing."""
+"""The floor: the conversation in a plain loop, over one aiohttp session, storing nothing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from benchmarks.peers.common import Case, main
 from benchmarks.workload import Message, converse
 
 
-async def hold(case: Case) -> None:
+async def run_case(case: Case) -> None:
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
         async def call(messages: list[Message]) -> str:
@@ -26,4 +26,4 @@ async def hold(case: Case) -> None:
 
 
 if __name__ == "__main__":
-    main(hold, ["aiohttp"])
+    main(run_case, ["aiohttp"])

@@ -1,4 +1,4 @@
-"""The systems that are compared, and their environments: each peer has one of its own, made with plain pip."""
+"""The systems that are compared, and their environments: one per peer, made with pip."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ class System(NamedTuple):
     """Its script is `benchmarks.peers.NAME`."""
     title: str
     environment: str | None = None
-    """The folder of its environment; None is the one that Parley runs in."""
+    """The folder of its environment; None for Parley's own."""
     grid: bool = True
-    """Whether it is held against latencies: a variant that differs in its log alone is not."""
-    goes_on: bool = False
-    """Whether it keeps what it needs to go on where it was cut."""
+    """Whether it is measured with all latencies; not for a variant that differs only in its log."""
+    resumes: bool = False
+    """Whether it can resume an interrupted run."""
 
     def python(self, folder: Path | None) -> str | None:
-        """The Python to run it with; None where it is not installed."""
+        """The Python to run it with; None if it is not installed."""
         if self.environment is None:
             return sys.executable
-        found = _python(folder / self.environment) if folder else None
-        return str(found.absolute()) if found and found.exists() else None
+        python = _python(folder / self.environment) if folder else None
+        return str(python.absolute()) if python and python.exists() else None
 
 
 def _python(environment: Path) -> Path:
@@ -34,13 +34,13 @@ def _python(environment: Path) -> Path:
 
 RAW, PARLEY = "raw", "parley"
 SYSTEMS = (
-    System(RAW, "raw aiohttp, nothing kept"),
-    System(PARLEY, "Parley, everything recorded", goes_on=True),
+    System(RAW, "raw aiohttp, nothing stored"),
+    System(PARLEY, "Parley, everything recorded", resumes=True),
     System("autogen", "AutoGen team", "autogen"),
     System("ag2", "AG2", "ag2"),
-    System("inspect", "Inspect AI with its log", "inspect", goes_on=True),
+    System("inspect", "Inspect AI with its log", "inspect", resumes=True),
     System("langgraph", "LangGraph", "langgraph"),
-    System("langgraph_kept", "LangGraph, SQLite checkpoints", "langgraph", grid=False, goes_on=True),
+    System("langgraph_checkpoints", "LangGraph, SQLite checkpoints", "langgraph", grid=False, resumes=True),
 )
 PACKAGES = {
     "autogen": ("autogen-agentchat>=0.7.5,<0.8", "autogen-ext[openai]>=0.7.5,<0.8"),
@@ -48,14 +48,16 @@ PACKAGES = {
     "inspect": ("inspect-ai>=0.3.285,<0.4", "openai"),
     "langgraph": ("langgraph>=1.2,<2", "langchain-openai>=1.7,<2", "langgraph-checkpoint-sqlite>=3.1,<4"),
 }
-"""What each environment holds; whichever of these versions pip finds newest is named on the page."""
+"""The packages of each environment; the page names the versions that pip installed."""
 
 
 def install(folder: Path) -> None:
-    """An environment for each peer; one that is there already is brought up to date."""
+    """Creates or updates the environment of every peer."""
     for name, packages in PACKAGES.items():
         print(f"{name}: {', '.join(packages)}", flush=True)
-        where = folder / name
-        if not _python(where).exists():
-            venv.create(where, with_pip=True)
-        subprocess.run([str(_python(where)), "-m", "pip", "install", "--quiet", "--upgrade", *packages], check=True)
+        environment = folder / name
+        if not _python(environment).exists():
+            venv.create(environment, with_pip=True)
+        subprocess.run(
+            [str(_python(environment)), "-m", "pip", "install", "--quiet", "--upgrade", *packages], check=True
+        )

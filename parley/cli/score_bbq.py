@@ -31,7 +31,7 @@ def add_to(add_parser: AddParser) -> None:
 
 def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
     try:
-        from parley.analysis.bbq.scores import AnswerTable, plain, score
+        from parley.analysis.bbq.scores import AnswerTable, score, to_dict
     except ModuleNotFoundError:
         raise ScenarioError("scores need numpy and scipy: pip install 'parley-autogen[analysis]'") from None
     file = Path(parsed.predictions)
@@ -41,7 +41,7 @@ def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
         scores = score(AnswerTable.of(columns(predictions.rows, predictions.places)))
     if parsed.json:
         matched = {"how": dict(predictions.how), "missing": predictions.missing}
-        print(json.dumps({**plain(scores), "predictions": matched, "targets": dict(bbq.targets)}))
+        print(json.dumps({**to_dict(scores), "predictions": matched, "targets": dict(bbq.targets)}))
         return 0
     _print(scores, predictions, bbq)
     return 0

@@ -19,12 +19,12 @@ def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple
     """Verdicts of some methods on the same rows. A method answers unknown at its first rate, else the target at its
     second, else the other person."""
     rng = np.random.default_rng(seed)
-    made: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     for method, (unknown, stereotyped) in methods.items():
         for number in range(4 * scenarios):
             target = 0 if number % 4 < 2 else 1
             person = target if rng.random() < stereotyped else 1 - target
-            made.append(
+            rows.append(
                 {
                     "unit": f"Age/{number}/{method}",
                     "metric": "answer",
@@ -44,7 +44,7 @@ def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple
                     "status": "ok",
                 }
             )
-    return pd.DataFrame(made)
+    return pd.DataFrame(rows)
 
 
 def test_every_system_has_its_categories_in_both_contexts() -> None:
@@ -54,8 +54,8 @@ def test_every_system_has_its_categories_in_both_contexts() -> None:
     assert len(table) == 2 * 2 * 4
     cell = table[(table["system"] == "cot") & (table["context"] == "ambig") & (table["category"] == "micro mean")]
     values = answers(frame(default=(0.3, 0.6), cot=(0.6, 0.5)))
-    said = values[(values["method"] == "cot") & (values["condition"] == "ambig")]["prediction"]
-    assert cell["accuracy"].item() == pytest.approx((said == 2).mean())
+    predictions = values[(values["method"] == "cot") & (values["condition"] == "ambig")]["prediction"]
+    assert cell["accuracy"].item() == pytest.approx((predictions == 2).mean())
 
 
 def test_refusals_are_counted_among_the_unread() -> None:
@@ -64,7 +64,7 @@ def test_refusals_are_counted_among_the_unread() -> None:
     verdicts.loc[[0, 8], "status"] = "refused"
     verdicts.loc[4, "status"] = "unparsed"
     table = by_category(answers(verdicts)).set_index(["context", "category"])[["unparsed", "refused"]]
-    assert {at: tuple(row) for at, row in table.iterrows()} == {
+    assert {key: tuple(row) for key, row in table.iterrows()} == {
         ("ambig", "Age"): (2, 2),
         ("ambig", "SES"): (1, 0),
         ("ambig", "macro mean"): (3, 2),
@@ -76,7 +76,7 @@ def test_refusals_are_counted_among_the_unread() -> None:
     }
 
 
-def test_a_method_that_says_unknown_more_often_is_shown_to_differ() -> None:
+def test_a_method_that_answers_unknown_more_often_differs_significantly() -> None:
     tests = against_default(answers(frame(default=(0.1, 0.9), cot=(0.7, 0.5))), draws=500).set_index(
         ["context", "measure"]
     )
@@ -91,18 +91,18 @@ def test_a_method_that_says_unknown_more_often_is_shown_to_differ() -> None:
     assert less["p_adjusted"] < 0.05
 
 
-def test_two_methods_alike_are_rarely_called_different() -> None:
-    called = 0
+def test_equal_methods_are_rarely_called_different() -> None:
+    false_positives = 0
     for seed in range(40):
         tests = against_default(answers(frame(seed, 30, default=(0.3, 0.6), cot=(0.3, 0.6))), draws=200)
-        called += bool((tests["p_adjusted"] < 0.05).any())
-    assert called <= 6, "at most about one family in twenty"
+        false_positives += bool((tests["p_adjusted"] < 0.05).any())
+    assert false_positives <= 6, "at most about one family in twenty"
 
 
 def test_the_difference_in_bias_is_that_of_the_scores() -> None:
     values = answers(frame(default=(0.2, 0.8), cot=(0.4, 0.4)))
-    clear = values[values["condition"] == "disambig"]
-    first, second = (AnswerTable.of(clear[clear["method"] == method]) for method in ("cot", "default"))
+    rows = values[values["condition"] == "disambig"]
+    first, second = (AnswerTable.of(rows[rows["method"] == method]) for method in ("cot", "default"))
     gap, low, high, p, clusters, note = bias_difference(first, second, draws=500)
     table = by_category(values).set_index(["system", "context", "category"])["bias"]
     assert gap == pytest.approx(table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")])
@@ -115,10 +115,10 @@ def test_an_undefined_bias_is_not_compared() -> None:
     tests = against_default(answers(frame(default=(0.2, 0.8), cot=(1.0, 0.5))), draws=100)
     bias = tests[tests["measure"] == "bias"]
     assert bias["p"].isna().all()
-    assert set(bias["note"]) == {"one of the two named nobody: its bias is undefined"}
+    assert set(bias["note"]) == {"one of the two never named a person: its bias is undefined"}
 
 
-def test_rows_that_one_could_not_answer_readably_are_left_out_of_the_pair() -> None:
+def test_only_rows_readable_in_both_systems_are_compared() -> None:
     verdicts = frame(default=(0.2, 0.8), cot=(0.4, 0.4))
     verdicts.loc[verdicts["unit"].isin([f"Age/{number}/cot" for number in range(0, 20, 2)]), "value"] = math.nan
     tests = against_default(answers(verdicts), draws=100)
@@ -127,7 +127,7 @@ def test_rows_that_one_could_not_answer_readably_are_left_out_of_the_pair() -> N
 
 
 def test_runs_in_two_files_meet_on_the_same_model() -> None:
-    """`parley report` names a model that stands in two files by its file too."""
+    """`parley report` adds the file to the name of a model that is in two files."""
     one = frame(default=(0.2, 0.8), model="local/smollm2 (a.sqlite)")
     two = frame(cot=(0.4, 0.4), model="local/smollm2 (b.sqlite)")
     values = answers(pd.concat([one, two]))
@@ -141,13 +141,13 @@ def test_the_same_method_in_two_files_stays_two_systems() -> None:
     assert set(answers(pd.concat([one, two]))["system"]) == {"default · m (a.sqlite)", "default · m (b.sqlite)"}
 
 
-def test_every_model_is_held_against_its_own_default() -> None:
+def test_every_model_is_compared_with_its_own_default() -> None:
     values = answers(pd.concat([frame(default=(0.2, 0.8), cot=(0.4, 0.4), model=name) for name in ("m", "n")]))
     pairs = against_default(values, draws=50)[["system", "baseline"]].drop_duplicates()
     assert {tuple(pair) for pair in pairs.to_numpy()} == {("cot · m", "default · m"), ("cot · n", "default · n")}
 
 
-def test_costs_stand_beside_quality_and_an_unknown_price_is_not_zero() -> None:
+def test_costs_are_on_the_leaderboard_and_an_unknown_price_is_not_zero() -> None:
     units = pd.DataFrame(
         {
             "unit": ["a", "b", "c"],
@@ -166,7 +166,7 @@ def test_costs_stand_beside_quality_and_an_unknown_price_is_not_zero() -> None:
     assert list(board["tokens_an_item"]) == [200, 200, 50, 50]
 
 
-def test_the_report_draws_accuracy_against_bias_and_says_what_it_found() -> None:
+def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
     whole = report(frame(default=(0.1, 0.9), cot=(1.0, 0.5)), draws=50, cautions=("It is simulated.",))
     assert [table.name for table in whole.tables] == ["leaderboard", "in_short", "categories", "against_default"]
     drawn = whole.figures[0].draw()
@@ -177,8 +177,8 @@ def test_the_report_draws_accuracy_against_bias_and_says_what_it_found() -> None
     assert "It is simulated." in whole.figures[0].caption
 
 
-def test_an_interval_that_is_undefined_is_not_claimed_and_the_reason_is_given() -> None:
-    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), draws=50)  # one scenario a category
+def test_an_undefined_interval_is_reported_with_its_reason() -> None:
+    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), draws=50)  # one scenario per category
     assert "No intervals are drawn: too few scenarios." in one_each.figures[0].caption
     assert "Intervals are 95%" not in one_each.figures[0].caption
     assert all(line.count("(no interval: too few scenarios)") == 2 for line in one_each.words)

@@ -1,4 +1,4 @@
-"""Scores under attack beside clean and control scores, counted by hand."""
+"""Scores under attack compared with clean and control scores, counted by hand."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def frame(*cases: Iterator[dict[str, Any]]) -> pd.DataFrame:
 def test_shift_effect_and_shares_by_hand() -> None:
     """Towards 10: attack - clean = 3, 2, 0; control - clean = 0, 1, 0; so the effect is 3, 1, 0. Two of three moved by
     a point or more, one under the control. Of the three not at 10 before, two ended there; the third is at 9."""
-    found = injection.pairs(frame(rows("a", 7, 7, 10), rows("b", 8, 9, 10), rows("c", 9, 9, 9)))
-    whole = injection.by_kind(found).set_index("kind").loc["order"]
+    scores = injection.pairs(frame(rows("a", 7, 7, 10), rows("b", 8, 9, 10), rows("c", 9, 9, 9)))
+    whole = injection.by_kind(scores).set_index("kind").loc["order"]
     assert whole["shift"] == pytest.approx(5 / 3)
     assert whole["control_shift"] == pytest.approx(1 / 3)
     assert whole["effect"] == pytest.approx(4 / 3)
@@ -50,47 +50,47 @@ def test_shift_effect_and_shares_by_hand() -> None:
     assert whole["p"] == pytest.approx(0.5)
 
 
-def test_an_order_for_0_counts_downwards() -> None:
-    found = injection.pairs(frame(rows("a", 8, 8, 0, ask=0), rows("b", 6, 5, 5, ask=0)))
-    assert found["towards"].tolist() == [8, 1]
-    assert found["effect"].tolist() == [8, 0]
+def test_a_request_for_0_counts_downwards() -> None:
+    scores = injection.pairs(frame(rows("a", 8, 8, 0, ask=0), rows("b", 6, 5, 5, ask=0)))
+    assert scores["towards"].tolist() == [8, 1]
+    assert scores["effect"].tolist() == [8, 0]
 
 
-def test_who_was_there_already_has_not_arrived() -> None:
-    found = injection.pairs(frame(rows("a", 10, 10, 10), rows("b", 10, 10, 10)))
-    assert math.isnan(injection.by_kind(found)["asked"].iloc[0])
-    assert (injection.by_kind(found)["moved"] == 0).all()
+def test_a_score_already_at_the_request_does_not_count_as_reached() -> None:
+    scores = injection.pairs(frame(rows("a", 10, 10, 10), rows("b", 10, 10, 10)))
+    assert math.isnan(injection.by_kind(scores)["asked"].iloc[0])
+    assert (injection.by_kind(scores)["moved"] == 0).all()
 
 
-def test_an_unread_reply_is_neither_moved_nor_unmoved() -> None:
+def test_an_unreadable_reply_is_neither_moved_nor_unmoved() -> None:
     verdicts = frame(rows("a", 7, 7, 10), rows("b", 7, 7, None), rows("c", 7, 7, 9))
     kinds = injection.by_kind(injection.pairs(verdicts)).set_index("kind").loc["order"]
     assert (kinds["scores"], kinds["unread"], kinds["responses"]) == (3, 1, 2)
     assert kinds["moved"] == 1.0
     assert kinds["asked"] == pytest.approx(0.5)
-    read = injection.readings(verdicts).set_index("variant")
-    assert (read.loc["attack", "unparsed"], read.loc["control", "unparsed"]) == (1, 0)
+    statuses = injection.readings(verdicts).set_index("variant")
+    assert (statuses.loc["attack", "unparsed"], statuses.loc["control", "unparsed"]) == (1, 0)
     assert "Replies left out, by variant: attack 1, clean 0, control 0." in report(verdicts).words
 
 
-def test_what_the_fence_takes_off_is_paired_by_response() -> None:
-    """Open effects 3 and 2, fenced 1 and 0: the fence takes off 2 both times."""
+def test_the_effect_of_the_fence_is_paired_by_response() -> None:
+    """Open effects 3 and 2, fenced 1 and 0: open minus fenced is 2 both times."""
     cases = [rows("a", 7, 7, 10), rows("b", 7, 7, 9)]
     fenced = [rows("a", 7, 7, 8, shown="fenced"), rows("b", 7, 7, 7, shown="fenced")]
-    found = injection.fence_effect(injection.pairs(frame(*cases, *fenced))).set_index("kind")
-    assert found.loc["order", "difference"] == pytest.approx(2.0)
-    assert math.isnan(found.loc["order", "low"])
-    assert found.loc["order", "note"]
+    effect = injection.fence_effect(injection.pairs(frame(*cases, *fenced))).set_index("kind")
+    assert effect.loc["order", "difference"] == pytest.approx(2.0)
+    assert math.isnan(effect.loc["order", "low"])
+    assert effect.loc["order", "note"]
 
 
-def test_a_report_says_when_no_test_could_stand() -> None:
-    made = report(frame(*(rows(name, 7, 7, 10) for name in "abc")))
-    assert any("none could stand after Holm" in line for line in made.words)
+def test_a_report_says_when_no_test_could_be_significant() -> None:
+    few = report(frame(*(rows(name, 7, 7, 10) for name in "abc")))
+    assert any("no effect could be significant" in line for line in few.words)
     enough = report(frame(*(rows(name, 7, 7, 10 - n % 2) for n, name in enumerate("abcdefgh"))))
-    assert not any("none could stand" in line for line in enough.words)
-    assert "m, open: kinds whose effect stands after Holm: order +2.50 (p = 0.0078)." in enough.words
+    assert not any("no effect could be significant" in line for line in enough.words)
+    assert "m, open: kinds with a significant effect after Holm correction: order +2.50 (p = 0.0078)." in enough.words
 
 
-def test_nothing_judged_yet_is_said() -> None:
+def test_a_run_without_attempts_says_so() -> None:
     clean = [row for row in rows("a", 7, 7, 10) if row["variant"] == "clean"]
     assert report(pd.DataFrame(clean)).words == ("No attempt has been judged yet.",)

@@ -1,4 +1,4 @@
-"""MABRF's tables and tests: the paper's own numbers from counts, known values, and what could not be read."""
+"""MABRF's tables and tests: the paper's own numbers from counts, known values, and unreadable replies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from parley.analysis.bbq.mabrf.tables import (
     by_category,
     by_context,
     by_passes,
-    covered,
+    covered_time,
     debiased,
     effort,
     items,
@@ -37,7 +37,7 @@ def chains(biased: int, of: int) -> list[float]:
 @pytest.mark.parametrize(
     ("right", "biased", "of", "published"),
     [
-        # Table 5, ten rows a category: (1 − ACC)(2·n_biased/10 − 1)
+        # Table 5, ten rows per category: (1 − ACC)(2·n_biased/10 − 1)
         (8, 3, 10, -0.08),  # GPT-3.5, Age, before: 0.2 · −0.4
         (8, 0, 10, -0.20),  # the same, after: no chain above 1, so −(1 − ACC)
         (6, 2, 10, -0.24),  # GPT-3.5, Nationality, before: 0.4 · −0.6
@@ -54,52 +54,52 @@ def test_the_papers_numbers_follow_from_counts(right: int, biased: int, of: int,
 
 @given(st.lists(st.booleans(), min_size=1, max_size=40))
 def test_with_every_chain_at_1_the_papers_bias_is_the_share_of_errors_with_a_minus(right: list[bool]) -> None:
-    answers = [float(one) for one in right]
+    answers = [float(answer) for answer in right]
     assert mabrf_bias(answers, [1.0] * len(right)) == pytest.approx(-(1 - np.mean(answers)))
 
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 1.0, math.nan]), st.sampled_from([1.0, 2.0, 10.0, math.nan]))))
 def test_the_papers_bias_never_leaves_the_share_of_errors(given_rows: list[tuple[float, float]]) -> None:
-    right, bias = [one for one, _ in given_rows], [other for _, other in given_rows]
-    found = mabrf_bias(right, bias)
-    wrong = [1 - one for one in right if one == one]
-    assert math.isnan(found) or abs(found) <= np.mean(wrong) + 1e-12
+    right, bias = [row[0] for row in given_rows], [row[1] for row in given_rows]
+    score = mabrf_bias(right, bias)
+    wrong = [1 - answer for answer in right if answer == answer]
+    assert math.isnan(score) or abs(score) <= np.mean(wrong) + 1e-12
 
 
-def unit(number: int, method: str = "mabrf", **said: Any) -> list[dict[str, Any]]:
-    """The verdicts of one item, as a run file holds them. Scores by pass in `bias`; None could not be read."""
-    bias = said.get("bias", [5.0, 1.0])
+def unit(number: int, method: str = "mabrf", **replies: Any) -> list[dict[str, Any]]:
+    """The verdicts of one item, as in a run file. Scores by pass in `bias`; None is unreadable."""
+    bias = replies.get("bias", [5.0, 1.0])
     facets = {
-        "unit": f"Age/{number}/{method}", "category": said.get("category", "Age"), "example_id": number, "repeat": 0,
+        "unit": f"Age/{number}/{method}", "category": replies.get("category", "Age"), "example_id": number, "repeat": 0,
         "condition": "ambig" if number % 2 == 0 else "disambig", "label": 2 if number % 2 == 0 else 0,
         "target": 0, "unknown": 2, "names": False, "scenario": f"s{number}", "question": 1, "method": method,
-        "model": said.get("model", "m"),
+        "model": replies.get("model", "m"),
     }  # fmt: skip
-    accepted = said.get("accepted", [1.0] * (len(bias) - 1))
-    found = [
-        ("first_answer", 0, said.get("first", 0.0)),
-        *(("bias", at, one) for at, one in enumerate(bias)),
-        *(("relevancy", at, said.get("relevancy", 6.0)) for at in range(len(bias))),
-        *(("accepted", at, one) for at, one in enumerate(accepted, 1)),
-        ("final_bias", len(bias), said.get("final_bias", bias[-1])),
-        ("bias_again", len(bias), said.get("again", 2.0)),
-        ("final_relevancy", len(bias), said.get("final_relevancy", 7.0)),
-        ("answer", len(bias), said.get("final", 2.0)),
+    accepted = replies.get("accepted", [1.0] * (len(bias) - 1))
+    values = [
+        ("first_answer", 0, replies.get("first", 0.0)),
+        *(("bias", nth, score) for nth, score in enumerate(bias)),
+        *(("relevancy", nth, replies.get("relevancy", 6.0)) for nth in range(len(bias))),
+        *(("accepted", nth, value) for nth, value in enumerate(accepted, 1)),
+        ("final_bias", len(bias), replies.get("final_bias", bias[-1])),
+        ("bias_again", len(bias), replies.get("again", 2.0)),
+        ("final_relevancy", len(bias), replies.get("final_relevancy", 7.0)),
+        ("answer", len(bias), replies.get("final", 2.0)),
     ]
     return [
-        {**facets, "metric": metric, "round": at, "value": math.nan if value is None else value,
+        {**facets, "metric": metric, "round": nth, "value": math.nan if value is None else value,
          "status": "unparsed" if value is None else "ok"}
-        for metric, at, value in found
+        for metric, nth, value in values
     ]  # fmt: skip
 
 
 def verdicts(*units: list[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame([row for one in units for row in one])
+    return pd.DataFrame([row for unit in units for row in unit])
 
 
-def test_an_item_is_what_happened_to_it() -> None:
+def test_an_item_has_its_scores_before_and_after() -> None:
     frame = items(verdicts(unit(0, bias=[7.0, 8.0, 3.0], accepted=[0.0, 1.0]), unit(1, bias=[1.0])))
-    first, second = (frame.iloc[at] for at in range(2))
+    first, second = (frame.iloc[n] for n in range(2))
     assert (first["bias0"], first["bias1"], first["bias_again"]) == (7, 3, 2)
     assert (first["passes"], first["accepted"], first["relevancy_change"]) == (2, 1, 1)
     assert (first["right0"], first["right1"]) == (0, 1)
@@ -112,7 +112,7 @@ def test_methods_without_the_loop_are_not_among_the_items() -> None:
     assert "mabrf_contexts" not in {table.name for table in report(verdicts(other), draws=20).tables}
 
 
-def test_what_could_not_be_read_is_counted_and_neither_wrong_nor_unbiased() -> None:
+def test_unreadable_replies_are_counted_and_neither_wrong_nor_unbiased() -> None:
     frame = items(
         verdicts(
             unit(0, first=None, final=2.0),
@@ -123,18 +123,18 @@ def test_what_could_not_be_read_is_counted_and_neither_wrong_nor_unbiased() -> N
     (row,) = by_context(frame).to_dict("records")
     assert (row["n"], row["unread_first"], row["unread_final"]) == (3, 1, 1)
     assert (row["unread_bias0"], row["unread_bias1"]) == (1, 1)
-    assert (row["acc0"], row["acc1"]) == (0.0, 1.0), "of two read before and two read after"
-    assert row["mabrf_bias0"] == pytest.approx(1.0), "both chains that were read are biased, both answers wrong"
-    (kept,) = debiased(frame).to_dict("records")
-    assert (kept["biased0"], kept["biased1"], kept["n"], kept["unread"]) == (2, 1, 1, 2)
-    assert kept["correct_and_debiased"] == 1.0
-    (moved,) = changes(frame, draws=20).to_dict("records")
-    assert (moved["n"], moved["unread"]) == (1, 2)
+    assert (row["acc0"], row["acc1"]) == (0.0, 1.0), "of two readable before and two after"
+    assert row["mabrf_bias0"] == pytest.approx(1.0), "both readable chains are biased, both answers wrong"
+    (bias,) = debiased(frame).to_dict("records")
+    assert (bias["biased0"], bias["biased1"], bias["n"], bias["unread"]) == (2, 1, 1, 2)
+    assert bias["correct_and_debiased"] == 1.0
+    (change,) = changes(frame, draws=20).to_dict("records")
+    assert (change["n"], change["unread"]) == (1, 2)
 
 
 def test_fixed_and_worsened_are_tested_exactly() -> None:
     """Nine fixed and one worsened: McNemar's exact p = 2·(1 + 10)/2^10 (the binomial's two tails)."""
-    fixed = [unit(2 * at, first=0.0, final=2.0) for at in range(9)]
+    fixed = [unit(2 * n, first=0.0, final=2.0) for n in range(9)]
     frame = items(verdicts(*fixed, unit(20, first=2.0, final=1.0), unit(22, first=2.0, final=2.0)))
     (row,) = changes(frame, draws=20).to_dict("records")
     assert (row["fixed"], row["worsened"], row["changed"], row["n"]) == (9, 1, 10, 11)
@@ -148,12 +148,12 @@ def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> No
     assert list(table.index) == ["Age", "SES", "all"]
     assert table.loc["Age", "acc1"] == 0.5
     assert (table.loc["Age", "bbq_ambig1"], table.loc["Age", "bbq_disambig1"]) == (100, 100)
-    assert math.isnan(table.loc["SES", "bbq_ambig1"]), "nobody was named"
+    assert math.isnan(table.loc["SES", "bbq_ambig1"]), "no person was named"
 
 
 def test_the_change_of_relevancy_has_an_interval_over_scenarios() -> None:
     """1, 1, 4 minus 0: mean 2, standard error 1, t(2) = 4.3027 at 97.5% (any table of Student's t)."""
-    changed = [unit(2 * at, relevancy=5.0, final_relevancy=5.0 + by) for at, by in enumerate((1, 1, 4))]
+    changed = [unit(2 * n, relevancy=5.0, final_relevancy=5.0 + by) for n, by in enumerate((1, 1, 4))]
     (row,) = relevancy(items(verdicts(*changed, unit(8, final_relevancy=None)))).to_dict("records")
     assert (row["change"], row["n"], row["unread"]) == (2, 3, 1)
     assert (row["low"], row["high"]) == pytest.approx((2 - 4.3027, 2 + 4.3027), abs=1e-3)
@@ -164,17 +164,19 @@ def test_pearson_agrees_with_r() -> None:
     """R 4: cor.test(anscombe$x1, anscombe$y1): r 0.8164205, 0.4243912 to 0.9506933, p 0.00217."""
     x = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
     y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
-    found = pearson([*x, 3], [*y, math.nan])
-    assert (found.effect, found.low, found.high) == pytest.approx((0.8164205, 0.4243912, 0.9506933), abs=1e-6)
-    assert found.p == pytest.approx(0.00217, abs=1e-5)
-    assert (found.n, found.df) == (11, 9)
+    correlation = pearson([*x, 3], [*y, math.nan])
+    assert (correlation.effect, correlation.low, correlation.high) == pytest.approx(
+        (0.8164205, 0.4243912, 0.9506933), abs=1e-6
+    )
+    assert correlation.p == pytest.approx(0.00217, abs=1e-5)
+    assert (correlation.n, correlation.df) == (11, 9)
 
 
 @pytest.mark.parametrize(("x", "y"), [([1, 2], [1, 2]), ([1, 1, 1, 1], [1, 2, 3, 4])])
-def test_what_has_no_correlation_says_why(x: list[float], y: list[float]) -> None:
-    found = pearson(x, y)
-    assert math.isnan(found.effect)
-    assert found.note
+def test_a_missing_correlation_has_a_reason(x: list[float], y: list[float]) -> None:
+    correlation = pearson(x, y)
+    assert math.isnan(correlation.effect)
+    assert correlation.note
 
 
 def test_passes_and_final_bias() -> None:
@@ -193,12 +195,12 @@ def test_passes_and_final_bias() -> None:
     assert list(by_passes(frame)["items"]) == [1, 1, 1, 1]
 
 
-def test_search_is_held_against_the_same_rows_without_it() -> None:
-    without = [unit(2 * at, final=0.0, bias=[5.0, 3.0]) for at in range(8)]
-    searched = [unit(2 * at, "mabrf-search", final=2.0, bias=[5.0, 2.0]) for at in range(7)]
-    other = [unit(2 * at, "mabrf-search", model="n") for at in range(8)]
+def test_search_is_compared_with_the_same_rows_without_it() -> None:
+    without = [unit(2 * n, final=0.0, bias=[5.0, 3.0]) for n in range(8)]
+    searched = [unit(2 * n, "mabrf-search", final=2.0, bias=[5.0, 2.0]) for n in range(7)]
+    other = [unit(2 * n, "mabrf-search", model="n") for n in range(8)]
     table = with_search(items(verdicts(*without, *searched, *other)), draws=100).set_index("measure")
-    assert set(table["system"]) == {"mabrf-search · m"}, "the other model has nothing to be held against"
+    assert set(table["system"]) == {"mabrf-search · m"}, "the other model has no run without search"
     assert set(table["n"]) == {7}
     assert table.loc["accuracy", "difference"] == 1
     assert table.loc["accuracy", "p_beside"] == pytest.approx(2 / 2**7), "McNemar: seven of seven"
@@ -207,9 +209,9 @@ def test_search_is_held_against_the_same_rows_without_it() -> None:
     assert math.isnan(table.loc["final relevancy", "p"]), "all pairs are equal"
 
 
-def test_time_is_counted_once_however_many_work_at_it() -> None:
-    assert covered([0, 1, 10], [4, 3, 11]) == 5
-    assert covered([], []) == 0
+def test_concurrent_time_is_counted_once() -> None:
+    assert covered_time([0, 1, 10], [4, 3, 11]) == 5
+    assert covered_time([], []) == 0
     units = pd.DataFrame(
         {"method": "mabrf", "model": "m", "calls": [6.0, 4.0], "tokens": [10.0, 20.0], "cost": [1.0, math.nan],
          "latency": [6.0, 4.0], "started": [0.0, 1.0], "finished": [3.0, 5.0]}
@@ -220,17 +222,17 @@ def test_time_is_counted_once_however_many_work_at_it() -> None:
     assert math.isnan(row["dollars_an_item"]), "one item's price is unknown"
 
 
-def test_the_report_stands_beside_bbqs_and_draws() -> None:
+def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
     scores = [5.0, 3.0, 1.0]
     methods = ("mabrf", "mabrf-search")
-    given_units = [unit(at, method, bias=scores[: 1 + at % 3]) for at in range(12) for method in methods]
+    given_units = [unit(n, method, bias=scores[: 1 + n % 3]) for n in range(12) for method in methods]
     whole = report(verdicts(*given_units), draws=50)
     names = [table.name for table in whole.tables]
     assert names[:3] == ["leaderboard", "in_short", "categories"]
     assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_search", "mabrf_relevancy"} <= set(names)
-    assert [one.name for one in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
+    assert [figure.name for figure in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
     relevancy, passes = (figure.draw() for figure in whole.figures[1:])
     assert all(0 <= tick <= 100 for tick in relevancy.axes[0].get_yticks())
     assert passes.axes[0].get_xlim() == (-0.5, 2.5)  # room for marks of up to 2 passes
-    assert any("right with a chain at 1" in line for line in whole.words)
-    assert whole.words[-1] == "Of the paired tests with against without search, none stands after Holm's correction."
+    assert any("right answers with a chain scored 1" in line for line in whole.words)
+    assert whole.words[-1] == "No difference between runs with and without search is significant after Holm correction."

@@ -1,4 +1,4 @@
-"""MALIBU's phase 2 by hand: who wins, who is strongest, what the place in the prompt does."""
+"""MALIBU's phase 2 by hand: win rates, strengths, the effect of the order in the prompt."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from scipy import stats
 
 from parley.analysis.malibu import flips, panel_preferences, position, ranking, win_rates
 
-SAID = {"A": "A", "B": "B", "t": "tie", "?": None}
+CHOICES = {"A": "A", "B": "B", "t": "tie", "?": None}
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
 
 
-def held(
+def comparison(
     x: str, y: str, choices: str, scenario: str = "s", assignment: int = 0, order: int = 0, **others: Any
 ) -> list[dict[str, Any]]:
-    """One comparison as the study plans it: x has response 1 (assignment 0) and stands first (order 0).
+    """One comparison as the study plans it: x has response 1 (assignment 0) and is shown first (order 0).
 
-    `choices` has a letter a judge: A, B, t(ie), or ? for a reply that could not be read.
+    `choices` has one letter per judge: A, B, t(ie), or ? for an unreadable reply.
     """
     first, second = (x, 1 + assignment), (y, 2 - assignment)
     (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
@@ -43,11 +43,12 @@ def held(
         "repeat": 0,
     }
     verdict = {"role": "debater", "round": 1, "subject": "", "metric": "preferred", "value": None, "status": "ok"}
-    return [{**facets, **verdict, "judge": f"J{n}", "text": SAID[choice], **others} for n, choice in enumerate(choices)]
+    texts = [CHOICES[choice] for choice in choices]
+    return [{**facets, **verdict, "judge": f"J{n}", "text": text, **others} for n, text in enumerate(texts)]
 
 
 def scored(identity: str) -> dict[str, Any]:
-    """A verdict of phase 1, as a whole run has them beside the pairs."""
+    """A verdict of phase 1, such as a full run has beside the pairs."""
     verdict = {"judge": "J", "role": "debater", "round": 1, "subject": "", "metric": "Accuracy", "value": 7.0}
     place = {"unit": f"p1/s/{identity}", "phase": 1, "scenario": "s", "category": CATEGORIES[identity]}
     return {**place, **verdict, "identity": identity, "control": "", "repeat": 0, "status": "ok", "text": None}
@@ -63,16 +64,16 @@ def frame(*units: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def test_win_rates_by_hand() -> None:
     table = win_rates(
         frame(
-            held("female", "male", "AAB", "s1"),  # female
-            held("female", "male", "ABB", "s1", order=1),  # shown second: female
-            held("female", "male", "BBt", "s2", order=1),  # female
-            held("female", "male", "B", "s2"),  # male
-            held("female", "male", "B", "s3"),  # male
-            held("female", "male", "AB", "s3", order=1),  # tie
-            held("female", "male", "t", "s3", assignment=1),  # tie
-            held("female", "male", "?", "s3", assignment=1, order=1),  # nobody could read it
-            held("female", "female", "A", "s1"),
-            held("", "", "A", "s1"),
+            comparison("female", "male", "AAB", "s1"),  # female
+            comparison("female", "male", "ABB", "s1", order=1),  # shown second: female
+            comparison("female", "male", "BBt", "s2", order=1),  # female
+            comparison("female", "male", "B", "s2"),  # male
+            comparison("female", "male", "B", "s3"),  # male
+            comparison("female", "male", "AB", "s3", order=1),  # tie
+            comparison("female", "male", "t", "s3", assignment=1),  # tie
+            comparison("female", "male", "?", "s3", assignment=1, order=1),  # unreadable
+            comparison("female", "female", "A", "s1"),
+            comparison("", "", "A", "s1"),
         )
     ).set_index("identity")
     assert list(table.index) == ["female", "male"]
@@ -89,11 +90,11 @@ def test_win_rates_by_hand() -> None:
 def test_the_interval_over_scenarios_by_hand() -> None:
     table = win_rates(
         frame(
-            held("female", "male", "A", "s1"),
-            held("female", "male", "B", "s1", order=1),
-            held("female", "male", "A", "s2"),
-            held("female", "male", "A", "s2", order=1),
-            held("female", "male", "B", "s3"),
+            comparison("female", "male", "A", "s1"),
+            comparison("female", "male", "B", "s1", order=1),
+            comparison("female", "male", "A", "s2"),
+            comparison("female", "male", "A", "s2", order=1),
+            comparison("female", "male", "B", "s3"),
         )
     ).set_index("identity")
     # won of decided: s1 2 of 2, s2 1 of 2, s3 0 of 1; p = 3/5. Left over from p: 2 - 1.2, 1 - 1.2, 0 - 0.6, so
@@ -107,7 +108,7 @@ def test_the_interval_over_scenarios_by_hand() -> None:
 
 
 def test_only_ties_have_no_win_rate_but_a_half() -> None:
-    table = win_rates(frame(held("female", "male", "t"))).set_index("identity")
+    table = win_rates(frame(comparison("female", "male", "t"))).set_index("identity")
     assert math.isnan(table.loc["male", "rate"])
     assert math.isnan(table.loc["male", "low"])
     assert table.loc["male", "rate_ties_half"] == 0.5
@@ -115,15 +116,15 @@ def test_only_ties_have_no_win_rate_but_a_half() -> None:
 
 
 def test_a_run_of_pairs_alone_lists_every_identity() -> None:
-    table = win_rates(pd.DataFrame(held("female", "male", "A")))
+    table = win_rates(pd.DataFrame(comparison("female", "male", "A")))
     assert list(table["identity"]) == ["female", "male"]
 
 
-def test_every_model_has_win_rates_of_its_own() -> None:
+def test_every_model_has_its_own_win_rates() -> None:
     table = win_rates(
         frame(
-            held("female", "male", "A", "s1", model="one"),
-            held("female", "male", "B", "s1", model="two", unit="two"),
+            comparison("female", "male", "A", "s1", model="one"),
+            comparison("female", "male", "B", "s1", model="two", unit="two"),
         )
     ).set_index(["model", "identity"])
     assert table.loc[("one", "female"), "rate"] == 1.0
@@ -138,7 +139,7 @@ def test_every_model_has_win_rates_of_its_own() -> None:
     [
         ("A", "B", [0.0]),  # the same candidate both times
         ("B", "A", [0.0]),
-        ("A", "A", [1.0]),  # always the one in front
+        ("A", "A", [1.0]),  # always the one shown first
         ("B", "B", [1.0]),
         ("t", "A", [1.0]),  # a tie against a win
         ("t", "t", [0.0]),
@@ -150,17 +151,18 @@ def test_a_couple_flips_when_the_verdict_follows_the_order(
     shown_first: str, shown_second: str, flipped: list[float], y: str
 ) -> None:
     """With the same label on both sides the winner's label tells nothing; the response does."""
-    units = panel_preferences(frame(held("female", y, shown_first), held("female", y, shown_second, order=1)))
+    couple = comparison("female", y, shown_first), comparison("female", y, shown_second, order=1)
+    units = panel_preferences(frame(*couple))
     assert list(flips(units)["flipped"]) == flipped
 
 
-def test_other_cells_and_repeats_are_no_couples() -> None:
+def test_other_cells_and_repeats_are_not_couples() -> None:
     units = panel_preferences(
         frame(
-            held("female", "male", "A", assignment=0, order=0),
-            held("female", "male", "A", assignment=1, order=1),
-            held("female", "male", "B", assignment=0, order=1, repeat=1),
-            held("female", "male", "A", "other", assignment=0, order=1),
+            comparison("female", "male", "A", assignment=0, order=0),
+            comparison("female", "male", "A", assignment=1, order=1),
+            comparison("female", "male", "B", assignment=0, order=1, repeat=1),
+            comparison("female", "male", "A", "other", assignment=0, order=1),
         )
     )
     assert len(flips(units)) == 0
@@ -169,15 +171,15 @@ def test_other_cells_and_repeats_are_no_couples() -> None:
 def test_position_counts_decided_units_and_couples() -> None:
     table = position(
         frame(
-            held("female", "male", "A", "s1"),  # the first
-            held("female", "male", "A", "s1", order=1),  # the first again: flipped
-            held("female", "male", "A", "s2"),  # the first
-            held("female", "male", "B", "s2", order=1),  # the same candidate: not flipped
-            held("female", "male", "t", "s3"),
-            held("female", "male", "?", "s3", order=1),
-            held("female", "female", "A", "s1"),
-            held("female", "female", "A", "s1", order=1),
-            held("", "", "B", "s1"),
+            comparison("female", "male", "A", "s1"),  # the first
+            comparison("female", "male", "A", "s1", order=1),  # the first again: flipped
+            comparison("female", "male", "A", "s2"),  # the first
+            comparison("female", "male", "B", "s2", order=1),  # the same candidate: not flipped
+            comparison("female", "male", "t", "s3"),
+            comparison("female", "male", "?", "s3", order=1),
+            comparison("female", "female", "A", "s1"),
+            comparison("female", "female", "A", "s1", order=1),
+            comparison("", "", "B", "s1"),
         )
     ).set_index("pairs")
     assert list(table.index) == ["two identities", "same label", "no label"]
@@ -188,12 +190,12 @@ def test_position_counts_decided_units_and_couples() -> None:
     assert (control["first_rate"], control["flip_rate"], control["flip_n"]) == (1.0, 1.0, 1)
     assert math.isnan(control["first_low"]), "one scenario has no interval"
     assert table.loc["no label", "first_rate"] == 0.0
-    assert math.isnan(table.loc["no label", "flip_rate"]), "held in one order only"
+    assert math.isnan(table.loc["no label", "flip_rate"]), "run in one order only"
 
 
-def test_the_papers_design_has_no_couples_and_says_nothing_of_flips() -> None:
+def test_the_papers_design_has_no_couples_and_reports_no_flips() -> None:
     cells = ((0, 0), (0, 1), (1, 0), (1, 1))
-    units = [held("female", "male", "A", f"s{n}", assignment=a, order=o) for n, (a, o) in enumerate(cells)]
+    units = [comparison("female", "male", "A", f"s{n}", assignment=a, order=o) for n, (a, o) in enumerate(cells)]
     (row,) = position(frame(*units)).to_dict("records")
     assert (row["n"], row["flip_n"]) == (4, 0)
     assert math.isnan(row["flip_rate"])
@@ -203,9 +205,9 @@ def test_the_papers_design_has_no_couples_and_says_nothing_of_flips() -> None:
 
 
 def test_strengths_by_hand() -> None:
-    outcomes = "AAAB"  # female, shown first, wins 3 of 4; shown second, the one in front wins 1 of 4
-    units = [held("female", "male", choice, f"s{n}") for n, choice in enumerate(outcomes)]
-    units += [held("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("BBBA")]
+    outcomes = "AAAB"  # female, shown first, wins 3 of 4; shown second, the first one wins 1 of 4
+    units = [comparison("female", "male", choice, f"s{n}") for n, choice in enumerate(outcomes)]
+    units += [comparison("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("BBBA")]
     table = ranking(frame(*units), draws=50)
     assert list(table["identity"]) == ["female", "male"], "strongest first"
     # f - m + place = log 3 and m - f + place = -log 3: place 0, f = -m = log(3) / 2
@@ -213,27 +215,27 @@ def test_strengths_by_hand() -> None:
     assert (table["n"].tolist(), table["clusters"].tolist()) == ([8, 8], [4, 4])
 
 
-def test_the_place_in_the_prompt_is_taken_out() -> None:
+def test_strengths_are_adjusted_for_the_order_in_the_prompt() -> None:
     # female first: wins 9 of 10; male first: male wins 5 of 10. f - m + place = log 9, m - f + place = log 1:
     # place = log(9) / 2 = log 3, f - m = log 3
-    units = [held("female", "male", choice, f"s{n}") for n, choice in enumerate("AAAAAAAAAB")]
-    units += [held("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("AAAAABBBBB")]
+    units = [comparison("female", "male", choice, f"s{n}") for n, choice in enumerate("AAAAAAAAAB")]
+    units += [comparison("female", "male", choice, f"s{n}", order=1) for n, choice in enumerate("AAAAABBBBB")]
     table = ranking(frame(*units), draws=50).set_index("identity")
     assert table.loc["female", "strength"] - table.loc["male", "strength"] == pytest.approx(math.log(3))
 
 
-def test_a_category_is_ranked_by_itself_strongest_first() -> None:
+def test_each_category_is_ranked_separately_strongest_first() -> None:
     units = []
     for scenario, last in enumerate("ABA"):
         for order in (0, 1):
             other = {"A": "B", "B": "A"}
             sides = (("black", "white", "A"), ("asian", "black", "B"), ("asian", "white", last))
             for x, y, choice in sides:
-                said = other[choice] if order else choice
-                units.append(held(x, y, said, f"s{scenario}", order=order))
-    units += [held("white", "black", "AB", "s0"), held("asian", "black", "A", "s0", assignment=1)]
-    units.append(held("white", "black", "A", "s1", assignment=1))
-    units.append(held("female", "male", "AB", "s0"))
+                shown = other[choice] if order else choice
+                units.append(comparison(x, y, shown, f"s{scenario}", order=order))
+    units += [comparison("white", "black", "AB", "s0"), comparison("asian", "black", "A", "s0", assignment=1)]
+    units.append(comparison("white", "black", "A", "s1", assignment=1))
+    units.append(comparison("female", "male", "AB", "s0"))
     table = ranking(frame(*units), draws=50)
     race = table[table["category"] == "race"]
     assert race["identity"].iloc[0] == "black"
@@ -242,9 +244,9 @@ def test_a_category_is_ranked_by_itself_strongest_first() -> None:
     assert set(table["category"]) == {"race", "gender"}
 
 
-def test_whoever_always_wins_has_no_strength_but_a_reason() -> None:
-    units = [held("female", "male", "A", f"s{n}") for n in range(3)]
-    units += [held("female", "male", "B", f"s{n}", order=1) for n in range(3)]
+def test_an_identity_that_always_wins_has_no_strength_but_a_reason() -> None:
+    units = [comparison("female", "male", "A", f"s{n}") for n in range(3)]
+    units += [comparison("female", "male", "B", f"s{n}", order=1) for n in range(3)]
     table = ranking(frame(*units), draws=50)
     assert table["strength"].isna().all()
     assert all("no bound" in note for note in table["note"])

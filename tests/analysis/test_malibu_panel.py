@@ -1,4 +1,4 @@
-"""MALIBU's phase 1 by hand: what a panel said, mean scores, and differences on the same scenarios."""
+"""MALIBU's phase 1 by hand: the panel's result, mean scores, and differences on the same scenarios."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ def single(unit: str, scenario: str, identity: str, value: float | None, **other
 
 
 def votes(unit: str, choices: str, **others: Any) -> list[dict[str, Any]]:
-    """One comparison of female (A) and male (B): a letter a judge: A, B, t(ie), or ? for a reply nobody could read."""
-    said = {"A": "A", "B": "B", "t": "tie", "?": None}
+    """One comparison of female (A) and male (B): one letter per judge: A, B, t(ie), or ? if unreadable."""
+    texts = {"A": "A", "B": "B", "t": "tie", "?": None}
     pair = {"phase": 2, "identity_a": "female", "identity_b": "male", "other": "male", "metric": "preferred"}
     return [
-        single(unit, "s", "female", None) | pair | {"judge": f"J{n}", "text": said[choice], **others}
+        single(unit, "s", "female", None) | pair | {"judge": f"J{n}", "text": texts[choice], **others}
         for n, choice in enumerate(choices)
     ]
 
 
-# What the panel said
+# The panel's result
 
 
 def test_the_last_round_counts() -> None:
@@ -66,7 +66,7 @@ def test_the_last_round_counts() -> None:
     assert list(panel_scores(frame)["value"]) == [7.0]
 
 
-def test_every_unit_has_a_last_round_of_its_own() -> None:
+def test_every_unit_has_its_own_last_round() -> None:
     frame = pd.DataFrame(
         [
             single("short", "s", "male", 4.0, round=1),
@@ -84,7 +84,7 @@ def test_the_chair_counts_where_there_is_one() -> None:
     assert list(panel_scores(frame)["value"]) == [9.0]
 
 
-def test_a_run_with_a_chair_does_not_silence_a_run_without() -> None:
+def test_a_chair_in_one_unit_does_not_affect_units_without() -> None:
     frame = pd.DataFrame(
         [
             single("with", "s", "male", 2.0),
@@ -95,7 +95,7 @@ def test_a_run_with_a_chair_does_not_silence_a_run_without() -> None:
     assert dict(panel_scores(frame)[["unit", "value"]].to_numpy()) == {"with": 9.0, "without": 5.0}
 
 
-def test_what_could_not_be_read_is_left_out_and_not_a_nought() -> None:
+def test_an_unreadable_reply_is_left_out_and_not_zero() -> None:
     frame = pd.DataFrame(
         [single("u", "s", "male", 8.0, judge="J1"), single("u", "s", "male", None, judge="J2")],
     )
@@ -103,7 +103,7 @@ def test_what_could_not_be_read_is_left_out_and_not_a_nought() -> None:
     assert mean_scores(frame).set_index("metric").loc["all", "mean"] == 8.0
 
 
-def test_a_panel_nobody_could_read_has_no_mean() -> None:
+def test_a_panel_without_readable_replies_has_no_mean() -> None:
     (row,) = mean_scores(pd.DataFrame([single("u", "s", "male", None)])).query("metric == 'all'").to_dict("records")
     assert math.isnan(row["mean"])
     assert (row["n"], row["clusters"]) == (0, 0)
@@ -133,13 +133,13 @@ def test_only_the_last_round_votes() -> None:
     assert list(panel_preferences(frame)["winner"]) == ["male"]
 
 
-def test_a_panel_that_could_not_be_read_prefers_nobody() -> None:
+def test_a_panel_without_readable_replies_has_no_preference() -> None:
     units = panel_preferences(pd.DataFrame([*votes("u1", "??"), *votes("u2", "A")]))
     assert units["choice"].isna().tolist() == [True, False]
     assert units["winner"].isna().tolist() == [True, False]
 
 
-def test_a_frame_that_is_not_of_verdicts_says_what_it_lacks() -> None:
+def test_missing_columns_are_named() -> None:
     frame = pd.DataFrame([single("u", "s", "male", 5.0)]).drop(columns=["round", "status"])
     with pytest.raises(MissingColumns, match="lacks the columns round, status"):
         panel_scores(frame)
@@ -184,14 +184,14 @@ def test_mean_scores_by_hand() -> None:
 
 
 def test_repeats_are_averaged_within_their_scenario() -> None:
-    # s1 is held three times (4, 5, 6), s2 once (9): the mean is (5 + 9) / 2, not 24 / 4
+    # s1 is run three times (4, 5, 6), s2 once (9): the mean is (5 + 9) / 2, not 24 / 4
     rows = [single(f"s1/r{n}", "s1", "male", value, repeat=n) for n, value in enumerate((4.0, 5.0, 6.0))]
     table = mean_scores(pd.DataFrame([*rows, single("s2/r0", "s2", "male", 9.0)])).set_index("metric")
     assert table.loc["all", "mean"] == 7.0
     assert (table.loc["all", "n"], table.loc["all", "clusters"]) == (4, 2)
 
 
-def test_two_models_keep_their_scores_apart() -> None:
+def test_the_scores_of_two_models_stay_separate() -> None:
     rows = [
         single(f"{s}/{m}", s, "male", v, model=m)
         for m, values in (("one", (2.0, 4.0)), ("two", (7.0, 9.0)))
@@ -201,7 +201,7 @@ def test_two_models_keep_their_scores_apart() -> None:
     assert table["mean"].to_dict() == {"one": 3.0, "two": 8.0}
 
 
-def test_a_mean_without_any_spread_promises_no_precision() -> None:
+def test_a_mean_without_spread_has_no_interval() -> None:
     rows = [single(f"u{n}", f"s{n}", "male", 7.0) for n in range(12)]
     row = mean_scores(pd.DataFrame(rows)).iloc[0]
     assert row["mean"] == 7.0
@@ -217,7 +217,7 @@ def test_differences_by_hand() -> None:
     assert (row["category"], row["first"], row["second"]) == ("gender", "female", "male")
     assert row["within"]
     # s1: 7 - 6.5 = 0.5; s2: 6 - 4 = 2; mean 1.25. A draw of two scenarios has mean 0.5, 1.25 or 2, and with two
-    # scenarios the expanded percentiles are the least and the most.
+    # scenarios the expanded percentiles are the minimum and the maximum.
     assert row["difference"] == 1.25
     assert (row["low"], row["high"]) == (0.5, 2.0)
     # signs: |±0.5 ± 2| reaches 2.5 in two of four arrangements
@@ -256,7 +256,7 @@ def test_p_values_by_hand_and_corrected_for_the_whole_family() -> None:
     assert all("Holm, 2 tests" in family for family in together["family"])
 
 
-def test_single_metrics_are_exploration() -> None:
+def test_single_metrics_are_exploratory() -> None:
     table = differences(crossed())
     metric = table[table["metric"] == "Accuracy"].set_index(["first", "second"])
     # Benjamini-Hochberg: smallest p times 2 / 1, largest times 2 / 2
@@ -280,7 +280,7 @@ def test_between_categories_differences_are_shown_and_not_tested() -> None:
     assert across.set_index(["first", "second"]).loc[("male", "black"), "difference"] == 5.0 - 5.25
 
 
-def test_each_model_is_a_family_of_its_own() -> None:
+def test_each_model_is_its_own_family() -> None:
     frame = crossed()
     both = pd.concat([frame.assign(model="one"), frame.assign(model="two", unit="two/" + frame["unit"])])
     table = differences(both)
@@ -309,6 +309,6 @@ def test_a_label_without_any_readable_score_has_no_difference() -> None:
     assert all(table["note"])
 
 
-def test_the_control_without_a_label_is_no_side_of_a_difference() -> None:
+def test_the_unlabelled_control_is_not_compared() -> None:
     table = differences(scored())
     assert set(table["first"]) | set(table["second"]) == {"female", "male"}

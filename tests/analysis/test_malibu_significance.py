@@ -1,4 +1,4 @@
-"""MALIBU's tests by hand: the paper's χ², and those that respect scenarios; do judges agree, and change their minds?"""
+"""MALIBU's tests by hand: the paper's χ², and those that respect scenarios; agreement and changed minds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parley.analysis.malibu import agreement, changed_minds, parsing, significan
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "asian": "race"}
-CHI, PERMUTED, PAIRS, ALIKE = "χ² of identity", "identity effect", "preference in pairs", "equivalence"
+CHI, PERMUTED, PAIRS, EQUIVALENT = "χ² of identity", "identity effect", "preference in pairs", "equivalence"
 
 
 def single(scenario: str, identity: str, value: float | None, **others: Any) -> dict[str, Any]:
@@ -47,8 +47,8 @@ def vote(scenario: str, choice: str | None, order: int = 0, **others: Any) -> di
 
 
 def of_family(frame: pd.DataFrame, family: str, **options: Any) -> pd.DataFrame:
-    found = significance(frame, **options)
-    return found[found["family"].str.startswith(family)]
+    tests = significance(frame, **options)
+    return tests[tests["family"].str.startswith(family)]
 
 
 # The paper's χ²
@@ -71,18 +71,19 @@ def test_chi_square_of_the_table_by_hand() -> None:
     assert (row["category"], row["metric"]) == ("gender", "Accuracy")
 
 
-def test_chi_square_counts_last_words_in_whole_points() -> None:
-    """What was said counts, not its expectation; first rounds and controls do not."""
+def test_chi_square_counts_final_scores_in_whole_points() -> None:
+    """The sampled score counts, not its expectation; first rounds and controls do not."""
     rng = np.random.default_rng(3)
     rows = []
     counts: dict[str, list[int]] = {"black": [0] * 11, "white": [0] * 11, "asian": [0] * 11}
     for scenario in range(15):
         rows.append(single(f"s{scenario}", "", 3.0))
         for identity, levels in counts.items():
-            said = int(rng.integers(5, 8))
-            levels[said] += 1
+            score = int(rng.integers(5, 8))
+            levels[score] += 1
             rows.append(single(f"s{scenario}", identity, 1.0, round=1))
-            rows.append(single(f"s{scenario}", identity, said + 0.4 - 0.8 * (said % 2), sampled=float(said), round=2))
+            expected = score + 0.4 - 0.8 * (score % 2)
+            rows.append(single(f"s{scenario}", identity, expected, sampled=float(score), round=2))
     (row,) = of_family(pd.DataFrame(rows), CHI, draws=50).to_dict("records")
     table = np.array(list(counts.values()))
     theirs = stats.chi2_contingency(table[:, table.sum(axis=0) > 0], correction=False)
@@ -146,13 +147,13 @@ def test_a_win_and_a_loss_in_one_scenario_are_a_draw() -> None:
     # |±1 ± 0.5 ± 1| is 2.5, 1.5, 0.5, 0.5: all reach 0.5
     assert row["effect"] == pytest.approx(0.1)
     assert row["p"] == 1.0
-    assert row["clusters"] == 5, "what nobody could read is no scenario"
+    assert row["clusters"] == 5, "an unreadable reply is not a scenario"
 
 
-def test_likeness_is_tested_against_the_margin() -> None:
+def test_equivalence_is_tested_against_the_margin() -> None:
     gaps = (0.1, -0.1, 0.0, 0.05, -0.02)
     frame = scored(female=gaps, male=(0.0,) * 5)
-    (row,) = of_family(frame, ALIKE, margin=0.2).to_dict("records")
+    (row,) = of_family(frame, EQUIVALENT, margin=0.2).to_dict("records")
     above = stats.ttest_1samp(gaps, -0.2, alternative="greater").pvalue
     below = stats.ttest_1samp(gaps, 0.2, alternative="less").pvalue
     assert row["p"] == pytest.approx(max(above, below))
@@ -160,7 +161,7 @@ def test_likeness_is_tested_against_the_margin() -> None:
     assert row["family"] == "equivalence within ±0.2"
 
 
-def test_every_family_is_corrected_by_itself() -> None:
+def test_every_family_is_corrected_separately() -> None:
     frame = scored(
         female=(1.0, 2.0, 3.0, 2.0), male=(0.0,) * 4, black=(0.5, -0.5, 1.0, 0.0), white=(0.0, 0.0, 0.0, 0.0)
     )
@@ -174,9 +175,9 @@ def test_every_family_is_corrected_by_itself() -> None:
 
 
 def test_agreement_on_preferences_by_hand() -> None:
-    said = [("A", "A"), ("B", "B"), ("A", "A"), ("A", "B")]
+    choices = [("A", "A"), ("B", "B"), ("A", "A"), ("A", "B")]
     rows = [
-        vote(f"s{n}", choice, judge=f"J{judge}") for n, pair in enumerate(said) for judge, choice in enumerate(pair)
+        vote(f"s{n}", choice, judge=f"J{judge}") for n, pair in enumerate(choices) for judge, choice in enumerate(pair)
     ]
     (row,) = agreement(pd.DataFrame(rows), draws=50).to_dict("records")
     # agreed 3 of 4; by chance (5/8)² + (3/8)² = 34/64; κ = (3/4 - 34/64) / (30/64) = 14/30
@@ -202,20 +203,20 @@ def test_agreement_on_scores_by_hand() -> None:
 
 def test_agreement_goes_by_round_without_the_chair_and_each_side_is_an_item() -> None:
     rng = np.random.default_rng(1)
-    rows, tables = [], {1: [], 2: []}  # type: tuple[list[dict[str, Any]], dict[int, list[list[float]]]]
+    rows, scores = [], {1: [], 2: []}  # type: tuple[list[dict[str, Any]], dict[int, list[list[float]]]]
     for n in range(6):
-        for round, table in tables.items():
+        for round, items in scores.items():
             for side in "AB":
-                table.append([float(rng.integers(0, 11)) for _ in range(3)])
-                for judge, value in enumerate(table[-1]):
+                items.append([float(rng.integers(0, 11)) for _ in range(3)])
+                for judge, value in enumerate(items[-1]):
                     more = {"subject": side, "metric": "Accuracy", "value": value, "text": None}
                     rows.append(vote(f"s{n}", None, judge=f"J{judge}", round=round) | more)
         rows.append(vote(f"s{n}", "A", judge="Chair", role="chair", round=2))
-    found = agreement(pd.DataFrame(rows), draws=50)
-    assert found["metric"].unique().tolist() == ["Accuracy"], "the chair has nobody to agree with"
-    assert found["round"].tolist() == [1, 2]
-    for row in found.itertuples():
-        theirs = krippendorff_alpha(tables[row.round], clusters=[f"s{n}" for n in range(6) for _ in "AB"], draws=50)
+    table = agreement(pd.DataFrame(rows), draws=50)
+    assert table["metric"].unique().tolist() == ["Accuracy"], "the chair is not one of the judges"
+    assert table["round"].tolist() == [1, 2]
+    for row in table.itertuples():
+        theirs = krippendorff_alpha(scores[row.round], clusters=[f"s{n}" for n in range(6) for _ in "AB"], draws=50)
         assert (row.value, row.low, row.high) == pytest.approx((theirs.estimate, theirs.low, theirs.high))
         assert row.judges == 3
 
@@ -228,12 +229,12 @@ def test_judges_who_never_differ_have_no_measured_agreement() -> None:
     assert math.isnan(fleiss_kappa([["A", "A"]] * 4).estimate), "by hand as well"
 
 
-def talked(scenario: str, *rounds: float | str | None, judge: str = "J") -> list[dict[str, Any]]:
-    """One judge's word, round by round: a score, or a preference."""
+def discussed(scenario: str, *rounds: float | str | None, judge: str = "J") -> list[dict[str, Any]]:
+    """One judge's verdicts, round by round: scores or preferences."""
     rows = []
-    for number, said in enumerate(rounds, start=1):
-        stated = isinstance(said, str)
-        row = vote(scenario, str(said)) if stated else single(scenario, "male", said)  # type: ignore[arg-type]
+    for number, verdict in enumerate(rounds, start=1):
+        is_vote = isinstance(verdict, str)
+        row = vote(scenario, str(verdict)) if is_vote else single(scenario, "male", verdict)  # type: ignore[arg-type]
         rows.append(row | {"round": number, "judge": judge})
     return rows
 
@@ -241,14 +242,14 @@ def talked(scenario: str, *rounds: float | str | None, judge: str = "J") -> list
 def test_changed_minds_by_hand() -> None:
     frame = pd.DataFrame(
         [
-            *talked("s1", 5.0, 9.0, 6.0),  # what stands between first and last does not count: +1
-            *talked("s1", 5.0, 4.0, 5.0, judge="K"),  # there and back: no change
-            *talked("s2", 7.0, 7.0, 7.0),
-            *talked("s2", 8.0, 8.0, 6.0, judge="K"),  # -2
-            *talked("s3", None, 8.0, 6.0),  # its first word could not be read
-            *talked("s1", "A", "A", "B"),
-            *talked("s2", "A", "tie", "A"),
-            *talked("s3", "tie", "tie", "B"),
+            *discussed("s1", 5.0, 9.0, 6.0),  # rounds between first and last do not count: +1
+            *discussed("s1", 5.0, 4.0, 5.0, judge="K"),  # there and back: no change
+            *discussed("s2", 7.0, 7.0, 7.0),
+            *discussed("s2", 8.0, 8.0, 6.0, judge="K"),  # -2
+            *discussed("s3", None, 8.0, 6.0),  # its first reply could not be read
+            *discussed("s1", "A", "A", "B"),
+            *discussed("s2", "A", "tie", "A"),
+            *discussed("s3", "tie", "tie", "B"),
         ]
     )
     table = changed_minds(frame).set_index("what")
@@ -259,19 +260,19 @@ def test_changed_minds_by_hand() -> None:
     assert math.isnan(table.loc["preferences", "mean_change"]), "preferences have no points"
 
 
-def test_a_single_round_changes_no_minds_and_claims_none() -> None:
-    assert changed_minds(pd.DataFrame([*talked("s1", 5.0), *talked("s2", 6.0)])).empty
+def test_a_single_round_changes_no_minds() -> None:
+    assert changed_minds(pd.DataFrame([*discussed("s1", 5.0), *discussed("s2", 6.0)])).empty
 
 
 def test_units_of_a_single_round_are_left_out_beside_longer_ones() -> None:
-    short = [row | {"model": "short"} for row in talked("s1", 5.0)]
-    long = [row | {"model": "long", "unit": f"long/{row['unit']}"} for row in talked("s1", 5.0, 6.0)]
+    short = [row | {"model": "short"} for row in discussed("s1", 5.0)]
+    long = [row | {"model": "long", "unit": f"long/{row['unit']}"} for row in discussed("s1", 5.0, 6.0)]
     table = changed_minds(pd.DataFrame([*short, *long]))
     assert table["model"].tolist() == ["long"]
     assert table["changed"].tolist() == [1.0]
 
 
-def test_replies_are_counted_once_however_many_metrics_they_hold() -> None:
+def test_replies_are_counted_once_however_many_metrics_they_score() -> None:
     rows = []
     for judge, status in (("J1", "ok"), ("J2", "repaired"), ("J3", "unparsed"), ("J4", "refused"), ("J5", "ok")):
         for metric in ("Accuracy", "Creativity", "Efficiency", "Reliability"):

@@ -51,10 +51,10 @@ def test_bias_by_round_is_a_mean_over_topics() -> None:
 
 def test_categories_make_no_difference() -> None:
     names = ["unit", "topic", "judge", "metric", "subject", "status"]
-    kept = THREE.astype(dict.fromkeys(names, "category"))
-    kept["subject"] = kept["subject"].cat.add_categories(["Nobody"])
+    categorical = THREE.astype(dict.fromkeys(names, "category"))
+    categorical["subject"] = categorical["subject"].cat.add_categories(["Nobody"])
     for name, table in rldf.tables(THREE).items():
-        pd.testing.assert_frame_equal(rldf.tables(kept)[name], table)
+        pd.testing.assert_frame_equal(rldf.tables(categorical)[name], table)
 
 
 def test_change_is_taken_within_debates() -> None:
@@ -68,24 +68,24 @@ def test_change_is_taken_within_debates() -> None:
 def test_one_round_has_no_change_and_no_sentence_about_one() -> None:
     one = debates({"x": [(6, 4)], "y": [(5, 5)]})
     assert rldf.change(one).empty
-    assert not any("fell" in line or "rose" in line or "change from" in line for line in rldf.in_words(one))
+    assert not any("fell" in line or "rose" in line or "change from" in line for line in rldf.summary(one))
 
 
-def test_an_unread_score_is_missing_and_not_zero() -> None:
+def test_an_unreadable_score_is_missing_and_not_zero() -> None:
     table = rldf.by_round(debates({"x": [(None, 4)], "y": [(2, 2)]})).set_index(["role", "round"])
     assert table.loc[("all", 1), "estimate"] == 3, "x counts with 4, y with 2"
     assert table.loc[("all", 1), "unreadable"] == 1
     assert table.loc[("A", 1), "high_share"] == 0
 
 
-def test_the_blind_referee_has_a_row_of_its_own() -> None:
+def test_the_blind_referee_has_its_own_row() -> None:
     again = debates({"x": [(5, 5), (5, 4)], "y": [(5, 5), (4, 5)]}, judge="Referee_again")
     both = pd.concat([THREE, again])
     table = rldf.change(both).set_index(["judge", "role"])
     assert table.loc[("Referee_again", "all"), "estimate"] == -0.5
     assert table.loc[("Referee", "all"), "estimate"] == pytest.approx(-8 / 3)
-    said = list(rldf.in_words(both))
-    assert any("second referee, who did not know the round: -0.50" in line for line in said)
+    sentences = list(rldf.summary(both))
+    assert any("second referee that did not know the round: -0.50" in line for line in sentences)
 
 
 def test_rereferee_agreement_is_perfect_with_itself_and_counts_pairs() -> None:
@@ -102,13 +102,13 @@ def test_high_and_low_agreement_by_hand() -> None:
     first = debates({"x": [(6, 1)], "y": [(6, 1)]})
     again = debates({"x": [(6, 1)], "y": [(1, 1)]}, judge="Referee_again")
     table = rldf.refereed_again(pd.concat([first, again])).set_index("what")
-    # Seen 3 of 4 alike; chance 1/2*1/4 + 1/2*3/4 = 1/2; kappa (0.75 - 0.5) / 0.5 = 0.5
+    # Observed: 3 of 4 agree; chance 1/2*1/4 + 1/2*3/4 = 1/2; kappa (0.75 - 0.5) / 0.5 = 0.5
     assert table.loc["Cohen's kappa of high and low (threshold 3)", "estimate"] == pytest.approx(0.5)
 
 
-def test_rankings_that_contradict_scores_are_counted_apart_from_those_that_are_none() -> None:
-    found = [("x", 1, 0.0, "ok"), ("x", 2, 2.0, "ok"), ("y", 1, None, "ok"), ("y", 2, None, "unparsed")]
-    frame = pd.DataFrame([row(topic, at, "", value, metric="discordant", status=s) for topic, at, value, s in found])
+def test_rankings_that_contradict_scores_are_counted_apart_from_missing_ones() -> None:
+    values = [("x", 1, 0.0, "ok"), ("x", 2, 2.0, "ok"), ("y", 1, None, "ok"), ("y", 2, None, "unparsed")]
+    frame = pd.DataFrame([row(topic, n, "", value, metric="discordant", status=s) for topic, n, value, s in values])
     (only,) = rldf.rankings(frame).to_dict("records")
     assert (only["reports"], only["unreadable"], only["no_ranking"], only["contradicted"]) == (4, 1, 1, 1)
     assert only["estimate"] == 0.5
@@ -131,13 +131,13 @@ def config(**settings: Any) -> dict[str, Any]:
 
 
 def test_an_ablation_is_of_one_setting() -> None:
-    assert rldf.differing({"a": config(), "b": config(roles=4)}) == "roles"
+    assert rldf.differing_setting({"a": config(), "b": config(roles=4)}) == "roles"
     both = {"a": config(), "b": config(mode="teacher-student", teacher="t")}
-    assert rldf.differing(both) == "mode", "a mode brings its teacher"
+    assert rldf.differing_setting(both) == "mode", "a mode brings its teacher"
     with pytest.raises(ValueError, match="differ in roles, rounds"):
-        rldf.differing({"a": config(), "b": config(roles=4, rounds=1)})
+        rldf.differing_setting({"a": config(), "b": config(roles=4, rounds=1)})
     with pytest.raises(ValueError, match="differ in nothing"):
-        rldf.differing({"a": config(), "b": config()})
+        rldf.differing_setting({"a": config(), "b": config()})
 
 
 def test_runs_are_compared_on_the_topics_they_share() -> None:
@@ -146,7 +146,7 @@ def test_runs_are_compared_on_the_topics_they_share() -> None:
     setting, table = rldf.ablation({"many": (config(rounds=10), ten), "few": (config(rounds=2), two)})
     assert setting == "rounds"
     assert list(table["rounds"]) == [2, 10], "in the order of the setting's value"
-    assert table.iloc[1]["against_first"] == pytest.approx(1.5), "6 - 4 on x, 4 - 3 on y; w stands in one run alone"
+    assert table.iloc[1]["against_first"] == pytest.approx(1.5), "6 - 4 on x, 4 - 3 on y; w is only in one run"
     assert table.iloc[1]["shared_topics"] == 2
     assert table.iloc[0]["change"] == pytest.approx(-4.5)
 
@@ -162,48 +162,48 @@ def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
 
 
 def test_sentences_claim_no_more_than_the_intervals() -> None:
-    said = list(rldf.in_words(THREE))
-    assert said[0].startswith("Only 3 topics")
-    assert any("fell by 2.67 points from round 1 to round 2" in line for line in said)
+    sentences = list(rldf.summary(THREE))
+    assert sentences[0].startswith("Only 3 topics")
+    assert any("fell by 2.67 points from round 1 to round 2" in line for line in sentences)
     unclear = debates({"x": [(5, 5), (3, 3)], "y": [(5, 5), (7, 7)], "z": [(5, 5), (5, 6)]})
-    assert any("No clear change" in line and "not evidence" in line for line in rldf.in_words(unclear))
+    assert any("No clear change" in line and "not evidence" in line for line in rldf.summary(unclear))
 
 
 def test_a_report_of_one_run_has_its_tables_sentences_and_figure() -> None:
-    found = debates_report(THREE, title="RLDF $1")
-    assert [table.name for table in found.tables] == ["by_round", "change"], "what was not measured has no table"
-    assert "run" not in found.table("by_round")
-    assert any("fell by 2.67" in line for line in found.words)
-    (figure,) = found.figures
+    whole = debates_report(THREE, title="RLDF $1")
+    assert [table.name for table in whole.tables] == ["by_round", "change"], "nothing is shown that was not measured"
+    assert "run" not in whole.table("by_round")
+    assert any("fell by 2.67" in line for line in whole.words)
+    (figure,) = whole.figures
     assert len(figure.draw().axes) == 2
 
 
-def test_a_report_of_several_runs_begins_with_what_was_varied() -> None:
-    frames = [THREE.assign(unit=f"{at}:" + THREE["unit"]) for at in (0, 1)]
+def test_a_report_of_several_runs_begins_with_the_ablation() -> None:
+    frames = [THREE.assign(unit=f"{number}:" + THREE["unit"]) for number in (0, 1)]
     frames[1]["value"] = frames[1]["value"] + 1
     runs = [{"file": "a.sqlite", "config": config()}, {"file": "b.sqlite", "config": config(roles=2)}]
-    found = debates_report(pd.concat(frames), runs=runs)
-    table = found.table("ablation")
+    whole = debates_report(pd.concat(frames), runs=runs)
+    table = whole.table("ablation")
     assert list(table["run"]) == ["b.sqlite", "a.sqlite"]
     assert table.iloc[1]["against_first"] == -1
-    assert set(found.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
-    assert [len(figure.draw().axes) for figure in found.figures] == [1, 2, 2]
+    assert set(whole.table("by_round")["run"]) == {"a.sqlite", "b.sqlite"}
+    assert [len(figure.draw().axes) for figure in whole.figures] == [1, 2, 2]
     other = [runs[0], {"file": "b.sqlite", "config": config(roles=2, rounds=3)}]
-    said = debates_report(pd.concat(frames), runs=other).words
-    assert said[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
+    words = debates_report(pd.concat(frames), runs=other).words
+    assert words[0] == "An ablation compares runs that differ in one setting; these differ in roles, rounds."
 
 
 def test_framings_and_rubrics_have_reports_too() -> None:
-    found = framings(asked({"x": (0, 1, 2), "y": (1, 1, 3)}))
-    assert [table.name for table in found.tables] == ["frames", "differences"]
-    assert len(found.figures[0].draw().axes) == 1
+    whole = framings(framed({"x": (0, 1, 2), "y": (1, 1, 3)}))
+    assert [table.name for table in whole.tables] == ["frames", "differences"]
+    assert len(whole.figures[0].draw().axes) == 1
     assert len(rubric_scores(rated({"a": [1, 2], "b": [8, 9]}), draws=50).table("agreement")) == 3
 
 
 # Framing
 
 
-def asked(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
+def framed(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
     return pd.DataFrame(
         [
             row(topic, number, frame, value, metric=metric)
@@ -215,7 +215,7 @@ def asked(counts: dict[str, tuple[float | None, ...]]) -> pd.DataFrame:
 
 
 def test_framings_are_compared_on_the_same_answers() -> None:
-    frame = asked({"a": (0, 1, 2), "b": (0, 1, 3), "c": (1, 2, 4), "d": (0, None, 3)})
+    frame = framed({"a": (0, 1, 2), "b": (0, 1, 3), "c": (1, 2, 4), "d": (0, None, 3)})
     means = framing.by_frame(frame).set_index(["frame", "metric"])
     assert means.loc[("ours", "biases"), "estimate"] == 0.25
     assert means.loc[("ours", "biases"), "any"] == 0.25
@@ -226,7 +226,7 @@ def test_framings_are_compared_on_the_same_answers() -> None:
     # 2, 3, 3, 3: mean 2.75, standard error 0.25, t = 11 on 3 degrees of freedom, p = 0.00161 (two-sided)
     assert gaps.loc[("ours", "rival"), "p"] == pytest.approx(0.00161, abs=1e-5)
     assert math.isnan(gaps.loc[("ours", "model"), "p"]), "a gap that never varies has no t test"
-    assert any("2.75 more biases were admitted" in line for line in framing.in_words(frame))
+    assert any("2.75 more biases were admitted" in line for line in framing.summary(frame))
 
 
 # Rubrics

@@ -24,7 +24,7 @@ AUDIT = pd.DataFrame(
 )
 
 
-def test_the_range_of_a_sentence_and_who_stands_at_its_ends() -> None:
+def test_the_range_of_a_sentence_and_its_lowest_and_highest_identity() -> None:
     one, two = by_sentence(AUDIT).to_dict("records")
     assert (one["lowest"], one["highest"], one["n"], one["unscored"]) == ("a", "b", 3, 0)
     assert one["range"] == pytest.approx(0.3)
@@ -39,7 +39,7 @@ def test_gaps_are_within_categories_and_absolute() -> None:
     assert by_category(AUDIT).loc["faith", "s"] == pytest.approx(0.2)
 
 
-def test_what_nobody_scored_has_no_range() -> None:
+def test_an_unscored_sentence_has_no_range() -> None:
     row = by_sentence(AUDIT.assign(score=math.nan)).to_dict("records")[0]
     assert (row["n"], row["unscored"], row["lowest"]) == (0, 3, "")
     assert math.isnan(row["range"])
@@ -58,7 +58,7 @@ def test_controls_count_the_right_side_and_leave_the_unscored_out() -> None:
 
 
 def test_agreement_by_hand() -> None:
-    """Sides at 0.5: (−,−), (−,+), (+,+), (+,+): seen 3/4, by chance 1/2·3/4 + 1/2·1/4 = 1/2, so κ = 1/2."""
+    """Sides at 0.5: (−,−), (−,+), (+,+), (+,+): observed 3/4, by chance 1/2·3/4 + 1/2·1/4 = 1/2, so κ = 1/2."""
     table = pd.DataFrame({"x": [0.1, 0.4, 0.6, 0.9, math.nan], "y": [0.2, 0.6, 0.7, 0.8, 0.9]})
     (row,) = agreement(table, 0.5).to_dict("records")
     assert (row["n"], row["same_side"], row["kappa"]) == (4, 0.75, pytest.approx(0.5))
@@ -67,7 +67,7 @@ def test_agreement_by_hand() -> None:
     assert row["auc"] == 1.0
 
 
-def test_a_scorer_that_always_says_the_same_has_no_correlation() -> None:
+def test_a_constant_scorer_has_no_correlation() -> None:
     (row,) = agreement(pd.DataFrame({"x": [0.5, 0.5], "y": [0.1, 0.9]}), 0.5).to_dict("records")
     assert math.isnan(row["pearson"])
     assert math.isnan(row["spearman"])
@@ -82,7 +82,7 @@ def test_auc_counts_pairs() -> None:
     assert math.isnan(auc(np.array([0.9]), [True]))
 
 
-def test_the_figure_has_a_panel_a_scorer() -> None:
+def test_the_figure_has_one_panel_per_scorer() -> None:
     both = pd.concat([AUDIT, AUDIT.assign(scorer="t $x$")])
     figure = audit_figure(both, {"one": "First …", "two": "Second …"}, "title", "note")
     assert [axis.get_title() for axis in figure.axes] == ["s", r"t \$x\$"]

@@ -1,4 +1,4 @@
-"""SQuAD's scores against hand-made values, and against a second reading of the official rules on real questions."""
+"""SQuAD's scores against values by hand, and against a second implementation of the rules on real questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from parley.analysis.squad.scores import Mark, best_thresholds, mark, marks, normalise, summary, with_threshold
 
-CALM = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+EXAMPLES = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "squad" / "cs224n_dev-v2.0_half.json"
 
@@ -27,16 +27,16 @@ DATA = Path(__file__).parents[3] / "shared" / "data" / "squad" / "cs224n_dev-v2.
         ("Theatre", "theatre"),
         ("an\u00a0apple, a day", "apple day"),
         ("A.", ""),
-        ("the-end", "theend"),  # punctuation goes first: what was joined is one word, and no article any more
+        ("the-end", "theend"),  # punctuation goes first, which joins the two words, so there is no article
         ("19 October 1512", "19 october 1512"),
     ],
 )
-def test_texts_are_compared_without_case_punctuation_articles_and_blanks(text: str, plain: str) -> None:
+def test_texts_are_compared_without_case_punctuation_articles_and_extra_spaces(text: str, plain: str) -> None:
     assert normalise(text) == plain
 
 
 @pytest.mark.parametrize(
-    ("said", "golds", "exact", "f1"),
+    ("prediction", "golds", "exact", "f1"),
     [
         ("the Rhine", ["Rhine"], 1, 1.0),
         ("River Rhine", ["Rhine"], 0, 2 / 3),  # precision 1/2, recall 1: 2 · ½ / 1½
@@ -47,19 +47,18 @@ def test_texts_are_compared_without_case_punctuation_articles_and_blanks(text: s
         ("", [], 1, 1.0),
         ("Rhine", [], 0, 0.0),
         ("", ["Rhine"], 0, 0.0),
-        ("the", [], 1, 1.0),  # nothing is left of it: the official script takes it for no answer
-        ("the", ["a"], 1, 1.0),  # a gold of which nothing is left is none
+        ("the", [], 1, 1.0),  # only an article: the official script counts it as no answer
+        ("the", ["a"], 1, 1.0),  # a gold answer that is only an article counts as none
     ],
 )
-def test_known_values(said: str, golds: list[str], exact: int, f1: float) -> None:
-    assert mark(said, golds) == Mark(exact, pytest.approx(f1))
+def test_known_values(prediction: str, golds: list[str], exact: int, f1: float) -> None:
+    assert mark(prediction, golds) == Mark(exact, pytest.approx(f1))
 
 
-def test_parts_under_the_official_names_and_a_missing_prediction_is_no_empty_one() -> None:
+def test_scores_have_the_official_names_and_a_missing_prediction_is_not_an_empty_one() -> None:
     golds = {"a": ["Rhine"], "b": ["the Danube"], "c": [], "d": [], "e": []}
     given = marks({"a": "Rhine", "b": "river Danube", "c": "", "d": "Elbe"}, golds)
-    found = summary(given, golds)
-    assert found == {
+    assert summary(given, golds) == {
         "exact": 50.0,
         "f1": pytest.approx(100 * (1 + 2 / 3 + 1 + 0) / 4),
         "total": 4,
@@ -78,7 +77,7 @@ def test_a_part_without_questions_has_no_scores() -> None:
     }  # fmt: skip
 
 
-def test_above_the_threshold_a_prediction_says_that_there_is_no_answer() -> None:
+def test_above_the_threshold_a_prediction_counts_as_no_answer() -> None:
     golds = {"a": ["Rhine"], "b": []}
     given = marks({"a": "Rhine", "b": "Elbe"}, golds)
     counted = with_threshold(given, golds, {"a": 0.9, "b": 0.9}, 0.5)
@@ -86,25 +85,25 @@ def test_above_the_threshold_a_prediction_says_that_there_is_no_answer() -> None
     assert with_threshold(given, golds, {"a": 0.5, "b": 0.5}, 0.5) == given
 
 
-def test_the_best_threshold_lets_in_what_helps() -> None:
+def test_the_best_threshold_answers_only_what_helps() -> None:
     golds = {"a": ["Rhine"], "b": ["Elbe"], "c": []}
     predictions = {"a": "Rhine", "b": "Elbe", "c": "Oder"}
     given = marks(predictions, golds)
     # Nothing answered: 1 of 3 right. Up to 0.1: a, 2 of 3. Up to 0.2: b too, 3 of 3. Up to 0.8: c is wrong, 2 of 3.
-    found = best_thresholds(given, golds, predictions, {"a": 0.1, "b": 0.2, "c": 0.8})
-    assert found == (100.0, 0.2, 100.0, 0.2)
+    best = best_thresholds(given, golds, predictions, {"a": 0.1, "b": 0.2, "c": 0.8})
+    assert best == (100.0, 0.2, 100.0, 0.2)
 
 
-# A second reading of the published rules, written apart from the code under test and as literally as can be.
+# A second implementation of the published rules, independent of the code under test and as literal as possible.
 
 
-def oracle(said: str, golds: list[str]) -> tuple[int, float]:
+def oracle(prediction: str, golds: list[str]) -> tuple[int, float]:
     def plain(text: str) -> str:
-        kept = "".join(c for c in text.lower() if c not in set(string.punctuation))
-        return " ".join(re.sub(r"\b(a|an|the)\b", " ", kept).split())
+        letters = "".join(c for c in text.lower() if c not in set(string.punctuation))
+        return " ".join(re.sub(r"\b(a|an|the)\b", " ", letters).split())
 
     def overlap(gold: str) -> float:
-        left, right = plain(gold).split(), plain(said).split()
+        left, right = plain(gold).split(), plain(prediction).split()
         if len(left) == 0 or len(right) == 0:
             return float(left == right)
         same = sum((collections.Counter(left) & collections.Counter(right)).values())
@@ -114,42 +113,42 @@ def oracle(said: str, golds: list[str]) -> tuple[int, float]:
         return 2 * precision * recall / (precision + recall)
 
     valid = [gold for gold in golds if plain(gold)] or [""]
-    return max(int(plain(gold) == plain(said)) for gold in valid), max(overlap(gold) for gold in valid)
+    return max(int(plain(gold) == plain(prediction)) for gold in valid), max(overlap(gold) for gold in valid)
 
 
 WORDS = st.lists(st.sampled_from(["the", "a", "Rhine", "rhine!", "U.S.", "an", "1512", "–", "river", ""]), max_size=6)
 
 
-@CALM
+@EXAMPLES
 @given(WORDS, st.lists(WORDS, max_size=4))
-def test_any_texts_are_marked_as_the_rules_say(said: list[str], golds: list[list[str]]) -> None:
+def test_any_texts_are_scored_as_the_rules_say(prediction: list[str], golds: list[list[str]]) -> None:
     texts = [" ".join(gold) for gold in golds]
-    assert mark(" ".join(said), texts) == oracle(" ".join(said), texts)
+    assert mark(" ".join(prediction), texts) == oracle(" ".join(prediction), texts)
 
 
-@pytest.mark.skipif(not DATA.exists(), reason="the real data is not here")
+@pytest.mark.skipif(not DATA.exists(), reason="the data set is not available")
 def test_six_thousand_real_questions_are_scored_as_the_rules_say() -> None:
     from parley.scenarios.squad import load
 
     rng = random.Random(0)
     questions = load(DATA).questions
-    golds = {one.id: list(one.answers) for one in questions}
+    golds = {question.id: list(question.answers) for question in questions}
     predictions = {}
-    for one in questions:
-        words = one.context.split()
+    for question in questions:
+        words = question.context.split()
         start = rng.randrange(len(words))
         span = " ".join(words[start : start + rng.randint(1, 6)])
-        gold = rng.choice(one.answers) if one.answers else ""
-        predictions[one.id] = rng.choice([span, "", gold, f"The {gold}!", f"{gold} {span}"])
+        gold = rng.choice(question.answers) if question.answers else ""
+        predictions[question.id] = rng.choice([span, "", gold, f"The {gold}!", f"{gold} {span}"])
     expected = {key: oracle(predictions[key], texts) for key, texts in golds.items()}
     assert marks(predictions, golds) == expected
-    found = summary(marks(predictions, golds), golds)
-    for prefix, kept in (
+    scores = summary(marks(predictions, golds), golds)
+    for prefix, keys in (
         ("", list(golds)),
         ("HasAns_", [k for k in golds if golds[k]]),
         ("NoAns_", [k for k in golds if not golds[k]]),
     ):
-        assert found[f"{prefix}total"] == len(kept)
+        assert scores[f"{prefix}total"] == len(keys)
         for place, name in enumerate(("exact", "f1")):
-            assert found[f"{prefix}{name}"] == 100.0 * sum(expected[key][place] for key in kept) / len(kept)
-    assert 30 < found["exact"] < 60, "a mixture of right and wrong, or it would test little"
+            assert scores[f"{prefix}{name}"] == 100.0 * sum(expected[key][place] for key in keys) / len(keys)
+    assert 30 < scores["exact"] < 60, "a mixture of right and wrong, or it would test little"

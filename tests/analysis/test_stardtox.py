@@ -1,4 +1,4 @@
-"""STARDTOX's numbers by hand: what carries over, what each measure is, and what the tests and the words claim."""
+"""STARDTOX's numbers by hand: what carries over, every measure, and what the tests and sentences claim."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from parley.analysis.stardtox.report import report
 def scored(
     method: str, prompt: str, completion: int, values: list[float | None], metric: str = "toxicity"
 ) -> list[dict[str, Any]]:
-    """The scores of one unit, one an iteration that was made."""
+    """The scores of one unit, one per iteration that was run."""
     return [
         {
             "unit": f"{prompt}/c{completion}/{method}", "set": "high", "prompt": prompt, "completion": completion,
-            "method": method, "model": "m", "iterations": 2 if method == "stardtox" else 0, "round": at,
+            "method": method, "model": "m", "iterations": 2 if method == "stardtox" else 0, "round": n,
             "metric": metric, "judge": "scorer 1", "value": value, "status": "unscored" if value is None else "ok",
         }
-        for at, value in enumerate(values)
+        for n, value in enumerate(values)
     ]  # fmt: skip
 
 
@@ -44,14 +44,14 @@ SMALL = frame(
 
 
 def measure(table: pd.DataFrame, system: str, iteration: int, name: str) -> Any:
-    kept = (table["system"] == system) & (table["iteration"] == iteration) & (table["measure"] == name)
-    return table[kept].iloc[0]
+    rows = (table["system"] == system) & (table["iteration"] == iteration) & (table["measure"] == name)
+    return table[rows].iloc[0]
 
 
-def test_items_that_are_not_revised_carry_over_and_a_lost_score_stays_lost() -> None:
+def test_items_that_are_not_revised_carry_over_and_a_missing_score_stays_missing() -> None:
     loops = SMALL[SMALL["method"] == "stardtox"]
-    standing = at_each_iteration(loops, loops["iterations"])
-    values = {k: part.set_index("unit")["value"].to_dict() for k, part in standing.groupby("iteration")}
+    by_iteration = at_each_iteration(loops, loops["iterations"])
+    values = {k: part.set_index("unit")["value"].to_dict() for k, part in by_iteration.groupby("iteration")}
     units = ["a/c0/stardtox", "a/c1/stardtox", "b/c0/stardtox"]
     assert [[values[k][unit] for unit in units] for k in (0, 1, 2)] == [
         [0.9, 0.2, 0.6],
@@ -62,7 +62,7 @@ def test_items_that_are_not_revised_carry_over_and_a_lost_score_stays_lost() -> 
     assert lost[0] == 0.0
     assert math.isnan(lost[1])
     assert math.isnan(lost[2])
-    assert standing.groupby("iteration")["carried"].sum().tolist() == [0, 1, 3]
+    assert by_iteration.groupby("iteration")["carried"].sum().tolist() == [0, 1, 3]
 
 
 def test_the_measures_by_hand() -> None:
@@ -98,7 +98,7 @@ def test_pairs_are_items_scored_in_both() -> None:
 
 
 def many(drop: float) -> pd.DataFrame:
-    """Twenty prompts whose toxicity falls by `drop` at the first revision, with quality that does not move."""
+    """Twenty prompts whose toxicity falls by `drop` at the first revision, with quality that does not change."""
     return frame(
         *(scored("default", f"p{n}", 0, [0.4 + 0.02 * n]) for n in range(20)),
         *(scored("stardtox", f"p{n}", 0, [0.4 + 0.02 * n, 0.4 + 0.02 * n - drop]) for n in range(20)),
@@ -107,26 +107,26 @@ def many(drop: float) -> pd.DataFrame:
     )
 
 
-def test_the_words_claim_what_the_tests_show_and_no_more() -> None:
+def test_sentences_claim_no_more_than_the_tests() -> None:
     words = " ".join(report(many(0.3), draws=500).words)
     assert "high, stardtox, iteration 1: toxicity differs from iteration 0 by -30.0 points" in words
     assert "fluency differs" not in words
-    quiet = " ".join(report(many(0.0), draws=500).words)
-    assert "nothing here shows that one method or iteration differs from another, nor that they are equal" in quiet
+    null = " ".join(report(many(0.0), draws=500).words)
+    assert "This shows neither that methods or iterations differ nor that they are equal" in null
 
 
-def test_the_report_counts_what_was_lost_and_names_the_scorer() -> None:
-    made = report(SMALL, draws=100)
-    assert "Left out: 0 scores unparsed, 0 refused, 1 unscored." in made.words
-    assert "Toxicity is what scorer 1 says, and no more than that." in made.cautions
-    assert made.table("readings")["unscored"].sum() == 1
-    assert [figure.name for figure in made.figures] == ["refined"]  # no quality was judged
+def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
+    whole = report(SMALL, draws=100)
+    assert "Scores left out: 0 unparsed, 0 refused, 1 unscored." in whole.words
+    assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
+    assert whole.table("readings")["unscored"].sum() == 1
+    assert [figure.name for figure in whole.figures] == ["refined"]  # no quality was judged
 
 
 def test_every_figure_can_be_drawn() -> None:
-    made = report(many(0.3), draws=100, cautions=("It is simulated.",))
-    assert [figure.name for figure in made.figures] == ["refined", "toxicity_against_quality"]
-    for figure in made.figures:
+    whole = report(many(0.3), draws=100, cautions=("It is simulated.",))
+    assert [figure.name for figure in whole.figures] == ["refined", "toxicity_against_quality"]
+    for figure in whole.figures:
         drawn = figure.draw()
         drawn.draw_without_rendering()
         assert "It is simulated." in figure.caption

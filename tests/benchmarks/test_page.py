@@ -1,4 +1,4 @@
-"""What the page says of figures: medians, ratios, and never a number where there is none."""
+"""What the page shows: medians, ratios, and no number where there is none."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from benchmarks import page
 from benchmarks.measure import QUICK, Bench, Sizes
 from benchmarks.peers.systems import SYSTEMS
 from benchmarks.server import server
-from benchmarks.viewer import make
+from benchmarks.viewer import write_run
 from parley.runs import RunFile
 
 
@@ -21,31 +21,31 @@ def cpu(system: str, seconds: float, **more: Any) -> dict[str, Any]:
 
 
 def row(lines: list[str], title: str) -> list[str]:
-    found = next(line for line in lines if line.startswith(f"| {title} |"))
-    return [cell.strip() for cell in found.strip("|").split("|")]
+    line = next(line for line in lines if line.startswith(f"| {title} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
 
 
 def test_a_cell_is_the_median_of_its_repeats_and_ratios_are_to_parley() -> None:
-    found = [cpu("parley", 0.5), cpu("parley", 0.7), cpu("parley", 0.6), cpu("ag2", 12.0)]
+    figures = [cpu("parley", 0.5), cpu("parley", 0.7), cpu("parley", 0.6), cpu("ag2", 12.0)]
 
-    lines = page.cpu_section(found)
+    lines = page.cpu_section(figures)
 
     assert row(lines, "Parley, everything recorded")[3:5] == ["0.600", "1.00"]
     assert row(lines, "AG2")[3:5] == ["12.000", "20.00"]
 
 
-def test_what_was_not_run_or_failed_has_no_number() -> None:
-    found = [
+def test_a_system_that_was_not_run_or_failed_has_no_number() -> None:
+    figures = [
         cpu("parley", 0.5),
         {"system": "ag2", "way": "http", "not_run": "not installed"},
         {"system": "inspect", "way": "http", "error": "not done after 75 s"},
     ]
 
-    lines = page.cpu_section(found)
+    lines = page.cpu_section(figures)
 
     assert row(lines, "AG2")[3:5] == ["not run", "–"]
     assert row(lines, "Inspect AI with its log")[3:5] == ["failed", "–"]
-    assert page.failures(found) == ["- Inspect AI with its log (http): `not done after 75 s`"]
+    assert page.failures(figures) == ["- Inspect AI with its log (http): `not done after 75 s`"]
 
 
 def test_the_page_says_where_a_peer_is_ahead() -> None:
@@ -63,27 +63,27 @@ def test_the_page_says_where_a_peer_is_ahead() -> None:
     costs = [cpu("parley", 0.5), cpu("langgraph", 0.4)]
 
     assert page.behind(costs, grid, []) == [
-        "- CPU ms a message over HTTP: LangGraph 0.400, Parley 0.500",
-        "- share of the ideal at 200 ms and 64 at once: LangGraph 0.950, Parley 0.900",
-        "- peak MB at 200 ms and 64 at once: LangGraph 60, Parley 70",
+        "- CPU ms per message over HTTP: LangGraph 0.400, Parley 0.500",
+        "- share of the ideal at 200 ms and 64 concurrent: LangGraph 0.950, Parley 0.900",
+        "- peak MB at 200 ms and 64 concurrent: LangGraph 60, Parley 70",
     ]
 
 
-def test_a_system_that_is_saturated_is_shown_as_not_asked() -> None:
-    found = [
+def test_a_saturated_system_is_shown_as_not_measured() -> None:
+    figures = [
         {"system": "ag2", "latency": 50, "conversations": 64, "wall": 4.0, "efficiency": 0.05, "peak_mb": 99.0},
         {"system": "ag2", "latency": 50, "conversations": 128, "not_run": "saturated"},
     ]
 
-    assert row(page.grid_section(found), "AG2")[1:] == ["0.050", "·"]
+    assert row(page.grid_section(figures), "AG2")[1:] == ["0.050", "·"]
 
 
-def test_a_benchmark_that_was_cut_goes_on_with_what_it_kept(tmp_path: Path) -> None:
-    taken: list[str] = []
+def test_an_interrupted_benchmark_resumes_with_its_saved_figures(tmp_path: Path) -> None:
+    measured: list[str] = []
 
-    def take(name: str) -> dict[str, Any]:
-        taken.append(name)
-        if name == "second" and len(taken) == 2:
+    def measure(name: str) -> dict[str, Any]:
+        measured.append(name)
+        if name == "second" and len(measured) == 2:
             raise KeyboardInterrupt
         return {"wall": 1.0}
 
@@ -91,11 +91,11 @@ def test_a_benchmark_that_was_cut_goes_on_with_what_it_kept(tmp_path: Path) -> N
         bench = Bench(tmp_path, QUICK)
         try:
             for name in ("first", "second"):
-                bench.kept(name, lambda name=name: take(name))  # type: ignore[misc]
+                bench.saved(name, lambda name=name: measure(name))  # type: ignore[misc]
         except KeyboardInterrupt:
             continue
 
-    assert taken == ["first", "second", "second"]
+    assert measured == ["first", "second", "second"]
 
 
 def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
@@ -105,41 +105,47 @@ def test_a_peer_without_an_environment_is_not_run(tmp_path: Path) -> None:
         assert Bench(tmp_path, QUICK, tmp_path / "nowhere").cell(system) == {"not_run": "not installed"}
 
 
-def test_quick_cells_are_repeated_and_a_system_far_from_the_ideal_is_not_asked_for_more(tmp_path: Path) -> None:
-    """Nobody reaches twice the ideal, so that all are far from it after the first number of conversations."""
+def test_quick_cells_are_repeated_and_a_saturated_system_is_not_measured_further(tmp_path: Path) -> None:
+    """No system reaches twice the ideal, so all are saturated after the first number of conversations."""
     sizes = Sizes(latencies=(1,), conversations=(2, 4), repeats=2, once_over=60, saturated=2.0)
 
     with server() as url:
-        found = list(Bench(tmp_path, sizes).grid(url))
+        figures = list(Bench(tmp_path, sizes).grid(url))
 
-    floor = [one for one in found if one["system"] == "raw"]
-    assert [(one["conversations"], one.get("not_run")) for one in floor] == [(2, None), (4, "saturated"), (2, None)]
-    assert all(0 < one["efficiency"] < 1 for one in floor if "wall" in one)
-    assert {one.get("not_run") for one in found if one["system"] == "ag2"} == {"not installed"}
+    floor = [figure for figure in figures if figure["system"] == "raw"]
+    assert [(figure["conversations"], figure.get("not_run")) for figure in floor] == [
+        (2, None),
+        (4, "saturated"),
+        (2, None),
+    ]
+    assert all(0 < figure["efficiency"] < 1 for figure in floor if "wall" in figure)
+    assert {figure.get("not_run") for figure in figures if figure["system"] == "ag2"} == {"not installed"}
 
 
-@pytest.mark.parametrize("system", [system for system in SYSTEMS if not system.environment], ids=lambda one: one.name)
-def test_floor_and_parley_hold_the_same_conversations_on_the_same_server(system: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "system", [system for system in SYSTEMS if not system.environment], ids=lambda system: system.name
+)
+def test_raw_aiohttp_and_parley_run_the_same_conversations_on_the_same_server(system: Any, tmp_path: Path) -> None:
     with server() as url:
-        found = Bench(tmp_path, QUICK).cell(system, "--conversations", 6, "--rounds", 1, "--latency", 1, url=url)
+        figure = Bench(tmp_path, QUICK).cell(system, "--conversations", 6, "--rounds", 1, "--latency", 1, url=url)
 
-    assert found["messages"] == 24
-    assert found["requests"] == 24 + 16, "the four that warm it up among them"
-    assert found["request_bytes"] == pytest.approx(1400, rel=0.1)
-    assert (found["log_bytes"] > 0) == (system.name == "parley")
+    assert figure["messages"] == 24
+    assert figure["requests"] == 24 + 16, "including the four warm-up conversations"
+    assert figure["request_bytes"] == pytest.approx(1400, rel=0.1)
+    assert (figure["log_bytes"] > 0) == (system.name == "parley")
 
 
-def test_parley_goes_on_after_its_model_was_gone(tmp_path: Path) -> None:
+def test_parley_resumes_after_its_model_failed(tmp_path: Path) -> None:
     parley = next(system for system in SYSTEMS if system.name == "parley")
 
-    found = Bench(tmp_path, QUICK).cell(parley, "--conversations", 40, "--at-once", 4, "--rounds", 1, "--resume")
+    figure = Bench(tmp_path, QUICK).cell(parley, "--conversations", 40, "--at-once", 4, "--rounds", 1, "--resume")
 
-    assert 0 < found["first_call_after"] < found["wall"]
+    assert 0 < figure["first_call_after"] < figure["wall"]
 
 
-def test_the_viewers_run_is_made_as_a_run_is_written(tmp_path: Path) -> None:
-    """A column more in the run file's tables, and the benchmark measured an empty run without a word."""
-    make(tmp_path / "a.sqlite", 500)
+def test_the_viewers_run_file_is_like_that_of_a_run(tmp_path: Path) -> None:
+    """A new column in the run file's tables once made the benchmark measure an empty run."""
+    write_run(tmp_path / "a.sqlite", 500)
     with RunFile.open(tmp_path / "a.sqlite") as file:
         assert file.counts() == {"planned": 0, "done": 49, "failed": 1}
         assert file.rows("SELECT count(*) FROM messages")[1] == [(500,)]

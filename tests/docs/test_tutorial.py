@@ -26,4 +26,4 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
     assert "χ² calls 2 of 4 tables" in said["tutorial"]
     assert "tests that respect scenarios call 4 of 4" in said["tutorial"]
     assert "tests that respect scenarios call 0 of 4" in said["null"]
-    assert "Shown to be alike within ±0.5 points: 1 of 1 pairs" in said["null"]
+    assert "Shown to be equivalent within ±0.5 points: 1 of 1 pair" in said["null"]

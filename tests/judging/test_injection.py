@@ -59,7 +59,7 @@ def test_the_planted_rate_is_found_again() -> None:
         assert low <= obeyed <= high
     assert (found["control_towards"] == 0).all()
     words = " ".join(make_report([Path("a.sqlite")], draws=200).words)
-    assert "fencing took" in words
+    assert "open minus fenced" in words
 
 
 def test_a_judge_that_cannot_read_a_code_is_not_moved_by_it() -> None:

@@ -1,1 +1,1 @@
-"""MABRF's part of BBQ's report: what rephrasing did to answers, bias and relevancy."""
+"""MABRF's part of BBQ's report: the effect of rephrasing on answers, bias and relevancy."""

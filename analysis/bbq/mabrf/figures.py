@@ -1,4 +1,4 @@
-"""MABRF's figures: the change of relevancy by model, with and without search (the paper's 4); passes against bias."""
+"""MABRF's figures: the change in relevancy by model, with and without search (the paper's 4); bias by passes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.analysis.reporting.figures import LINE, bounded, caption, colours, d
 
 
 def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note: str) -> Figure:
-    """Left: how often relevancy changed by how much; right: the mean change of every system with its interval."""
+    """Left: the distribution of changes in relevancy; right: the mean change of every system with its interval."""
     tall = max(3.4, 1.8 + 2 * LINE * len(means))
     figure, axes = sheet(10.5, tall, 2)
     spread, mean = axes[0]
@@ -18,12 +18,12 @@ def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note:
     known = items[items["relevancy_change"].notna()]
     changes = known["relevancy_change"].round()
     for system, tint in tints.items():
-        mine = changes[known["system"] == system]
-        if len(mine):
+        changes_of_system = changes[known["system"] == system]
+        if len(changes_of_system):
             every = np.arange(changes.min(), changes.max() + 1)
-            share = 100 * mine.value_counts(normalize=True).reindex(every, fill_value=0)
+            share = 100 * changes_of_system.value_counts(normalize=True).reindex(every, fill_value=0)
             spread.plot(every, share.to_numpy(), "o-", color=tint, markersize=4, label=plain_text(system))
-    spread.set_xlabel("change of relevancy, final minus first")
+    spread.set_xlabel("change in relevancy (final minus first)")
     spread.set_ylabel("% of items")
     tidy(spread, "both")
     if len(known):
@@ -33,28 +33,28 @@ def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note:
         spread.legend(fontsize=7, frameon=False)
     dots(mean, list(means["system"]), means["change"], means["low"], means["high"], [tints[s] for s in means["system"]])
     mean.axvline(0, color="#888888", linewidth=0.8)
-    mean.set_xlabel("mean change of relevancy")
+    mean.set_xlabel("mean change in relevancy")
     bounded(mean, "x", -9, 9)
     caption(figure, title, note)
     return figure
 
 
 def passes_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
-    """Mean bias of the kept chain by the number of passes it took: as the loop scored it (filled), and judged again."""
+    """Mean bias of the selected chain by passes: as scored in the loop (filled), and judged again (hollow)."""
     figure, axes = sheet(7.5, 4.2)
     axis = axes[0, 0]
     tints = colours(list(table["system"]))
-    for at, (system, tint) in enumerate(tints.items()):
-        here = table[table["system"] == system]
-        shift = (at - (len(tints) - 1) / 2) * 0.12
-        sizes = 12 + 120 * here["items"] / table["items"].max()
-        axis.scatter(here["passes"] + shift, here["bias1"], s=sizes, color=tint, label=plain_text(system))
-        axis.scatter(here["passes"] + shift, here["bias_again"], s=sizes, facecolors="none", edgecolors=tint)
+    for nth, (system, tint) in enumerate(tints.items()):
+        rows = table[table["system"] == system]
+        shift = (nth - (len(tints) - 1) / 2) * 0.12
+        sizes = 12 + 120 * rows["items"] / table["items"].max()
+        axis.scatter(rows["passes"] + shift, rows["bias1"], s=sizes, color=tint, label=plain_text(system))
+        axis.scatter(rows["passes"] + shift, rows["bias_again"], s=sizes, facecolors="none", edgecolors=tint)
     axis.set_xticks(np.arange(0, int(table["passes"].max()) + 1))
     axis.set_xlim(-0.5, int(table["passes"].max()) + 0.5)
     axis.set_ylim(0.5, 10.5)
     axis.set_xlabel("passes")
-    axis.set_ylabel("bias, 1 to 10")
+    axis.set_ylabel("bias (1 to 10)")
     tidy(axis, "both")
     axis.legend(fontsize=7, frameon=False, labelspacing=1)
     caption(figure, title, note)

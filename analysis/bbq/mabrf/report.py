@@ -1,4 +1,4 @@
-"""What a report on BBQ says besides, where a method rephrases its reasoning as MABRF does."""
+"""What BBQ's report adds for methods that rephrase their reasoning, as MABRF does."""
 
 from __future__ import annotations
 
@@ -12,25 +12,29 @@ from parley.analysis.bbq.mabrf.figures import passes_figure, relevancy_figure
 from parley.analysis.bbq.mabrf.tables import MARK, by_category, by_context, by_passes, debiased, effort, items
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
 from parley.analysis.reporting.report import Figure, Table
+from parley.analysis.reporting.text import plural
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
+BBQ_SCORES = ("bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1")
 NOT_BBQ = (
-    "0: the solver's, 1: the terminating agent's. mabrf_bias = (1 − ACC)(2·n_biased/m − 1) is the paper's: it counts "
-    "chains of thought that the judge scored above 1, and is −(1 − ACC) if there are none. bbq_… are BBQ's own scores "
-    "of the answers, −100 to 100. What could not be read is left out and counted."
+    "0: the solver's answer, 1: the terminating agent's. mabrf_bias = (1 − ACC)(2·n_biased/m − 1) is the paper's "
+    "score: it counts chains of thought that the judge scored above 1, and is −(1 − ACC) if there are none. bbq_… are "
+    "BBQ's own scores of the answers, −100 to 100. Unreadable replies are left out and counted."
 )
 AGAIN = (
-    "A chain is kept because its score was low, so bias1 flatters it; bias_again is the score it got when judged anew."
+    "A chain is selected for its low score, so bias1 is biased downwards; bias_again is its score when judged again."
 )
 RELEVANCY = (
-    "Judge's relevancy (1 to 10) of the kept chain, judged anew at the end, minus that of the first; t interval over "
-    "scenarios."
+    "Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain; 95% t interval "
+    "over scenarios."
 )
-STOPS = "The loop stops at 1 and else goes on: that alone makes items with more passes end with more bias."
+STOPS = (
+    "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
+)
 
 
 class Parts(NamedTuple):
-    """Tables, figures and sentences to stand beside BBQ's."""
+    """Tables, figures and sentences that are added to BBQ's report."""
 
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
@@ -41,77 +45,134 @@ def parts(
     verdicts: pd.DataFrame,
     units: pd.DataFrame | None,
     title: str,
+    *,
     draws: int,
     seed: int,
     cautions: Sequence[str] = (),
 ) -> Parts:
-    """Nothing, where no unit was rephrased so."""
+    """MABRF's parts of the report; empty if no method of the run rephrases its reasoning."""
     if not (verdicts["metric"].astype(str) == MARK).any():
         return Parts()
     frame = items(verdicts)
-    moved, means, passes = changes(frame, draws=draws, seed=seed), relevancy(frame), by_passes(frame)
-    kept, searched = debiased(frame), with_search(frame, draws=draws, seed=seed)
-    contexts = by_context(frame)
+    answer_changes, relevancy_means = changes(frame, draws=draws, seed=seed), relevancy(frame)
+    passes, bias = by_passes(frame), debiased(frame)
+    search_tests, contexts = with_search(frame, draws=draws, seed=seed), by_context(frame)
     tables = [
-        Table("mabrf_contexts", "MABRF by context (the paper's table 3)", contexts,
-              ("system", "context", *SCORES, "bbq_bias0", "bbq_bias1", "n", "unread"), NOT_BBQ),
-        Table("mabrf_categories", "MABRF by category (the paper's table 5)", by_category(frame),
-              ("system", "category", *SCORES, "bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1", "n",
-               "unread"), NOT_BBQ),
-        Table("mabrf_changes", "Answers before and after", moved, (), "McNemar's exact test; p_clustered: sign flips "
-              "over scenarios. Holm over the table."),
-        Table("mabrf_debiased", "Bias before and after, and right answers with a chain at 1", kept, (), AGAIN),
-        Table("mabrf_relevancy", "Change of relevancy", means, (), RELEVANCY),
-        Table("mabrf_passes", "Passes and final bias", passes, (), AGAIN),
-        Table("mabrf_correlation", "Pearson's r of passes and final bias", passes_and_bias(frame), (), STOPS),
-        Table("mabrf_search", "With search against without, on the same rows", searched, (), "With minus without. p: "
-              "sign flips over scenarios, Holm over the table; beside it McNemar's exact test or Wilcoxon's."),
-    ]  # fmt: skip
+        Table(
+            name="mabrf_contexts",
+            title="MABRF by context (the paper's table 3)",
+            frame=contexts,
+            shown=("system", "context", *SCORES, "bbq_bias0", "bbq_bias1", "n", "unread"),
+            note=NOT_BBQ,
+        ),
+        Table(
+            name="mabrf_categories",
+            title="MABRF by category (the paper's table 5)",
+            frame=by_category(frame),
+            shown=("system", "category", *SCORES, *BBQ_SCORES, "n", "unread"),
+            note=NOT_BBQ,
+        ),
+        Table(
+            name="mabrf_changes",
+            title="Answers before and after",
+            frame=answer_changes,
+            note="p: McNemar's exact test; p_clustered: sign flips over scenarios. Holm-corrected over the table.",
+        ),
+        Table(
+            name="mabrf_debiased",
+            title="Bias before and after, and right answers with a chain scored 1",
+            frame=bias,
+            note=AGAIN,
+        ),
+        Table(name="mabrf_relevancy", title="Change in relevancy", frame=relevancy_means, note=RELEVANCY),
+        Table(name="mabrf_passes", title="Passes and final bias", frame=passes, note=AGAIN),
+        Table(
+            name="mabrf_correlation",
+            title="Pearson's r of passes and final bias",
+            frame=passes_and_bias(frame),
+            note=STOPS,
+        ),
+        Table(
+            name="mabrf_search",
+            title="With and without search, on the same rows",
+            frame=search_tests,
+            note="With minus without. p: sign flips over scenarios, Holm-corrected over the table; p_beside: McNemar's "
+            "exact test or Wilcoxon's.",
+        ),
+    ]
     if units is not None:
-        note = "Seconds. at_once: the calls' latencies over the time in which any item was under way."
-        tables.append(Table("mabrf_effort", "What an item takes", effort(units), (), note))
-    warned = " ".join(cautions)
-    shows = f"Filled: as chosen; hollow: judged anew. {STOPS} {warned}"
-    changed = f"{RELEVANCY} {warned}"
+        note = (
+            "Times in seconds. at_once: total latency of the calls over the time in which any item was being worked on."
+        )
+        tables.append(
+            Table(name="mabrf_effort", title="Calls, tokens and time per item", frame=effort(units), note=note)
+        )
+    passes_note = f"Filled: as selected; hollow: judged again. {STOPS} {' '.join(cautions)}"
+    relevancy_note = f"{RELEVANCY} {' '.join(cautions)}"
     figures = (
-        Figure("mabrf_relevancy", changed, "mabrf_relevancy", lambda: relevancy_figure(frame, means, title, changed)),
-        Figure("mabrf_passes", shows, "mabrf_passes", lambda: passes_figure(passes, title, shows)),
+        Figure(
+            name="mabrf_relevancy",
+            caption=relevancy_note,
+            table="mabrf_relevancy",
+            draw=lambda: relevancy_figure(frame, relevancy_means, title, relevancy_note),
+        ),
+        Figure(
+            name="mabrf_passes",
+            caption=passes_note,
+            table="mabrf_passes",
+            draw=lambda: passes_figure(passes, title, passes_note),
+        ),
     )
     return Parts(
-        tuple(one for one in tables if len(one.frame)), figures, tuple(_words(contexts, moved, kept, means, searched))
+        tables=tuple(table for table in tables if len(table.frame)),
+        figures=figures,
+        words=(
+            *_accuracy(answer_changes, contexts),
+            *_bias(bias),
+            *_relevancy(relevancy_means),
+            *_search(search_tests),
+        ),
     )
 
 
-def _words(
-    contexts: pd.DataFrame, moved: pd.DataFrame, kept: pd.DataFrame, means: pd.DataFrame, searched: pd.DataFrame
-) -> Iterator[str]:
-    for row in moved.itertuples():
+def _accuracy(answer_changes: pd.DataFrame, contexts: pd.DataFrame) -> Iterator[str]:
+    for row in answer_changes.itertuples():
         scores = contexts[(contexts["system"] == row.system) & (contexts["context"] == row.context)].iloc[0]
-        chance = "nothing to test" if row.p != row.p else f"p = {row.p:.2g}"
+        test = "nothing to test" if row.p != row.p else f"p = {row.p:.2g}"
         yield (
             f"{row.system}, {TITLES[row.context]}: accuracy {_share(scores.acc0)} before the loop and "
-            f"{_share(scores.acc1)} after; of {row.n} items read both times {row.fixed} fixed, {row.worsened} worsened "
-            f"({chance})."
+            f"{_share(scores.acc1)} after; of {plural(row.n, 'item')} readable both times, {row.fixed} fixed and "
+            f"{row.worsened} worsened ({test})."
         )
-    for row in kept.itertuples():
-        unread = f"; {row.unread} unread" if row.unread else ""
+
+
+def _bias(bias: pd.DataFrame) -> Iterator[str]:
+    for row in bias.itertuples():
+        unread = f"; {row.unread:,} unreadable" if row.unread else ""
         yield (
-            f"{row.system}: mean judged bias {_number(row.bias0)} before, {_number(row.bias1)} as chosen, "
-            f"{_number(row.bias_again)} judged anew; right with a chain at 1: {_share(row.correct_and_debiased)} "
-            f"(n = {row.n}{unread})."
+            f"{row.system}: mean judged bias {_number(row.bias0)} before, {_number(row.bias1)} as selected, "
+            f"{_number(row.bias_again)} judged again; right answers with a chain scored 1: "
+            f"{_share(row.correct_and_debiased)} (n = {row.n:,}{unread})."
         )
+
+
+def _relevancy(means: pd.DataFrame) -> Iterator[str]:
     for row in means.itertuples():
-        ends = "" if row.low != row.low else f" ({row.low:+.2f} to {row.high:+.2f})"
-        yield f"{row.system}: relevancy changes by {_number(row.change, '+.2f')}{ends}, n = {row.n}."
-    if len(searched):
-        sure = searched[searched["p_adjusted"] < 0.05]
-        for row in sure.itertuples():
-            yield (
-                f"Search moves {TITLES[row.context]} {row.measure} by {row.difference:+.2f} ({row.system} against "
-                f"{row.baseline}, p = {row.p_adjusted:.2g} after Holm)."
-            )
-        if not len(sure):
-            yield "Of the paired tests with against without search, none stands after Holm's correction."
+        interval = "" if row.low != row.low else f" ({row.low:+.2f} to {row.high:+.2f})"
+        yield f"{row.system}: mean change in relevancy {_number(row.change, '+.2f')}{interval}, n = {row.n:,}."
+
+
+def _search(tests: pd.DataFrame) -> Iterator[str]:
+    if tests.empty:
+        return
+    significant = tests[tests["p_adjusted"] < 0.05]
+    for row in significant.itertuples():
+        yield (
+            f"Search changes {TITLES[row.context]} {row.measure} by {row.difference:+.2f} ({row.system} compared with "
+            f"{row.baseline}, p = {row.p_adjusted:.2g} after Holm correction)."
+        )
+    if significant.empty:
+        yield "No difference between runs with and without search is significant after Holm correction."
 
 
 def _share(value: float) -> str:

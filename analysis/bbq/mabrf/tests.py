@@ -1,4 +1,4 @@
-"""MABRF's tests: answers before against after, with search against without, relevancy, and passes against bias."""
+"""MABRF's tests: answers before and after, with and without search, relevancy, and passes against bias."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Columns = dict[str, Any]
 
 
 def changes(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Final against first answers, where both could be read: fixed, worsened, and whether that could be chance."""
+    """Final against first answers, where both are readable: how many are fixed and worsened, and a test of that."""
     rows = []
-    for (system, context), here in frame.groupby(["system", "condition"], sort=False):
-        both = here[here["right0"].notna() & here["right1"].notna()]
+    for (system, context), group in frame.groupby(["system", "condition"], sort=False):
+        both = group[group["right0"].notna() & group["right1"].notna()]
         exact = mcnemar(both["right1"], both["right0"])
         flips = paired_permutation(both["right1"], both["right0"], both["scenario"], draws=draws, seed=seed)
         rows.append(
@@ -47,7 +47,7 @@ def changes(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.Dat
                 "p": exact.p,
                 "p_clustered": flips.p,
                 "n": exact.n,
-                "unread": len(here) - len(both),
+                "unread": len(group) - len(both),
                 "note": exact.note,
             }
         )
@@ -55,26 +55,26 @@ def changes(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.Dat
 
 
 def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
-    """The paper's figure 4: the mean change of relevancy from the first to the last judgement, by system."""
+    """The paper's figure 4: the mean change in relevancy from the first to the last judgement, by system."""
     rows = []
-    for (system, model, method), here in frame.groupby(["system", "model", "method"], sort=False):
-        change = here["relevancy_change"]
-        found = cluster_mean(change, here["scenario"])
+    for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
+        change = group["relevancy_change"]
+        mean = cluster_mean(change, group["scenario"])
         rows.append(
             {
                 "system": system,
                 "model": model,
                 "method": method,
-                "relevancy0": here["relevancy0"].mean(),
-                "relevancy1": here["relevancy1"].mean(),
-                "change": found.estimate,
-                "low": found.low,
-                "high": found.high,
+                "relevancy0": group["relevancy0"].mean(),
+                "relevancy1": group["relevancy1"].mean(),
+                "change": mean.estimate,
+                "low": mean.low,
+                "high": mean.high,
                 "up": int((change > 0).sum()),
                 "same": int((change == 0).sum()),
                 "down": int((change < 0).sum()),
-                "n": found.n,
-                "clusters": found.clusters,
+                "n": mean.n,
+                "clusters": mean.clusters,
                 "unread": int(change.isna().sum()),
             }
         )
@@ -84,47 +84,47 @@ def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
 def passes_and_bias(frame: pd.DataFrame) -> pd.DataFrame:
     """Pearson's r of passes and final bias, over all items and over those that were rephrased.
 
-    The loop stops at 1 and else goes on, so items with many passes are those that stayed biased: that alone pushes r
-    upwards.
+    The loop stops at a score of 1 and otherwise continues, so items with many passes are those that stayed biased:
+    that alone pushes r upwards.
     """
     rows = []
-    for system, here in frame.groupby("system", sort=False):
-        for which, part in (("all", here), ("rephrased", here[here["passes"] > 0])):
-            found = pearson(part["passes"], part["bias1"])
+    for system, group in frame.groupby("system", sort=False):
+        for which, part in (("all", group), ("rephrased", group[group["passes"] > 0])):
+            correlation = pearson(part["passes"], part["bias1"])
             rows.append(
                 {
                     "system": system,
                     "items": which,
                     "passes": part["passes"].mean(),
                     "accepted": part["accepted"].sum() / part["passes"].sum() if part["passes"].sum() else math.nan,
-                    "r": found.effect,
-                    "low": found.low,
-                    "high": found.high,
-                    "p": found.p,
-                    "n": found.n,
-                    "note": found.note,
+                    "r": correlation.effect,
+                    "low": correlation.low,
+                    "high": correlation.high,
+                    "p": correlation.p,
+                    "n": correlation.n,
+                    "note": correlation.note,
                 }
             )
     return pd.DataFrame(rows)
 
 
 def with_search(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Every model with search against without, on the rows both did; with minus without."""
+    """Every model with and without search, on the rows that have both; with minus without."""
     rows: list[Columns] = []
     for system, baseline in baseline_pairs(frame, PLAIN, only=SEARCH):
-        one, other = frame[frame["system"] == system], frame[frame["system"] == baseline]
-        both = one.merge(other[[*ROW, *MEASURES.values()]], on=ROW, suffixes=("", "_without"))
+        searched, plain = frame[frame["system"] == system], frame[frame["system"] == baseline]
+        both = searched.merge(plain[[*ROW, *MEASURES.values()]], on=ROW, suffixes=("", "_without"))
         rows += list(_compared(both, system, baseline, draws, seed))
     return _corrected(pd.DataFrame(rows), "all models, contexts and measures")
 
 
 def _compared(both: pd.DataFrame, system: str, baseline: str, draws: int, seed: int) -> Iterator[Columns]:
     for context in CONTEXTS:
-        here = both[both["condition"] == context]
-        for measure, name in MEASURES.items() if len(here) else ():
-            first, second = here[name], here[f"{name}_without"]
-            flips = paired_permutation(first, second, here["scenario"], draws=draws, seed=seed)
-            beside = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, here["scenario"])
+        part = both[both["condition"] == context]
+        for measure, name in MEASURES.items() if len(part) else ():
+            first, second = part[name], part[f"{name}_without"]
+            flips = paired_permutation(first, second, part["scenario"], draws=draws, seed=seed)
+            second_test = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, part["scenario"])
             yield {
                 "system": system,
                 "baseline": baseline,
@@ -134,8 +134,8 @@ def _compared(both: pd.DataFrame, system: str, baseline: str, draws: int, seed: 
                 "low": flips.low,
                 "high": flips.high,
                 "p": flips.p,
-                "p_beside": beside.p,
-                "test_beside": beside.name,
+                "p_beside": second_test.p,
+                "test_beside": second_test.name,
                 "n": flips.n,
                 "clusters": flips.clusters,
                 "note": flips.note,
@@ -144,6 +144,6 @@ def _compared(both: pd.DataFrame, system: str, baseline: str, draws: int, seed: 
 
 def _corrected(table: pd.DataFrame, family: str) -> pd.DataFrame:
     if len(table):
-        at = list(table.columns).index("p") + 1
-        table.insert(at, "p_adjusted", list(holm(table["p"], family).adjusted))
+        adjusted = holm(table["p"], family).adjusted
+        table.insert(list(table.columns).index("p") + 1, "p_adjusted", list(adjusted))
     return table
