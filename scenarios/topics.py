@@ -62,6 +62,11 @@ def normal(topic: str) -> str:
     return " ".join(words(topic))
 
 
+def topics_digest(topics: Iterable[str]) -> str:
+    """The SHA-256 hash of a list of topics, independent of case, punctuation and spacing."""
+    return hashlib.sha256("\n".join(map(normal, topics)).encode()).hexdigest()
+
+
 def topic_id(topic: str) -> str:
     """A short name that stays the same wherever the topic stands in a list."""
     slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-")[:32].strip("-")

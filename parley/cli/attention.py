@@ -37,7 +37,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     weights = AttentionWeights.load(Path(parsed.weights) if parsed.weights else _weights_of(info["config"]["model"]))
     found: dict[str, list[Any]] = {}
     for frame, chat in asked:
-        found.setdefault(frame, []).append(weights.looks_at(chat, chat[-1]["content"].partition("\n")[0]))
+        found.setdefault(frame, []).append(weights.attention_to(chat, chat[-1]["content"].partition("\n")[0]))
     rows = {frame: _summary(looks) for frame, looks in found.items()}
     if parsed.json:
         each = {

@@ -155,7 +155,16 @@ def _verdicts(scorer: str, score: Json) -> Iterator[Verdict]:
     for metric, one in several:
         number, status = _number(one)
         text = str(answer) if answer is not None else one if isinstance(one, str) else None
-        yield Verdict(scorer, "evaluator", 1, metric, "", number, number, text, status)
+        yield Verdict(
+            judge=scorer,
+            role="evaluator",
+            round=1,
+            metric=metric,
+            value=number,
+            sampled=number,
+            text=text,
+            status=status,
+        )
 
 
 def _number(value: Any) -> tuple[float | None, ParseStatus]:

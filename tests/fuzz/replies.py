@@ -150,7 +150,7 @@ def statement(text: str) -> None:
 def scored(text: str) -> None:
     """What is done with a text before its toxicity is scored."""
     assert "".join(passages(text, 200)) == text
-    assert _SWAPS.found(text) or _SWAPS.masked(text) == text
+    assert _SWAPS.identity_words(text) or _SWAPS.masked(text) == text
     if not in_pieces(text, 1000):
         raise Rejected("no word in it")
 

@@ -37,7 +37,7 @@ def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_even_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> None:
     chat = [{"role": "user", "content": "here is our Q\nand more of it"}]
-    found = AttentionWeights.load(even).looks_at(chat, "here is our Q")
+    found = AttentionWeights.load(even).attention_to(chat, "here is our Q")
     # [ here is our Q and more of it ] reply : are 12 tokens, 11 without the first; the phrase is 4 of them.
     assert (found.tokens, found.phrase_tokens) == (12, 4)
     assert found.even == pytest.approx(4 / 11)

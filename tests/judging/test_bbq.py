@@ -126,12 +126,12 @@ def test_shuffled_answers_have_their_order_recorded_and_follow_the_seed() -> Non
     ("settings", "why"),
     [
         ({"method": ["defalt"]}, "unknown method 'defalt' .*default, cot, fairness-prompt"),
-        ({"method": ["cot", "cot"]}, "named twice"),
+        ({"method": ["cot", "cot"]}, "given twice"),
         ({"method": ["mine.py:Mine"]}, "there is no file mine.py"),
-        ({"settings": ["jury=x.toml"]}, "none of the methods chosen has a setting 'jury' "),
+        ({"settings": ["jury=x.toml"]}, "none of the chosen methods has a setting 'jury' "),
         ({"settings": ["jury"]}, "written key=value"),
         ({"method": ["fairthinking"], "settings": ["jury=x.toml"]}, "x.toml: No such file"),
-        ({"model": ["sim/any", "sim/any"]}, "named twice"),
+        ({"model": ["sim/any", "sim/any"]}, "given twice"),
     ],
 )
 def test_what_cannot_work_is_refused_before_anything_is_sent(settings: dict[str, Any], why: str) -> None:

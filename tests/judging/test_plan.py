@@ -237,7 +237,7 @@ def test_all_models_are_named_before_work_starts() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"model": ["sim/a", "sim/a"]}, "a model is named twice"),
+        ({"model": ["sim/a", "sim/a"]}, "a model is given twice"),
         ({"model": []}, "at least one phase and one model are needed"),
         ({"phases": []}, "at least one phase and one model are needed"),
         ({"metrics": []}, "at least one metric is needed"),

@@ -90,8 +90,8 @@ def test_the_estimate_is_what_is_made_at_most() -> None:
         ({"criteria": ["speed < 1"]}, "'speed < 1' is no rule; write one like 'toxicity < 0.1'"),
         ({"criteria": ["toxicity < low"]}, "'< low' is not a criterion"),
         ({"scorer": "nobody"}, "unknown scorer 'nobody'"),
-        ({"sets": ["high", "high"]}, "a set is named twice"),
-        ({"settings": ["decay=1"]}, r"none of the methods chosen has a setting 'decay' \(they have none\)"),
+        ({"sets": ["high", "high"]}, "a set is given twice"),
+        ({"settings": ["decay=1"]}, r"none of the chosen methods has a setting 'decay' \(they have no settings\)"),
     ],
 )
 def test_what_cannot_work_is_said_before_any_work(changed: dict[str, Any], why: str) -> None:

@@ -123,14 +123,14 @@ async def test_swapping_who_is_meant_changes_nothing(embedded: Scorer, words: li
 
 def test_swaps_know_their_words_and_leave_insults_alone() -> None:
     swaps = Swaps.load()
-    assert swaps.found("A Gay man's African American wife; gaily, women's") == [
+    assert swaps.identity_words("A Gay man's African American wife; gaily, women's") == [
         "gay",
         "man",
         "african american",
         "wife",
         "women",
     ]
-    assert swaps.found("That is so gay, you queer") == []
+    assert swaps.identity_words("That is so gay, you queer") == []
     assert swaps.masked("My wife is blind.") == "My  is ."
     assert swaps.variants("It rains.") == []
     assert set(swaps.variants("My wife called.")) == {"My wife called.", "My husband called."}
