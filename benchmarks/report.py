@@ -84,11 +84,21 @@ def _said(unit: Unit, study: Malibu, rng: np.random.Generator) -> tuple[Verdict,
                 scores = np.clip(np.rint(points), 0, 10).tolist()
                 totals[side] = sum(scores)
                 for metric, score in zip(study.rubric.names, scores, strict=True):
-                    verdicts.append(Verdict(judge.name, "debater", round, metric, side, score, score))
+                    verdicts.append(
+                        Verdict(
+                            judge=judge.name,
+                            role="debater",
+                            round=round,
+                            metric=metric,
+                            subject=side,
+                            value=score,
+                            sampled=score,
+                        )
+                    )
             if len(sides) == 2:
                 lead = totals["A"] - totals["B"]
                 choice = "tie" if lead == 0 else "A" if lead > 0 else "B"
-                verdicts.append(Verdict(judge.name, "debater", round, "preferred", text=choice))
+                verdicts.append(Verdict(judge=judge.name, role="debater", round=round, metric="preferred", text=choice))
     return tuple(verdicts)
 
 

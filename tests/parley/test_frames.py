@@ -140,7 +140,10 @@ def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
 def test_half_a_character_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> None:
     """Half a surrogate pair can stand in a model's JSON ("\\ud83d"), and in no encoding."""
     unit = Unit("u", {})
-    turn, verdict = Turn("Ada", "debater", 1, "odd \ud83d"), Verdict("Ada", "debater", 1, "m", text="\ud83d")
+    turn, verdict = (
+        Turn("Ada", "debater", 1, "odd \ud83d"),
+        Verdict(judge="Ada", role="debater", round=1, metric="m", text="\ud83d"),
+    )
     said = Outcome(Transcript((turn,)), (verdict,))
     info = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
     with closing(RunFile.create(tmp_path / "a.sqlite", info, {}, [unit])) as file:
