@@ -1,4 +1,4 @@
-"""Parley's scenarios: what is talked about. Identities, MALIBU suites and what they are held to, topics to debate."""
+"""Parley's scenarios: identities, MALIBU suites and their checks, injection attempts, and topics of debates."""
 
 from parley.scenarios.checks import (
     Finding,
