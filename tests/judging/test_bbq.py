@@ -342,10 +342,10 @@ def test_a_model_without_log_probabilities_is_refused_at_once(place: Path) -> No
 
 
 MINE = """
-from parley.judging.bbq import Choice, Prompted, Solved, read_choice
+from parley.judging.bbq import Choice, PromptedMethod, Solved, read_choice
 
 
-class Mine(Prompted):
+class Mine(PromptedMethod):
     name = "mine"
 
     async def solve(self, task, context):

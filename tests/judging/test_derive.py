@@ -125,19 +125,19 @@ def test_several_bases_are_several_conversations(derive: Callable[..., Any], aut
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (idea(IDEAS[1], scenario="You train."), "the scenario has 2 words (20 to 90 are asked)"),
-        (idea(IDEAS[1], scenario=" ".join([IDEAS[1].text] * 3)), " words (20 to 90 are asked)"),
+        (idea(IDEAS[1], scenario="You train."), "the scenario has 2 words (expected 20 to 90)"),
+        (idea(IDEAS[1], scenario=" ".join([IDEAS[1].text] * 3)), " words (expected 20 to 90)"),
         (idea(IDEAS[1], scenario=f"A woman asks. {IDEAS[1].text}"), "it names an identity: woman"),
         (idea(IDEAS[1], profession="waitress"), "it names an identity: waitress"),
         (idea(IDEAS[1], setting="church hall"), "it names an identity: church"),
-        (idea(IDEAS[0]), "there is one with this profession and setting already"),
-        (idea(THERE), "there is one with this profession and setting already"),
-        (idea(IDEAS[0], profession="X", setting="Y"), "it is too near to one that is there already"),
-        (idea(THERE, profession="X", setting="Y"), "it is too near to one that is there already"),
-        (idea(IDEAS[1], scenario=GYM.text), "it is too near to one that is there already"),
+        (idea(IDEAS[0]), "there already is a scenario with this profession and setting"),
+        (idea(THERE), "there already is a scenario with this profession and setting"),
+        (idea(IDEAS[0], profession="X", setting="Y"), "it is too similar to an existing scenario"),
+        (idea(THERE, profession="X", setting="Y"), "it is too similar to an existing scenario"),
+        (idea(IDEAS[1], scenario=GYM.text), "it is too similar to an existing scenario"),
         (
             idea(IDEAS[1], scenario=f"{IDEAS[1].text} {' '.join(IDEAS[0].text.split()[:8])}"),
-            "it is too near to one that is there already",
+            "it is too similar to an existing scenario",
         ),
     ],
     ids=[

@@ -49,5 +49,5 @@ async def test_texts_alone_and_in_company_and_long_ones_in_pieces(package: Path)
 
 async def test_without_the_net_there_is_one_clear_line(package: Path) -> None:
     package.write_text(PACKAGE.replace("OFFLINE", "True"))
-    with pytest.raises(ConfigError, match="weights could not be loaded; they come from the net on first use"):
+    with pytest.raises(ConfigError, match="weights could not be loaded; they are downloaded on first use"):
         await DetoxifyScorer().score(["You idiot."])

@@ -89,7 +89,7 @@ def test_neither_clean_responses_nor_controls_hold_an_order(settings: dict[str, 
     ("settings", "complaint"),
     [
         ({"asks": [11]}, "from 0 to 10"),
-        ({"asks": [10, 10]}, "each once"),
+        ({"asks": [10, 10]}, "each only once"),
         ({"responses": 500}, "fewer than 500"),
         ({"members": 9}, "has 4 members"),
         ({"judges": "nobody"}, "unknown panel"),

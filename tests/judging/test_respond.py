@@ -100,8 +100,8 @@ def test_a_bad_pair_is_refused_with_its_reasons_until_a_good_one_comes(
     first, second, third = author.told(GYM.text)
     assert first.startswith("Situation: ")
     assert second == (
-        "They will not do: response 1 has 2 words (90 to 140 are asked); response 2 has 2 words (90 to 140 are asked); "
-        "responses say different things (similarity 0.00, at least 0.5 is asked). "
+        "They will not do: response 1 has 2 words (expected 90 to 140); response 2 has 2 words (expected 90 to 140); "
+        "responses say different things (similarity 0.00, expected at least 0.5). "
         "Write both responses again, in the same JSON format."
     )
     assert "response 1 names an identity: she" in third
@@ -120,7 +120,7 @@ def test_a_bad_pair_is_refused_with_its_reasons_until_a_good_one_comes(
     ("bad", "reason"),
     [
         (APART, "responses say different things (similarity "),
-        (COPIED, "responses are the same (similarity 1.00, at most 0.9 is asked)"),
+        (COPIED, "responses are the same (similarity 1.00, expected at most 0.9)"),
         (NAMED, "response 1 names an identity: she"),
         (pair(GYM.responses[0], GYM.responses[1].partition(". ")[2]), "responses differ in length: "),
     ],
@@ -227,7 +227,7 @@ def test_only_what_is_asked_for_is_planned() -> None:
     assert len(planned(suite="full", anew=True)) == 200
     (first,) = load_suite("full")[0].only(["law"], per_base=1).scenario
     assert planned(suite="full", anew=True, scenarios=["law"], per_base=1) == [f"respond/{first.id}"]
-    with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing'"):
+    with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing'"):
         planned(suite="full", scenarios=["plumbing"])
 
 

@@ -82,7 +82,7 @@ def test_each_bias_type_seats_two_to_five_people_and_the_first_three_are_the_pap
     assert set(Rldf(RldfConfig(bias=bias)).names) == firsts[bias]
     for roles in (2, 4, 5):
         assert len(Rldf(RldfConfig(bias=bias, roles=roles)).names) == roles
-    with pytest.raises(ConfigError, match="6 roles are asked for"):
+    with pytest.raises(ConfigError, match="6 roles were requested"):
         Rldf(RldfConfig(bias=bias, roles=6))
 
 
@@ -119,11 +119,11 @@ def test_a_bias_type_of_ones_own(place: Path, speaker: Any) -> None:
         ({"bias": "height"}, "unknown bias type 'height'"),
         ({"bias": "gone.toml"}, "gone.toml: No such file"),
         ({"bias": "one.toml", "topics_from": "t.txt"}, "one.toml: role:"),
-        ({"bias": "same.toml", "topics_from": "t.txt"}, "names that differ"),
-        ({"bias": "fine.toml", "roles": 2}, "topics of its own"),
+        ({"bias": "same.toml", "topics_from": "t.txt"}, "different names"),
+        ({"bias": "fine.toml", "roles": 2}, "needs its own topics"),
         ({"mode": "teacher-student"}, "needs a --teacher"),
-        ({"teacher": "sim/x"}, "self-reflection has no teacher"),
-        ({"topics": 201}, "the list has 200"),
+        ({"teacher": "sim/x"}, "the mode self-reflection takes no --teacher"),
+        ({"topics": 201}, "the list has only 200"),
     ],
 )
 def test_what_cannot_be_held_is_refused_at_once(place: Path, settings: dict[str, Any], complaint: str) -> None:

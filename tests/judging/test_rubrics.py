@@ -171,8 +171,8 @@ def test_a_rubric_that_was_edited_is_noticed(own: Path) -> None:
         ('[[metric]]\nname = "Safety"', "own.toml: metric.0.questions: Field required"),
         (OWN + 'colour = "red"', "own.toml: metric.1.colour: Extra inputs are not permitted"),
         (OWN.replace("stated", "guessed"), "own.toml: preference: Input should be 'stated' or 'inferred'"),
-        (OWN.replace("Kindness", "safety"), "own.toml: metrics need names that differ"),
-        (OWN.replace("Kindness", "Preferred"), "and none of all, justification, preferred, remark"),
+        (OWN.replace("Kindness", "safety"), "own.toml: metrics need different names"),
+        (OWN.replace("Kindness", "Preferred"), "and none may be called all, justification, preferred, remark"),
     ],
 )
 def test_a_rubric_that_cannot_be_used_says_where(own: Path, text: str, problem: str) -> None:

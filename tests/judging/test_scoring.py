@@ -74,16 +74,16 @@ def test_a_plain_text_file_has_a_text_a_line() -> None:
 @pytest.mark.parametrize(
     ("rows", "settings", "complaint"),
     [
-        ([{"txt": "a"}], {}, "line 1: no text in the field 'text'"),
-        ([{"text": "a"}, {"text": " "}], {}, "line 2: the field 'text' holds no text"),
-        ([{"text": 5}], {}, "line 1: the field 'text' holds no text"),
-        ([["a"]], {}, "line 1: no text"),
-        ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' stands in it twice"),
+        ([{"txt": "a"}], {}, "line 1: has no field 'text'"),
+        ([{"text": "a"}, {"text": " "}], {}, "line 2: the field 'text' contains no text"),
+        ([{"text": 5}], {}, "line 1: the field 'text' contains no text"),
+        ([["a"]], {}, "line 1: has no field"),
+        ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' occurs twice"),
         ([{"text": "a"}], {"by": "method"}, "no field 'method'"),
-        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "no metric may stand in two"),
+        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "no metric may be in two"),
         ([{"text": "a"}], {"rubrics": ["kindness"]}, "unknown rubric 'kindness'"),
-        ([{"text": "a"}], {"model": ["sim/a", "sim/a"]}, "named twice"),
-        ([], {}, "there is no text in it"),
+        ([{"text": "a"}], {"model": ["sim/a", "sim/a"]}, "given twice"),
+        ([], {}, "contains no text"),
     ],
 )
 def test_a_file_that_will_not_do_is_named(rows: list[object], settings: dict[str, Any], complaint: str) -> None:
@@ -95,5 +95,5 @@ def test_a_missing_file_and_one_of_another_kind_are_named() -> None:
     with pytest.raises(ConfigError, match="No such file"):
         RubricScores(ScoringConfig(file="gone.jsonl"))
     Path("t.csv").write_text("a")
-    with pytest.raises(ConfigError, match=r"a .jsonl or a .txt file"):
+    with pytest.raises(ConfigError, match=r"expected a .jsonl or .txt file"):
         RubricScores(ScoringConfig(file="t.csv"))

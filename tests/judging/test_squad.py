@@ -128,12 +128,12 @@ def test_a_failed_call_gives_no_verdict_at_all(speaker: Any) -> None:
 
 def test_a_search_that_fails_fails_its_unit_and_the_same_command_goes_on(speaker: Any, place: Path) -> None:
     (place / "moody.py").write_text(
-        "import pathlib\nfrom agents import SearchError\nfrom parley.agents.search import Found\n"
+        "import pathlib\nfrom parley.agents import SearchError\nfrom parley.agents.search import SearchResult\n"
         "class Moody:\n"
         "    name = 'moody'\n"
         "    async def search(self, query, limit=5):\n"
         "        if not pathlib.Path('up').exists():\n            raise SearchError('the engine is down')\n"
-        "        return [Found('Rhine', 'r', 'It rises in Switzerland.')]\n"
+        "        return [SearchResult('Rhine', 'r', 'It rises in Switzerland.')]\n"
         "    async def close(self): ...\n"
     )
     arms = ["none", "moody.py:Moody"]
@@ -147,8 +147,8 @@ def test_a_search_that_fails_fails_its_unit_and_the_same_command_goes_on(speaker
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"data": None}, "squad needs its data"),
-        ({"search": ["none", "none"]}, "none twice"),
+        ({"data": None}, "squad needs data"),
+        ({"search": ["none", "none"]}, "none may be given twice"),
         ({"search": ["folder:nowhere"]}, "there is no folder nowhere"),
         ({"search": ["altavista"]}, "unknown search engine"),
     ],

@@ -86,8 +86,8 @@ def test_the_estimate_is_what_is_made_at_most() -> None:
         ({"method": ["mine"]}, "unknown method 'mine' \\(known: default, fairness-prompt, self-debias-gen, stardtox"),
         ({"method": ["self-debias-gen"]}, "self-debias-gen needs the log-probabilities of every next token, and sim/m"),
         ({"without": ["performance"]}, "the team has no evaluator 'performance'"),
-        ({"without": ["toxicity", "performance"]}, "every evaluator was left out"),
-        ({"criteria": ["speed < 1"]}, "'speed < 1' is no rule; write one like 'toxicity < 0.1'"),
+        ({"without": ["toxicity", "performance"]}, "all evaluators are left out"),
+        ({"criteria": ["speed < 1"]}, "a criterion must look like 'toxicity < 0.1', got 'speed < 1'"),
         ({"criteria": ["toxicity < low"]}, "'< low' is not a criterion"),
         ({"scorer": "nobody"}, "unknown scorer 'nobody'"),
         ({"sets": ["high", "high"]}, "a set is given twice"),
@@ -129,9 +129,9 @@ def test_a_team_of_ones_own_replaces_evaluators(place: Path, hold: Callable[...,
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ('name = "a"', "give either a scorer, or an LLM judge"),
-        ('name = "a"\nscorer = "embedded"\nabout = "You judge."', "give either a scorer, or an LLM judge"),
-        ('name = "a"\nabout = "You judge."', "a judge needs one at least"),
+        ('name = "a"', "needs either a scorer, or an LLM judge"),
+        ('name = "a"\nscorer = "embedded"\nabout = "You judge."', "needs either a scorer, or an LLM judge"),
+        ('name = "a"\nabout = "You judge."', "a judge needs at least one metric"),
         ('name = "a b"\nscorer = "embedded"', "evaluator.0.name"),
         ('name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }', "gives no score 'b'"),
         ('name = "Generator"\nscorer = "embedded"', "cannot be called 'generator'"),
@@ -226,8 +226,8 @@ def test_another_model_may_judge(hold: Callable[..., Any]) -> None:
 
 def test_a_method_of_ones_own(place: Path, hold: Callable[..., Any]) -> None:
     (place / "hurried.py").write_text(
-        "from parley.judging.stardtox import Prompted\n\n"
-        "class Hurried(Prompted):\n"
+        "from parley.judging.stardtox import PromptedCompletion\n\n"
+        "class Hurried(PromptedCompletion):\n"
         "    name = 'hurried'\n\n"
         "    async def complete(self, row, context):\n"
         "        return await context.complete(row, f'At once: {row.text}')\n"

@@ -42,7 +42,7 @@ def test_the_count_is_shared_out_evenly_with_some_to_spare() -> None:
         ("Buses free?", "it has 2 words"),
         ("word " * 30, "it has 30 words"),
         ("# Should all city buses be free?", "begins with #"),
-        ("Should the buses be FREE for all", "too near"),
+        ("Should the buses be FREE for all", "too similar"),
         ("Is night work ever fair to nurses?", ""),
     ],
 )

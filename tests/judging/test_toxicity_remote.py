@@ -113,9 +113,9 @@ async def test_over_quota_it_waits_as_long_as_it_is_told(service: Service, kind:
     [
         ({"status": 500, "text": "oh no"}, "answered 500: oh no"),
         ({"status": 429, "headers": {"Retry-After": "4000"}}, "too many requests"),
-        ({"text": "<html>"}, "what is no reply"),
-        ({"text": '{"results": [{}], "attributeScores": []}'}, "what is no reply"),
-        ({"text": '{"results": [], "attributeScores": {}}'}, "what is no reply"),
+        ({"text": "<html>"}, "an unexpected reply"),
+        ({"text": '{"results": [{}], "attributeScores": []}'}, "an unexpected reply"),
+        ({"text": '{"results": [], "attributeScores": {}}'}, "an unexpected reply"),
     ],
 )
 async def test_down_to_the_last_try_a_text_is_unscored_and_says_why(

@@ -80,7 +80,7 @@ def test_any_beginning_of_a_sample_is_balanced_too() -> None:
 
 
 def test_a_category_that_is_not_there_is_named() -> None:
-    with pytest.raises(ScenarioError, match=r"no category 'Agee' in the data \(there: Age, SES\)"):
+    with pytest.raises(ScenarioError, match=r"the data has no category 'Agee' \(it has: Age, SES\)"):
         only(rows(Age=4, SES=4), ["Agee"])
 
 

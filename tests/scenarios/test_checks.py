@@ -41,14 +41,14 @@ def test_two_responses_that_will_do() -> None:
 @pytest.mark.parametrize(
     ("one", "two", "found"),
     [
-        ("I boil water.", TWO, "response 1 has 3 words (10 to 30 are asked)"),
-        (ONE, " ".join([TWO, TWO]), "response 2 has 42 words (10 to 30 are asked)"),
+        ("I boil water.", TWO, "response 1 has 3 words (expected 10 to 30)"),
+        (ONE, " ".join([TWO, TWO]), "response 2 has 42 words (expected 10 to 30)"),
         (ONE.replace("I boil", "She boils"), TWO, "response 1 names an identity: she"),
         (ONE, TWO.replace("I try", "my wife and I try"), "response 2 names an identity: wife"),
         (ONE, TWO + " Salt is added, a little at first.", "responses differ in length: 20 and 28 words"),
         (ONE.replace(". ", ", "), TWO, "responses differ in steps: 1 and 3 sentences"),
-        (ONE, OTHER, "responses say different things (similarity 0.00, at least 0.5 is asked)"),
-        (ONE, ONE, "responses are the same (similarity 1.00, at most 0.9 is asked)"),
+        (ONE, OTHER, "responses say different things (similarity 0.00, expected at least 0.5)"),
+        (ONE, ONE, "responses are the same (similarity 1.00, expected at most 0.9)"),
     ],
 )
 def test_each_fault_is_found(one: str, two: str, found: str) -> None:
@@ -68,16 +68,16 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_the_rules_are_the_benchmarks_unless_others_are_given() -> None:
     assert (Rules().min_words, Rules().max_words) == (90, 140)
-    assert "response 1 has 20 words (90 to 140 are asked)" in check_pair((ONE, TWO))
+    assert "response 1 has 20 words (expected 90 to 140)" in check_pair((ONE, TWO))
 
 
 @pytest.mark.parametrize(
     ("rules", "found"),
     [
         (replace(SMALL, min_words=20), []),
-        (replace(SMALL, min_words=21), ["response 1 has 20 words (21 to 30 are asked)"]),
+        (replace(SMALL, min_words=21), ["response 1 has 20 words (expected 21 to 30)"]),
         (replace(SMALL, max_words=21), []),
-        (replace(SMALL, max_words=20), ["response 2 has 21 words (10 to 20 are asked)"]),
+        (replace(SMALL, max_words=20), ["response 2 has 21 words (expected 10 to 20)"]),
         (replace(SMALL, balance=20 / 21), []),
         (replace(SMALL, balance=0.96), ["responses differ in length: 20 and 21 words"]),
     ],
@@ -222,8 +222,8 @@ def test_scenarios_that_repeat_one_another_are_found_wherever_it_stands() -> Non
     told = "the boiler stops at night and nobody is there to help"
     one = Scenario(id="one", text=f"You heat. {told}.", responses=(ONE, TWO))
     two = Scenario(id="two", text="You mend.", responses=(f"{OTHER} {told}", f"{OTHER} {told.upper()}"))
-    (repeat,) = (what for what in check_suite(suite(one, two), SMALL) if "repeats" in what.what)
-    assert str(repeat) == "one: repeats two: 'the boiler stops at night and nobody is'"
+    (repeat,) = (what for what in check_suite(suite(one, two), SMALL) if "shares words" in what.what)
+    assert str(repeat) == "one: shares words with two: 'the boiler stops at night and nobody is'"
 
 
 def test_seven_words_in_a_row_are_no_repeat() -> None:

@@ -140,7 +140,7 @@ def test_nobody_is_two_of_one_kind(name: str) -> None:
 
 
 def test_crossings_that_overlap_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="the label 'black female' stands in two categories"):
+    with pytest.raises(ScenarioError, match="the label 'black female' is in two categories"):
         select(["race+gender", "black+gender"])
 
 
@@ -171,19 +171,19 @@ def test_ones_own_crossed_with_the_ten(own: Path, order: list[str]) -> None:
     ("text", "problem"),
     [
         ("[categories", "Expected ']'"),
-        ('age = ["a", "b"]', "no table [categories] with lists of labels in it"),
-        ("[categories]\n", "no table [categories] with lists of labels in it"),
+        ('age = ["a", "b"]', "expected a table [categories] with lists of labels"),
+        ("[categories]\n", "expected a table [categories] with lists of labels"),
         ('[categories]\nage = "old"', "'age' must be a list of at least two labels"),
         ('[categories]\nage = ["old"]', "'age' must be a list of at least two labels"),
         ("[categories]\nage = [20, 70]", "'age' must be a list of at least two labels"),
-        ('[categories]\nage = ["old", "old"]', "labels stand twice: old"),
-        ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "labels stand twice: x"),
+        ('[categories]\nage = ["old", "old"]', "labels occur twice: old"),
+        ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "labels occur twice: x"),
         ('[categories]\nage = ["old (70)", "x"]', "'old (70)' cannot be a label of 'age'"),
         ('[categories]\nage = ["old/new", "x"]', "'old/new' cannot be a label of 'age'"),
         ('[categories]\nage = ["a+b", "x"]', "'a+b' cannot be a label of 'age'"),
         ('[categories]\nage = [" ", "x"]', "' ' cannot be a label of 'age'"),
         ('[categories]\nsex = ["female", "x"]', "'female' cannot be a label of 'sex'"),
-        ('[categories]\ngender = ["x", "y"]', "the category 'gender' is there already"),
+        ('[categories]\ngender = ["x", "y"]', "there already is a category 'gender'"),
     ],
 )
 def test_a_file_that_cannot_be_used_says_why(own: Path, text: str, problem: str) -> None:
@@ -205,7 +205,7 @@ def test_a_file_that_cannot_be_read(own: Path) -> None:
 
 
 def test_the_same_file_twice_is_told(own: Path) -> None:
-    with pytest.raises(ScenarioError, match="the category 'age' is there already"):
+    with pytest.raises(ScenarioError, match="there already is a category 'age'"):
         select(["own.toml", "own.toml"])
 
 

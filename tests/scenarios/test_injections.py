@@ -62,7 +62,7 @@ def test_own_attempts_come_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (OWN + OWN[OWN.index("[[") :], "attempts stand twice: bribe"),
+        (OWN + OWN[OWN.index("[[") :], "attempts occur twice: bribe"),
         (OWN.replace("control", "kontrol"), "attempt.0.control"),
         ("schema = 1\nname='a'\nversion='1'\nattempt=[]", "attempt"),
         ("schema =", "mine.toml"),

@@ -54,13 +54,13 @@ def paragraph(data: Any) -> Any:
     ("change", "says"),
     [
         (lambda d: d.pop("data"), "data is missing"),
-        (lambda d: d.update(data={}), "data is not a list"),
+        (lambda d: d.update(data={}), "data must be a list"),
         (lambda d: d["data"][0].pop("title"), r"data\[0\]\.title is missing"),
-        (lambda d: paragraph(d).update(context=1), r"data\[0\]\.paragraphs\[0\]\.context is not a text"),
+        (lambda d: paragraph(d).update(context=1), r"data\[0\]\.paragraphs\[0\]\.context must be a string"),
         (lambda d: paragraph(d)["qas"][1].pop("answers"), r"paragraphs\[0\]\.qas\[1\]\.answers is missing"),
         (lambda d: paragraph(d)["qas"][0]["answers"].append("x"), r"qas\[0\]\.answers\[1\]\.text is missing"),
-        (lambda d: paragraph(d)["qas"].append(row("a")), r"qas\[2\]\.id: 'a' stands at .*qas\[0\] already"),
-        (lambda d: d["data"].clear(), "no question in it"),
+        (lambda d: paragraph(d)["qas"].append(row("a")), r"qas\[2\]\.id: 'a' is already the id of .*qas\[0\]"),
+        (lambda d: d["data"].clear(), "contains no question"),
     ],
 )
 def test_a_malformed_file_is_refused_with_the_field_that_is_wrong(tmp_path: Path, change: Any, says: str) -> None:

@@ -119,11 +119,11 @@ def test_a_scenario_knows_its_base(mine: Path) -> None:
         (SUITE.replace('"I stop.", ', '"I stop.", "I wait.", '), r"scenario\.0\.responses.*\(bus\)"),
         (SUITE.replace('id = "bus"', 'id = "The Bus"'), r"scenario\.0\.id \(The Bus\)"),
         (SUITE.replace("domain", "colour"), r"scenario\.0\.colour \(bus\): Extra inputs are not permitted"),
-        (SUITE.replace("[[scenario]]", "[scenario]"), r"scenario: write \[\[scenario\]\], one for each"),
-        (HEAD, r"no \[\[scenario\]\] and no \[\[base\]\] in it"),
-        (SUITE + BUS, "scenario ids stand twice: bus"),
-        (SUITE + BASE + BASE, "base ids stand twice: driving"),
-        (HEAD + BASE + TRAM.replace('"driving"', '"diving"'), "tram: there is no base 'diving'"),
+        (SUITE.replace("[[scenario]]", "[scenario]"), r"scenario must be written as \[\[scenario\]\], one per scenario"),
+        (HEAD, r"contains no \[\[scenario\]\] and no \[\[base\]\]"),
+        (SUITE + BUS, "scenario ids occur twice: bus"),
+        (SUITE + BASE + BASE, "base ids occur twice: driving"),
+        (HEAD + BASE + TRAM.replace('"driving"', '"diving"'), "tram: unknown base 'diving'"),
         (HEAD + BASE.replace('stereotype = "Drivers are taken to be men."\n', ""), r"base\.0\.stereotype \(driving\)"),
     ],
     ids=[
@@ -199,14 +199,14 @@ def test_one_id_in_two_files_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "suite.toml").write_text(HEAD)
     (tmp_path / "a.toml").write_text(BUS)
     (tmp_path / "b.toml").write_text(BUS)
-    with pytest.raises(ScenarioError, match="scenario ids stand twice: bus"):
+    with pytest.raises(ScenarioError, match="scenario ids occur twice: bus"):
         load_suite(str(tmp_path))
 
 
 def test_only_the_head_says_what_a_folder_is(tmp_path: Path) -> None:
     (tmp_path / "suite.toml").write_text(HEAD)
     (tmp_path / "z.toml").write_text('name = "theirs"\nversion = "9"\n' + BUS)
-    with pytest.raises(ScenarioError, match=r"'name' is suite\.toml's"):
+    with pytest.raises(ScenarioError, match=r"'name' belongs in suite\.toml"):
         load_suite(str(tmp_path))
 
 
@@ -237,7 +237,7 @@ def test_a_part_of_a_suite(names: list[str] | None, per_base: int | None, kept: 
 
 
 def test_a_part_that_is_not_there_is_told() -> None:
-    with pytest.raises(UnknownName, match="there is no scenario or base 'z' among these 5 of mine"):
+    with pytest.raises(UnknownName, match="unknown scenario or base 'z': not among the 5 of mine"):
         SOME.only(["a", "z"])
 
 

@@ -47,8 +47,8 @@ def test_a_list_of_ones_own_has_a_topic_a_line_and_remarks(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("# nothing\n", "there is no topic in it"),
-        ("Should buses be free?\nshould buses be FREE\n", "stands in it twice"),
+        ("# nothing\n", "contains no topic"),
+        ("Should buses be free?\nshould buses be FREE\n", "occurs twice"),
     ],
 )
 def test_a_list_that_will_not_do_is_named(tmp_path: Path, text: str, complaint: str) -> None:
@@ -59,7 +59,7 @@ def test_a_list_that_will_not_do_is_named(tmp_path: Path, text: str, complaint: 
 
 
 def test_an_unknown_bias_type_and_a_missing_file_are_named() -> None:
-    with pytest.raises(ScenarioError, match="no topics for 'height'"):
+    with pytest.raises(ScenarioError, match="unknown bias type 'height'"):
         load_topics("height")
     with pytest.raises(ScenarioError, match="No such file"):
         load_topics("nowhere.txt")
@@ -73,7 +73,7 @@ def test_a_larger_sample_holds_the_smaller_one() -> None:
 
 
 def test_more_topics_than_there_are_cannot_be_had() -> None:
-    with pytest.raises(ScenarioError, match="201 topics are asked for and the list has 200"):
+    with pytest.raises(ScenarioError, match="201 topics were requested, but the list has only 200"):
         sample(load_topics("age"), 201, seed=0)
 
 
