@@ -47,7 +47,7 @@ def one_line(told: Any, status: int, *words: str) -> None:
         ((*RUN, "--model", "openai/gpt-4o-mini"), ("openai/gpt-4o-mini needs a key", "set OPENAI_API_KEY")),
         ((*SIM, "--suite", "quickest"), ("unknown suite 'quickest'", "quick, full, or a .toml file")),
         ((*SIM, "--suite", "mine.toml"), ("mine.toml: No such file",)),
-        ((*SIM, "--scenarios", "plumbing"), ("there is no scenario or base 'plumbing'", "parley scenarios list")),
+        ((*SIM, "--scenarios", "plumbing"), ("unknown scenario or base 'plumbing'", "parley scenarios list")),
         ((*SIM, "--per-base", "0"), ("per_base: ", "greater than or equal to 1")),
         ((*SIM, "--identities", "female,purple"), ("unknown identity 'purple'", "religion")),
         ((*SIM, "--identities", "race+purple"), ("unknown identity 'purple'", "race+gender")),
