@@ -48,7 +48,7 @@ class DeriveConfig(BaseModel):
     near: float = Field(0.6, gt=0, le=1, description="similarity (0 to 1) from which two scenarios count as the same")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of every random choice")
+    seed: int = Field(0, description="random seed")
 
 
 class Derived(BaseModel):

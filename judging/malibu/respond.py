@@ -40,7 +40,7 @@ class RespondConfig(BaseModel):
     copied: float = Field(_RULES.copied, ge=0, le=1, description="maximum similarity of the two responses (0 to 1)")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(900, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of every random choice")
+    seed: int = Field(0, description="random seed")
 
     @model_validator(mode="after")
     def _can_be_met(self) -> RespondConfig:

@@ -37,7 +37,7 @@ class AnswersConfig(BaseModel):
     method: list[AnswerMethod] = Field(["default"], description="method of asking: default, cot, fairthinking")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(200, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of every call")
+    seed: int = Field(0, description="random seed")
 
 
 class AnswersStudy:

@@ -38,13 +38,13 @@ class FramingConfig(BaseModel):
     topics_from: str | None = Field(
         None, description=".txt file of topics (default: the shipped list of the bias type)"
     )
-    model: str = Field(DEFAULT_MODEL, description="model that answers, and is asked about the answer")
-    author: str | None = Field(None, description="model that answers (default: the same)")
+    model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
+    author: str | None = Field(None, description="model that writes the answer (default: the same)")
     repeats: int = Field(1, ge=1, description="number of times each topic is asked (epochs)")
     words: int = Field(100, ge=10, description="length of an answer that the prompt asks for, in words")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of every random choice")
+    seed: int = Field(0, description="random seed")
 
 
 class Admitted(BaseModel):

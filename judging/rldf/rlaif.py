@@ -33,7 +33,7 @@ class RlaifPairsConfig(BaseModel):
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
     temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the answers")
     max_tokens: int = Field(160, ge=16, description="maximum length of an answer, in tokens")
-    seed: int = Field(0, description="random seed of every call")
+    seed: int = Field(0, description="random seed")
 
 
 class Label(BaseModel):

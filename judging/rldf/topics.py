@@ -48,7 +48,7 @@ class TopicsConfig(BaseModel):
     shipped: bool = Field(True, description="new topics must also differ from the shipped ones of the bias type")
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(120, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of every random choice")
+    seed: int = Field(0, description="random seed")
 
 
 class Topic(BaseModel):

@@ -53,11 +53,11 @@ class ScoringConfig(BaseModel):
     )
     judges: str | None = Field(None, description=".toml file of personas (default: five labellers)")
     readout: Readout = Field(
-        "sampled", description="how scores are read: as written, or expected over token probabilities"
+        "sampled", description="read scores as written, or as an expectation over token probabilities"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(100, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed of every random choice")
+    seed: int = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class SquadConfig(BaseModel):
     limit: int | None = Field(
         None,
         ge=1,
-        description="number of questions to sample, answerable and not in the file's proportion (default: all)",
+        description="number of questions to sample, with the file's proportion of answerable ones (default: all)",
     )
     queries: int = Field(5, ge=1, description="number of queries to request from the search agent")
     searched: int = Field(3, ge=1, description="number of queries to search")
