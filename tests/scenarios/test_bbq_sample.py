@@ -79,7 +79,7 @@ def test_any_beginning_of_a_sample_is_balanced_too() -> None:
         assert set(strata(chosen[:end]).values()) == {end // 8}
 
 
-def test_a_category_that_is_not_there_is_named() -> None:
+def test_an_unknown_category_is_an_error_that_names_it() -> None:
     with pytest.raises(ScenarioError, match=r"the data has no category 'Agee' \(it has: Age, SES\)"):
         only(rows(Age=4, SES=4), ["Agee"])
 
