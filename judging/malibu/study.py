@@ -91,7 +91,7 @@ class MalibuConfig(BaseModel):
     )
     repeats: int = Field(1, ge=1, description="number of times each unit is run (epochs)")
     readout: Readout = Field(
-        "sampled", description="read scores as written, or as an expectation over token probabilities"
+        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")

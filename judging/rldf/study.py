@@ -77,7 +77,7 @@ class RldfConfig(BaseModel):
     words: int = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
     personas: Placement = Field("system", description="personas as system messages, or last in the prompt")
     readout: Readout = Field(
-        "sampled", description="read scores as written, or as an expectation over token probabilities"
+        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")

@@ -53,7 +53,7 @@ class ScoringConfig(BaseModel):
     )
     judges: str | None = Field(None, description=".toml file of personas (default: five labellers)")
     readout: Readout = Field(
-        "sampled", description="read scores as written, or as an expectation over token probabilities"
+        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
     )
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(100, ge=16, description="maximum length of one reply, in tokens")

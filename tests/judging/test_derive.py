@@ -1,4 +1,4 @@
-"""A model derives scenarios from bases: without duplicates, with reasons for rejections, resumed, and collected into a suite."""
+"""A model derives scenarios from bases: without duplicates, with reasons for rejections, and as a suite."""
 
 from __future__ import annotations
 

@@ -269,7 +269,7 @@ class Panel:
         table = Debate([Persona("Ada", "You are Ada.")], model=self.config.model, rounds=1, models=models)
         said = (await table.converse(unit.id)).spoken()[-1]
         score = {"tea": 2.0, "milk": 4.0}[unit.id]
-        return Outcome(await table.converse(unit.id), (Verdict(judge=said.speaker, role=said.role, round=1, metric="taste", value=score),))
+        return Outcome(await table.converse(unit.id), (Verdict.from_turn(said, "taste", value=score),))
 
 def mine(verdicts, *, title, **about):
     from parley.analysis.reporting.report import Report
