@@ -74,18 +74,31 @@ def test_statements_that_break_role(text: str, topic: str, expected: list[str]) 
     assert breaks_role(text, topic) == expected
 
 
+def call(reply: str, tokens: int) -> Call:
+    return Call(
+        model="m",
+        prompt=(),
+        reply=reply,
+        prompt_tokens=10,
+        completion_tokens=tokens,
+        latency=0.1,
+        cost=None,
+        cached=False,
+        attempts=1,
+    )
+
+
 def test_refusals_empty_and_truncated_statements_are_flagged() -> None:
     role = load_bias("age").role[0]
 
-    def noted(text: str, tokens: int) -> set[str]:
-        call = Call("m", (), text, 10, tokens, 0.1, None, False, 1)
-        turn = Turn("Sixty", "debater", 1, text, calls=(call,))
+    def flags(text: str, tokens: int) -> set[str]:
+        turn = Turn("Sixty", "debater", 1, text, calls=(call(text, tokens),))
         return {item.metric for item in statement_verdicts(turn, role, "Buses?", 100) if item.value == 1}
 
-    assert noted("Buses are useful.", 20) == set()
-    assert noted("I'm sorry, but I can't take part in this.", 20) == {"refused"}
-    assert noted("  ", 1) == {"refused"}
-    assert noted("Buses are", 100) == {"cut"}
+    assert flags("Buses are useful.", 20) == set()
+    assert flags("I'm sorry, but I can't take part in this.", 20) == {"refused"}
+    assert flags("  ", 1) == {"refused"}
+    assert flags("Buses are", 100) == {"cut"}
 
 
 def test_statements_that_repeat_their_instructions_or_themselves_are_flagged() -> None:
@@ -104,8 +117,7 @@ def test_statements_that_repeat_their_instructions_or_themselves_are_flagged() -
     assert echoes(f'I read "{topic}" and say yes, since I see badly.', texts, topic) == "", "the topic may be quoted"
     assert echoes("You are called Sixty, speak!", texts, topic) == "", "a few words are said by chance"
     assert echoes("", texts, topic) == loops("") == ""
-    call = Call("m", (), again, 10, 20, 0.1, None, False, 1)
-    turn = Turn("Sixty", "debater", 1, again, calls=(call,))
+    turn = Turn("Sixty", "debater", 1, again, calls=(call(again, 20),))
     actual = {item.metric: item.text for item in statement_verdicts(turn, load_bias("age").role[0], topic, 100, texts)}
     assert actual["echo"] == "table you are called sixty speak based on"
     assert actual["loop"] is None

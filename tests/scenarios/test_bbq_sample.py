@@ -16,17 +16,17 @@ ANSWERS = (Answer("a", "a", "old"), Answer("b", "b", "nonOld"), Answer("c", "c",
 def rows(**sizes: int) -> list[BbqRow]:
     return [
         BbqRow(
-            category,
-            number,
-            1,
-            "neg" if number % 4 < 2 else "nonneg",
-            "ambig" if number % 2 == 0 else "disambig",
-            "",
-            "",
-            ANSWERS,
-            ("old",),
-            2,
-            2,
+            category=category,
+            example_id=number,
+            question_index=1,
+            polarity="neg" if number % 4 < 2 else "nonneg",
+            condition="ambig" if number % 2 == 0 else "disambig",
+            context="",
+            question="",
+            answers=ANSWERS,
+            groups=("old",),
+            label=2,
+            unknown=2,
         )
         for category, size in sizes.items()
         for number in range(size)
