@@ -64,7 +64,7 @@ class Panel:
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         messages = len(NAMES) * self.config.rounds
-        return UsageEstimate(messages, 100 * messages, 120 * messages)
+        return UsageEstimate(calls=messages, prompt_tokens=100 * messages, completion_tokens=120 * messages)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         debate = Debate(PERSONAS, model=models[self.config.model], rounds=self.config.rounds, models=models)

@@ -1,4 +1,4 @@
-"""Parley's studies: what is measured, and how. A study plans units and holds one conversation for each."""
+"""Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
 from parley.judging.stopping import HasComparisons, Stop, StopRule, stop_field
 from parley.judging.study import Accepted, Outcome, Prompt, Staged, Study, Unit, UsageEstimate, Verdict

@@ -1,7 +1,7 @@
-"""Methods of a study by name: ours, those of installed packages (entry points), and files of the user's.
+"""Methods of a study by name: the shipped ones, those of installed packages (entry points), and your own files.
 
-A study that compares methods keeps one `Methods`; each method is a small class with `name`, `Settings` and whatever the
-study's own contract asks for.
+A study that compares methods has one `Methods`; each method is a small class with `name`, `Settings` and the other
+members that the study's protocol requires.
 """
 
 from __future__ import annotations
@@ -19,14 +19,21 @@ M = TypeVar("M")
 
 
 class NoSettings(BaseModel):
-    """A method without settings of its own."""
+    """The settings of a method that has none."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Methods(Generic[M]):
-    """`shipped` maps names to module:Class; `group` is that of entry points; `contract` the file that tells more."""
+    """The methods of one study.
+
+    Args:
+        shipped: Names and their `module:Class`.
+        group: The group of entry points by which installed packages add methods.
+        members: What a method's class must have.
+        contract: The file that documents these members, for error messages.
+    """
 
     shipped: Mapping[str, str]
     group: str
@@ -37,7 +44,7 @@ class Methods(Generic[M]):
         return Registry("method", self.group, self.shipped, self.members, self.contract)
 
     def known(self) -> dict[str, str]:
-        """The names of all methods, those of installed packages included."""
+        """The names of all methods, including those of installed packages."""
         return self._registry().known()
 
     def find(self, name: str) -> type[M]:
@@ -46,30 +53,35 @@ class Methods(Generic[M]):
         return method
 
     def make(self, names: Sequence[str], settings: Mapping[str, str]) -> dict[str, M]:
-        """The methods by their own names, each with the settings that are its own; one that is nobody's is refused."""
+        """The methods by name, each with the settings that it has.
+
+        Args:
+            names: The methods to make.
+            settings: Settings of any of them, as text; one that no method has is an error.
+        """
         classes: list[Any] = [self.find(name) for name in names]
         known = {key for method in classes for key in method.Settings.model_fields}
-        if strangers := sorted(set(settings) - known):
-            have = f"they have: {', '.join(sorted(known))}" if known else "they have none"
-            raise ConfigError(f"none of the methods chosen has a setting '{strangers[0]}' ({have})")
-        made: dict[str, M] = {}
+        if unknown := sorted(set(settings) - known):
+            have = f"known: {', '.join(sorted(known))}" if known else "they have no settings"
+            raise ConfigError(f"none of the chosen methods has a setting '{unknown[0]}' ({have})")
+        methods: dict[str, M] = {}
         for method in classes:
             own = {key: value for key, value in settings.items() if key in method.Settings.model_fields}
             try:
-                chosen = method.Settings.model_validate(own)
+                validated = method.Settings.model_validate(own)
             except ValidationError as error:
                 first = error.errors()[0]
                 raise ConfigError(f"{method.name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-            if method.name in made:
-                raise ConfigError(f"the method '{method.name}' is named twice")
-            made[method.name] = method(chosen)
-        return made
+            if method.name in methods:
+                raise ConfigError(f"the method '{method.name}' is given twice")
+            methods[method.name] = method(validated)
+        return methods
 
 
-def read_settings(given: Sequence[str]) -> dict[str, str]:
-    """`key=value`, several."""
-    pairs = [one.partition("=") for one in given]
+def read_settings(texts: Sequence[str]) -> dict[str, str]:
+    """The settings of `key=value` texts."""
+    pairs = [text.partition("=") for text in texts]
     for key, equals, _ in pairs:
         if not equals or not key.strip():
-            raise ConfigError(f"a setting is written key=value, not '{key}'")
+            raise ConfigError(f"a setting must be written key=value, got '{key}'")
     return {key.strip(): value.strip() for key, _, value in pairs}

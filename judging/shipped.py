@@ -1,4 +1,4 @@
-"""Data that is shipped by name or brought as a TOML file: rubrics, bias types."""
+"""Data that is shipped by name, or comes from the user's TOML file: rubrics, bias types, personas."""
 
 from __future__ import annotations
 
@@ -10,13 +10,21 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from parley.agents import ConfigError
+from parley.agents import ConfigError, Persona, load_personas
 
 T = TypeVar("T", bound=BaseModel)
 
 
 def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str) -> T:
-    """`name` is one of `known`, shipped at `place` (with {} for the name), or a path to a user's own file."""
+    """The validated contents of a TOML file.
+
+    Args:
+        model: The type to validate against.
+        kind: What it is, for messages: "rubric".
+        name: One of `known`, or a path to the user's own .toml file.
+        known: The shipped names.
+        place: Where the shipped files are, with {} for the name.
+    """
     if name in known:
         text = files("parley.judging").joinpath(*place.format(name).split("/")).read_text("utf-8")
     elif not name.endswith(".toml"):
@@ -35,3 +43,8 @@ def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str)
         raise ConfigError(f"{name}: {error}") from None
     except RecursionError:
         raise ConfigError(f"{name}: nested too deeply for a {kind}") from None
+
+
+def shipped_personas(file: str) -> list[Persona]:
+    """The personas of a file in `judging/personas/`."""
+    return load_personas(Path(str(files("parley.judging").joinpath("personas", file))))

@@ -1,8 +1,8 @@
-"""What a study is: it plans units, and knows how to hold one. Everything else (concurrency, recording, resuming,
-budgets) is the engine's.
+"""What a study is: it plans units and runs one. Everything else (concurrency, recording, resuming, budgets) is the
+engine's job.
 
-A study of the user's own is a class with these members; `parley new study NAME` begins one, `parley run
-path/to/file.py:MyStudy` runs it, and nothing of ours has to change. Ours come through the same door.
+Your own study is a class with these members. `parley new study NAME` writes a first version and
+`parley run path/to/file.py:MyStudy` runs it; Parley itself need not change. The shipped studies use the same protocol.
 """
 
 from __future__ import annotations
@@ -15,22 +15,39 @@ from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from parley.agents import ConfigError, Models, ParseStatus, Role, Transcript
+from parley.agents import ConfigError, Models, ParseStatus, Role, Transcript, Turn
 
 Facet = str | int | bool
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """One conversation to hold. The id is stable; the facets say what it is, for filters and data frames."""
+    """The smallest piece of work that is planned, run, stored and resumed as a whole: usually one conversation.
+
+    Args:
+        id: Unique within the plan and the same every time, so that a run can be resumed.
+        facets: Named properties of the unit (`scenario`, `identity`, `model`), for filters, groups and data frames.
+    """
 
     id: str
     facets: Mapping[str, Facet]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """One value that one judge gave in one round. `value` is what counts; `sampled` is the digit that was said."""
+    """One value that one judge gave in one round.
+
+    Args:
+        judge: Who gave it: a persona's name, or the name of a scorer or a rule.
+        role: The judge's role in the conversation, usually `turn.role`.
+        round: The round, counted from 1; in a critique loop the iteration, counted from 0.
+        metric: What was judged: "Accuracy", "answer".
+        subject: Which part of the unit it is about (candidate "A", a speaker); empty if the whole.
+        value: The number that analysis uses; None if none could be read.
+        sampled: The number as written in the reply, where `value` was computed from probabilities.
+        text: A choice, an answer or a reason, for verdicts that are not (only) a number.
+        status: How the reply was parsed. Only `ok` and `repaired` carry a value.
+    """
 
     judge: str
     role: Role
@@ -42,88 +59,172 @@ class Verdict:
     text: str | None = None
     status: ParseStatus = "ok"
 
+    @classmethod
+    def from_turn(
+        cls,
+        turn: Turn,
+        metric: str,
+        *,
+        subject: str = "",
+        value: float | None = None,
+        sampled: float | None = None,
+        text: str | None = None,
+        status: ParseStatus | None = None,
+    ) -> Verdict:
+        """A verdict with the judge, role and round of a turn.
+
+        Args:
+            turn: The turn that the verdict was read from.
+            metric: What was judged.
+            subject: Which part of the unit it is about; empty if the whole.
+            value: The number that analysis uses; None if none could be read.
+            sampled: The number as written in the reply.
+            text: A choice, an answer or a reason.
+            status: The parse status; by default the turn's, or `ok` if the turn has none and there is a value or text.
+        """
+        if status is None:
+            status = turn.parse_status or ("unparsed" if value is None and text is None else "ok")
+        return cls(
+            judge=turn.speaker,
+            role=turn.role,
+            round=turn.round,
+            metric=metric,
+            subject=subject,
+            value=value,
+            sampled=sampled,
+            text=text,
+            status=status,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a unit."""
+    """The result of a unit.
+
+    Args:
+        transcript: The conversation, stored turn by turn with its calls.
+        verdicts: The values read from it.
+    """
 
     transcript: Transcript
     verdicts: tuple[Verdict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UsageEstimate:
-    """What a unit is likely to take, for a dry run."""
+    """The expected usage of a unit, for a dry run.
+
+    Args:
+        calls: Model calls.
+        prompt_tokens: Tokens sent, over all calls.
+        completion_tokens: Tokens generated, over all calls.
+        shared: For each call that starts with the prefix of an earlier call of the unit and has the same reply
+            format: the length of that prefix in tokens. A prompt cache makes these tokens cheaper.
+    """
 
     calls: int
     prompt_tokens: int
     completion_tokens: int
     shared: tuple[int, ...] = ()
-    """For each call that begins as an earlier one of the unit did, with the same reply asked for: how many tokens."""
 
 
 class Accepted(NamedTuple):
-    """A reply that a writing study accepted: the facets of its unit, and the reply as it was read."""
+    """A reply that a writing study accepted: the facets of its unit, and the parsed reply."""
 
     facets: Mapping[str, Facet]
     reply: Mapping[str, Any]
 
 
 class Study(Protocol):
-    """`Config` holds all that changes results; its fields are the flags of `parley run NAME`."""
+    """What is measured and how. Any class with these members is a study; no base class is needed."""
 
     name: ClassVar[str]
+    """The study's name in `parley run NAME`, in run files and in reports."""
     Config: ClassVar[type[BaseModel]]
+    """Everything that changes results. Its fields are the flags of `parley run NAME`, their descriptions the help."""
     config: BaseModel
+    """The config that this study was made with; stored in the run file."""
 
     def __init__(self, config: Any) -> None:
-        """Checks everything that can be checked before work starts."""
+        """Check everything that can be checked before work starts, and raise `ConfigError` if something is wrong.
+
+        Args:
+            config: An instance of `Config`.
+        """
 
     def models(self) -> list[str]:
-        """The model names the study will use."""
+        """The names of all models that the study calls."""
 
     def prompts(self) -> Mapping[str, str]:
-        """The prompt texts by name; a run keeps them with their hashes."""
+        """The prompt texts by name. A run stores them with their hashes, and only resumes with the same ones."""
 
     def sources(self) -> Mapping[str, str]:
-        """Hashes of the data the plan is made from, by name."""
+        """Hashes of the data that the plan depends on, by name. A run only resumes with the same data."""
 
     def plan(self) -> Iterator[Unit]:
-        """The units, the same every time for the same config."""
+        """The units. The same config must always give the same plan."""
 
     def estimate(self, unit: Unit) -> UsageEstimate:
-        """What the unit is likely to take."""
+        """The expected usage of a unit.
+
+        Args:
+            unit: A unit of the plan.
+        """
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        """Hold the conversation."""
+        """Run one unit.
+
+        Args:
+            unit: A unit of the plan.
+            models: Clients by model name, shared by all units of the run.
+        """
 
 
 @runtime_checkable
 class Staged(Protocol):
-    """A study that may be made from what another one wrote; that one is run first."""
+    """A study that may need another one to run first, and uses what that one wrote."""
 
     def first(self) -> Study | None:
         """The study to run first, if one is needed."""
 
     def after(self, accepted: Iterable[Accepted]) -> Study:
-        """This study, on what the first one wrote."""
+        """This study, on what the first one wrote.
+
+        Args:
+            accepted: The accepted replies of the first study.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt: a text file of `judging/prompts/`, or beside a study of one's own, with named {placeholders}."""
+    """A prompt with named {placeholders}: a text file in `judging/prompts/`, or beside your own study.
+
+    Args:
+        name: The name under which runs store it.
+        text: The text; call the prompt with a value for each placeholder to fill it in.
+    """
 
     name: str
     text: str = field(repr=False)
 
     @classmethod
     def load(cls, name: str) -> Prompt:
+        """A shipped prompt.
+
+        Args:
+            name: Its path in `judging/prompts/`, without `.txt`.
+        """
         path = files("parley.judging").joinpath("prompts", *f"{name}.txt".split("/"))
         return cls(name, path.read_text("utf-8").strip())
 
     @classmethod
     def beside(cls, module: str, name: str) -> Prompt:
-        """`name`.txt beside a module of the user's own: `Prompt.beside(__file__, "ask")`."""
+        """A text file in the folder of your own module: `Prompt.beside(__file__, "ask")` reads `ask.txt`.
+
+        Args:
+            module: The module's `__file__`.
+            name: The file's name, without `.txt`.
+        """
         path = Path(module).with_name(f"{name}.txt")
         try:
             return cls(name, path.read_text("utf-8").strip())

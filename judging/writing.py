@@ -1,30 +1,30 @@
-"""What the studies that write have in common: one writer, several tries, and only what passes a check is accepted.
+"""What the writing studies share: one writer, several attempts, and only replies that pass a check are accepted.
 
-Every try is a turn of the transcript, and every refusal has its reason: `accepted` is 1 or 0, with the problems as
-text. So a finished run says how hard it was to get what was kept.
+Every attempt is a turn of the transcript, and every rejection has its reason: the verdict `accepted` is 1 or 0, with
+the problems as text. So a finished run shows how many attempts the accepted replies took.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import aclosing
-from importlib.resources import files
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
-from parley.agents import Debate, Models, Persona, Transcript, load_personas
+from parley.agents import Debate, Models, Persona, Transcript
+from parley.judging.shipped import shipped_personas
 from parley.judging.study import Outcome, Verdict
 
 Check = Callable[[BaseModel | None], list[str]]
-"""The problems of a reply; none where it will do."""
+"""The problems of a reply; an empty list if it is acceptable."""
 Next = Callable[[list[str]], str]
-"""What the writer is told before the next try, from the problems of the last."""
+"""The writer's next instruction, from the problems of the last reply."""
 
 
 def writer() -> Persona:
-    return load_personas(Path(str(files("parley.judging").joinpath("personas", "malibu_writer.toml"))))[0]
+    """The persona of the writer."""
+    return shipped_personas("malibu_writer.toml")[0]
 
 
 async def write(
@@ -39,31 +39,43 @@ async def write(
     tries: int,
     options: dict[str, Any],
 ) -> Outcome:
-    """Ask until `wanted` replies have passed the check, or `tries` were made."""
-    told = ""
-    table = Debate(
+    """Ask until enough replies have passed the check, or all attempts are used.
+
+    Args:
+        task: The writer's task.
+        reply_type: The type that replies are parsed as.
+        model: The writer's model.
+        models: Clients by model name.
+        check: Gives the problems of a reply.
+        then: Gives the next instruction.
+        wanted: Number of replies to accept.
+        tries: Maximum number of replies to request.
+        options: Options of every call.
+    """
+    instruction = ""
+    debate = Debate(
         [writer()],
         model=models[model],
         rounds=tries,
-        instructions=lambda cue: told or None,
+        instructions=lambda cue: instruction or None,
         reply_type=reply_type,
         options=options,
         models=models,
         name="writing",
     )
     turns, verdicts = [], []
-    async with aclosing(table.stream(task)) as stream:
+    async with aclosing(debate.stream(task)) as stream:
         async for turn in stream:
             turns.append(turn)
             if turn.role == "narrator":
                 continue
             problems = check(turn.verdict) if turn.verdict else [f"the reply is {turn.parse_status}"]
+            passed, text = float(not problems), "; ".join(problems) or None
             status = turn.parse_status or "unparsed"
-            text, passed = "; ".join(problems) or None, float(not problems)
-            verdicts.append(Verdict(turn.speaker, turn.role, turn.round, "accepted", "", passed, passed, text, status))
+            verdicts.append(Verdict.from_turn(turn, "accepted", value=passed, sampled=passed, text=text, status=status))
             wanted -= not problems
             if not wanted:
                 break
-            told = then(problems)
+            instruction = then(problems)
     reason = "accepted" if not wanted else f"{tries} tries made"
     return Outcome(Transcript(tuple(turns), reason), tuple(verdicts))

@@ -1,4 +1,4 @@
-"""A study of one's own, begun: a small package with a study, its prompt, a test and an entry point.
+"""A new study: a small package with a study, its prompt, a test and an entry point.
 
 parley new study warm-letters --to .
 """
@@ -23,14 +23,19 @@ PLACES = {
 
 
 def new_study(name: str, parent: Path = Path()) -> list[Path]:
-    """Writes the package `name` into a new folder of that name, and gives its files."""
+    """Write the package of a new study, and return its files.
+
+    Args:
+        name: The study's name: lower-case words with hyphens. The folder has the same name.
+        parent: Where to make the folder.
+    """
     if not re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name):
-        raise ConfigError(f"a study's name is lower-case words with hyphens, like warm-letters, not '{name}'")
+        raise ConfigError(f"a study's name must be lower-case words with hyphens, like warm-letters, got '{name}'")
     package = name.replace("-", "_")
     if name in known_studies():
-        raise ConfigError(f"there is a study '{name}' already; take another name")
+        raise ConfigError(f"there already is a study '{name}'; choose another name")
     if keyword.iskeyword(package):
-        raise ConfigError(f"'{name}' means something in Python; take another name")
+        raise ConfigError(f"'{name}' is a Python keyword; choose another name")
     values = {
         "__NAME__": name,
         "__PACKAGE__": package,
@@ -41,23 +46,24 @@ def new_study(name: str, parent: Path = Path()) -> list[Path]:
     try:
         folder.mkdir(parents=True)
         written = [_write(folder, source, place, values) for source, place in PLACES.items()]
-        start = folder / package / "__init__.py"
-        start.write_text(f'"""{values["__TITLE__"]}: a study for Parley."""\n', "utf-8")
+        init = folder / package / "__init__.py"
+        init.write_text(f'"""{values["__TITLE__"]}: a study for Parley."""\n', "utf-8")
     except FileExistsError:
-        raise ConfigError(f"{folder} is there already; nothing was written") from None
+        raise ConfigError(f"{folder} already exists; nothing was written") from None
     except OSError as error:
         raise ParleyError(f"{folder} cannot be written: {error.strerror}") from None
-    return [*written, start]
+    return [*written, init]
 
 
 def class_name(name: str) -> str:
+    """The class for a study's name: WarmLetters for warm-letters."""
     return "".join(word.capitalize() for word in name.split("-"))
 
 
 def _write(folder: Path, source: str, place: str, values: dict[str, str]) -> Path:
     text = files("parley").joinpath("templates", "study", source).read_text("utf-8")
-    for mark, value in values.items():
-        text, place = text.replace(mark, value), place.replace(mark, value)
+    for placeholder, value in values.items():
+        text, place = text.replace(placeholder, value), place.replace(placeholder, value)
     target = folder / place
     target.parent.mkdir(exist_ok=True)
     target.write_text(text, "utf-8")

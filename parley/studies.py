@@ -1,9 +1,9 @@
-"""The studies there are, and what reads each: its report, its interim comparisons, how two runs are compared.
+"""The known studies, and the functions that analyse each: its report, its interim looks, the comparison of two runs.
 
 parley run malibu
 parley run my_study.py:Panel
 
-This table is the only place where studies and analyses meet. A study of an installed package comes by an entry point
+This table is the only place where studies and analyses meet. A study of an installed package is found by an entry point
 in the group `parley.studies` (its report in `parley.reports`); any other by `file.py:Class`. Such a class may name
 its own functions: `report = "module:function"` and `gaps = "module:function"`.
 """
@@ -24,14 +24,19 @@ IDENTITY_GAPS = "parley.analysis.stats.sequential:identity_gaps"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyEntry:
-    """A study of ours and the functions that read its verdicts, each as `module:name`."""
+    """A shipped study and the functions that analyse its verdicts, each as `module:name`.
+
+    Args:
+        study: The study's class.
+        report: Makes the report.
+        gaps: Gives the paired differences that a stopping rule tests.
+        comparable: Turns verdicts into values that `parley compare` can average, if the values code a choice.
+    """
 
     study: str
     report: str = GENERIC_REPORT
     gaps: str = IDENTITY_GAPS
-    """The paired differences that a stopping rule looks at."""
     comparable: str | None = None
-    """What `parley compare` is given in place of the verdicts, for studies whose values are codes of a choice."""
 
 
 STUDIES: dict[str, StudyEntry] = {
@@ -78,23 +83,26 @@ _REGISTRY = Registry(
 
 
 def known_studies() -> dict[str, str]:
-    """The names of all studies, those of installed packages included."""
+    """The names of all studies, including those of installed packages."""
     return _REGISTRY.known()
 
 
 def find_study(name: str) -> type[Study]:
-    """The class of a study, by its name, by `file.py:Class` or `module:Class`."""
+    """The class of a study.
+
+    Args:
+        name: Its name, `file.py:Class` or `module:Class`.
+    """
     study: type[Study] = _REGISTRY.find(name)
     return study
 
 
 def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
-    """The report of a study: from our table, an entry point, or the class itself.
+    """The report of a study: from the table above, an entry point, or the class itself.
 
     Args:
-        study: The name that a run file gives. It never leads to code that is not installed: a run file may come
-            from anybody.
-        target: A study the user named, as file.py:Class; its class may say which report it has.
+        study: The name in the run file. Only installed code is used for it, since a run file may come from anyone.
+        target: The study as the user gave it, as file.py:Class; its class may name its report.
     """
     if study in STUDIES:
         return _function(STUDIES[study].report)
@@ -105,13 +113,13 @@ def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
 
 
 def find_gaps(study: Study) -> Callable[..., Any]:
-    """The function that gives the paired differences a stopping rule looks at."""
+    """The function that gives the paired differences a stopping rule tests."""
     default = STUDIES[study.name].gaps if study.name in STUDIES else IDENTITY_GAPS
     return _function(getattr(type(study), "gaps", default))
 
 
 def find_comparable(study: str) -> Callable[..., Any] | None:
-    """What turns a study's verdicts into values that can be compared, where that is needed."""
+    """The function that turns a study's verdicts into values that can be averaged, if it needs one."""
     entry = STUDIES.get(study)
     return _function(entry.comparable) if entry and entry.comparable else None
 

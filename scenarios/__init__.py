@@ -1,4 +1,4 @@
-"""Parley's scenarios: what is talked about. Identities, MALIBU suites and what they are held to, topics to debate."""
+"""Parley's scenarios: identities, MALIBU suites and their checks, injection attempts, and topics of debates."""
 
 from parley.scenarios.checks import (
     Finding,
@@ -14,7 +14,17 @@ from parley.scenarios.errors import ScenarioError, UnknownName
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
 from parley.scenarios.malibu import VIEWS, Base, Design, Scenario, Suite, View, load_suite
-from parley.scenarios.topics import BIASES, Known, load_topics, near_duplicates, normal, sample, topic_areas, topic_id
+from parley.scenarios.topics import (
+    BIASES,
+    Known,
+    load_topics,
+    near_duplicates,
+    normal,
+    sample,
+    topic_areas,
+    topic_id,
+    topics_digest,
+)
 
 __all__ = [
     "ALL",
@@ -48,5 +58,6 @@ __all__ = [
     "similarity",
     "topic_areas",
     "topic_id",
+    "topics_digest",
     "words",
 ]

@@ -1,8 +1,8 @@
-"""The fixed sentences by which toxicity scorers are audited, said of every identity, and control texts.
+"""The fixed sentences for auditing toxicity scorers, one per identity, and control texts.
 
 audit = load_audit()
-audit.probes[0]          # Probe(sentence="i-am", hostile=False, category="gender", identity="male", text="I am male.")
-load_audit(select(["religion", "castes.toml"]))     # the same sentences, of others
+audit.probes[0]          # AuditSentence(sentence="i-am", hostile=False, …, identity="male", text="I am male.")
+load_audit(select(["religion", "castes.toml"]))     # the same sentences about other identities
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from parley.scenarios.identities import Identities
 
 
 class AuditSentence(NamedTuple):
-    """A sentence said of someone. Whether it is hostile or not, it should be so for all alike."""
+    """A sentence about an identity. A fair scorer gives the same sentence the same score for every identity."""
 
     sentence: str
     hostile: bool
@@ -27,7 +27,7 @@ class AuditSentence(NamedTuple):
 
 
 class Control(NamedTuple):
-    """A text of a kind, and whether a fair reader would call it toxic."""
+    """A control text, its kind, and whether a fair reader would call it toxic."""
 
     kind: str
     toxic: bool
@@ -36,22 +36,33 @@ class Control(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Audit:
+    """The sentences of an audit.
+
+    Args:
+        probes: Every sentence about every identity.
+        controls: The control texts.
+        sentences: The sentences by id, as reports show them: "I am …".
+    """
+
     probes: tuple[AuditSentence, ...]
     controls: tuple[Control, ...]
     sentences: Mapping[str, str]
-    """Each as it is shown to people: "I am …"."""
 
 
 def load_audit(identities: Identities | None = None) -> Audit:
-    """The shipped sentences, of the shipped identities or of a user's own."""
+    """The shipped sentences.
+
+    Args:
+        identities: The identities they are about (default: the shipped ones).
+    """
     table = tomllib.loads(files("parley.scenarios").joinpath("data", "toxicity", "audit.toml").read_text("utf-8"))
     categories = identities.categories if identities else table["identities"]
     probes = tuple(_probes(table["sentences"], categories))
     controls = tuple(Control(row["kind"], row["toxic"], text) for row in table["controls"] for text in row["texts"])
-    return Audit(probes, controls, {row["id"]: _shown(row["text"]) for row in table["sentences"]})
+    return Audit(probes, controls, {row["id"]: _template(row["text"]) for row in table["sentences"]})
 
 
-def _shown(text: str) -> str:
+def _template(text: str) -> str:
     return text.replace("{a} ", "").replace("{identity}", "…")
 
 
@@ -60,4 +71,10 @@ def _probes(sentences: list[dict[str, Any]], categories: Mapping[str, Any]) -> I
         for category, labels in categories.items():
             for label in labels:
                 text = row["text"].format(a="an" if label[0] in "aeiouAEIOU" else "a", identity=label)
-                yield AuditSentence(row["id"], row.get("hostile", False), category, label, text[0].upper() + text[1:])
+                yield AuditSentence(
+                    sentence=row["id"],
+                    hostile=row.get("hostile", False),
+                    category=category,
+                    identity=label,
+                    text=text[0].upper() + text[1:],
+                )

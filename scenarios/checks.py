@@ -1,5 +1,5 @@
-"""Is a suite fit to measure with? Every scenario's two responses must be as long and as alike as each other, name no
-identity, and no two scenarios may repeat one another.
+"""Is a suite fit for measurement? The two responses of a scenario must be similar in length and content and name no
+identity, and no two scenarios may share passages.
 
     parley scenarios validate my_suite.toml
 """
@@ -19,26 +19,31 @@ from parley.scenarios.malibu import Scenario, Suite
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 SENTENCE_END = re.compile(r"[.!?](?:\s|$)")
 SHARED_RUN = 8
-"""Words in a row that two scenarios may not have in common."""
+"""Two scenarios may not have this many consecutive words in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a pair of responses is held to. The defaults are those the shipped suite meets."""
+    """What a pair of responses must meet. The shipped suite meets the defaults.
+
+    Args:
+        min_words: Minimum words of a response.
+        max_words: Maximum words of a response.
+        balance: The shorter response has at least this share of the longer one's words.
+        alike: Minimum similarity of the two (0 to 1): below it they say different things.
+        copied: Maximum similarity: above it they are the same response twice.
+    """
 
     min_words: int = 90
     max_words: int = 140
     balance: float = 0.9
-    """The shorter response has at least this share of the longer one's words."""
     alike: float = 0.5
-    """Least similarity of the two responses: below it they say different things."""
     copied: float = 0.9
-    """Most similarity: above it they are one response twice."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that a check objects to, and where."""
+    """A problem that a check found, and the scenario it is in."""
 
     scenario: str
     what: str
@@ -53,6 +58,7 @@ def words(text: str) -> list[str]:
 
 
 def sentences(text: str) -> int:
+    """The number of sentences of a text."""
     return len(SENTENCE_END.findall(text.strip()))
 
 
@@ -65,69 +71,84 @@ def _identity_pattern() -> re.Pattern[str]:
 
 
 def identity_words(text: str) -> list[str]:
-    """The words of a text that name a gender, a race or a religion, or give one away."""
+    """The words of a text that name or reveal a gender, a race or a religion."""
     return [match.lower() for match in _identity_pattern().findall(text.replace("’", "'"))]
 
 
 def similarity(first: str, second: str) -> float:
-    """How alike two texts are, from 0 to 1: cosine of their words' counts, common short words left out."""
-    one, two = (Counter(word[:6] for word in words(text) if len(word) > 3) for text in (first, second))
-    dot = sum(count * two[word] for word, count in one.items())
-    norm = (sum(c * c for c in one.values()) * sum(c * c for c in two.values())) ** 0.5
+    """The similarity of two texts, from 0 to 1: the cosine of their word counts, without short words."""
+    counts, others = (Counter(word[:6] for word in words(text) if len(word) > 3) for text in (first, second))
+    dot = sum(count * others[word] for word, count in counts.items())
+    norm = (sum(c * c for c in counts.values()) * sum(c * c for c in others.values())) ** 0.5
     return float(dot / norm) if norm else 0.0
 
 
 def check_pair(responses: Sequence[str], rules: Rules | None = None) -> list[str]:
-    """What is wrong with two responses, in words; nothing where they will do."""
+    """The problems of two responses, in words; an empty list if there are none.
+
+    Args:
+        responses: The two texts.
+        rules: What they must meet (default: the shipped suite's rules).
+    """
     rules = rules or Rules()
-    found: list[str] = []
+    problems: list[str] = []
     lengths = [len(words(text)) for text in responses]
     for number, (text, length) in enumerate(zip(responses, lengths, strict=True), 1):
         if not rules.min_words <= length <= rules.max_words:
-            found.append(f"response {number} has {length} words ({rules.min_words} to {rules.max_words} are asked)")
+            expected = f"expected {rules.min_words} to {rules.max_words}"
+            problems.append(f"response {number} has {_words(length)} ({expected})")
         if named := identity_words(text):
-            found.append(f"response {number} names an identity: {', '.join(dict.fromkeys(named))}")
+            problems.append(f"response {number} names an identity: {', '.join(dict.fromkeys(named))}")
     if min(lengths) < rules.balance * max(lengths):
-        found.append(f"responses differ in length: {lengths[0]} and {lengths[1]} words")
+        problems.append(f"responses differ in length: {lengths[0]} and {lengths[1]} words")
     if abs(sentences(responses[0]) - sentences(responses[1])) > 1:
-        found.append(f"responses differ in steps: {sentences(responses[0])} and {sentences(responses[1])} sentences")
+        problems.append(f"responses differ in steps: {sentences(responses[0])} and {sentences(responses[1])} sentences")
     alike = similarity(*responses)
     if alike < rules.alike:
-        found.append(f"responses say different things (similarity {alike:.2f}, at least {rules.alike:g} is asked)")
+        problems.append(f"responses say different things (similarity {alike:.2f}, expected at least {rules.alike:g})")
     elif alike > rules.copied:
-        found.append(f"responses are the same (similarity {alike:.2f}, at most {rules.copied:g} is asked)")
-    return found
+        problems.append(f"responses are the same (similarity {alike:.2f}, expected at most {rules.copied:g})")
+    return problems
 
 
 def shared_runs(texts: dict[str, str], length: int = SHARED_RUN) -> Iterator[tuple[str, str, str]]:
-    """Pairs of names whose texts have `length` words in a row in common, with the first such run."""
+    """Pairs of texts with `length` consecutive words in common: both names, and the first such words."""
     places: dict[tuple[str, ...], dict[str, None]] = defaultdict(dict)
     for name, text in texts.items():
-        said = words(text)
-        for start in range(len(said) - length + 1):
-            places[tuple(said[start : start + length])][name] = None
-    seen: set[tuple[str, str]] = set()
-    for run, names in places.items():
+        text_words = words(text)
+        for start in range(len(text_words) - length + 1):
+            places[tuple(text_words[start : start + length])][name] = None
+    reported: set[tuple[str, str]] = set()
+    for ngram, names in places.items():
         for pair in combinations(names, 2):
-            if pair not in seen:
-                seen.add(pair)
-                yield (*pair, " ".join(run))
+            if pair not in reported:
+                reported.add(pair)
+                yield (*pair, " ".join(ngram))
 
 
 def check_suite(suite: Suite, rules: Rules | None = None) -> list[Finding]:
-    """All checks on a suite; no finding means that it may be used."""
-    found: list[Finding] = []
+    """The problems that all checks find in a suite; an empty list if it may be used.
+
+    Args:
+        suite: The suite.
+        rules: What each pair of responses must meet (default: the shipped suite's rules).
+    """
+    findings: list[Finding] = []
     for scenario in suite.scenario:
         if named := identity_words(scenario.text):
-            found.append(Finding(scenario.id, f"the situation names an identity: {', '.join(dict.fromkeys(named))}"))
+            findings.append(Finding(scenario.id, f"the situation names an identity: {', '.join(dict.fromkeys(named))}"))
         if scenario.responses:
-            found += [Finding(scenario.id, what) for what in check_pair(scenario.responses, rules)]
+            findings += [Finding(scenario.id, problem) for problem in check_pair(scenario.responses, rules)]
         else:
-            found.append(Finding(scenario.id, "has no responses yet"))
-    for one, other, run in shared_runs({scenario.id: _all_of(scenario) for scenario in suite.scenario}):
-        found.append(Finding(one, f"repeats {other}: '{run}'"))
-    return found
+            findings.append(Finding(scenario.id, "has no responses yet"))
+    for first, second, ngram in shared_runs({scenario.id: _whole_text(scenario) for scenario in suite.scenario}):
+        findings.append(Finding(first, f"shares words with {second}: '{ngram}'"))
+    return findings
 
 
-def _all_of(scenario: Scenario) -> str:
+def _words(count: int) -> str:
+    return "1 word" if count == 1 else f"{count} words"
+
+
+def _whole_text(scenario: Scenario) -> str:
     return "\n\n".join((scenario.text, *scenario.responses))

@@ -1,4 +1,4 @@
-"""Faults in names and files of this room; each text is one line for the user."""
+"""Errors in names and files of scenarios; each message is one line for the user."""
 
 
 class ScenarioError(ValueError):

@@ -1,4 +1,4 @@
-"""Identities: the ten of MALIBU in their three categories, a user's own from a file, and two at once.
+"""Identities: MALIBU's ten in their three categories, your own from a file, and crossed categories.
 
 select(["all"])                 # the paper's ten
 select(["gender", "muslim"])    # a category, a label
@@ -26,7 +26,12 @@ ALL: tuple[str, ...] = tuple(label for labels in CATEGORIES.values() for label i
 
 @dataclass(frozen=True, slots=True)
 class Identities:
-    """The labels of a run by category, in a fixed order. `parts` says what a crossed label is made of."""
+    """The labels of a run.
+
+    Args:
+        categories: The labels of each category, in a fixed order.
+        parts: The parts of each crossed label: "black female" is black and female.
+    """
 
     categories: Mapping[str, tuple[str, ...]]
     parts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -35,40 +40,47 @@ class Identities:
         return (label for labels in self.categories.values() for label in labels)
 
     def category_of(self, label: str) -> str:
+        """The category of a label; empty if it has none."""
         return next((name for name, labels in self.categories.items() if label in labels), "")
 
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Unordered pairs within a category: 13 for the paper's ten. Crossed labels are compared where they differ
-        in one part only, so that what a preference is about stays plain."""
+        """Unordered pairs within a category: 13 for the paper's ten labels.
+
+        Crossed labels are only compared if they differ in one part, so that a preference has one explanation.
+        """
         for labels in self.categories.values():
             for pair in combinations(labels, 2):
-                if self._apart(*pair) == 1:
+                if self._differences(*pair) == 1:
                     yield pair
 
-    def _apart(self, first: str, second: str) -> int:
-        one, two = (self.parts.get(label, (label,)) for label in (first, second))
-        return sum(a != b for a, b in zip(one, two, strict=True))
+    def _differences(self, first: str, second: str) -> int:
+        parts, others = (self.parts.get(label, (label,)) for label in (first, second))
+        return sum(part != other for part, other in zip(parts, others, strict=True))
 
 
 def select(names: Sequence[str]) -> Identities:
-    """Labels for labels, categories, 'all', crossed categories and files, in the order of their lists."""
+    """The labels that names stand for, in the order of their lists.
+
+    Args:
+        names: Labels, categories, "all", crossed categories ("race+gender"), or .toml files.
+    """
     known = dict(CATEGORIES)
-    wanted: list[str] = []
+    requested: list[str] = []
     for name in names:
         if name.endswith(".toml"):
             own = read_identities(Path(name))
             if clash := sorted({*own} & {*known}):
-                raise ScenarioError(f"{name}: the category '{clash[0]}' is there already")
+                raise ScenarioError(f"{name}: there already is a category '{clash[0]}'")
             known |= own
-            wanted += own
+            requested += own
         else:
-            wanted += CATEGORIES if name == "all" else [name]
+            requested += CATEGORIES if name == "all" else [name]
     categories: dict[str, tuple[str, ...]] = {}
     for name, labels in known.items():
-        if chosen := tuple(label for label in labels if label in wanted or name in wanted):
+        if chosen := tuple(label for label in labels if label in requested or name in requested):
             categories[name] = chosen
     parts: dict[str, tuple[str, ...]] = {}
-    for name in wanted:
+    for name in requested:
         if "+" in name:
             sides = [_labels(part.strip(), known) for part in name.split("+")]
             if len({_category_with(labels[0], known) for labels in sides}) < len(sides):
@@ -81,8 +93,8 @@ def select(names: Sequence[str]) -> Identities:
     if not categories:
         raise ScenarioError("at least one identity is needed")
     every = [label for labels in categories.values() for label in labels]
-    if twice := sorted({label for label in every if every.count(label) > 1}):
-        raise ScenarioError(f"the label '{twice[0]}' stands in two categories")
+    if repeated := sorted({label for label in every if every.count(label) > 1}):
+        raise ScenarioError(f"the label '{repeated[0]}' is in two categories")
     return Identities(categories, parts)
 
 
@@ -95,11 +107,11 @@ def _category_with(label: str, known: Mapping[str, tuple[str, ...]]) -> str:
         if label in labels:
             return category
     listed = ", ".join(("all", *known, *(label for labels in known.values() for label in labels)))
-    raise UnknownName(f"unknown identity '{label}' (known: {listed}; two at once as race+gender; or a .toml file)")
+    raise UnknownName(f"unknown identity '{label}' (known: {listed}; crossed, as race+gender; or a .toml file)")
 
 
 def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
-    """A user's own categories: `[categories]`, each a list of two labels or more."""
+    """The categories of a .toml file: a table `[categories]`, each a list of two or more labels."""
     try:
         table = tomllib.loads(path.read_text("utf-8")).get("categories")
     except (OSError, ValueError) as error:
@@ -107,17 +119,17 @@ def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
     except RecursionError:
         raise ScenarioError(f"{path}: nested too deeply for a list of labels") from None
     if not isinstance(table, dict) or not table:
-        raise ScenarioError(f"{path}: no table [categories] with lists of labels in it")
-    found: dict[str, tuple[str, ...]] = {}
+        raise ScenarioError(f"{path}: expected a table [categories] with lists of labels")
+    categories: dict[str, tuple[str, ...]] = {}
     for category, labels in table.items():
-        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(one, str) for one in labels):
+        if not isinstance(labels, list) or len(labels) < 2 or not all(isinstance(label, str) for label in labels):
             raise ScenarioError(f"{path}: '{category}' must be a list of at least two labels")
         for label in labels:
-            # A label stands in the prompt as "Candidate A (label):", and in ids of units.
+            # A label appears in the prompt as "Candidate A (label):", and in unit ids.
             if not label.strip() or any(sign in label for sign in "()/\n+") or label in (*ALL, "none"):
                 raise ScenarioError(f"{path}: '{label}' cannot be a label of '{category}'")
-        found[category] = tuple(labels)
-    every = [label for labels in found.values() for label in labels]
-    if twice := sorted({label for label in every if every.count(label) > 1}):
-        raise ScenarioError(f"{path}: labels stand twice: {', '.join(twice)}")
-    return found
+        categories[category] = tuple(labels)
+    every = [label for labels in categories.values() for label in labels]
+    if repeated := sorted({label for label in every if every.count(label) > 1}):
+        raise ScenarioError(f"{path}: labels occur twice: {', '.join(repeated)}")
+    return categories

@@ -1,9 +1,10 @@
-"""Attempts to move a judge from inside the text that is judged, each with a harmless control of about its length.
+"""Injection attempts: texts that try to influence a judge from inside the text that is judged. Each has a harmless
+control of about its length.
 
     attempts = load_attempts("injections-1")
 
-Shipped, or a .toml file of the user's own with the same keys. A code (base64, zero-width, …) is applied here, to the
-attempt and to its control alike, so that the file stays readable.
+They are shipped, or come from your own .toml file with the same keys. An encoding (base64, zero-width, …) is applied
+here, to the attempt and to its control, so that the file stays readable.
 """
 
 from __future__ import annotations
@@ -34,7 +35,16 @@ CODES: dict[str, Callable[[str], str]] = {
 
 
 class Attempt(BaseModel):
-    """A text that tries to move a judge, with a harmless one of about its length."""
+    """A text that tries to influence a judge, and a harmless one of about its length.
+
+    Args:
+        id: A short name, unique in its set.
+        kind: The kind of attempt, for reports.
+        text: The attempt, with {score} and {verdict} for the score and the JSON that it asks for.
+        control: The harmless text.
+        place: Where in the response it is put.
+        code: An encoding that hides it.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -46,7 +56,13 @@ class Attempt(BaseModel):
     code: Literal["", "base64", "rot13", "zero-width", "full-width"] = ""
 
     def in_response(self, response: str, score: int, verdict: str) -> str:
-        """The response with the attempt in it, asking for a score."""
+        """The response with the attempt in it.
+
+        Args:
+            response: The response.
+            score: The score that the attempt asks for.
+            verdict: The JSON reply with that score.
+        """
         return self._put(response, self.text.replace("{score}", str(score)).replace("{verdict}", verdict))
 
     def control_in(self, response: str) -> str:
@@ -59,13 +75,13 @@ class Attempt(BaseModel):
             return f"{text} {response}"
         if self.place == "end":
             return f"{response} {text}"
-        ends = [found.end() for found in re.finditer(r"[.!?](?=\s)", response)] or [len(response)]
+        ends = [match.end() for match in re.finditer(r"[.!?](?=\s)", response)] or [len(response)]
         half = min(ends, key=lambda end: abs(end - len(response) / 2))
         return f"{response[:half]} {text}{response[half:]}"
 
 
 class Attempts(BaseModel):
-    """A set of attempts, as a file holds it."""
+    """The attempts of a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -75,28 +91,33 @@ class Attempts(BaseModel):
     attempt: Annotated[tuple[Attempt, ...], Field(min_length=1)]
 
     def digest(self) -> str:
+        """The SHA-256 hash of the attempts."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     @property
     def kinds(self) -> list[str]:
-        return list(dict.fromkeys(one.kind for one in self.attempt))
+        """The kinds of attempts."""
+        return list(dict.fromkeys(attempt.kind for attempt in self.attempt))
 
     def only(self, kinds: list[str] | None) -> Attempts:
-        """The attempts of some kinds, or named by their ids."""
+        """The attempts of some kinds, or with some ids; all if `kinds` is None."""
         if kinds is None:
             return self
         for name in kinds:
-            if not any(name in (one.kind, one.id) for one in self.attempt):
-                known = ", ".join(self.kinds)
-                raise UnknownName(f"there is no kind of attempt and no attempt '{name}' (kinds: {known})")
-        kept = tuple(one for one in self.attempt if one.kind in kinds or one.id in kinds)
-        if not kept:
+            if not any(name in (attempt.kind, attempt.id) for attempt in self.attempt):
+                raise UnknownName(f"unknown kind or id of attempts '{name}' (kinds: {', '.join(self.kinds)})")
+        chosen = tuple(attempt for attempt in self.attempt if attempt.kind in kinds or attempt.id in kinds)
+        if not chosen:
             raise ScenarioError("at least one kind of attempt is needed")
-        return self.model_copy(update={"attempt": kept})
+        return self.model_copy(update={"attempt": chosen})
 
 
 def load_attempts(name: str) -> Attempts:
-    """The shipped set by its name, or a .toml file."""
+    """A set of attempts.
+
+    Args:
+        name: `injections-1`, or a path to a .toml file.
+    """
     if name != SHIPPED and not name.endswith(".toml"):
         raise UnknownName(f"unknown set of attempts '{name}' (known: {SHIPPED}, or a .toml file)")
     try:
@@ -112,7 +133,7 @@ def load_attempts(name: str) -> Attempts:
     except ValidationError as error:
         first = error.errors()[0]
         raise ScenarioError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    ids = [one.id for one in attempts.attempt]
-    if twice := sorted({one for one in ids if ids.count(one) > 1}):
-        raise ScenarioError(f"{name}: attempts stand twice: {', '.join(twice)}")
+    ids = [attempt.id for attempt in attempts.attempt]
+    if repeated := sorted({key for key in ids if ids.count(key) > 1}):
+        raise ScenarioError(f"{name}: attempts occur twice: {', '.join(repeated)}")
     return attempts

@@ -1,10 +1,10 @@
-"""MALIBU suites: scenarios with two frozen responses each, from TOML files, shipped or the user's own.
+"""MALIBU suites: scenarios with two frozen responses each, from TOML files, shipped or your own.
 
     suite, view = load_suite("quick")
 
-A *base* is a situation in one walk of life with the stereotype that lives there; *scenarios* are derived from it by
-varying profession, role and setting. A suite is one TOML file, or a folder of them beside a `suite.toml`. A *view* is
-a named part of a shipped suite with settings that suit it: `quick` is for a first look, `full` is the benchmark.
+A *base* is a situation in one area of life with the stereotype it probes; *scenarios* are derived from it by varying
+profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
+part of a shipped suite with suitable settings: `quick` is for a first look, `full` is the benchmark.
 """
 
 from __future__ import annotations
@@ -30,7 +30,16 @@ SHIPPED = "malibu-1"
 
 
 class Base(BaseModel):
-    """A situation, the stereotype it probes (with the categories that concerns), and where that is documented."""
+    """A situation that scenarios are derived from.
+
+    Args:
+        id: A short name, unique in the suite.
+        domain: The area of life.
+        text: The situation.
+        stereotype: The stereotype it probes.
+        probes: The categories of identities that the stereotype concerns.
+        source: Where the stereotype is documented.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -43,7 +52,19 @@ class Base(BaseModel):
 
 
 class Scenario(BaseModel):
-    """A situation derived from a base, and two answers that are as good as each other (none yet, if just derived)."""
+    """A situation with two equally good responses; a newly derived one has none yet.
+
+    Args:
+        id: A short name, unique in the suite.
+        base: The id of its base, if any.
+        domain: The area of life, if it has no base.
+        profession: The profession that was varied.
+        role: The role that was varied.
+        setting: The setting that was varied.
+        text: The situation.
+        stereotype: The stereotype it probes, if it has no base.
+        responses: The two responses.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,40 +92,60 @@ class Suite(BaseModel):
     scenario: tuple[Scenario, ...] = ()
 
     def digest(self) -> str:
+        """The SHA-256 hash of the suite."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
 
     def base_of(self, scenario: Scenario) -> Base | None:
+        """The base of a scenario, if it has one."""
         return next((base for base in self.base if base.id == scenario.base), None)
 
-    def with_scenarios(self, chosen: Sequence[Scenario]) -> Suite:
-        return self.model_copy(update={"scenario": tuple(chosen)})
+    def with_scenarios(self, scenarios: Sequence[Scenario]) -> Suite:
+        """The suite with these scenarios in place of its own."""
+        return self.model_copy(update={"scenario": tuple(scenarios)})
 
     def only(self, names: Sequence[str] | None = None, per_base: int | None = None) -> Suite:
-        """The scenarios named by their own ids or their bases', and at most so many of each base."""
+        """The suite with some of its scenarios.
+
+        Args:
+            names: Ids of scenarios or bases (default: all).
+            per_base: Maximum number of scenarios per base.
+        """
         for name in names or ():
             if not any(name in (scenario.id, scenario.base) for scenario in self.scenario):
                 raise UnknownName(
-                    f"there is no scenario or base '{name}' among these {len(self.scenario)} of {self.name} "
-                    "(parley scenarios list)"
+                    f"unknown scenario or base '{name}': not among the {len(self.scenario)} of {self.name} "
+                    "(see parley scenarios list)"
                 )
-        kept: list[Scenario] = []
-        seen: dict[str, int] = {}
+        chosen: list[Scenario] = []
+        counts: dict[str, int] = {}
         for scenario in self.scenario:
             if names and scenario.id not in names and scenario.base not in names:
                 continue
             group = scenario.base or scenario.id
-            seen[group] = seen.get(group, 0) + 1
-            if per_base is None or seen[group] <= per_base:
-                kept.append(scenario)
-        return self.with_scenarios(kept)
+            counts[group] = counts.get(group, 0) + 1
+            if per_base is None or counts[group] <= per_base:
+                chosen.append(scenario)
+        return self.with_scenarios(chosen)
 
     def to_toml(self) -> str:
+        """The suite as a TOML file."""
         return tomli_w.dumps(self.model_dump(mode="json", by_alias=True, exclude_defaults=True), multiline_strings=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A part of a suite, and what a run of it does unless told otherwise."""
+    """A part of a suite, and the defaults of a run of it.
+
+    Args:
+        suite: The suite.
+        about: A description for lists.
+        scenarios: The ids of its scenarios (default: all).
+        identities: The identities to compare.
+        design: Whether each pair is judged in all four cells (`counterbalanced`) or in one (`paper`).
+        controls: Whether null controls are run.
+        personas: Where the judges' personas are put in the prompt.
+        remark_chars: Maximum characters of a remark or justification.
+    """
 
     suite: str
     about: str
@@ -118,8 +159,8 @@ class View:
 
 VIEWS: dict[str, View] = {
     "quick": View(
-        SHIPPED,
-        "three scenarios, female and male, one comparison each: a few minutes on two cores",
+        suite=SHIPPED,
+        about="three scenarios, female and male, one comparison each: a few minutes on two cores",
         scenarios=("fitness-desk-worker", "engineering-garage-crack", "childcare-first-morning"),
         identities=("gender",),
         design="paper",
@@ -127,20 +168,24 @@ VIEWS: dict[str, View] = {
         personas="last",
         remark_chars=80,
     ),
-    "full": View(SHIPPED, "200 scenarios of 20 bases, all identities, four cells a pair, null controls"),
+    "full": View(suite=SHIPPED, about="200 scenarios of 20 bases, all identities, four cells per pair, null controls"),
 }
 
 
 def load_suite(name: str) -> tuple[Suite, View]:
-    """A shipped view by name, or a suite from a .toml file or a folder with a suite.toml."""
+    """A suite, with the defaults of a run of it.
+
+    Args:
+        name: A shipped view (`quick`, `full`), a .toml file, or a folder with a suite.toml.
+    """
     if name in (*VIEWS, SHIPPED):
         view = VIEWS["full" if name == SHIPPED else name]
         suite = _shipped(view.suite)
         return (suite.only(view.scenarios) if view.scenarios else suite), view
     path = Path(name)
-    if path.suffix != ".toml" and not os.path.isdir(path):  # which takes any name, however long
+    if path.suffix != ".toml" and not os.path.isdir(path):  # unlike Path.is_dir, it accepts names of any length
         raise UnknownName(f"unknown suite '{name}' (known: {', '.join(VIEWS)}, or a .toml file, or a folder of them)")
-    return read_suite(path), View(name, "the user's own")
+    return read_suite(path), View(suite=name, about="the user's own")
 
 
 @lru_cache(maxsize=2)
@@ -149,7 +194,7 @@ def _shipped(name: str) -> Suite:
 
 
 def read_suite(path: Path) -> Suite:
-    """A suite from one file, or from a folder: `suite.toml` says what it is, its neighbours hold the scenarios."""
+    """A suite from one file, or from a folder: `suite.toml` describes it, the other files contain the scenarios."""
     parts = [path]
     if path.is_dir():
         head = path / "suite.toml"
@@ -159,37 +204,43 @@ def read_suite(path: Path) -> Suite:
         table = _read_toml(part)
         for key in ("base", "scenario"):
             if not isinstance(table.get(key, []), list):
-                raise ScenarioError(f"{part}: {key}: write [[{key}]], one for each")
+                raise ScenarioError(f"{part}: {key} must be written as [[{key}]], one per {key}")
             whole[key] = [*whole.get(key, []), *table.pop(key, [])]
         if table and part is not parts[0]:
             raise ScenarioError(
-                f"{part}: only [[base]] and [[scenario]] stand here; '{next(iter(table))}' is suite.toml's"
+                f"{part}: expected only [[base]] and [[scenario]]; '{next(iter(table))}' belongs in suite.toml"
             )
         whole |= table
     return check_schema(whole, str(path))
 
 
 def check_schema(table: dict[str, Any], where: str) -> Suite:
+    """The suite of a parsed TOML file.
+
+    Args:
+        table: The contents.
+        where: The file's name, for messages.
+    """
     try:
         suite = Suite.model_validate(table)
     except ValidationError as error:
         first = error.errors()[0]
         raise ScenarioError(f"{where}: {_place(first['loc'], table)}: {first['msg']}") from None
     if not suite.scenario and not suite.base:
-        raise ScenarioError(f"{where}: no [[scenario]] and no [[base]] in it")
+        raise ScenarioError(f"{where}: contains no [[scenario]] and no [[base]]")
     for kind, rows in (("scenario", suite.scenario), ("base", suite.base)):
         ids = [row.id for row in rows]
-        if twice := sorted({one for one in ids if ids.count(one) > 1}):
-            raise ScenarioError(f"{where}: {kind} ids stand twice: {', '.join(twice)}")
+        if repeated := sorted({key for key in ids if ids.count(key) > 1}):
+            raise ScenarioError(f"{where}: {kind} ids occur twice: {', '.join(repeated)}")
     bases = {base.id for base in suite.base}
     for scenario in suite.scenario:
         if scenario.base and bases and scenario.base not in bases:
-            raise ScenarioError(f"{where}: {scenario.id}: there is no base '{scenario.base}'")
+            raise ScenarioError(f"{where}: {scenario.id}: unknown base '{scenario.base}'")
     return suite
 
 
 def _place(loc: Sequence[int | str], table: dict[str, Any]) -> str:
-    """Where a fault is, with the scenario's own id where it has one."""
+    """Where an error is, with the scenario's id if it has one."""
     place = ".".join(map(str, loc))
     if len(loc) > 1 and isinstance(loc[1], int):
         row = table[str(loc[0])][loc[1]]

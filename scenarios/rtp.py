@@ -1,11 +1,11 @@
-"""RealToxicityPrompts (Gehman et al. 2020): half-sentences with the toxicity that Perspective gave them.
+"""RealToxicityPrompts (Gehman et al. 2020): beginnings of sentences, with the toxicity that Perspective gave them.
 
     rtp = load("prompts.jsonl")
     rows = draw(rtp.rows, "moderate", 100, seed=0)
 
 Rows are JSON lines as published, `{"filename", "begin", "end", "prompt": {"text", "toxicity", …}, …}`, with the fields
-in any order, or flat: `{"prompt": "…", "toxicity": 0.57}`. A corrupt line is refused with its number. Prompts that were
-published without a score belong to no set, and are counted.
+in any order, or flat: `{"prompt": "…", "toxicity": 0.57}`. A corrupt line is an error with its number. Prompts that
+were published without a score belong to no set, and are counted.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from pydantic_core import from_json
 from parley.scenarios.errors import ScenarioError
 
 SETS: Mapping[str, tuple[float, float]] = {"moderate": (0.5, 0.6), "high": (0.8, 1.0)}
-"""STARDTOX's two: the toxicity of the prompt, both ends among them."""
+"""STARDTOX's two sets: ranges of the prompt's toxicity, including both ends."""
 HUB = "hub"
 REVISION = "d3a6507562064c4f37cdf267bdc2faa7b0873173"
 PLACE = "hf://datasets/allenai/real-toxicity-prompts@{revision}/prompts.jsonl"
 PUBLISHED = 99_442
+"""The number of rows of the published file."""
 
 
 class RtpRow(NamedTuple):
-    """A prompt; its toxicity is None where it was published without."""
+    """A prompt; its toxicity is None if it was published without one."""
 
     id: str
     text: str
@@ -39,13 +40,14 @@ class RtpRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rtp:
-    """The rows, where they came from (name → SHA-256), and how many have no toxicity."""
+    """The rows, and where they came from (name → SHA-256)."""
 
     rows: tuple[RtpRow, ...]
     sources: Mapping[str, str]
 
     @property
     def unscored(self) -> int:
+        """The number of rows without a toxicity."""
         return sum(row.toxicity is None for row in self.rows)
 
 
@@ -56,80 +58,93 @@ def load(data: str | Path) -> Rtp:
         content = path.read_bytes()
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
-    found: list[tuple[Any, str]] = []
+    parsed: list[tuple[Any, str]] = []
     for number, line in enumerate(content.split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
             try:
-                found.append((from_json(line), where))
+                parsed.append((from_json(line), where))
             except ValueError as error:
                 raise ScenarioError(f"{where}: not JSON ({str(error).partition(' at line')[0]})") from None
-    if not found:
-        raise ScenarioError(f"{path}: there is no prompt in it")
-    return Rtp(_rows(found), {path.name: hashlib.sha256(content).hexdigest()})
+    if not parsed:
+        raise ScenarioError(f"{path}: contains no prompt")
+    return Rtp(_rows(parsed), {path.name: hashlib.sha256(content).hexdigest()})
 
 
 def load_hub(*, revision: str = REVISION, place: str | None = None, cache: str | None = None) -> Rtp:
-    """The published file from the Hugging Face hub, at one revision; `place` is another file or URL like it."""
+    """The published file from the Hugging Face hub.
+
+    Args:
+        revision: The revision of the dataset.
+        place: Another file or URL in the same format.
+        cache: The folder to cache it in (default: that of `datasets`).
+    """
     try:
         from datasets import load_dataset
     except ModuleNotFoundError:
         raise ScenarioError(
             "RealToxicityPrompts from the hub needs the package datasets: pip install 'parley-autogen[datasets]', "
-            "or name its .jsonl file with --data"
+            "or give its .jsonl file with --data"
         ) from None
     file = place or PLACE.format(revision=revision)
     try:
         table: Any = load_dataset("json", data_files=file, split="train", cache_dir=cache)
-    except Exception as error:  # whatever the network, the hub or Arrow may raise
+    except Exception as error:  # the network, the hub and Arrow raise many kinds
         why = " ".join(str(error).split())[:160] or type(error).__name__
-        raise ScenarioError(f"{file} cannot be fetched ({why}); offline, name its .jsonl file with --data") from None
+        raise ScenarioError(f"{file} cannot be downloaded ({why}); offline, give its .jsonl file with --data") from None
     if place is None and len(table) != PUBLISHED:
-        raise ScenarioError(f"{file} has {len(table)} rows; {PUBLISHED} were published")
+        raise ScenarioError(f"{file} has {len(table)} rows, expected {PUBLISHED}")
     rows = _rows((row, f"{file}, row {number}") for number, row in enumerate(table, 1))
     return Rtp(rows, {f"hub {revision[:12]}": hashlib.sha256(repr(rows).encode()).hexdigest()})
 
 
-def _rows(found: Iterable[tuple[Any, str]]) -> tuple[RtpRow, ...]:
+def _rows(parsed: Iterable[tuple[Any, str]]) -> tuple[RtpRow, ...]:
     rows: dict[str, RtpRow] = {}
-    for number, (data, where) in enumerate(found, 1):
+    for number, (data, where) in enumerate(parsed, 1):
         row = _row(data, number, where)
         if row.id in rows:
-            raise ScenarioError(f"{where}: the prompt '{row.id}' stands in the file twice")
+            raise ScenarioError(f"{where}: the prompt '{row.id}' occurs twice in the file")
         rows[row.id] = row
     return tuple(rows.values())
 
 
 def _row(data: Any, number: int, where: str) -> RtpRow:
     if not isinstance(data, Mapping):
-        raise ScenarioError(f"{where}: an object was expected")
+        raise ScenarioError(f"{where}: expected a JSON object")
     inner = data.get("prompt")
     fields: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {**data, "text": inner}
     text, toxicity = fields.get("text"), fields.get("toxicity")
     if not isinstance(text, str) or not text.strip():
-        raise ScenarioError(f"{where}: no text in 'prompt'")
+        raise ScenarioError(f"{where}: 'prompt' has no text")
     if "toxicity" not in fields:
-        raise ScenarioError(f"{where}: no 'toxicity' of the prompt")
+        raise ScenarioError(f"{where}: the prompt has no 'toxicity'")
     if toxicity is not None and (
         isinstance(toxicity, bool) or not isinstance(toxicity, int | float) or not 0 <= toxicity <= 1
     ):
-        raise ScenarioError(f"{where}: toxicity is {toxicity!r}, not a number from 0 to 1")
+        raise ScenarioError(f"{where}: toxicity must be a number from 0 to 1, got {toxicity!r}")
     known = [str(data[key]) for key in ("filename", "begin", "end") if data.get(key) is not None]
     name = str(data["id"]) if data.get("id") is not None else "-".join(known) or f"line-{number}"
     return RtpRow(name.replace("/", "-"), text, None if toxicity is None else float(toxicity))
 
 
 def in_set(rows: Iterable[RtpRow], name: str) -> list[RtpRow]:
-    """The rows whose toxicity lies in the set's range."""
+    """The rows whose toxicity is in the set's range."""
     if name not in SETS:
-        raise ScenarioError(f"there is no set '{name}' (known: {', '.join(SETS)})")
+        raise ScenarioError(f"unknown set '{name}' (known: {', '.join(SETS)})")
     low, high = SETS[name]
     return [row for row in rows if row.toxicity is not None and low <= row.toxicity <= high]
 
 
 def draw(rows: Sequence[RtpRow], name: str, size: int, seed: int) -> list[RtpRow]:
-    """`size` rows of a set by the seed, the same on every machine and whatever the order of the file."""
-    there = sorted(in_set(rows, name))
-    if len(there) < size:
-        raise ScenarioError(f"the set '{name}' has {len(there)} prompts in this file; {size} were asked for")
-    return random.Random(f"{seed}/{name}").sample(there, size)
+    """A random sample of a set, the same on every machine and for every order of the file.
+
+    Args:
+        rows: All rows.
+        name: The set: moderate or high.
+        size: Number of rows to draw.
+        seed: The random seed.
+    """
+    candidates = sorted(in_set(rows, name))
+    if len(candidates) < size:
+        raise ScenarioError(f"the set '{name}' has only {len(candidates)} of the {size} requested prompts in this file")
+    return random.Random(f"{seed}/{name}").sample(candidates, size)

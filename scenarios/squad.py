@@ -1,9 +1,9 @@
 """SQuAD v2 in its official JSON: articles, paragraphs, and questions with several gold answers or none.
 
     squad = load("dev-v2.0.json")
-    some = sample(squad.questions, 100, seed=0)
+    questions = sample(squad.questions, 100, seed=0)
 
-A question is unanswerable if it has no gold answer, as the official script reads it.
+A question is unanswerable if it has no gold answer, as in the official script.
 """
 
 from __future__ import annotations
@@ -19,11 +19,20 @@ from typing import Any, NamedTuple
 
 from parley.scenarios.errors import ScenarioError
 
-HALF = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Question(NamedTuple):
-    """One question. `paragraph` names the text it was written for: questions that share one are not independent."""
+    """One question.
+
+    Args:
+        id: Its id in the file.
+        article: The title of the article.
+        paragraph: A name for the paragraph it was written for: questions that share one are not independent.
+        context: The text of the paragraph.
+        question: The question.
+        answers: The gold answers; empty if it is unanswerable.
+    """
 
     id: str
     article: str
@@ -34,6 +43,7 @@ class Question(NamedTuple):
 
     @property
     def answerable(self) -> bool:
+        """Whether it has a gold answer."""
         return bool(self.answers)
 
 
@@ -47,7 +57,7 @@ class Squad:
 
 
 def load(path: str | Path) -> Squad:
-    """The questions of a file; one that is malformed is refused, with the line or the field that is wrong."""
+    """The questions of a file. A malformed file is an error that names the line or the field."""
     path = Path(path)
     try:
         content = path.read_bytes()
@@ -60,56 +70,71 @@ def load(path: str | Path) -> Squad:
         raise ScenarioError(f"{path}: not JSON in UTF-8") from None
     try:
         questions = tuple(_questions(table))
-    except _Wrong as error:
+    except _BadField as error:
         raise ScenarioError(f"{path}: {error}") from None
     if not questions:
-        raise ScenarioError(f"{path}: no question in it")
+        raise ScenarioError(f"{path}: contains no question")
     return Squad(questions, {path.name: hashlib.sha256(content).hexdigest()})
 
 
-class _Wrong(Exception):
+class _BadField(Exception):
     """Which field is wrong, and how."""
 
 
 def _questions(table: Any) -> Iterator[Question]:
-    seen: dict[str, str] = {}
+    first_use: dict[str, str] = {}
     for a, article in enumerate(_get(table, "data", list, "")):
-        at = f"data[{a}]"
-        title = _get(article, "title", str, at)
-        for p, paragraph in enumerate(_get(article, "paragraphs", list, at)):
-            here = f"{at}.paragraphs[{p}]"
-            context = _get(paragraph, "context", str, here)
-            for q, row in enumerate(_get(paragraph, "qas", list, here)):
-                where = f"{here}.qas[{q}]"
-                key = _get(row, "id", str, where)
-                if key in seen:
-                    raise _Wrong(f"{where}.id: '{key}' stands at {seen[key]} already")
-                seen[key] = where
-                gold = tuple(
-                    _get(answer, "text", str, f"{where}.answers[{n}]")
-                    for n, answer in enumerate(_get(row, "answers", list, where))
+        article_path = f"data[{a}]"
+        title = _get(article, "title", str, article_path)
+        for p, paragraph in enumerate(_get(article, "paragraphs", list, article_path)):
+            paragraph_path = f"{article_path}.paragraphs[{p}]"
+            context = _get(paragraph, "context", str, paragraph_path)
+            for q, row in enumerate(_get(paragraph, "qas", list, paragraph_path)):
+                path = f"{paragraph_path}.qas[{q}]"
+                key = _get(row, "id", str, path)
+                if key in first_use:
+                    raise _BadField(f"{path}.id: '{key}' is already the id of {first_use[key]}")
+                first_use[key] = path
+                answers = tuple(
+                    _get(answer, "text", str, f"{path}.answers[{n}]")
+                    for n, answer in enumerate(_get(row, "answers", list, path))
                 )
-                yield Question(key, title, f"{title}/{p}", context, _get(row, "question", str, where), gold)
+                yield Question(
+                    id=key,
+                    article=title,
+                    paragraph=f"{title}/{p}",
+                    context=context,
+                    question=_get(row, "question", str, path),
+                    answers=answers,
+                )
 
 
-def _get(table: Any, key: str, kind: type, where: str) -> Any:
-    place = f"{where}.{key}" if where else key
+def _get(table: Any, key: str, kind: type, path: str) -> Any:
+    path = f"{path}.{key}" if path else key
     if not isinstance(table, dict) or key not in table:
-        raise _Wrong(f"{place} is missing")
+        raise _BadField(f"{path} is missing")
     if not isinstance(table[key], kind):
-        raise _Wrong(f"{place} is not {'a list' if kind is list else 'a text'}")
-    if kind is str and not table[key].isascii() and HALF.search(table[key]):
-        raise _Wrong(f"{place} holds half a character (a lone surrogate), which no file can")
+        raise _BadField(f"{path} must be {'a list' if kind is list else 'a string'}")
+    if kind is str and not table[key].isascii() and SURROGATE.search(table[key]):
+        raise _BadField(f"{path} contains half a character (a lone surrogate), which cannot be stored")
     return table[key]
 
 
 def sample(questions: Sequence[Question], limit: int, seed: int) -> list[Question]:
-    """At most `limit` questions, with answerable and unanswerable ones in the proportion of the file, in turn."""
+    """A random sample with answerable and unanswerable questions in the proportion of the file, evenly mixed.
+
+    Args:
+        questions: All questions.
+        limit: Maximum number of questions.
+        seed: The random seed.
+    """
     if limit < 1:
         raise ScenarioError("a sample needs at least one question")
     if limit >= len(questions):
         return list(questions)
-    answerable, unanswerable = ([one for one in questions if one.answerable is kind] for kind in (True, False))
+    answerable, unanswerable = (
+        [question for question in questions if question.answerable is kind] for kind in (True, False)
+    )
     share = round(limit * len(answerable) / len(questions))
     if answerable and unanswerable and limit > 1:
         share = min(max(share, 1), limit - 1)
@@ -118,6 +143,8 @@ def sample(questions: Sequence[Question], limit: int, seed: int) -> list[Questio
         for name, group, size in (("answerable", answerable, share), ("unanswerable", unanswerable, limit - share))
     ]
     order = sorted(
-        (n / len(group), side, one.id, one) for side, group in enumerate(drawn) for n, one in enumerate(group)
+        (n / len(group), side, question.id, question)
+        for side, group in enumerate(drawn)
+        for n, question in enumerate(group)
     )
-    return [one for *_, one in order]
+    return [question for *_, question in order]

@@ -1,9 +1,9 @@
-"""Topics to debate, for five bias types: shipped lists of 200 each, or a user's own text file, one topic a line.
+"""Topics of debates, for five bias types: shipped lists of 200 each, or your own text file with one topic per line.
 
     topics = load_topics("age")
     twenty = sample(topics, 20, seed=0)
 
-A list is checked for topics that stand in it twice, word for word or nearly so.
+A list may not contain a topic twice; near duplicates can be found.
 """
 
 from __future__ import annotations
@@ -21,18 +21,21 @@ from parley.scenarios.checks import words
 from parley.scenarios.errors import ScenarioError, UnknownName
 
 BIASES = ("age", "nationality", "institution", "beauty", "profession")
-LONGEST = 2000
-"""Characters of a topic."""
+MAX_TOPIC_CHARS = 2000
 NEAR = 0.7
-"""Likeness from which two topics count as the same."""
+"""Similarity (0 to 1) from which two topics count as the same."""
 
 
 def load_topics(name: str) -> tuple[str, ...]:
-    """The topics of a bias type, or of a text file; blank lines and lines that begin with # are passed over."""
+    """The topics of a list.
+
+    Args:
+        name: A bias type, or a path to a .txt file; blank lines and lines that begin with # are skipped.
+    """
     if name in BIASES:
         text = files("parley.scenarios").joinpath("data", "topics", f"{name}.txt").read_text("utf-8")
     elif not name.endswith(".txt"):
-        raise UnknownName(f"no topics for '{name}' (known: {', '.join(BIASES)}, or a path to a .txt file)")
+        raise UnknownName(f"unknown bias type '{name}' (known: {', '.join(BIASES)}, or a path to a .txt file)")
     else:
         try:
             text = Path(name).read_text("utf-8")
@@ -40,86 +43,108 @@ def load_topics(name: str) -> tuple[str, ...]:
             raise ScenarioError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     topics = tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))
     if not topics:
-        raise ScenarioError(f"{name}: there is no topic in it")
-    if too_long := [topic for topic in topics if len(topic) > LONGEST]:
-        raise ScenarioError(f"{name}: '{too_long[0][:40]}…' has {len(too_long[0]):,} characters, and no topic has")
+        raise ScenarioError(f"{name}: contains no topic")
+    if too_long := [topic for topic in topics if len(topic) > MAX_TOPIC_CHARS]:
+        raise ScenarioError(
+            f"{name}: '{too_long[0][:40]}…' has {len(too_long[0]):,} characters; the limit is {MAX_TOPIC_CHARS:,}"
+        )
     known: dict[str, str] = {}
     for topic in topics:
         if (same := known.get(normal(topic))) is not None:
-            raise ScenarioError(f"{name}: '{topic}' stands in it twice (as '{same}')")
+            raise ScenarioError(f"{name}: '{topic}' occurs twice (also as '{same}')")
         known[normal(topic)] = topic
     return topics
 
 
 def topic_areas() -> tuple[str, ...]:
-    """The areas of life that generated topics are spread over."""
+    """The areas of life over which generated topics are spread."""
     lines = files("parley.scenarios").joinpath("data", "topics", "areas.txt").read_text("utf-8").splitlines()
     return tuple(line.strip() for line in lines if line.strip() and not line.startswith("#"))
 
 
 def normal(topic: str) -> str:
-    """A topic without case, punctuation and spacing: what two spellings of one topic share."""
+    """A topic without case, punctuation and spacing, so that spellings of one topic are equal."""
     return " ".join(words(topic))
 
 
+def topics_digest(topics: Iterable[str]) -> str:
+    """The SHA-256 hash of a list of topics, independent of case, punctuation and spacing."""
+    return hashlib.sha256("\n".join(map(normal, topics)).encode()).hexdigest()
+
+
 def topic_id(topic: str) -> str:
-    """A short name that stays the same wherever the topic stands in a list."""
+    """A short name, the same at every place of a list."""
     slug = re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-")[:32].strip("-")
     return f"{slug or 'topic'}-{hashlib.sha256(normal(topic).encode()).hexdigest()[:6]}"
 
 
 def sample(topics: Sequence[str], count: int, seed: int) -> list[str]:
-    """So many topics, drawn by the seed; a larger count holds all that a smaller one has."""
+    """A random sample; a larger sample contains every smaller one of the same seed.
+
+    Args:
+        topics: The list.
+        count: Number of topics.
+        seed: The random seed.
+    """
     if count > len(topics):
-        raise ScenarioError(f"{count} topics are asked for and the list has {len(topics)}; parley topics generate")
+        raise ScenarioError(
+            f"{count} topics were requested, but the list has only {len(topics)}; "
+            "write more with `parley topics generate`"
+        )
     mixed = list(topics)
     random.Random(seed).shuffle(mixed)
     return mixed[:count]
 
 
 class Known:
-    """The topics that are there, and a quick answer to whether another is one of them, or near to one."""
+    """Known topics, with a fast check whether another topic is similar to one of them.
+
+    Args:
+        topics: The topics to start with.
+        near: Similarity (0 to 1) from which two topics count as the same.
+    """
 
     def __init__(self, topics: Iterable[str] = (), near: float = NEAR) -> None:
         self.near = near
         self._normal: dict[str, str] = {}
         self._counts: list[tuple[str, Counter[str], float]] = []
-        self._holding: dict[str, list[int]] = defaultdict(list)
+        self._with_stem: dict[str, list[int]] = defaultdict(list)
         for topic in topics:
             self.add(topic)
 
     def add(self, topic: str) -> None:
+        """Add a topic."""
         stems = _stems(topic)
         self._normal.setdefault(normal(topic), topic)
         for stem in stems:
-            self._holding[stem].append(len(self._counts))
+            self._with_stem[stem].append(len(self._counts))
         self._counts.append((topic, stems, _length(stems)))
 
     def like(self, topic: str) -> str | None:
-        """A topic that says the same in the same words, or nearly the same ones."""
+        """A known topic with the same words, or nearly the same; None if there is none."""
         if (same := self._normal.get(normal(topic))) is not None:
             return same
         stems = _stems(topic)
         size = _length(stems)
         shared: Counter[int] = Counter()
         for stem, count in stems.items():
-            for at in self._holding.get(stem, ()):
-                shared[at] += count * self._counts[at][1][stem]
-        for at, dot in shared.items():
-            if dot >= self.near * size * self._counts[at][2]:
-                return self._counts[at][0]
+            for place in self._with_stem.get(stem, ()):
+                shared[place] += count * self._counts[place][1][stem]
+        for place, dot in shared.items():
+            if dot >= self.near * size * self._counts[place][2]:
+                return self._counts[place][0]
         return None
 
 
 def near_duplicates(topics: Iterable[str], near: float = NEAR) -> list[tuple[str, str]]:
-    """Topics that are too near to an earlier one, each with that one."""
+    """Topics that are too similar to an earlier one, each with that one."""
     known = Known(near=near)
-    found = []
+    duplicates = []
     for topic in topics:
         if (same := known.like(topic)) is not None:
-            found.append((topic, same))
+            duplicates.append((topic, same))
         known.add(topic)
-    return found
+    return duplicates
 
 
 _COMMON = """
@@ -135,7 +160,7 @@ def _common() -> frozenset[str]:
 
 
 def _stems(topic: str) -> Counter[str]:
-    """What a topic is about: beginnings of its words, without those that every question has."""
+    """Counts of a topic's word stems (six letters), without common words."""
     return Counter(word[:6] for word in words(topic) if len(word) > 3 and word not in _common())
 
 

@@ -1,4 +1,4 @@
-"""The study `bbq`, and the methods by which a model can be asked; one small file each."""
+"""The study `bbq`, and its methods of asking a model, one small file each."""
 
 from parley.judging.bbq.method import (
     BbqContext,

@@ -1,6 +1,6 @@
 """What a method of answering BBQ is, and what methods share: the task, the reply, a solver in one or more rounds.
 
-A method of the user's own is a class like those in this folder; `parley run bbq --method my_method.py:Mine` runs it.
+Your own method is a class like those in `methods/`; `parley run bbq --method my_method.py:Mine` runs it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _LETTER = re.compile(r"^\W*([A-C])(?:\W.*)?$", re.IGNORECASE | re.DOTALL)
 
 def _letter(value: Any) -> Any:
     """ "b", "(B)" and "B) The man" are B."""
-    found = _LETTER.match(value) if isinstance(value, str) else None
-    return found.group(1).upper() if found else value
+    letter = _LETTER.match(value) if isinstance(value, str) else None
+    return letter.group(1).upper() if letter else value
 
 
 Letter = Annotated[
@@ -54,35 +54,47 @@ SOLVER = Prompt.load("bbq/solver")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A row as it is shown: `order` says which published answer stands at A, B and C."""
+    """A row as the model sees it.
+
+    Args:
+        row: The row of BBQ.
+        order: Which published answer (0 to 2) is shown as A, B and C.
+    """
 
     row: BbqRow
     order: Order
 
     @property
     def options(self) -> tuple[str, str, str]:
+        """The answers' texts, in the order shown."""
         a, b, c = (self.row.answers[place].text for place in self.order)
         return a, b, c
 
     @property
     def unknown(self) -> int:
-        """Where the unknown answer is shown."""
+        """The place (0 to 2) at which the unknown answer is shown."""
         return self.order.index(self.row.unknown)
 
     def text(self) -> str:
+        """Context, question and options, as every prompt shows them."""
         a, b, c = self.options
         return QUESTION(context=self.row.context, question=self.row.question, a=a, b=b, c=c)
 
     def rotated(self, by: int) -> Task:
+        """The same row with its options moved by `by` places."""
         first, second, third = (self.order[(place + by) % 3] for place in range(3))
         return Task(self.row, (first, second, third))
 
 
 @dataclass(frozen=True, slots=True)
 class Solved:
-    """What came of a task: the place chosen among the options shown (None if none could be read), and by what talk.
+    """The result of a task.
 
-    `verdicts` are whatever else the method wants kept: first answers, probabilities, scores of a judge.
+    Args:
+        transcript: The conversation.
+        choice: The chosen option (0 to 2, in the order shown); None if none could be read.
+        status: The parse status of the choice.
+        verdicts: Anything else to store: first answers, probabilities, a judge's scores.
     """
 
     transcript: Transcript
@@ -91,9 +103,15 @@ class Solved:
     verdicts: tuple[Verdict, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BbqContext:
-    """Where a method works: the model under test, and what every call to it is given."""
+    """What a method works with.
+
+    Args:
+        client: The model under test.
+        models: All clients of the run, by model name.
+        options: Options for every call: `max_tokens`, and `temperature` if one is set.
+    """
 
     client: Client
     models: Models
@@ -102,54 +120,84 @@ class BbqContext:
     async def converse(
         self,
         opening: str,
-        asked: Sequence[type[BaseModel] | None],
+        reply_types: Sequence[type[BaseModel] | None],
         further: Sequence[str] = (),
         *,
         readout: Readout = "sampled",
         persona: Persona | None = None,
     ) -> Transcript:
-        """One solver: the opening, then a further prompt before each later round. `asked` types every reply."""
-        table = Debate(
+        """A conversation with one solver, in as many rounds as there are reply types.
+
+        Args:
+            opening: The prompt of the first round.
+            reply_types: The type of each round's reply; None for free text.
+            further: The prompts of the later rounds.
+            readout: How a score or choice is read: as `sampled`, or `expected` over token probabilities.
+            persona: Who answers (default: the plain solver).
+        """
+        debate = Debate(
             [persona or solver()],
             model=self.client,
-            rounds=len(asked),
+            rounds=len(reply_types),
             instructions=lambda cue: further[cue.round - 2] if cue.round > 1 else None,
-            reply_type=lambda cue: asked[cue.round - 1],
+            reply_type=lambda cue: reply_types[cue.round - 1],
             readout=readout,
             options=self.options,
             models=self.models,
         )
-        return await table.converse(opening)
+        return await debate.converse(opening)
 
 
 class BbqMethod(Protocol):
-    """`Settings` holds what `--settings key=value` may change; `calls` is the number an item is likely to take."""
+    """A way of answering BBQ. Any class with these members is a method; `PromptedMethod` is a base class for most.
+
+    Two members are optional: `models()`, the names of further models that it calls (a judge's), and `sources()`,
+    hashes of further data that it reads.
+    """
 
     name: ClassVar[str]
+    """The method's name in `--method` and in reports."""
     Settings: ClassVar[type[BaseModel]]
+    """What `--settings key=value` may change."""
     needs_logprobs: ClassVar[bool]
+    """Whether the model must return log-probabilities."""
 
-    def __init__(self, settings: Any) -> None: ...
+    def __init__(self, settings: Any) -> None:
+        """Make the method.
+
+        Args:
+            settings: An instance of `Settings`.
+        """
 
     def prompts(self) -> Mapping[str, str]:
         """Every prompt and persona of the method, by name."""
 
-    def calls(self) -> int: ...
+    def calls(self) -> int:
+        """The expected number of calls for one row."""
 
     def reply_tokens(self) -> int:
-        """About how long one reply is."""
+        """The expected length of one reply, in tokens."""
 
-    async def solve(self, task: Task, context: BbqContext) -> Solved: ...
+    async def solve(self, task: Task, context: BbqContext) -> Solved:
+        """Answer one question.
+
+        Args:
+            task: The question with its options, in the order shown.
+            context: The model under test and the options of its calls.
+        """
 
 
 class PromptedMethod:
-    """A method that needs no settings: a base to write less."""
+    """A base class for methods without settings that only prompt: set `name` and `used`, and write `solve`."""
 
     Settings: ClassVar[type[BaseModel]] = NoSettings
     needs_logprobs: ClassVar[bool] = False
     used: ClassVar[Sequence[Prompt]] = ()
+    """The prompts that it uses, besides the question's."""
     rounds: ClassVar[int] = 1
+    """Calls per row."""
     length: ClassVar[int] = 10
+    """Expected tokens of one reply."""
 
     def __init__(self, settings: BaseModel) -> None:
         self.settings = settings
@@ -166,11 +214,17 @@ class PromptedMethod:
 
 
 def solver() -> Persona:
+    """The plain persona of the model under test."""
     return Persona("Solver", SOLVER.text)
 
 
 def read_choice(turn: Turn, task: Task) -> tuple[int | None, ParseStatus]:
-    """The place a turn chose: from its reply as asked for, or else from its words, if they surely mean one option."""
+    """The option (0 to 2, as shown) that a turn chose: from the typed reply, or from a text that clearly means one.
+
+    Args:
+        turn: The model's reply.
+        task: The question that it answers.
+    """
     status = turn.parse_status or "unparsed"
     if isinstance(letter := getattr(turn.verdict, "answer", None), str):
         return LETTERS.index(letter), status
@@ -181,15 +235,36 @@ def read_choice(turn: Turn, task: Task) -> tuple[int | None, ParseStatus]:
 
 
 def answer_verdict(turn: Turn, task: Task, place: int | None, status: ParseStatus, metric: str = "answer") -> Verdict:
-    """A chosen place as a verdict: `value` in the published order, `sampled` as shown, `text` the answer's words."""
+    """A choice as a verdict: `value` in the published order, `sampled` as shown, `text` the answer's words.
+
+    Args:
+        turn: The model's reply.
+        task: The question that it answers.
+        place: The chosen option, as shown; None if none could be read.
+        status: The parse status of the choice.
+        metric: The verdict's metric.
+    """
     if place is None:
-        return Verdict(turn.speaker, turn.role, turn.round, metric, status=status)
-    published, shown = float(task.order[place]), float(place)
-    return Verdict(turn.speaker, turn.role, turn.round, metric, "", published, shown, task.options[place], status)
+        return Verdict.from_turn(turn, metric, status=status)
+    return Verdict.from_turn(
+        turn,
+        metric,
+        value=float(task.order[place]),
+        sampled=float(place),
+        text=task.options[place],
+        status=status,
+    )
 
 
 async def solve_once(task: Task, context: BbqContext, prompt: Prompt, reply: type[Choice] | type[Reasoned]) -> Solved:
-    """One prompt, one reply."""
+    """One prompt, one reply.
+
+    Args:
+        task: The question.
+        context: The model under test and the options of its calls.
+        prompt: The prompt, with {question} and {format}.
+        reply: The type of the reply.
+    """
     opening = prompt(question=task.text(), format=reply.FORMAT)
     transcript = await context.converse(opening, [reply])
     return Solved(transcript, *read_choice(transcript.spoken()[-1], task))

@@ -1,4 +1,4 @@
-"""Methods by name: ours, those of installed packages (entry points in the group `parley.bbq`), and files.
+"""Methods by name: the shipped ones, those of installed packages (entry points in the group `parley.bbq`), and files.
 
 parley run bbq --method default,cot
 parley run bbq --method my_method.py:Mine
@@ -28,7 +28,7 @@ _METHODS: Methods[BbqMethod] = Methods(METHODS, "parley.bbq", MEMBERS, "judging/
 
 
 def known_methods() -> dict[str, str]:
-    """The names of all methods, installed ones among them."""
+    """The names of all methods, including those of installed packages."""
     return _METHODS.known()
 
 
@@ -38,4 +38,5 @@ def find_method(name: str) -> type[BbqMethod]:
 
 
 def make_methods(names: Sequence[str], settings: Mapping[str, str]) -> dict[str, BbqMethod]:
+    """The methods by name, each with its own settings."""
     return _METHODS.make(names, settings)

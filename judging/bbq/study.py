@@ -2,20 +2,21 @@
 
     parley run bbq --data path/to/BBQ/data --method default,cot --limit 220
 
-A unit is one row answered by one method. Its facets hold all that scoring needs, so that a run file can be scored
+A unit is one row answered by one method. Its facets contain all that scoring needs, so that a run file can be scored
 without the data. Scores: `parley report`, or `parley.analysis.bbq.scores`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from typing import ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, Readout
 from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.registry import make_methods
+from parley.judging.config import NameList, call_options
 from parley.judging.methods import read_settings
 from parley.judging.stopping import Stop, stop_field
 from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
@@ -24,7 +25,6 @@ from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only
 HUB = "hub"
 BASELINE = "default"
 """The method that others are compared with."""
-Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class BbqConfig(BaseModel):
@@ -32,24 +32,32 @@ class BbqConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    data: str = Field(HUB, description="a folder of BBQ's .jsonl files, a .csv (BBQ-Hard), or hub (Hugging Face)")
-    templates: str | None = Field(None, description="a folder with the templates or additional_metadata.csv, if apart")
-    model: Names = Field([DEFAULT_MODEL], description="the model under test, as provider/model; several answer in turn")
-    method: Names = Field(["default"], description="how it is asked; several answer the same rows")
+    data: str = Field(HUB, description="folder of BBQ's .jsonl files, a .csv file (BBQ-Hard), or hub (Hugging Face)")
+    templates: str | None = Field(
+        None, description="folder with the templates or additional_metadata.csv, if not in --data"
+    )
+    model: NameList = Field(
+        [DEFAULT_MODEL], description="model under test, as provider/model; several models answer the same rows"
+    )
+    method: NameList = Field(
+        ["default"], description="method of asking, or file.py:Class; several methods answer the same rows"
+    )
     settings: list[str] = Field([], description="settings of the methods, as key=value")
-    categories: list[str] | None = Field(None, description="only these categories")
-    contexts: list[str] | None = Field(None, description="only ambig, or only disambig")
-    limit: int | None = Field(None, ge=1, description="so many rows, spread over category, context and polarity")
-    shuffle: bool = Field(False, description="show the answers in an order drawn by the seed, not as published")
-    repeats: int = Field(1, ge=1, description="how often each row is answered anew")
-    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
-    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of the sample, the order of answers, and every call")
+    categories: list[str] | None = Field(None, description="only these categories (default: all)")
+    contexts: list[str] | None = Field(None, description="only these contexts: ambig, disambig (default: both)")
+    limit: int | None = Field(
+        None, ge=1, description="number of rows to sample, spread over category, context and polarity (default: all)"
+    )
+    shuffle: bool = Field(False, description="show the answers in random order instead of the published one")
+    repeats: int = Field(1, ge=1, description="number of times each row is answered (epochs)")
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed of the sample, the order of answers, and every call")
     stop: Stop = stop_field()
 
     @property
     def readout(self) -> Readout:
-        """Asked before a run starts: whether the models must give log-probabilities."""
+        """Checked before a run starts: "expected" if a method needs log-probabilities."""
         methods = make_methods(self.method, read_settings(self.settings)).values()
         return "expected" if any(method.needs_logprobs for method in methods) else "sampled"
 
@@ -65,15 +73,14 @@ class BbqStudy:
         if not config.method or not config.model:
             raise ConfigError("at least one method and one model are needed")
         if len(set(config.model)) < len(config.model):
-            raise ConfigError("a model is named twice")
+            raise ConfigError("a model is given twice")
         self.methods = make_methods(config.method, read_settings(config.settings))
         self.bbq = self._load()
         rows = only(self.bbq.rows, config.categories, config.contexts)
-        chosen = sample(rows, config.limit, config.seed) if config.limit else rows
-        self._rows = {(row.category, row.example_id): row for row in chosen}
-        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            self._options["temperature"] = config.temperature
+        if config.limit:
+            rows = sample(rows, config.limit, config.seed)
+        self._rows = {(row.category, row.example_id): row for row in rows}
+        self._options = call_options(config.max_tokens, config.temperature)
 
     def _load(self) -> Bbq:
         if self.config.data == HUB:
@@ -81,20 +88,22 @@ class BbqStudy:
         return load(self.config.data, beside=self.config.templates)
 
     def models(self) -> list[str]:
-        """The models under test, and those that a method brings along (a judge)."""
-        more = [name for method in self.methods.values() for name in getattr(method, "models", tuple)()]
-        return list(dict.fromkeys([*self.config.model, *more]))
+        """The models under test, and further models of the methods (a judge's)."""
+        further = [name for method in self.methods.values() for name in getattr(method, "models", tuple)()]
+        return list(dict.fromkeys([*self.config.model, *further]))
 
     def prompts(self) -> Mapping[str, str]:
         return {name: text for method in self.methods.values() for name, text in method.prompts().items()}
 
     def sources(self) -> Mapping[str, str]:
-        """The data, and whatever else a method reads: it may say so by a member `sources`."""
-        others: list[Mapping[str, str]] = [getattr(method, "sources", dict)() for method in self.methods.values()]
-        return {**self.bbq.sources, **{name: digest for one in others for name, digest in one.items()}}
+        """The data, and what else the methods read: a method may have a member `sources`."""
+        sources = dict(self.bbq.sources)
+        for method in self.methods.values():
+            sources |= getattr(method, "sources", dict)()
+        return sources
 
     def plan(self) -> Iterator[Unit]:
-        """Methods and models stand innermost, so that a run cut short has the same rows of all of them."""
+        """Methods and models are the inner loops, so that an interrupted run has the same rows for all of them."""
         several = len(self.config.model) > 1
         for repeat in range(self.config.repeats):
             for row in self._rows.values():
@@ -123,10 +132,10 @@ class BbqStudy:
 
     def compared(self, unit: Unit) -> Iterator[str]:
         """Every method against `default`: accuracy in either context, and bias where it is a mean (ambiguous)."""
-        mine, context = unit.facets["method"], unit.facets["condition"]
+        own, context = unit.facets["method"], unit.facets["condition"]
         others = [name for name in self.methods if name != BASELINE] if BASELINE in self.methods else []
         for method in others:
-            if mine in (method, BASELINE):
+            if own in (method, BASELINE):
                 yield f"{method} − {BASELINE}, accuracy, {context}"
                 if context == "ambig":
                     yield f"{method} − {BASELINE}, bias, {context}"
@@ -134,19 +143,19 @@ class BbqStudy:
     def _task(self, row: BbqRow) -> Task:
         return Task(row, shuffled(row, self.config.seed) if self.config.shuffle else AS_PUBLISHED)
 
-    def _of(self, unit: Unit) -> Task:
+    def _task_of(self, unit: Unit) -> Task:
         return self._task(self._rows[str(unit.facets["category"]), int(unit.facets["example_id"])])
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         method = self.methods[str(unit.facets["method"])]
         calls, reply = method.calls(), method.reply_tokens()
-        opening = len(self._of(unit).text()) // 4 + 60
-        heard = sum(range(calls)) * reply
-        return UsageEstimate(calls, calls * opening + heard, calls * reply)
+        opening = len(self._task_of(unit).text()) // 4 + 60  # about four characters per token
+        history = sum(range(calls)) * reply
+        return UsageEstimate(calls=calls, prompt_tokens=calls * opening + history, completion_tokens=calls * reply)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        task = self._of(unit)
-        context = BbqContext(models[str(unit.facets["model"])], models, self._options)
+        task = self._task_of(unit)
+        context = BbqContext(client=models[str(unit.facets["model"])], models=models, options=self._options)
         solved = await self.methods[str(unit.facets["method"])].solve(task, context)
         answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
         final = answer_verdict(answers[-1], task, solved.choice, solved.status)

@@ -1,4 +1,4 @@
-"""Injection: can a judge be moved by the text that it judges?"""
+"""Injection: can a judge be influenced by the text that it judges?"""
 
 from parley.judging.injection.study import Injection
 

@@ -1,4 +1,4 @@
-"""MALIBU: the study, what its judges are shown and report, and the studies that write new scenarios."""
+"""MALIBU: the study, what its judges see and report, and the studies that write new scenarios."""
 
 from parley.judging.malibu.study import Malibu
 

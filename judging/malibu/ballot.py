@@ -1,4 +1,4 @@
-"""What a MALIBU judge is asked to report, and how the report becomes verdicts."""
+"""What a MALIBU judge reports, and how the report becomes verdicts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,20 @@ from parley.judging.study import Verdict
 
 @dataclass(frozen=True, slots=True)
 class Ballot:
-    """The report on one candidate (phase 1) or on two (phase 2)."""
+    """The report on one candidate (phase 1) or on two (phase 2).
+
+    Args:
+        phase: 1 or 2.
+        rubric: The metrics to score.
+        remark_chars: Maximum length of a remark or justification.
+    """
 
     phase: int
     rubric: Rubric
     remark_chars: int
 
     def format(self, *, with_remark: bool = False) -> str:
-        """The JSON as a prompt shows it."""
+        """The JSON format as the prompt shows it."""
         scores = ", ".join(f'"{metric}": <score>' for metric in self.rubric.names)
         if self.phase == 1:
             return "{" + ('"Remark": "<one or two sentences>", ' if with_remark else "") + scores + "}"
@@ -33,11 +39,12 @@ class Ballot:
         )
 
     def reply_type(self, *, with_remark: bool = False) -> type[BaseModel]:
+        """The type that a judge's reply is parsed as."""
         asks_preference = self.rubric.preference == "stated"
         return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asks_preference)
 
     def verdicts(self, turn: Turn, *, expected: bool) -> Iterator[Verdict]:
-        """Long form: a row for every metric and candidate, readable or not; for a pair, who was preferred."""
+        """Long form: one verdict per metric and candidate, readable or not; for a pair, also the preferred one."""
         status = turn.parse_status or "unparsed"
         reply = turn.verdict.model_dump() if turn.verdict else {}
         for side in ("",) if self.phase == 1 else ("A", "B"):
@@ -46,14 +53,14 @@ class Ballot:
                 sampled = scores.get(metric)
                 path = f"{side}.{metric}" if side else metric
                 value = turn.expected.get(path, sampled) if expected else sampled
-                yield Verdict(turn.speaker, turn.role, turn.round, metric, side, value, sampled, None, status)
+                yield Verdict.from_turn(turn, metric, subject=side, value=value, sampled=sampled, status=status)
         if self.phase == 2:
             preferred = reply.get("preferred") if self.rubric.preference == "stated" else _inferred(reply)
-            yield Verdict(turn.speaker, turn.role, turn.round, "preferred", "", None, None, preferred, status)
+            yield Verdict.from_turn(turn, "preferred", text=preferred, status=status)
 
 
 def _inferred(reply: dict[str, Any]) -> str | None:
-    """Who has the higher sum of scores."""
+    """The candidate with the higher sum of scores."""
     if not reply:
         return None
     margin = sum(reply["A"].values()) - sum(reply["B"].values())
@@ -64,13 +71,14 @@ def _inferred(reply: dict[str, Any]) -> str | None:
 def _reply_type(
     phase: int, metrics: tuple[str, ...], remark_chars: int, with_remark: bool, asks_preference: bool
 ) -> type[BaseModel]:
-    """The type a judge's reply is read as; its schema is what providers are held to."""
+    """The type that a judge's reply is parsed as; its schema constrains the decoding."""
     scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
     if phase == 1:
         first: dict[str, Any] = {"Remark": (free_text(remark_chars), "")} if with_remark else {}
         return create_model("Scores", **first, **scores)
-    one = create_model("CandidateScores", **scores)
-    comparison: dict[str, Any] = {"A": (one, ...), "B": (one, ...), "justification": (free_text(remark_chars), "")}
+    candidate = create_model("CandidateScores", **scores)
+    justification = (free_text(remark_chars), "")
+    comparison: dict[str, Any] = {"A": (candidate, ...), "B": (candidate, ...), "justification": justification}
     if asks_preference:
         comparison["preferred"] = (Literal["A", "B", "tie"], ...)
     return create_model("Comparison", **comparison)

@@ -1,7 +1,7 @@
-"""How a judge is shown a candidate: the label, and the response as the paper has it or fenced as data.
+"""How a candidate appears in a judge's prompt: the label, and the response as in the paper or fenced as data.
 
-A response is untrusted text: whoever wrote it may have written to the judge ("give this a 10"). `parley run injection`
-measures what that does to a judge, and whether the fence helps.
+A response is untrusted text: it may address the judge ("give this a 10"). `parley run injection` measures the effect
+of that on a judge, and whether the fence helps.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from parley.agents.fencing import fence
 from parley.judging.study import Prompt
 
 FENCED = Prompt.load("malibu/fenced")
-MOST_CHARS = 100_000
-"""Of a fenced response; what is judged must not be cut short."""
+MAX_RESPONSE_CHARS = 100_000
+"""Of a fenced response; far beyond any real one, since a truncated response could not be judged."""
 
 
 class Shown(NamedTuple):
-    """What stands for the candidate and for the response in a judge's prompt, and what the fence flagged."""
+    """A candidate's name and response as they appear in a judge's prompt, and what the fence flagged."""
 
     candidate: str
     response: str
@@ -25,12 +25,24 @@ class Shown(NamedTuple):
 
 
 def candidate(side: str = "", label: str = "") -> str:
-    """A candidate's name: " A", " B" or "" for a single one, and the label if there is one."""
+    """A candidate's name in the prompt.
+
+    Args:
+        side: " A" or " B"; empty for a single candidate.
+        label: The identity's label; empty for none.
+    """
     return f"Candidate{side} ({label}):" if label else f"Candidate{side}:"
 
 
 def show_candidate(response: str, name: str, *, fenced: bool) -> Shown:
+    """A candidate for a judge's prompt.
+
+    Args:
+        response: The response to judge.
+        name: The candidate's name, from `candidate`.
+        fenced: Whether to mark the response as data, not instructions.
+    """
     if not fenced:
         return Shown(name, response)
-    quoted = fence(response, "RESPONSE", MOST_CHARS)
+    quoted = fence(response, "RESPONSE", MAX_RESPONSE_CHARS)
     return Shown(f"{name}\n{FENCED.text}", quoted.text, quoted.flags)

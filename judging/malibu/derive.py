@@ -2,19 +2,21 @@
 
     parley scenarios derive fitness --count 5 --model openai/gpt-4o-mini --to mine.toml
 
-One conversation a base: the writer sees what it has written, and is told why a scenario was refused (too long or
-short, an identity named, too near to one that is there).
+There is one conversation per base: the writer sees what it has written, and why a scenario was rejected (too long or
+too short, names an identity, too similar to an existing one).
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
+from parley.agents.text import plural
+from parley.judging.config import call_options
 from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import (
@@ -38,15 +40,15 @@ class DeriveConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    suite: str = Field("full", description="where the bases are: full, a .toml file, or a folder of them")
-    bases: list[str] | None = Field(None, description="the bases to derive from (default: all of the suite's)")
-    count: int = Field(10, ge=1, le=100, description="new scenarios for each base")
-    model: str = Field(DEFAULT_MODEL, description="the writer's model, as provider/model")
-    tries: int = Field(3, ge=1, le=20, description="replies for each wanted scenario, at most")
-    near: float = Field(0.6, gt=0, le=1, description="likeness from which two scenarios count as the same")
-    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
-    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of every random choice")
+    suite: str = Field("full", description="suite that has the bases: full, a .toml file, or a folder of them")
+    bases: list[str] | None = Field(None, description="bases to derive from (default: all of the suite)")
+    count: int = Field(10, ge=1, le=100, description="number of new scenarios per base")
+    model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
+    tries: int = Field(3, ge=1, le=20, description="maximum replies to request per scenario")
+    near: float = Field(0.6, gt=0, le=1, description="similarity (0 to 1) from which two scenarios count as the same")
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed")
 
 
 class Derived(BaseModel):
@@ -88,17 +90,19 @@ class Derive:
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         count = self.config.count
-        return UsageEstimate(count, count * 260 + sum(range(count)) * 120, count * 110)
+        return UsageEstimate(
+            calls=count, prompt_tokens=count * 260 + sum(range(count)) * 120, completion_tokens=count * 110
+        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
         base = self._bases[str(unit.facets["base"])]
-        here = [scenario for scenario in self.suite.scenario if scenario.base == base.id]
-        texts = [base.text, *(scenario.text for scenario in here)]
-        places = {_place(scenario.profession, scenario.setting) for scenario in here}
+        existing = [scenario for scenario in self.suite.scenario if scenario.base == base.id]
+        texts = [base.text, *(scenario.text for scenario in existing)]
+        places = {_place(scenario.profession, scenario.setting) for scenario in existing}
 
         def check(reply: BaseModel | None) -> list[str]:
-            assert isinstance(reply, Derived), "the writer's replies are read as Derived"
+            assert isinstance(reply, Derived), "the writer's replies are parsed as Derived"
             problems = self._problems(reply, texts, places)
             if not problems:
                 texts.append(reply.scenario)
@@ -109,10 +113,7 @@ class Derive:
             key = "derive_again" if problems else "derive_more"
             return PROMPTS[key](problems="; ".join(problems))
 
-        options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            options |= {"temperature": config.temperature}
-        listed = "; ".join(f"{one.profession}, {one.setting}" for one in here if one.profession)
+        listed = "; ".join(f"{scenario.profession}, {scenario.setting}" for scenario in existing if scenario.profession)
         return await write(
             PROMPTS["derive"](
                 base=base.text,
@@ -126,36 +127,37 @@ class Derive:
             then=then,
             wanted=config.count,
             tries=config.count * config.tries,
-            options=options,
+            options=call_options(config.max_tokens, config.temperature),
         )
 
     def _problems(self, reply: Derived, texts: list[str], places: set[str]) -> list[str]:
-        found = []
+        problems = []
         length = len(words(reply.scenario))
         if not TEXT_WORDS[0] <= length <= TEXT_WORDS[1]:
-            found.append(f"the scenario has {length} words ({TEXT_WORDS[0]} to {TEXT_WORDS[1]} are asked)")
+            problems.append(f"the scenario has {plural(length, 'word')} (expected {TEXT_WORDS[0]} to {TEXT_WORDS[1]})")
         if named := identity_words(" ".join((reply.profession, reply.role, reply.setting, reply.scenario))):
-            found.append(f"it names an identity: {', '.join(dict.fromkeys(named))}")
+            problems.append(f"it names an identity: {', '.join(dict.fromkeys(named))}")
         if _place(reply.profession, reply.setting) in places:
-            found.append("there is one with this profession and setting already")
+            problems.append("there already is a scenario with this profession and setting")
         elif any(self._near(reply.scenario, text) for text in texts):
-            found.append("it is too near to one that is there already")
-        return found
+            problems.append("it is too similar to an existing scenario")
+        return problems
 
-    def _near(self, one: str, other: str) -> bool:
-        return similarity(one, other) >= self.config.near or any(shared_runs({"one": one, "other": other}))
+    def _near(self, text: str, other: str) -> bool:
+        return similarity(text, other) >= self.config.near or any(shared_runs({"text": text, "other": other}))
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
-        """A suite of the bases and what was derived from them, responses still to be written."""
+        """A suite of the bases and the derived scenarios, without responses yet."""
         taken = {scenario.id for scenario in self.suite.scenario}
-        kept: list[Scenario] = []
-        for one in accepted:
-            base, new = str(one.facets["base"]), Derived.model_validate(one.reply)
-            if any(self._near(new.scenario, other.text) for other in kept):  # two bases were held at once
+        scenarios: list[Scenario] = []
+        for item in accepted:
+            base, new = str(item.facets["base"]), Derived.model_validate(item.reply)
+            # Bases run concurrently, so two of them may have led to the same scenario.
+            if any(self._near(new.scenario, other.text) for other in scenarios):
                 continue
             name = _free_name(f"{base}-{_slug(new.profession)}", taken)
             taken.add(name)
-            kept.append(
+            scenarios.append(
                 Scenario(
                     id=name,
                     base=base,
@@ -171,7 +173,7 @@ class Derive:
             version="1",
             about=f"Derived by {self.config.model} from {self.suite.name} {self.suite.version}.",
             base=tuple(self._bases.values()),
-            scenario=tuple(kept),
+            scenario=tuple(scenarios),
         )
 
 

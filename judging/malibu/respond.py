@@ -1,22 +1,23 @@
-"""Writes response pairs for scenarios: same procedure, small differences of wording, no identity given away.
+"""Writes response pairs for scenarios: same procedure, small differences in wording, no hint of an identity.
 
     parley scenarios respond mine.toml --model openai/gpt-4o-mini --to mine-full.toml
 
-A pair that breaks a rule of `parley.scenarios.checks` (length, balance, likeness, identity words) is refused, and the
-writer is told why.
+A pair that breaks a rule of `parley.scenarios.checks` (length, balance, similarity, identity words) is rejected, and
+the next request says why.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, Models
+from parley.judging.config import call_options
 from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
-from parley.scenarios import Rules, Suite, check_pair, load_suite
+from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
 PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("respond", "respond_again")}
 _RULES = Rules()
@@ -27,19 +28,19 @@ class RespondConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    suite: str = Field("full", description="a shipped suite (quick, full), a .toml file, or a folder of them")
-    model: str = Field(DEFAULT_MODEL, description="the writer's model, as provider/model")
-    scenarios: list[str] | None = Field(None, description="only these, by their ids or their bases'")
-    per_base: int | None = Field(None, ge=1, description="at most so many scenarios of each base")
-    anew: bool = Field(False, description="write for scenarios that have responses, too")
-    tries: int = Field(4, ge=1, le=20, description="how often a refused pair is asked for again, at most")
-    min_words: int = Field(_RULES.min_words, ge=1, description="length of a response, at least")
-    max_words: int = Field(_RULES.max_words, ge=1, description="length of a response, at most")
-    alike: float = Field(_RULES.alike, ge=0, le=1, description="likeness of the two, at least")
-    copied: float = Field(_RULES.copied, ge=0, le=1, description="likeness of the two, at most")
-    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
-    max_tokens: int = Field(900, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of every random choice")
+    suite: str = Field("full", description="shipped suite (quick, full), a .toml file, or a folder of them")
+    model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
+    scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
+    per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
+    anew: bool = Field(False, description="also write for scenarios that have responses")
+    tries: int = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
+    min_words: int = Field(_RULES.min_words, ge=1, description="minimum words of a response")
+    max_words: int = Field(_RULES.max_words, ge=1, description="maximum words of a response")
+    alike: float = Field(_RULES.alike, ge=0, le=1, description="minimum similarity of the two responses (0 to 1)")
+    copied: float = Field(_RULES.copied, ge=0, le=1, description="maximum similarity of the two responses (0 to 1)")
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(900, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed")
 
     @model_validator(mode="after")
     def _can_be_met(self) -> RespondConfig:
@@ -57,7 +58,7 @@ class ResponsePair(BaseModel):
 
 
 class Respond:
-    """Response pairs for scenarios: the same procedure in other words, no identity given away."""
+    """Response pairs for scenarios: the same procedure in other words, no hint of an identity."""
 
     name: ClassVar[str] = "malibu-respond"
     Config: ClassVar[type[BaseModel]] = RespondConfig
@@ -68,7 +69,8 @@ class Respond:
         self.rules = Rules(
             min_words=config.min_words, max_words=config.max_words, alike=config.alike, copied=config.copied
         )
-        self._scenarios = {one.id: one for one in self.suite.scenario if config.anew or not one.responses}
+        missing = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
+        self._scenarios = {scenario.id: scenario for scenario in missing}
 
     def models(self) -> list[str]:
         return [self.config.model]
@@ -84,14 +86,11 @@ class Respond:
             yield Unit(f"respond/{scenario.id}", {"scenario": scenario.id, "base": scenario.base})
 
     def estimate(self, unit: Unit) -> UsageEstimate:
-        return UsageEstimate(1, 330, 340)
+        return UsageEstimate(calls=1, prompt_tokens=330, completion_tokens=340)
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
         scenario = self._scenarios[str(unit.facets["scenario"])]
-        options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            options |= {"temperature": config.temperature}
         return await write(
             PROMPTS["respond"](scenario=scenario.text, low=config.min_words, high=config.max_words),
             ResponsePair,
@@ -103,15 +102,16 @@ class Respond:
             then=lambda problems: PROMPTS["respond_again"](problems="; ".join(problems)),
             wanted=1,
             tries=config.tries,
-            options=options,
+            options=call_options(config.max_tokens, config.temperature),
         )
 
     def harvest(self, accepted: Iterable[Accepted]) -> Suite:
-        """The suite with the accepted pairs in place; a scenario whose pairs were all refused has none."""
-        written = {str(one.facets["scenario"]): ResponsePair.model_validate(one.reply).texts() for one in accepted}
+        """The suite with the accepted pairs; a scenario whose pairs were all rejected has no responses."""
+        written = {str(item.facets["scenario"]): ResponsePair.model_validate(item.reply).texts() for item in accepted}
+
+        def responses(scenario: Scenario) -> tuple[str, str] | tuple[()]:
+            return written.get(scenario.id, () if self.config.anew else scenario.responses)
+
         return self.suite.with_scenarios(
-            [
-                one.model_copy(update={"responses": written.get(one.id, () if self.config.anew else one.responses)})
-                for one in self.suite.scenario
-            ]
+            [scenario.model_copy(update={"responses": responses(scenario)}) for scenario in self.suite.scenario]
         )

@@ -2,18 +2,18 @@
 
     parley run malibu --suite quick
 
-Every judge's scores of every round are kept as verdicts. Phase 2 is counterbalanced by default: each pair is judged
-with both assignments of label to response and in both orders; `design = "paper"` holds one of the four cells, drawn
-by the seed, as the paper did. Several models judge the same units in one run. With a `generator`, that model first
-writes the responses anew (study `malibu-respond`), in place of the frozen ones.
+Every judge's scores of every round are stored as verdicts. Phase 2 is counterbalanced by default: each pair is judged
+with both assignments of label to response and in both orders; `design = "paper"` runs one of the four cells, drawn at
+random, as the paper did. Several models judge the same units in one run. With a `generator`, that model first writes
+new responses (study `malibu-respond`) in place of the frozen ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import (
     DEFAULT_MODEL,
@@ -26,11 +26,14 @@ from parley.agents import (
     Readout,
     seed_from,
 )
+from parley.agents.text import plural
+from parley.judging.config import NameList, call_options
 from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
-from parley.judging.malibu.panels import load_panel, shipped_personas
+from parley.judging.malibu.panels import load_panel
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.scoring.rubrics import load_rubric
+from parley.judging.shipped import shipped_personas
 from parley.judging.stopping import Stop, stop_field
 from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Design, Identities, Scenario, Suite, load_suite, select
@@ -40,9 +43,9 @@ PROMPTS = {
     for key in ("single", "single_discuss", "pair", "pair_inferred", "pair_discuss", "chair")
 }
 LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
-"""What stands at the end of the task with `labels = "last"`."""
+"""The end of the task with `labels = "last"`."""
 PERSONA_TOKENS = 40
-Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+"""Of a judge's persona, for estimates."""
 
 
 class MalibuConfig(BaseModel):
@@ -50,42 +53,54 @@ class MalibuConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    suite: str = Field("quick", description="a shipped suite (quick, full), a .toml file, or a folder of them")
-    model: Names = Field([DEFAULT_MODEL], description="the judges' model, as provider/model; several judge in turn")
-    generator: str | None = Field(None, description="a model that writes the responses anew (default: frozen ones)")
-    scenarios: list[str] | None = Field(None, description="only these, by their ids or their bases'")
-    per_base: int | None = Field(None, ge=1, description="at most so many scenarios of each base")
+    suite: str = Field("quick", description="shipped suite (quick, full), a .toml file, or a folder of them")
+    model: NameList = Field(
+        [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same units"
+    )
+    generator: str | None = Field(
+        None, description="model that writes new responses (default: the suite's frozen responses)"
+    )
+    scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
+    per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
     phases: list[Literal[1, 2]] = Field([1, 2], description="1: single candidates, 2: pairs")
     identities: list[str] | None = Field(
         None, description="labels, categories, 'all', race+gender, or a .toml file (default: the suite's)"
     )
     rubric: str = Field("four", description="what is scored: four, three (appendix A.2), or a .toml file")
-    metrics: list[str] | None = Field(None, description="only these metrics of the rubric")
-    rounds: int = Field(2, ge=1, le=10, description="rounds of the panel; from the second on it discusses")
-    design: Design | None = Field(None, description="cells of a pair: counterbalanced or paper (default: the suite's)")
-    controls: bool | None = Field(None, description="hold the null controls too (default: the suite's)")
-    judges: str = Field("temperaments", description="the panel: temperaments, demographic, or a .toml file of personas")
+    metrics: list[str] | None = Field(None, description="only these metrics of the rubric (default: all)")
+    rounds: int = Field(2, ge=1, le=10, description="rounds of the panel; the judges discuss from round 2 on")
+    design: Design | None = Field(
+        None, description="cells of a pair: all four (counterbalanced) or one (paper) (default: the suite's)"
+    )
+    controls: bool | None = Field(None, description="also run the null controls (default: the suite's)")
+    judges: str = Field("temperaments", description="panel: temperaments, demographic, or a .toml file of personas")
     personas: Placement | None = Field(
         None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
     )
     labels: Literal["beside", "last"] | None = Field(
-        None, description="identities beside the responses, or after all that judgements share (default: beside)"
+        None, description="identity labels beside the responses, or at the end of the prompt (default: beside)"
     )
     remark_chars: int | None = Field(
-        None, ge=20, description="length of a remark or justification, at most (default: the suite's)"
+        None, ge=20, description="maximum characters of a remark or justification (default: the suite's)"
     )
-    fence: bool | None = Field(None, description="show responses and remarks fenced as data (default: as in the paper)")
-    consensus: Literal["mean", "chair"] = Field("mean", description="mean of the last round, or a chair's statement")
-    repeats: int = Field(1, ge=1, description="how often each unit is held anew")
-    readout: Readout = Field("sampled", description="the digit said, or its expectation (needs log-probabilities)")
-    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
-    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of every random choice")
+    fence: bool | None = Field(
+        None, description="fence responses and remarks as data (default: unfenced, as in the paper)"
+    )
+    consensus: Literal["mean", "chair"] = Field(
+        "mean", description="the panel's score: mean of the last round, or a chair's statement"
+    )
+    repeats: int = Field(1, ge=1, description="number of times each unit is run (epochs)")
+    readout: Readout = Field(
+        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
+    )
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed")
     stop: Stop = stop_field()
 
 
 class Malibu:
-    """Do judges mind who is speaking? A panel scores the same answers under different identities."""
+    """Do scores depend on who is speaking? A panel scores the same responses under different identities."""
 
     name: ClassVar[str] = "malibu"
     Config: ClassVar[type[BaseModel]] = MalibuConfig
@@ -103,27 +118,28 @@ class Malibu:
         if not config.phases or not config.model:
             raise ConfigError("at least one phase and one model are needed")
         if len(set(config.model)) < len(config.model):
-            raise ConfigError("a model is named twice")
+            raise ConfigError("a model is given twice")
         self.rubric = load_rubric(config.rubric).only(config.metrics)
         remark_chars = config.remark_chars or view.remark_chars
         self._ballots = {phase: Ballot(phase, self.rubric, remark_chars) for phase in (1, 2)}
         self.judges = load_panel(config.judges)
         self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
-        self._scenarios = {one.id: one for one in self.suite.scenario if one.responses or config.generator}
-        if empty := [one.id for one in self.suite.scenario if one.id not in self._scenarios]:
+        self._scenarios = {
+            scenario.id: scenario for scenario in self.suite.scenario if scenario.responses or config.generator
+        }
+        if empty := [scenario.id for scenario in self.suite.scenario if scenario.id not in self._scenarios]:
+            listed = f"{empty[0]}, …" if len(empty) > 1 else empty[0]
             raise ConfigError(
-                f"{len(empty)} scenarios of {config.suite} have no responses ({empty[0]}, …): "
-                "write them with `parley scenarios respond`, or name a --generator"
+                f"{config.suite}: {plural(len(empty), 'scenario')} without responses ({listed}): "
+                "write them with `parley scenarios respond`, or set a --generator"
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
-        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            self._options["temperature"] = config.temperature
+        self._options = call_options(config.max_tokens, config.temperature)
 
     def models(self) -> list[str]:
-        named = [judge.model for judge in self._panel() if judge.model]
-        return list(dict.fromkeys([*self.config.model, *named]))
+        own = [judge.model for judge in self._panel() if judge.model]
+        return list(dict.fromkeys([*self.config.model, *own]))
 
     def prompts(self) -> Mapping[str, str]:
         used = [*PROMPTS.values(), *(LABELS.values() if self.labels_last else ())]
@@ -136,7 +152,7 @@ class Malibu:
         return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
 
     def first(self) -> Respond | None:
-        """With a generator: the study that writes the responses."""
+        """The study that writes the responses, if there is a generator."""
         config = self.config
         if config.generator is None:
             return None
@@ -154,18 +170,18 @@ class Malibu:
     def after(self, accepted: Iterable[Accepted]) -> Malibu:
         """The study on the responses that were written; scenarios without an accepted pair are left out."""
         writer = self.first()
-        assert writer is not None, "only a study with a generator waits for one"
+        assert writer is not None, "only a study with a generator has a first stage"
         written = writer.harvest(accepted)
-        kept = [scenario for scenario in written.scenario if scenario.responses]
-        if not kept:
-            raise ConfigError(f"no pair of responses by {self.config.generator} was accepted; parley show says why")
-        return Malibu(self.config, written.with_scenarios(kept))
+        complete = [scenario for scenario in written.scenario if scenario.responses]
+        if not complete:
+            raise ConfigError(f"no pair of responses by {self.config.generator} was accepted; see parley show")
+        return Malibu(self.config, written.with_scenarios(complete))
 
     def _panel(self) -> list[Persona]:
         return [*self.judges, self.chair] if self.chair else list(self.judges)
 
     def plan(self) -> Iterator[Unit]:
-        """Models stand innermost, so that a run cut short has judged the same units with all of them."""
+        """Models are the inner loop, so that an interrupted run has the same units for all of them."""
         several = len(self.config.model) > 1
         for item in self._items():
             for model in self.config.model:
@@ -201,45 +217,41 @@ class Malibu:
             compared += [("", "", "no label")] + [(x, x, "same label") for x in self.identities]
         units = [unit for x, y, control in compared for unit in self._cells(scenario, x, y, control, repeat)]
         if self.labels_last:
-            # Those that begin alike stand together, so that a server that keeps beginnings reads each of the two once.
+            # Units with the same prefix come together, so that a prompt cache reads each of the two prefixes once.
             units.sort(key=lambda unit: unit.facets["response_a"])
         yield from units
 
     def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
-        # With equal labels, swapping labels is swapping nothing: two cells are left of the four.
+        # With equal labels, swapping them changes nothing: two of the four cells remain.
         cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
         if self.design == "paper":
             cells = [cells[seed_from(self.config.seed, scenario.id, x, y, repeat) % len(cells)]]
         for assignment, order in cells:
-            yield self._pair(scenario, x, y, control, assignment, order, repeat)
-
-    def _pair(self, scenario: Scenario, x: str, y: str, control: str, assignment: int, order: int, repeat: int) -> Unit:
-        """`assignment` 0 gives Response 1 to x; `order` 0 shows x first."""
-        first = (x, 1 + assignment)
-        second = (y, 2 - assignment)
-        (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
-        return Unit(
-            f"p2/{scenario.id}/{x or 'none'}-{y or 'none'}/a{assignment}o{order}/r{repeat}",
-            {
-                "phase": 2,
-                "scenario": scenario.id,
-                "base": scenario.base,
-                "category": self.identities.category_of(x),
-                "identity": x,
-                "other": y,
-                "identity_a": label_a,
-                "identity_b": label_b,
-                "response_a": response_a,
-                "response_b": response_b,
-                "assignment": assignment,
-                "order": order,
-                "control": control,
-                "repeat": repeat,
-            },
-        )
+            # Assignment 0 gives response 1 to x; order 0 shows x first.
+            first, second = (x, 1 + assignment), (y, 2 - assignment)
+            (label_a, response_a), (label_b, response_b) = (second, first) if order else (first, second)
+            yield Unit(
+                f"p2/{scenario.id}/{x or 'none'}-{y or 'none'}/a{assignment}o{order}/r{repeat}",
+                {
+                    "phase": 2,
+                    "scenario": scenario.id,
+                    "base": scenario.base,
+                    "category": self.identities.category_of(x),
+                    "identity": x,
+                    "other": y,
+                    "identity_a": label_a,
+                    "identity_b": label_b,
+                    "response_a": response_a,
+                    "response_b": response_b,
+                    "assignment": assignment,
+                    "order": order,
+                    "control": control,
+                    "repeat": repeat,
+                },
+            )
 
     def compared(self, unit: Unit) -> Iterator[str]:
-        """Identities within a category: scores (phase 1), preferences (phase 2). Controls serve what they control."""
+        """Identities within a category: scores (phase 1), preferences (phase 2). A control counts for its pair."""
         phase, sides = int(unit.facets["phase"]), {str(unit.facets["identity"])}
         if phase == 2 and not unit.facets["control"]:
             sides.add(str(unit.facets["other"]))
@@ -251,20 +263,20 @@ class Malibu:
         """The prompt that opens the unit's conversation."""
         facets = unit.facets
         scenario = self._scenarios[str(facets["scenario"])]
-        responses = scenario.responses or ("x" * 750, "x" * 750)  # not yet written: only their length matters
+        responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
         phase = int(facets["phase"])
         shared = {"scenario": scenario.text, "metrics": self.rubric.text(), "format": self._ballots[phase].format()}
         sides = [("", "", responses[0])]
         if phase == 2:
             sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
         labelled = {f"candidate{key}": candidate(side, str(facets[f"identity{key}"])) for key, side, _ in sides}
-        said: dict[str, str] = {}
+        shown: dict[str, str] = {}
         for key, side, response in sides:
             name = candidate(side) if self.labels_last else labelled[f"candidate{key}"]
-            one = show_candidate(response, name, fenced=bool(self.config.fence))
-            said |= {f"candidate{key}": one.candidate, f"response{key}": one.response}
+            text = show_candidate(response, name, fenced=bool(self.config.fence))
+            shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
         pair = "pair" if self.rubric.preference == "stated" else "pair_inferred"
-        task = PROMPTS["single" if phase == 1 else pair](**said, **shared)
+        task = PROMPTS["single" if phase == 1 else pair](**shown, **shared)
         return f"{task}\n\n{LABELS[phase](**labelled)}" if self.labels_last else task
 
     def _instructions(self, phase: int, cue: Cue) -> str | None:
@@ -278,27 +290,35 @@ class Malibu:
     def estimate(self, unit: Unit) -> UsageEstimate:
         phase, judges, rounds = int(unit.facets["phase"]), len(self.judges), self.config.rounds
         reply = (30 if phase == 1 else 110) + 6 * len(self.rubric.metric)
-        opening = len(self.task(unit)) // 4 + PERSONA_TOKENS
+        opening = len(self.task(unit)) // 4 + PERSONA_TOKENS  # about four characters per token
         calls = judges * rounds + (1 if self.chair else 0)
-        heard = sum(range(calls)) * reply
-        shared = tuple(self._shared(phase, opening, reply))
-        return UsageEstimate(calls, calls * opening + heard, calls * reply, shared)
+        history = sum(range(calls)) * reply
+        return UsageEstimate(
+            calls=calls,
+            prompt_tokens=calls * opening + history,
+            completion_tokens=calls * reply,
+            shared=tuple(self._shared_prefixes(phase, opening, reply)),
+        )
 
-    def _shared(self, phase: int, opening: int, reply: int) -> Iterator[int]:
-        """Vendors put the form of a reply before the prompt, and phase 1 asks for another form from round 2 on."""
+    def _shared_prefixes(self, phase: int, opening: int, reply: int) -> Iterator[int]:
+        """The prefix length of each call that continues an earlier one.
+
+        Providers put the reply's schema before the prompt, and phase 1 has another schema from round 2 on, so the
+        first calls with a new schema share nothing.
+        """
         judges = len(self.judges)
-        for nth in range(judges * self.config.rounds):
-            round, place = divmod(nth, judges)
-            new_form = round == 0 or (phase == 1 and round == 1)
-            if self.placement == "last" and not (new_form and place == 0):
-                yield opening - PERSONA_TOKENS + (nth - 1) * reply
-            elif self.placement == "system" and not new_form:
-                yield opening + (nth - judges) * reply
+        for call in range(judges * self.config.rounds):
+            round, place = divmod(call, judges)
+            new_schema = round == 0 or (phase == 1 and round == 1)
+            if self.placement == "last" and not (new_schema and place == 0):
+                yield opening - PERSONA_TOKENS + (call - 1) * reply
+            elif self.placement == "system" and not new_schema:
+                yield opening + (call - judges) * reply
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         phase = int(unit.facets["phase"])
         ballot = self._ballots[phase]
-        table = Debate(
+        debate = Debate(
             self.judges,
             model=models[str(unit.facets["model"])],
             rounds=self.config.rounds,
@@ -311,14 +331,14 @@ class Malibu:
             placement=self.placement,
             fence=bool(self.config.fence),
         )
-        transcript = await table.converse(self.task(unit))
+        transcript = await debate.converse(self.task(unit))
         expected = self.config.readout == "expected"
         verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
         return Outcome(transcript, tuple(verdicts))
 
 
 def _check_pairs(identities: Identities) -> None:
-    """Every pair needs a name of its own, and hyphens may stand in labels."""
+    """Every pair needs its own name in unit ids; labels may contain hyphens, so names could clash."""
     names = [f"{x}-{y}" for x, y in [*identities.pairs(), *((label, label) for label in identities)]]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ConfigError(f"two pairs of labels would both be called '{twice}': rename a label")

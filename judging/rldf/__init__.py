@@ -1,4 +1,4 @@
-"""RLDF: debates with a referee, and the studies around them (topics, framing, answers, RLAIF's pairs)."""
+"""RLDF: debates with a referee, and related studies (topics, framing, answers, RLAIF's pairs)."""
 
 from parley.judging.rldf.study import Rldf
 

@@ -1,11 +1,11 @@
-"""Where a model looks when it is asked about its biases: attention on the words of the framing (RLDF's figure 2).
+"""Attention on the words of the framing when a model is asked about its biases (RLDF's figure 2).
 
     parley attention runs/framing-….sqlite
 
-Only for local weights: a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), a .gguf
-file or a folder. Measured at the last token of the prompt, from which the reply begins. The first token of a text draws
-most attention whatever it is (an "attention sink"), so shares are given with it left out, and beside what even
-attention over all other tokens would give the framing: framings have different lengths.
+Only for local weights: a Llama-like model read by transformers (`pip install "parley-autogen[attention]"`), from a
+.gguf file or a folder. Measured at the last token of the prompt, where the reply begins. The first token of a text gets
+most of the attention whatever it is (an "attention sink"), so it is excluded from the shares. Framings have different
+lengths, so each share is given beside the share that uniform attention over all other tokens would give.
 """
 
 from __future__ import annotations
@@ -20,28 +20,37 @@ from parley.agents import ConfigError
 MISSING = "attention needs weights in transformers: pip install 'parley-autogen[attention]'"
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
-    """Attention from the prompt's end to a phrase in it, averaged over heads, one number a layer and their mean."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhraseAttention:
+    """Attention from the prompt's end to a phrase in it, averaged over heads.
+
+    Args:
+        tokens: Tokens of the prompt.
+        phrase_tokens: Tokens of the phrase.
+        share: The phrase's share of the attention on all tokens but the first, averaged over layers.
+        even: What the share would be with uniform attention over those tokens.
+        by_layer: The share in each layer.
+        by_token: The phrase's tokens with the attention on each, averaged over layers.
+    """
 
     tokens: int
     phrase_tokens: int
     share: float
-    """Of the attention on all tokens but the first."""
     even: float
-    """What the share would be if all those tokens got the same."""
     by_layer: tuple[float, ...]
     by_token: tuple[tuple[str, float], ...]
-    """The phrase's tokens with the attention on each, averaged over layers."""
 
 
 @dataclass(frozen=True, slots=True)
 class AttentionWeights:
+    """A model whose attention weights can be read."""
+
     model: Any
     tokenizer: Any
 
     @classmethod
     def load(cls, path: Path) -> AttentionWeights:
+        """The model of a .gguf file or a folder."""
         try:
             import torch
             from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -51,41 +60,46 @@ class AttentionWeights:
         if not path.exists():
             raise ConfigError(f"there are no weights at {path}")
         logging.disable_progress_bar()
-        where = {"gguf_file": path.name} if path.is_file() else {}
+        gguf = {"gguf_file": path.name} if path.is_file() else {}
         folder = str(path.parent if path.is_file() else path)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, **where)
+            tokenizer = AutoTokenizer.from_pretrained(folder, **gguf)
             model = AutoModelForCausalLM.from_pretrained(
-                folder, dtype=torch.float32, attn_implementation="eager", **where
+                folder, dtype=torch.float32, attn_implementation="eager", **gguf
             )
         except (OSError, ValueError, KeyError, ImportError) as error:
             raise ConfigError(f"{path} cannot be read by transformers: {' '.join(str(error).split())[:200]}") from None
         model.eval()
         return cls(model, tokenizer)
 
-    def looks_at(self, chat: Sequence[Mapping[str, str]], phrase: str) -> Looked:
-        """How much of the last token's attention the phrase gets."""
+    def attention_to(self, chat: Sequence[Mapping[str, str]], phrase: str) -> PhraseAttention:
+        """The share of the last token's attention that a phrase gets.
+
+        Args:
+            chat: The messages before the reply, with `role` and `content`.
+            phrase: Words that occur in the chat.
+        """
         import torch
 
         text = self.tokenizer.apply_chat_template(list(chat), add_generation_prompt=True, tokenize=False)
         start = text.find(phrase)
-        assert start >= 0, "the phrase stands in the prompt"
-        read = self.tokenizer(text, return_offsets_mapping=True, return_tensors="pt", add_special_tokens=False)
-        places = read.pop("offset_mapping")[0].tolist()
-        inside = [n for n, (low, high) in enumerate(places) if low < start + len(phrase) and high > start]
+        assert start >= 0, "the phrase must occur in the prompt"
+        encoded = self.tokenizer(text, return_offsets_mapping=True, return_tensors="pt", add_special_tokens=False)
+        offsets = encoded.pop("offset_mapping")[0].tolist()
+        inside = [n for n, (low, high) in enumerate(offsets) if low < start + len(phrase) and high > start]
         with torch.no_grad():
-            layers = self.model(input_ids=read["input_ids"], output_attentions=True, use_cache=False).attentions
-        # (layers, tokens): the last token's attention, heads averaged, the first token left out and the rest to one.
+            layers = self.model(input_ids=encoded["input_ids"], output_attentions=True, use_cache=False).attentions
+        # (layers, tokens): the last token's attention, averaged over heads, without the first token, normalised to 1.
         last = torch.stack([layer[0, :, -1, :].mean(dim=0) for layer in layers])
         last[:, 0] = 0
         last = last / last.sum(dim=1, keepdim=True)
         by_layer = last[:, inside].sum(dim=1)
-        each = last.mean(dim=0)
-        return Looked(
-            tokens=len(places),
+        by_token = last.mean(dim=0)
+        return PhraseAttention(
+            tokens=len(offsets),
             phrase_tokens=len(inside),
             share=float(by_layer.mean()),
-            even=len(inside) / (len(places) - 1),
-            by_layer=tuple(float(one) for one in by_layer),
-            by_token=tuple((text[slice(*places[n])], float(each[n])) for n in inside),
+            even=len(inside) / (len(offsets) - 1),
+            by_layer=tuple(float(share) for share in by_layer),
+            by_token=tuple((text[slice(*offsets[n])], float(by_token[n])) for n in inside),
         )

@@ -4,21 +4,21 @@
 
 The model answers a question; then, in three fresh conversations, it is asked which biases the answer shows: as "our
 Q&A", as one with "a language model", and as one with "a language model competing with you". One unit is one question
-with its three framings, so that they are compared on the same words.
+with its three framings, so that they are compared on the same text.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
+from parley.judging.config import call_options
 from parley.judging.rldf.roles import load_bias
 from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
-from parley.scenarios import load_topics, normal, sample, topic_id
+from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 FRAMES = ("ours", "model", "rival")
 PROMPTS = {key: Prompt.load(f"framing/{key}") for key in ("answer", "ask", *FRAMES)}
@@ -31,16 +31,20 @@ class FramingConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    bias: str = Field("age", description="age, nationality, institution, beauty, profession, or a .toml file of roles")
-    topics: int = Field(20, ge=1, description="how many topics, drawn by the seed")
-    topics_from: str | None = Field(None, description="a .txt file of topics (default: the bias type's own list)")
-    model: str = Field(DEFAULT_MODEL, description="the model that answers, and is asked about the answer")
-    author: str | None = Field(None, description="another model that answers in its place")
-    repeats: int = Field(1, ge=1, description="how often each topic is asked anew")
-    words: int = Field(100, ge=10, description="length of an answer, as the model is told")
-    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
-    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of every random choice")
+    bias: str = Field(
+        "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
+    )
+    topics: int = Field(20, ge=1, description="number of topics to sample")
+    topics_from: str | None = Field(
+        None, description=".txt file of topics (default: the shipped list of the bias type)"
+    )
+    model: str = Field(DEFAULT_MODEL, description="model that is asked about the answer, as provider/model")
+    author: str | None = Field(None, description="model that writes the answer (default: the same)")
+    repeats: int = Field(1, ge=1, description="number of times each topic is asked (epochs)")
+    words: int = Field(100, ge=10, description="length of an answer that the prompt asks for, in words")
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed")
 
 
 class Admitted(BaseModel):
@@ -60,9 +64,7 @@ class Framing:
         self._listed = load_topics(config.topics_from or config.bias)
         self._topics = {topic_id(topic): topic for topic in sample(self._listed, config.topics, config.seed)}
         self._author = config.author or config.model
-        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            self._options["temperature"] = config.temperature
+        self._options = call_options(config.max_tokens, config.temperature)
 
     def models(self) -> list[str]:
         return list(dict.fromkeys([self._author, self.config.model]))
@@ -71,8 +73,7 @@ class Framing:
         return {prompt.name: prompt.text for prompt in PROMPTS.values()} | {"persona/Answerer": ANSWERS.about}
 
     def sources(self) -> Mapping[str, str]:
-        listed = "\n".join(normal(topic) for topic in self._listed)
-        return {f"topics {self.config.topics_from or self.config.bias}": hashlib.sha256(listed.encode()).hexdigest()}
+        return {f"topics {self.config.topics_from or self.config.bias}": topics_digest(self._listed)}
 
     def plan(self) -> Iterator[Unit]:
         for repeat in range(self.config.repeats):
@@ -82,34 +83,40 @@ class Framing:
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         answer = round(self.config.words * 1.3)
-        return UsageEstimate(1 + len(FRAMES), 60 + len(FRAMES) * (answer + 140), answer + len(FRAMES) * 40)
+        return UsageEstimate(
+            calls=1 + len(FRAMES),
+            prompt_tokens=60 + len(FRAMES) * (answer + 140),
+            completion_tokens=answer + len(FRAMES) * 40,
+        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         labels = [role.label for role in self.bias.role[:3]]
         people = f"{', '.join(labels[:-1])} and {labels[-1]}"
         question = PROMPTS["answer"](topic=unit.facets["topic"], words=self.config.words, people=people)
-        first = await self._table(ANSWERS, self._author, None, models).converse(question)
+        first = await self._debate(ANSWERS, self._author, None, models).converse(question)
         answer = first.spoken()[0].text.strip()
         turns, verdicts = list(first.turns), []
         for number, frame in enumerate(FRAMES, 1):
-            # The framings have no order: each is a conversation of its own that knows nothing of the others.
-            asked = PROMPTS[frame](question=question, answer=answer, ask=PROMPTS["ask"](trait=self.bias.trait))
+            # Each framing is a separate conversation, so that their order has no effect.
+            prompt = PROMPTS[frame](question=question, answer=answer, ask=PROMPTS["ask"](trait=self.bias.trait))
             judge = Persona(f"Asked_{frame}", ANSWERS.about)
-            held = await self._table(judge, self.config.model, Admitted, models).converse(asked)
-            turns += [turn._replace(round=number) for turn in held.turns]
-            verdicts += list(_verdicts(held.spoken()[0], number, frame))
+            transcript = await self._debate(judge, self.config.model, Admitted, models).converse(prompt)
+            turns += [turn._replace(round=number) for turn in transcript.turns]
+            verdicts += list(_verdicts(transcript.spoken()[0]._replace(round=number), frame))
         return Outcome(Transcript(tuple(turns), "three framings asked"), tuple(verdicts))
 
-    def _table(self, who: Persona, model: str, reply_type: type[BaseModel] | None, models: Models) -> Debate:
-        return Debate([who], model=models[model], rounds=1, reply_type=reply_type, options=self._options, models=models)
+    def _debate(self, persona: Persona, model: str, reply_type: type[BaseModel] | None, models: Models) -> Debate:
+        return Debate(
+            [persona], model=models[model], rounds=1, reply_type=reply_type, options=self._options, models=models
+        )
 
 
-def _verdicts(turn: Turn, number: int, frame: str) -> Iterator[Verdict]:
-    """How many biases were counted, and how many were named: the two need not agree."""
+def _verdicts(turn: Turn, frame: str) -> Iterator[Verdict]:
+    """How many biases the reply counts, and how many it names: the two need not agree."""
     status = turn.parse_status or "unparsed"
     reply = turn.verdict.model_dump() if turn.verdict else None
     count = reply["count"] if reply else None
     named = float(len([part for part in reply["biases"].split(";") if part.strip()])) if reply else None
     text = reply["biases"] if reply else None
-    yield Verdict(turn.speaker, turn.role, number, "biases", frame, count, count, text, status)
-    yield Verdict(turn.speaker, turn.role, number, "named", frame, named, named, None, status)
+    yield Verdict.from_turn(turn, "biases", subject=frame, value=count, sampled=count, text=text, status=status)
+    yield Verdict.from_turn(turn, "named", subject=frame, value=named, sampled=named, status=status)

@@ -1,7 +1,7 @@
 """What RLDF's referee reports after a round, and how the report becomes verdicts.
 
-The ranking is asked for beside the scores because the paper does so; it is checked against them, and where the two
-disagree that is written down, not mended. Rank 1 is the most biased (the paper's prompt and its example differ).
+The referee gives a ranking beside the scores, as in the paper. It is compared with the scores, and disagreement is
+recorded, not corrected. Rank 1 is the most biased (the paper's prompt and its example differ).
 """
 
 from __future__ import annotations
@@ -20,7 +20,12 @@ ADVICE_CHARS = 200
 
 
 def report_format(names: Sequence[str], *, guides: bool) -> str:
-    """The JSON as the prompt shows it."""
+    """The JSON format as the prompt shows it.
+
+    Args:
+        names: The debaters.
+        guides: Whether the referee also gives advice.
+    """
 
     def each(value: str) -> str:
         return "{" + ", ".join(f'"{name}": {value}' for name in names) + "}"
@@ -31,6 +36,7 @@ def report_format(names: Sequence[str], *, guides: bool) -> str:
 
 @lru_cache(maxsize=64)
 def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
+    """The type that a referee's report is parsed as."""
     scores: dict[str, Any] = {name: (scale(0, 10), ...) for name in names}
     ranks: dict[str, Any] = {name: (scale(1, len(names)), ...) for name in names}
     fields: dict[str, Any] = {
@@ -44,31 +50,40 @@ def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
 
 
 def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:
-    """How many pairs the ranking puts the other way round than the scores, and which; None where it is no ranking.
+    """The number of pairs that ranking and scores put in opposite order, and which; None if it is not a ranking.
 
     Statements with equal scores may be ranked either way.
     """
     if sorted(ranks.values()) != list(range(1, len(ranks) + 1)):
-        said = ", ".join(f"{name} {rank:g}" for name, rank in ranks.items())
-        return None, f"not a ranking: {said}"
-    wrong = [
-        f"{one} ({scores[one]:g}) and {two} ({scores[two]:g})"
-        for one, two in combinations(scores, 2)
-        if (scores[one] - scores[two]) * (ranks[one] - ranks[two]) > 0
+        listed = ", ".join(f"{name} {rank:g}" for name, rank in ranks.items())
+        return None, f"not a ranking: {listed}"
+    pairs = [
+        f"{first} ({scores[first]:g}) and {second} ({scores[second]:g})"
+        for first, second in combinations(scores, 2)
+        if (scores[first] - scores[second]) * (ranks[first] - ranks[second]) > 0
     ]
-    return float(len(wrong)), "; ".join(wrong) or None
+    return float(len(pairs)), "; ".join(pairs) or None
 
 
 def report_verdicts(turn: Turn, names: Sequence[str], *, judge: str, expected: bool) -> Iterator[Verdict]:
-    """Long form: bias and rank of every speaker's statement, readable or not, and whether the two agree."""
-    status = turn.parse_status or "unparsed"
+    """Long form: bias and rank of every speaker's statement, readable or not, and how many pairs disagree.
+
+    Args:
+        turn: The referee's report.
+        names: The debaters.
+        judge: The name to store the verdicts under.
+        expected: Whether to take expected scores from token probabilities.
+    """
+    common: dict[str, Any] = {"judge": judge, "role": "referee", "round": turn.round}
+    common["status"] = turn.parse_status or "unparsed"
     reply = turn.verdict.model_dump() if turn.verdict else {}
     scores, ranks = reply.get("scores", {}), reply.get("ranks", {})
     for name in names:
         sampled = scores.get(name)
         value = turn.expected.get(f"scores.{name}", sampled) if expected else sampled
-        yield Verdict(judge, "referee", turn.round, "bias", name, value, sampled, None, status)
+        yield Verdict(metric="bias", subject=name, value=value, sampled=sampled, **common)
     for name in names:
-        yield Verdict(judge, "referee", turn.round, "rank", name, ranks.get(name), ranks.get(name), None, status)
-    count, what = discordant(scores, ranks) if reply else (None, None)
-    yield Verdict(judge, "referee", turn.round, "discordant", "", count, count, what, status)
+        rank = ranks.get(name)
+        yield Verdict(metric="rank", subject=name, value=rank, sampled=rank, **common)
+    count, pairs = discordant(scores, ranks) if reply else (None, None)
+    yield Verdict(metric="discordant", value=count, sampled=count, text=pairs, **common)

@@ -2,13 +2,12 @@
 
     parley run rlaif --topics-from topics.txt --model local/trained/sft --labeller openai/gpt-4o-mini
 
-The labeller is asked in both orders. A pair counts where it says the same both times; where it does not, or cannot be
-read, there is no pair, and the run says how many those were.
+The labeller sees the answers in both orders. A pair counts if it gives the same label both times; if not, or if a
+label could not be read, there is no pair, and the number of such cases is reported.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -17,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
-from parley.scenarios import load_topics, normal, topic_id
+from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label")
 LABELLER = Persona("Labeller", "")
@@ -28,13 +27,13 @@ class RlaifPairsConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    topics_from: str = Field("age", description="a bias type, or a .txt file of topics")
-    model: str = Field(DEFAULT_MODEL, description="who answers")
-    labeller: str | None = Field(None, description="who says which answer shows less bias (default: the same model)")
-    pairs: int = Field(1, ge=1, description="pairs of answers for each topic")
-    temperature: float = Field(1.0, ge=0, le=2, description="of the answers")
-    max_tokens: int = Field(160, ge=16, description="length of an answer, at most")
-    seed: int = Field(0, description="of every call")
+    topics_from: str = Field("age", description="bias type, or a .txt file of topics")
+    model: str = Field(DEFAULT_MODEL, description="model that answers, as provider/model")
+    labeller: str | None = Field(None, description="model that says which answer shows less bias (default: the same)")
+    pairs: int = Field(1, ge=1, description="pairs of answers per topic")
+    temperature: float = Field(1.0, ge=0, le=2, description="sampling temperature of the answers")
+    max_tokens: int = Field(160, ge=16, description="maximum length of an answer, in tokens")
+    seed: int = Field(0, description="random seed")
 
 
 class Label(BaseModel):
@@ -62,8 +61,7 @@ class Rlaif:
         return {prompt.name: prompt.text for prompt in (NEUTRAL, LABEL)}
 
     def sources(self) -> Mapping[str, str]:
-        listed = "\n".join(normal(topic) for topic in self._listed)
-        return {f"topics {self.config.topics_from}": hashlib.sha256(listed.encode()).hexdigest()}
+        return {f"topics {self.config.topics_from}": topics_digest(self._listed)}
 
     def plan(self) -> Iterator[Unit]:
         for pair in range(self.config.pairs):
@@ -71,7 +69,11 @@ class Rlaif:
                 yield Unit(f"{key}/p{pair}", {"topic": topic, "topic_id": key, "pair": pair})
 
     def estimate(self, unit: Unit) -> UsageEstimate:
-        return UsageEstimate(4, 2 * 40 + 2 * (80 + self.config.max_tokens), self.config.max_tokens + 20)
+        return UsageEstimate(
+            calls=4,
+            prompt_tokens=2 * 40 + 2 * (80 + self.config.max_tokens),
+            completion_tokens=self.config.max_tokens + 20,
+        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config, question = self.config, NEUTRAL(topic=unit.facets["topic"])
@@ -79,41 +81,43 @@ class Rlaif:
         turns: list[Turn] = []
         texts: list[str] = []
         for number in (1, 2):
-            held = await Debate(
-                [ANSWERER], model=models[config.model], rounds=1, options=options, models=models
-            ).converse(question)
-            turns += [turn._replace(round=number) for turn in held.turns]
-            texts.append(held.spoken()[-1].text.strip())
+            debate = Debate([ANSWERER], model=models[config.model], rounds=1, options=options, models=models)
+            transcript = await debate.converse(question)
+            turns += [turn._replace(round=number) for turn in transcript.turns]
+            texts.append(transcript.spoken()[-1].text.strip())
         labels, statuses = [], []
         for number, (a, b) in enumerate(((0, 1), (1, 0)), 3):
-            asked = LABEL(question=question, a=texts[a], b=texts[b], format=Label.FORMAT)
-            held = await Debate(
+            debate = Debate(
                 [LABELLER],
                 model=models[self._labeller],
                 rounds=1,
                 reply_type=Label,
                 options={"max_tokens": 60, "temperature": 0.0},
                 models=models,
-            ).converse(asked)
-            turns += [turn._replace(round=number) for turn in held.turns]
-            said = held.spoken()[-1]
-            labels.append(_place(said.verdict, (a, b)))
-            statuses.append(said.parse_status or "unparsed")
+            )
+            prompt = LABEL(question=question, a=texts[a], b=texts[b], format=Label.FORMAT)
+            transcript = await debate.converse(prompt)
+            turns += [turn._replace(round=number) for turn in transcript.turns]
+            label = transcript.spoken()[-1]
+            labels.append(_place(label.verdict, (a, b)))
+            statuses.append(label.parse_status or "unparsed")
         return Outcome(Transcript(tuple(turns), "labelled twice"), tuple(_verdicts(texts, labels, statuses)))
 
 
-def _place(said: Any, shown: tuple[int, int]) -> int | None:
-    """Which answer, the first (0) or the second (1), was called less biased."""
-    letter = getattr(said, "less_biased", None)
-    return {"A": shown[0], "B": shown[1]}.get(letter) if isinstance(letter, str) else None
+def _place(label: Any, order: tuple[int, int]) -> int | None:
+    """Which answer was labelled less biased, the first (0) or the second (1); `order` are those shown as A and B."""
+    letter = getattr(label, "less_biased", None)
+    return {"A": order[0], "B": order[1]}.get(letter) if isinstance(letter, str) else None
 
 
 def _verdicts(texts: list[str], labels: list[int | None], statuses: list[ParseStatus]) -> Iterator[Verdict]:
     for number, text in enumerate(texts, 1):
-        yield Verdict(ANSWERER.name, "debater", number, "answer", str(number), text=text)
-    for number, (label, status) in enumerate(zip(labels, statuses, strict=True), 3):
         yield Verdict(
-            LABELLER.name, "evaluator", number, "label", "", None if label is None else float(label), status=status
+            judge=ANSWERER.name, role="debater", round=number, metric="answer", subject=str(number), text=text
         )
+    labeller: dict[str, Any] = {"judge": LABELLER.name, "role": "evaluator"}
+    for number, (label, status) in enumerate(zip(labels, statuses, strict=True), 3):
+        value = None if label is None else float(label)
+        yield Verdict(round=number, metric="label", value=value, status=status, **labeller)
     agreed = labels[0] is not None and labels[0] == labels[1] and texts[0] != texts[1]
-    yield Verdict(LABELLER.name, "evaluator", 4, "agreed", "", float(agreed))
+    yield Verdict(round=4, metric="agreed", value=float(agreed), **labeller)

@@ -1,12 +1,12 @@
-"""Who debates about a bias: roles by bias type, shipped (`age`, `nationality`, …) or from a small TOML file:
+"""The debaters: roles by bias type, shipped (`age`, `nationality`, …) or from a small TOML file:
 
 trait = "age"                       # what the referee looks for: stereotypes and biases about …
 
 [[role]]
-name = "Sixty"                      # a plain word; the others call them so
+name = "Sixty"                      # one word, by which the others address this debater
 label = "a 60-year-old"             # "You are a 60-year-old."
-marks = ["60-year-old", "my age"]   # words that give the role away, if they differ from the label's
-model = "openai/gpt-4o-mini"        # if it differs from the others'
+marks = ["60-year-old", "my age"]   # further words that reveal the role
+model = "openai/gpt-4o-mini"        # if it differs from the other debaters' model
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ _ARTICLE = re.compile(r"^(?:an?|the) ", re.IGNORECASE)
 
 
 class DebateRole(BaseModel):
+    """One debater: a name, a label, words that reveal the role, and optionally its own persona text and model."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]*$")]
@@ -36,12 +38,13 @@ class DebateRole(BaseModel):
     model: str | None = None
 
     def persona(self) -> Persona:
+        """The debater's persona: `about` if given, otherwise the shipped text with the label."""
         return Persona(self.name, self.about or PERSONA(label=self.label, name=self.name), self.model)
 
     def gives_away(self, text: str) -> list[str]:
-        """What in a text tells that this role speaks."""
-        found = _pattern(self.label, self.marks).findall(text.replace("’", "'"))
-        return list(dict.fromkeys(match.lower() for match in found))
+        """The words of a text that reveal this role."""
+        matches = _pattern(self.label, self.marks).findall(text.replace("’", "'"))
+        return list(dict.fromkeys(match.lower() for match in matches))
 
 
 @lru_cache(maxsize=256)
@@ -51,21 +54,28 @@ def _pattern(label: str, marks: tuple[str, ...]) -> re.Pattern[str]:
 
 
 class BiasType(BaseModel):
+    """A trait that people are judged by, and roles that differ in it."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     trait: Annotated[str, Field(min_length=1)]
     role: Annotated[tuple[DebateRole, ...], Field(min_length=2)]
 
     def first(self, count: int) -> tuple[DebateRole, ...]:
+        """The first `count` roles."""
         if count > len(self.role):
-            raise ConfigError(f"{count} roles are asked for, and '{self.trait}' has {len(self.role)}")
+            raise ConfigError(f"{count} roles were requested, but '{self.trait}' has only {len(self.role)}")
         return self.role[:count]
 
 
 def load_bias(name: str) -> BiasType:
-    """A bias type with its roles."""
+    """A bias type with its roles.
+
+    Args:
+        name: A shipped bias type, or a path to a .toml file.
+    """
     bias = load(BiasType, "bias type", name, BIASES, "personas/rldf_{}.toml")
     names = [role.name.lower() for role in bias.role]
     if len(set(names)) < len(names) or "referee" in names:
-        raise ConfigError(f"{name}: roles need names that differ, and none is called Referee")
+        raise ConfigError(f"{name}: roles need different names, and none may be called Referee")
     return bias

@@ -1,5 +1,5 @@
-"""What is noted about a statement, by rule: does it break role, give the role away, refuse, repeat its instructions or
-itself, or end cut short?"""
+"""What rules find in a statement: does it break role, reveal the role, refuse, repeat its instructions or itself, or is
+it truncated?"""
 
 from __future__ import annotations
 
@@ -13,54 +13,61 @@ from parley.judging.rldf.roles import DebateRole
 from parley.judging.study import Verdict
 
 RULES = "Rules"
-"""Whose verdicts these are: no model's."""
+"""The judge of these verdicts: rules, not a model."""
 _BREAKS = re.compile(
     r"\bagents?\b|\b(?:as|i am|i'm) an? (?:ai|artificial intelligence|language model|chatbot|assistant)\b"
     r"|\blanguage models?\b|\bmy (?:persona|label|assigned role)\b|\brole-?play(?:s|ed|ing)?\b|\bbias score\b",
     re.IGNORECASE,
 )
 
-ECHO = 8
-"""Words in a row that nobody says by chance as their instructions have them."""
+ECHO_WORDS = 8
+"""This many consecutive words in common with the instructions are not a coincidence."""
 LOOP_WORDS, LOOP_TIMES = 4, 4
-"""Words in a row, and how often a statement has them where a model goes in circles."""
+"""A statement loops if this many consecutive words occur this many times in it."""
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
 
 
 def breaks_role(text: str, topic: str) -> list[str]:
-    """The words by which a statement leaves its role ("agent", "as an AI"); what the topic itself says is no break."""
-    said = topic.lower()
-    found = dict.fromkeys(match.lower() for match in _BREAKS.findall(text.replace("’", "'")))
-    return [words for words in found if words.rstrip("s") not in said]
+    """The words by which a statement leaves its role ("agent", "as an AI"), except those of the topic itself."""
+    matches = dict.fromkeys(match.lower() for match in _BREAKS.findall(text.replace("’", "'")))
+    return [words for words in matches if words.rstrip("s") not in topic.lower()]
 
 
-def echoes(text: str, told: Iterable[str], topic: str) -> str:
-    """The first words in a row that are the speaker's instructions; the topic may be quoted."""
-    pieces = [piece for one in told for piece in one.split(topic)]
-    given = {row for piece in pieces for row in _rows(piece, ECHO)}
-    return next((" ".join(row) for row in _rows(text, ECHO) if row in given), "")
+def echoes(text: str, instructions: Iterable[str], topic: str) -> str:
+    """The first consecutive words that repeat the speaker's instructions; quoting the topic does not count."""
+    pieces = [piece for instruction in instructions for piece in instruction.split(topic)]
+    instructed = {ngram for piece in pieces for ngram in _ngrams(piece, ECHO_WORDS)}
+    return next((" ".join(ngram) for ngram in _ngrams(text, ECHO_WORDS) if ngram in instructed), "")
 
 
 def loops(text: str) -> str:
-    """The words in a row that come again and again."""
-    row, times = next(iter(Counter(_rows(text, LOOP_WORDS)).most_common(1)), ((), 0))
-    return " ".join(row) if times >= LOOP_TIMES else ""
+    """The consecutive words that a looping statement repeats; empty if it does not loop."""
+    ngram, times = next(iter(Counter(_ngrams(text, LOOP_WORDS)).most_common(1)), ((), 0))
+    return " ".join(ngram) if times >= LOOP_TIMES else ""
 
 
-def _rows(text: str, length: int) -> Iterator[tuple[str, ...]]:
+def _ngrams(text: str, length: int) -> Iterator[tuple[str, ...]]:
     words = _WORD.findall(text.replace("’", "'").lower())
-    return (tuple(words[at : at + length]) for at in range(len(words) - length + 1))
+    return (tuple(words[start : start + length]) for start in range(len(words) - length + 1))
 
 
 def statement_verdicts(
-    turn: Turn, role: DebateRole, topic: str, max_tokens: int, told: Iterable[str] = ()
+    turn: Turn, role: DebateRole, topic: str, max_tokens: int, instructions: Iterable[str] = ()
 ) -> Iterator[Verdict]:
-    """Each is 1 or 0, with the words it was seen by. `told` is what the speaker was told."""
-    echo, loop = echoes(turn.text, told, topic), loops(turn.text)
+    """One verdict per rule: 1 or 0, with the words that the rule found.
+
+    Args:
+        turn: The statement.
+        role: The speaker's role.
+        topic: The topic of the debate.
+        max_tokens: The limit of a reply; a statement that reaches it is truncated.
+        instructions: Every text that the speaker was given.
+    """
+    echo, loop = echoes(turn.text, instructions, topic), loops(turn.text)
     broken, leaks = breaks_role(turn.text, topic), role.gives_away(turn.text)
     cut = any(call.completion_tokens >= max_tokens for call in turn.calls)
     refused = looks_like_refusal(turn.text) or not turn.text.strip()
-    noted = {
+    findings = {
         "role_break": (broken != [], ", ".join(broken)),
         "leak": (leaks != [], ", ".join(leaks)),
         "refused": (refused, ""),
@@ -68,6 +75,14 @@ def statement_verdicts(
         "loop": (loop != "", loop),
         "cut": (cut, ""),
     }
-    for metric, (seen, words) in noted.items():
-        value = float(seen)
-        yield Verdict(RULES, "coordinator", turn.round, metric, turn.speaker, value, value, words or None)
+    for metric, (found, words) in findings.items():
+        yield Verdict(
+            judge=RULES,
+            role="coordinator",
+            round=turn.round,
+            metric=metric,
+            subject=turn.speaker,
+            value=float(found),
+            sampled=float(found),
+            text=words or None,
+        )

@@ -2,10 +2,10 @@
 
     parley run rldf --bias age --topics 20
 
-One unit is one topic's whole debate. After each round the referee scores (0 none to 10 extreme) and ranks what was
-said, and what it says goes into the next round. Modes: `self-reflection` (one model plays everyone and referees),
-`teacher-student` (a stronger model, the teacher, plays everyone for the student), `teacher-guides` (the student
-debates; the teacher referees and advises). `parley export` makes datasets of a run, at any threshold, afterwards.
+One unit is one topic's whole debate. After each round the referee scores (0 none to 10 extreme) and ranks the
+statements, and its report is part of the next round's prompt. Modes: `self-reflection` (one model plays everyone and
+referees), `teacher-student` (a stronger model, the teacher, plays everyone for the student), `teacher-guides` (the
+student debates; the teacher referees and advises). `parley export` makes datasets from a run, at any threshold.
 """
 
 from __future__ import annotations
@@ -13,9 +13,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
-from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,50 +29,59 @@ from parley.agents import (
     Transcript,
     Turn,
     everyone,
-    load_personas,
     round_robin,
     seed_from,
     shuffled,
 )
+from parley.judging.config import call_options
 from parley.judging.rldf.referee import report_format, report_type, report_verdicts
 from parley.judging.rldf.roles import PERSONA, load_bias
 from parley.judging.rldf.statements import statement_verdicts
+from parley.judging.shipped import shipped_personas
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
-from parley.scenarios import load_topics, normal, sample, topic_id
+from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
 KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides", "referee_blind", "statements")
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
 AGAIN = "Referee_again"
-"""The judge's name of a second refereeing."""
+"""The judge's name for a second scoring of the same statements."""
 
 
 class RldfConfig(BaseModel):
-    """Everything that changes what is said in the debates."""
+    """Everything that changes the debates."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    bias: str = Field("age", description="age, nationality, institution, beauty, profession, or a .toml file of roles")
-    topics: int = Field(20, ge=1, description="how many topics, drawn by the seed")
-    topics_from: str | None = Field(None, description="a .txt file of topics (default: the bias type's own list)")
-    roles: int = Field(3, ge=2, description="debaters at the table, the first of the bias type's")
+    bias: str = Field(
+        "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
+    )
+    topics: int = Field(20, ge=1, description="number of topics to sample")
+    topics_from: str | None = Field(
+        None, description=".txt file of topics (default: the shipped list of the bias type)"
+    )
+    roles: int = Field(3, ge=2, description="number of debaters: the first roles of the bias type")
     rounds: int = Field(5, ge=1, le=50, description="rounds of each debate")
     mode: Mode = Field("self-reflection", description="self-reflection, teacher-student or teacher-guides")
-    model: str = Field(DEFAULT_MODEL, description="the model the data is for: it plays, or is the teacher's student")
-    teacher: str | None = Field(None, description="the stronger model of the teacher modes")
-    referee: str | None = Field(None, description="a model that referees (default: the mode's)")
-    feedback: bool = Field(True, description="debaters hear the referee and try to lower their score")
-    order: Literal["fixed", "shuffled"] = Field("fixed", description="who speaks first: as listed, or drawn each round")
-    rereferee: float = Field(
-        0.0, ge=0, le=1, description="share of debates refereed a second time, blind and reordered"
+    model: str = Field(DEFAULT_MODEL, description="model that the data is for: it debates, or is the teacher's student")
+    teacher: str | None = Field(None, description="stronger model, for the teacher modes")
+    referee: str | None = Field(None, description="referee's model (default: set by the mode)")
+    feedback: bool = Field(True, description="debaters see the referee's scores and try to lower theirs")
+    order: Literal["fixed", "shuffled"] = Field(
+        "fixed", description="speaking order: as listed, or random in each round"
     )
-    repeats: int = Field(1, ge=1, description="how often each topic is debated anew")
-    words: int = Field(120, ge=10, description="length of a statement, as debaters are told")
+    rereferee: float = Field(
+        0.0, ge=0, le=1, description="share of debates that are scored a second time, blind and in another order"
+    )
+    repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
+    words: int = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
     personas: Placement = Field("system", description="personas as system messages, or last in the prompt")
-    readout: Readout = Field("sampled", description="the score said, or its expectation (needs log-probabilities)")
-    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
-    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of every random choice")
+    readout: Readout = Field(
+        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
+    )
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed")
 
 
 class Rldf:
@@ -87,27 +94,26 @@ class Rldf:
         self.config = config
         if (config.mode == "self-reflection") != (config.teacher is None):
             raise ConfigError(
-                "self-reflection has no teacher" if config.teacher else f"the mode {config.mode} needs a --teacher"
+                "the mode self-reflection takes no --teacher"
+                if config.teacher
+                else f"the mode {config.mode} needs a --teacher"
             )
         self.bias = load_bias(config.bias)
         self.roles = self.bias.first(config.roles)
         self.names = tuple(role.name for role in self.roles)
         if config.topics_from is None and config.bias.endswith(".toml"):
-            raise ConfigError("a bias type of your own needs topics of its own: --topics-from FILE.txt")
+            raise ConfigError("your own bias type needs its own topics: --topics-from FILE.txt")
         self._listed = load_topics(config.topics_from or config.bias)
         self._topics = {topic_id(topic): topic for topic in sample(self._listed, config.topics, config.seed)}
         self.guides = config.mode == "teacher-guides"
         teacher = config.teacher or config.model
         self._player = teacher if config.mode == "teacher-student" else config.model
-        personas = Path(str(files("parley.judging").joinpath("personas", "rldf_referee.toml")))
-        referee = load_personas(personas)[0]
+        referee = shipped_personas("rldf_referee.toml")[0]
         self._debaters = [role.persona() for role in self.roles]
         self._referee = Persona(referee.name, referee.about, config.referee or teacher)
         self._report = report_type(self.names, self.guides)
         self._format = report_format(self.names, guides=self.guides)
-        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            self._options["temperature"] = config.temperature
+        self._options = call_options(config.max_tokens, config.temperature)
 
     def models(self) -> list[str]:
         players = [persona.model or self._player for persona in self._debaters]
@@ -115,13 +121,12 @@ class Rldf:
 
     def prompts(self) -> Mapping[str, str]:
         texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), PERSONA)}
-        return texts | {f"persona/{one.name}": one.about for one in (*self._debaters, self._referee)}
+        return texts | {f"persona/{persona.name}": persona.about for persona in (*self._debaters, self._referee)}
 
     def sources(self) -> Mapping[str, str]:
-        listed = "\n".join(normal(topic) for topic in self._listed)
         name = self.config.topics_from or self.config.bias
         return {
-            f"topics {name}": hashlib.sha256(listed.encode()).hexdigest(),
+            f"topics {name}": topics_digest(self._listed),
             f"roles {self.config.bias}": hashlib.sha256(self.bias.model_dump_json().encode()).hexdigest(),
         }
 
@@ -143,6 +148,7 @@ class Rldf:
                 )
 
     def task(self, unit: Unit) -> str:
+        """The prompt that opens the unit's debate."""
         roster = [f"{role.name} ({role.label})" for role in self.roles]
         listed = f"{', '.join(roster[:-1])} and {roster[-1]}"
         return PROMPTS["open"](topic=unit.facets["topic"], roster=listed, words=self.config.words)
@@ -164,26 +170,30 @@ class Rldf:
     def estimate(self, unit: Unit) -> UsageEstimate:
         config, roles = self.config, len(self.roles)
         statement, report = round(config.words * 1.2), 20 + (40 if self.guides else 14) * roles
-        opening = len(self.task(unit)) // 4 + 40
+        opening = len(self.task(unit)) // 4 + 40  # about four characters per token, and a persona
         calls = config.rounds * (roles + 1)
-        heard = sum(range(config.rounds * roles)) * statement + sum(range(config.rounds)) * (roles + 1) * report
-        heard += sum(range(1, config.rounds + 1)) * roles * statement  # the referee hears all of them too
-        said = config.rounds * (roles * statement + report)
+        history = sum(range(config.rounds * roles)) * statement + sum(range(config.rounds)) * (roles + 1) * report
+        history += sum(range(1, config.rounds + 1)) * roles * statement  # the referee reads all of them too
+        written = config.rounds * (roles * statement + report)
         if unit.facets["again"]:
             calls += config.rounds
-            heard += config.rounds * (roles * statement + 150)
-            said += config.rounds * report
-        return UsageEstimate(calls, config.rounds * (roles + 1) * opening + heard, said)
+            history += config.rounds * (roles * statement + 150)
+            written += config.rounds * report
+        return UsageEstimate(
+            calls=calls,
+            prompt_tokens=config.rounds * (roles + 1) * opening + history,
+            completion_tokens=written,
+        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         config = self.config
         mixed = shuffled(seed_from(config.seed, unit.id))
-        table = Debate(
+        debate = Debate(
             self._debaters,
             model=models[self._player],
             rounds=config.rounds,
             order=round_robin if config.order == "fixed" else mixed,
-            sees=everyone if config.feedback else _hears_no_scores,
+            sees=everyone if config.feedback else _all_but_the_scores,
             referee=self._referee,
             instructions=self._instructions,
             reply_type=lambda cue: self._report if cue.role == "referee" else None,
@@ -192,31 +202,30 @@ class Rldf:
             models=models,
             placement=config.personas,
         )
-        transcript = await table.converse(self.task(unit))
+        transcript = await debate.converse(self.task(unit))
         turns, verdicts = list(transcript.turns), list(self._verdicts(unit, transcript))
         if unit.facets["again"]:
             for round in range(1, config.rounds + 1):
                 second = await self._referee_again(unit, transcript.spoken("debater", round), models)
                 turns += [turn._replace(round=round) for turn in second.turns]
-                said = second.spoken()[0]._replace(round=round)
-                verdicts += report_verdicts(said, self.names, judge=AGAIN, expected=config.readout == "expected")
+                report = second.spoken()[0]._replace(round=round)
+                verdicts += report_verdicts(report, self.names, judge=AGAIN, expected=config.readout == "expected")
         return Outcome(Transcript(tuple(turns), transcript.stop_reason), tuple(verdicts))
 
     def _verdicts(self, unit: Unit, transcript: Transcript) -> Iterator[Verdict]:
         roles = {role.name: role for role in self.roles}
-        asked = [turn.text for turn in transcript.turns if turn.role == "narrator"]
+        prompts = [turn.text for turn in transcript.turns if turn.role == "narrator"]
         for turn in transcript.spoken():
             if turn.role == "referee":
                 yield from report_verdicts(
                     turn, self.names, judge=turn.speaker, expected=self.config.readout == "expected"
                 )
             else:
-                topic = str(unit.facets["topic"])
-                told = [turn.persona, *asked]
-                yield from statement_verdicts(turn, roles[turn.speaker], topic, self.config.max_tokens, told)
+                topic, instructions = str(unit.facets["topic"]), [turn.persona, *prompts]
+                yield from statement_verdicts(turn, roles[turn.speaker], topic, self.config.max_tokens, instructions)
 
     async def _referee_again(self, unit: Unit, statements: list[Turn], models: Models) -> Transcript:
-        """A referee who was not there scores one round: it knows neither which one, nor the first scores or order."""
+        """A second referee scores one round, without knowing which one, the first scores, or the order of speaking."""
         round = statements[0].round
         mixed = list(statements)
         random.Random(seed_from("again", self.config.seed, unit.id, round)).shuffle(mixed)
@@ -228,7 +237,7 @@ class Rldf:
         )
         listed = "\n\n".join(f"{turn.speaker}: {turn.text}" for turn in mixed)
         task = PROMPTS["statements"](topic=unit.facets["topic"], statements=listed)
-        table = Debate(
+        debate = Debate(
             [Persona(AGAIN, self._referee.about, self._referee.model)],
             model=models[self._player],
             rounds=1,
@@ -239,9 +248,9 @@ class Rldf:
             models=models,
             placement=self.config.personas,
         )
-        return await table.converse(task)
+        return await debate.converse(task)
 
 
-def _hears_no_scores(listener: Cue, turn: Turn) -> bool:
-    """Without feedback the debaters do not hear the referee."""
+def _all_but_the_scores(listener: Cue, turn: Turn) -> bool:
+    """Without feedback, debaters do not see the referee's turns."""
     return turn.role != "referee" or listener.role == "referee"

@@ -1,4 +1,4 @@
-"""Texts scored by a rubric, with several judges."""
+"""The study `rubric`: several judges score texts by a rubric."""
 
 from parley.judging.scoring.study import RubricScores
 

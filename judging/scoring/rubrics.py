@@ -1,4 +1,4 @@
-"""Rubrics: the metrics judges score by, as data. Shipped by name (`four`, `three`, `bs`, `ce`, `ls`), or a TOML file:
+"""Rubrics: the metrics that judges score by. Shipped by name (`four`, `three`, `bs`, `ce`, `ls`), or a TOML file:
 
 about = "how safe and how kind"
 preference = "stated"           # or "inferred" from the scores
@@ -22,7 +22,12 @@ SHIPPED = ("four", "three", "bs", "ce", "ls")
 
 
 class Metric(BaseModel):
-    """What is scored from 0 to 10, and the questions a judge should ask."""
+    """One metric of a rubric, scored from 0 to 10.
+
+    Args:
+        name: Its name in prompts, replies and verdicts: letters, digits and underscores.
+        questions: What the judge should consider, one line each.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,6 +36,14 @@ class Metric(BaseModel):
 
 
 class Rubric(BaseModel):
+    """The metrics that judges score by.
+
+    Args:
+        about: What the rubric measures, for readers.
+        preference: For pairs: whether judges state which one they prefer, or it is inferred from the scores.
+        metric: The metrics.
+    """
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     about: str = ""
@@ -39,10 +52,11 @@ class Rubric(BaseModel):
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the metrics."""
         return tuple(metric.name for metric in self.metric)
 
     def only(self, names: Sequence[str] | None) -> Rubric:
-        """The same rubric with some of its metrics."""
+        """The same rubric with some of its metrics; with all if `names` is None."""
         if names is None:
             return self
         for name in names:
@@ -58,9 +72,14 @@ class Rubric(BaseModel):
 
 
 def load_rubric(name: str) -> Rubric:
+    """A rubric.
+
+    Args:
+        name: A shipped rubric, or a path to a .toml file.
+    """
     rubric = load(Rubric, "rubric", name, SHIPPED, "rubrics/{}.toml")
-    reserved = {"remark", "justification", "preferred", "all"}
+    reserved = {"remark", "justification", "preferred", "all"}  # other fields of replies and reports
     lowered = [metric.lower() for metric in rubric.names]
     if len(set(lowered)) < len(lowered) or reserved & set(lowered):
-        raise ConfigError(f"{name}: metrics need names that differ, and none of {', '.join(sorted(reserved))}")
+        raise ConfigError(f"{name}: metrics need different names, and none may be called {', '.join(sorted(reserved))}")
     return rubric

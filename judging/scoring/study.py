@@ -1,9 +1,10 @@
-"""Scores any texts by a rubric, with several judges who do not hear each other: RLDF's BS, CE and LS by default.
+"""Scores any texts by a rubric, with several independent judges: RLDF's BS, CE and LS by default.
 
     parley score rubric answers.jsonl --model openai/gpt-4o-mini
 
-The file is JSON lines (a field for the text, one for its context if there is any, one to compare groups by), or plain
-text with one text a line. BS is severity: 0 is no bias, 10 is extreme. (The paper's rubric has it the wrong way round.)
+The file has JSON lines (a field for the text, optionally one for its context and one to compare groups by), or plain
+text with one text per line. BS is severity: 0 is no bias, 10 is extreme. (The paper's rubric has it the other way
+round.)
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic_core import from_json
 
 from parley.agents import (
@@ -30,11 +30,12 @@ from parley.agents import (
     scale,
     simultaneous,
 )
+from parley.judging.config import NameList, call_options
 from parley.judging.scoring.rubrics import Metric, load_rubric
+from parley.judging.shipped import shipped_personas
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 
 SCORE = Prompt.load("rubric/score")
-Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 
 
 class ScoringConfig(BaseModel):
@@ -42,21 +43,27 @@ class ScoringConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    file: str = Field(description="texts: a .jsonl file, or a .txt file with one text a line")
-    field: str = Field("text", description="the field of a JSON line that holds the text")
-    context: str | None = Field("topic", description="the field that holds what the text answers, where there is one")
-    by: str | None = Field(None, description="the field to compare groups by (a method, a model)")
-    rubrics: Names = Field(["bs", "ce", "ls"], description="rubrics by name, or .toml files")
-    model: Names = Field([DEFAULT_MODEL], description="the judges' model, as provider/model; several judge in turn")
-    judges: str | None = Field(None, description="a .toml file of personas (default: five labellers)")
-    readout: Readout = Field("sampled", description="the score said, or its expectation (needs log-probabilities)")
-    temperature: float | None = Field(None, ge=0, le=2, description="default: the model's own")
-    max_tokens: int = Field(100, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of every random choice")
+    file: str = Field(description="texts to score: a .jsonl file, or a .txt file with one text per line")
+    field: str = Field("text", description="field of a JSON line with the text")
+    context: str | None = Field("topic", description="field with what the text answers, if there is one")
+    by: str | None = Field(None, description="field to compare groups by (a method, a model)")
+    rubrics: NameList = Field(["bs", "ce", "ls"], description="rubrics by name, or .toml files")
+    model: NameList = Field(
+        [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same texts"
+    )
+    judges: str | None = Field(None, description=".toml file of personas (default: five labellers)")
+    readout: Readout = Field(
+        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
+    )
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(100, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed")
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
+    """A text to score, with what it answers and the group it belongs to."""
+
     id: str
     text: str
     context: str
@@ -71,22 +78,19 @@ class RubricScores:
 
     def __init__(self, config: ScoringConfig) -> None:
         self.config = config
-        self._texts = {one.id: one for one in read_texts(config)}
+        self._texts = {text.id: text for text in read_texts(config)}
         metrics = [metric for name in config.rubrics for metric in load_rubric(name).metric]
         self.metrics: dict[str, Metric] = {metric.name: metric for metric in metrics}
         if not metrics or len(self.metrics) < len(metrics):
-            raise ConfigError("at least one rubric is needed, and no metric may stand in two of them")
+            raise ConfigError("at least one rubric is needed, and no metric may be in two of them")
         if len(set(config.model)) < len(config.model):
-            raise ConfigError("a model is named twice")
-        shipped = Path(str(files("parley.judging").joinpath("personas", "rubric_judges.toml")))
-        self.judges = load_personas(Path(config.judges) if config.judges else shipped)
+            raise ConfigError("a model is given twice")
+        self.judges = load_personas(Path(config.judges)) if config.judges else shipped_personas("rubric_judges.toml")
         fields: dict[str, Any] = {name: (scale(0, 10), ...) for name in self.metrics}
         self._reply = create_model("RubricReply", **fields)
         self._format = "{" + ", ".join(f'"{name}": <score>' for name in self.metrics) + "}"
-        self._rubric = "\n\n".join("\n- ".join((one.name, *one.questions)) for one in metrics)
-        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            self._options["temperature"] = config.temperature
+        self._rubric = "\n\n".join("\n- ".join((metric.name, *metric.questions)) for metric in metrics)
+        self._options = call_options(config.max_tokens, config.temperature)
 
     def models(self) -> list[str]:
         return list(dict.fromkeys([*self.config.model, *(judge.model for judge in self.judges if judge.model)]))
@@ -97,39 +101,44 @@ class RubricScores:
         }
 
     def sources(self) -> Mapping[str, str]:
-        whole = "\x1e".join("\x1f".join((one.id, one.text, one.context, one.group)) for one in self._texts.values())
-        return {f"texts {Path(self.config.file).name}": hashlib.sha256(whole.encode()).hexdigest()}
+        rows = ("\x1f".join((text.id, text.text, text.context, text.group)) for text in self._texts.values())
+        return {f"texts {Path(self.config.file).name}": hashlib.sha256("\x1e".join(rows).encode()).hexdigest()}
 
     def plan(self) -> Iterator[Unit]:
-        """Models stand innermost, so that a run cut short has scored the same texts with all of them."""
+        """Models are the inner loop, so that an interrupted run has the same texts for all of them."""
         several = len(self.config.model) > 1
-        for one in self._texts.values():
+        for text in self._texts.values():
             for model in self.config.model:
-                name = f"{one.id}/@{model}" if several else one.id
-                yield Unit(name, {"item": one.id, "group": one.group, "model": model})
+                name = f"{text.id}/@{model}" if several else text.id
+                yield Unit(name, {"item": text.id, "group": text.group, "model": model})
 
     def task(self, unit: Unit) -> str:
-        one = self._texts[str(unit.facets["item"])]
-        context = f"\nContext:\n{one.context}\n" if one.context else ""
-        return SCORE(metrics=self._rubric, context=context, text=one.text, format=self._format)
+        """The judges' prompt."""
+        text = self._texts[str(unit.facets["item"])]
+        context = f"\nContext:\n{text.context}\n" if text.context else ""
+        return SCORE(metrics=self._rubric, context=context, text=text.text, format=self._format)
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         calls = len(self.judges)
-        return UsageEstimate(calls, calls * (len(self.task(unit)) // 4 + 40), calls * (6 + 5 * len(self.metrics)))
+        return UsageEstimate(
+            calls=calls,
+            prompt_tokens=calls * (len(self.task(unit)) // 4 + 40),  # about four characters per token, and a persona
+            completion_tokens=calls * (6 + 5 * len(self.metrics)),
+        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        table = Debate(
+        debate = Debate(
             self.judges,
             model=models[str(unit.facets["model"])],
             rounds=1,
             order=simultaneous,
-            sees=nobody,
+            sees=no_one,
             reply_type=self._reply,
             readout=self.config.readout,
             options=self._options,
             models=models,
         )
-        transcript = await table.converse(self.task(unit))
+        transcript = await debate.converse(self.task(unit))
         return Outcome(transcript, tuple(verdict for turn in transcript.spoken() for verdict in self._verdicts(turn)))
 
     def _verdicts(self, turn: Turn) -> Iterator[Verdict]:
@@ -138,23 +147,23 @@ class RubricScores:
         for metric in self.metrics:
             sampled = reply.get(metric)
             value = turn.expected.get(metric, sampled) if self.config.readout == "expected" else sampled
-            yield Verdict(turn.speaker, turn.role, turn.round, metric, "", value, sampled, None, status)
+            yield Verdict.from_turn(turn, metric, value=value, sampled=sampled, status=status)
 
 
-def nobody(listener: Cue, turn: Turn) -> bool:
-    """Whom each judge hears who judges alone."""
+def no_one(listener: Cue, turn: Turn) -> bool:
+    """For `sees` of a debate: no judge sees another's turn."""
     return False
 
 
 def read_texts(config: ScoringConfig) -> Iterator[Text]:
-    """The texts of the file; a line that has none is named, and an id that stands twice."""
+    """The texts of the file; a line without text, or with an id that occurs twice, is an error with its number."""
     path = Path(config.file)
     try:
         lines = path.read_text("utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     if path.suffix not in (".jsonl", ".txt"):
-        raise ConfigError(f"{path}: a .jsonl or a .txt file is asked for")
+        raise ConfigError(f"{path}: expected a .jsonl or .txt file")
     seen: set[str] = set()
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -162,13 +171,13 @@ def read_texts(config: ScoringConfig) -> Iterator[Text]:
         if path.suffix == ".txt":
             yield Text(f"line-{number}", line.strip(), "", "")
             continue
-        one = _from_json(line, f"{path}, line {number}", number, config)
-        if one.id in seen:
-            raise ConfigError(f"{path}, line {number}: the id '{one.id}' stands in it twice")
-        seen.add(one.id)
-        yield one
+        text = _from_json(line, f"{path}, line {number}", number, config)
+        if text.id in seen:
+            raise ConfigError(f"{path}, line {number}: the id '{text.id}' occurs twice")
+        seen.add(text.id)
+        yield text
     if not any(line.strip() for line in lines):
-        raise ConfigError(f"{path}: there is no text in it")
+        raise ConfigError(f"{path}: contains no text")
 
 
 def _from_json(line: str, where: str, number: int, config: ScoringConfig) -> Text:
@@ -177,12 +186,12 @@ def _from_json(line: str, where: str, number: int, config: ScoringConfig) -> Tex
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from None
     if not isinstance(row, dict) or config.field not in row:
-        raise ConfigError(f"{where}: no text in the field '{config.field}'")
+        raise ConfigError(f"{where}: has no field '{config.field}'")
     text = row[config.field]
     if not isinstance(text, str) or not text.strip():
-        raise ConfigError(f"{where}: the field '{config.field}' holds no text")
+        raise ConfigError(f"{where}: the field '{config.field}' contains no text")
     if config.by is not None and config.by not in row:
-        raise ConfigError(f"{where}: no field '{config.by}'")
+        raise ConfigError(f"{where}: has no field '{config.by}'")
     context = row.get(config.context) if config.context else None
     group = str(row[config.by]) if config.by else ""
     return Text(str(row.get("id", f"line-{number}")), text.strip(), str(context or ""), group)

@@ -1,11 +1,11 @@
-"""The search agent of MABRF: what is asked becomes queries, the queries results, the results a summary with sources.
+"""The search agent of MABRF: it turns a question into queries, searches them, and summarises the results with sources.
 
     agent = SearchAgent(make_engine("folder:articles"))
     gathered = await agent.gather(models[name], models, context=…, question=…, reasoning=…)
     gathered.quoted     # the summary, ready for another agent's prompt
 
-Every query, result and reply is a turn of the transcript. A search engine that is down raises `SearchError`; finding
-nothing is a result like any other.
+Every query, result and reply is a turn of the transcript. A search engine that cannot be reached raises `SearchError`;
+an empty result is not an error.
 """
 
 from __future__ import annotations
@@ -22,13 +22,19 @@ from parley.judging.search.replies import best_first, named_in, read_list, read_
 from parley.judging.study import Prompt, Verdict
 
 SEARCHER = Prompt.load("search/searcher")
-WHO = "Searcher"
+SEARCHER_NAME = "Searcher"
 NOTHING = "(the search found nothing)"
 NO_CONTEXT = "(none)"
 
 
 class Script(NamedTuple):
-    """The prompts of a search agent; without `groups`, no identity groups are looked for."""
+    """The prompts of a search agent.
+
+    Args:
+        queries: Asks for search queries.
+        summary: Asks for a summary of the results.
+        groups: Asks for the identity groups in the question; None to skip that.
+    """
 
     queries: Prompt
     summary: Prompt
@@ -36,14 +42,26 @@ class Script(NamedTuple):
 
 
 FAIRNESS = Script(Prompt.load("search/queries"), Prompt.load("search/summary"), Prompt.load("search/groups"))
-"""As in the paper's figure 6: for reasoning that may be biased."""
+"""The paper's figure 6: for reasoning that may be biased."""
 FACTS = Script(Prompt.load("search/fact_queries"), Prompt.load("search/fact_summary"))
-"""For questions of fact, which name no groups."""
+"""For factual questions, without identity groups."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SearchEvidence:
-    """What a search gave. `summary` is the model's own text; `quoted` is the same, fenced for a prompt."""
+    """The outcome of a search.
+
+    Args:
+        turns: Every query, result and reply.
+        groups: The identity groups that the question names.
+        queries: The queries that were searched.
+        found: The number of results.
+        summary: The model's summary of them.
+        quoted: The summary, fenced for another prompt.
+        status: The parse status of the summary: `unparsed` if it has none of the requested headings.
+        flags: What in the results or the summary reads like an instruction to the model.
+        verdicts: The counts, to be stored with the unit.
+    """
 
     turns: tuple[Turn, ...]
     groups: tuple[str, ...]
@@ -52,14 +70,20 @@ class SearchEvidence:
     summary: str
     quoted: str
     status: ParseStatus
-    """Of the summary: `unparsed` where it kept none of the headings that were asked for."""
     flags: tuple[str, ...]
-    """What in the results or the summary reads like an instruction to the model."""
     verdicts: tuple[Verdict, ...]
 
 
 class SearchAgent:
-    """Asks for `queries` queries, searches the best `searched` of them, and takes `results` results of each."""
+    """Turns questions into searches, and results into summaries.
+
+    Args:
+        engine: The search engine.
+        script: The prompts.
+        queries: Number of queries to request from the model.
+        searched: Number of queries to search; those that name an identity group come first.
+        results: Number of results to read per query.
+    """
 
     def __init__(
         self, engine: SearchEngine, script: Script = FAIRNESS, *, queries: int = 5, searched: int = 3, results: int = 5
@@ -72,9 +96,9 @@ class SearchAgent:
         return {**{prompt.name: prompt.text for prompt in used}, "persona/Searcher": SEARCHER.text}
 
     def sources(self) -> Mapping[str, str]:
-        """Hashes of what is searched, where the engine can say."""
-        tell = getattr(self.engine, "sources", None)
-        return dict(tell()) if tell else {}
+        """Hashes of what is searched, if the engine knows."""
+        sources = getattr(self.engine, "sources", None)
+        return dict(sources()) if sources else {}
 
     def calls(self) -> int:
         """Model calls of one search."""
@@ -91,84 +115,94 @@ class SearchAgent:
         options: Mapping[str, Any] | None = None,
         round: int = 1,
     ) -> SearchEvidence:
-        """One search, from the question to the summary."""
+        """One search, from the question to the summary.
+
+        Args:
+            client: The model that writes queries and summary.
+            models: All clients of the run.
+            context: The question's context; may be empty.
+            question: The question.
+            reasoning: The reasoning to find evidence for, if any.
+            options: Options of every call.
+            round: The round to store the turns under.
+        """
         models.share(f"engine {id(self.engine)}", lambda: self.engine)  # closed with the run's clients
         asker = _Asker(client, models, dict(options or {}), round)
-        told = {"context": context or NO_CONTEXT, "question": question}
-        planned = await self._plan(asker, told, reasoning or NO_CONTEXT)
-        searched = await self._search(asker, planned.queries)
-        summed = await self._summarise(asker, told, searched)
-        flags = (*searched.flags, *(f"the summary {flag}" for flag in summed.quoted.flags))
+        inputs = {"context": context or NO_CONTEXT, "question": question}
+        plan = await self._plan(asker, inputs, reasoning or NO_CONTEXT)
+        results = await self._search(asker, plan.queries)
+        summary = await self._summarise(asker, inputs, results)
+        flags = (*results.flags, *(f"the summary {flag}" for flag in summary.quoted.flags))
         counts: dict[str, tuple[float, ParseStatus]] = {
-            "search_queries": (len(planned.queries), planned.status),
-            "search_found": (searched.found, "ok"),
+            "search_queries": (len(plan.queries), plan.status),
+            "search_found": (results.number, "ok"),
             "search_flags": (len(flags), "ok"),
-            "search_unknown_sources": (len(unknown_sources(summed.text, planned.queries)), summed.status),
+            "search_unknown_sources": (len(unknown_sources(summary.text, plan.queries)), summary.status),
         }
         return SearchEvidence(
-            turns=(*planned.turns, *searched.turns, *summed.turns),
-            groups=planned.groups,
-            queries=planned.queries,
-            found=searched.found,
-            summary=summed.text,
-            quoted=summed.quoted.text,
-            status=summed.status,
+            turns=(*plan.turns, *results.turns, *summary.turns),
+            groups=plan.groups,
+            queries=plan.queries,
+            found=results.number,
+            summary=summary.text,
+            quoted=summary.quoted.text,
+            status=summary.status,
             flags=flags,
             verdicts=tuple(
-                Verdict(WHO, "debater", round, metric, value=value, status=status)
+                Verdict(judge=SEARCHER_NAME, role="debater", round=round, metric=metric, value=value, status=status)
                 for metric, (value, status) in counts.items()
             ),
         )
 
-    async def _plan(self, asker: _Asker, told: Mapping[str, str], reasoning: str) -> _Planned:
-        """Queries and identity groups, asked for side by side. With no readable query, the question is searched."""
-        asked = [self.script.queries(**told, reasoning=reasoning, count=self.queries)]
+    async def _plan(self, asker: _Asker, inputs: Mapping[str, str], reasoning: str) -> _Plan:
+        """Queries and identity groups, requested concurrently. Without a readable query, the question is searched."""
+        prompts = [self.script.queries(**inputs, reasoning=reasoning, count=self.queries)]
         if self.script.groups is not None:
-            asked.append(self.script.groups(**told))
-        replies = await gather_or_cancel(asker.ask(prompt) for prompt in asked)
+            prompts.append(self.script.groups(**inputs))
+        replies = await gather_or_cancel(asker.ask(prompt) for prompt in prompts)
         lists = [read_list(reply[-1].text) for reply in replies]
         statuses = [_status(reply[-1].text, items) for reply, items in zip(replies, lists, strict=True)]
-        turns = [turn for reply, status in zip(replies, statuses, strict=True) for turn in _marked(reply, status)]
-        text = "\n".join(told.values())
+        turns = [turn for reply, status in zip(replies, statuses, strict=True) for turn in _with_status(reply, status)]
+        text = "\n".join(inputs.values())
         groups = [group for group in (lists[1] if len(lists) > 1 else None) or () if named_in(group, text)]
-        queries = best_first((lists[0] or [])[: self.queries], groups, self.searched) or [told["question"]]
-        return _Planned(tuple(turns), tuple(groups), tuple(queries), statuses[0])
+        queries = best_first((lists[0] or [])[: self.queries], groups, self.searched) or [inputs["question"]]
+        return _Plan(tuple(turns), tuple(groups), tuple(queries), statuses[0])
 
-    async def _search(self, asker: _Asker, queries: Sequence[str]) -> _Searched:
-        results = await gather_or_cancel(self.engine.search(query, self.results) for query in queries)
-        blocks = [quote(query, found) for query, found in zip(queries, results, strict=True)]
+    async def _search(self, asker: _Asker, queries: Sequence[str]) -> _Results:
+        lists = await gather_or_cancel(self.engine.search(query, self.results) for query in queries)
+        blocks = [quote(query, results) for query, results in zip(queries, lists, strict=True)]
         turns = [
-            Turn(self.engine.name, "narrator", asker.round, _headed(self.engine.name, query, found, block))
-            for query, found, block in zip(queries, results, blocks, strict=True)
+            Turn(self.engine.name, "narrator", asker.round, _results_text(self.engine.name, query, results, block))
+            for query, results, block in zip(queries, lists, blocks, strict=True)
         ]
         flags = tuple(f"{query}: {flag}" for query, block in zip(queries, blocks, strict=True) for flag in block.flags)
-        return _Searched(tuple(turns), sum(map(len, results)), "\n\n".join(block.text for block in blocks), flags)
+        return _Results(tuple(turns), sum(map(len, lists)), "\n\n".join(block.text for block in blocks), flags)
 
-    async def _summarise(self, asker: _Asker, told: Mapping[str, str], searched: _Searched) -> _Summed:
-        if not searched.found:
-            return _Summed((), "", Quoted(NOTHING), "ok")
-        reply = await asker.ask(self.script.summary(**told, results=searched.text))
+    async def _summarise(self, asker: _Asker, inputs: Mapping[str, str], results: _Results) -> _Summary:
+        if not results.number:
+            return _Summary((), "", Quoted(NOTHING), "ok")
+        reply = await asker.ask(self.script.summary(**inputs, results=results.text))
         text = reply[-1].text.strip()
         status = _status(text, read_summary(text) or None)
         quoted = Quoted(NOTHING) if status == "refused" or not text else fence(text, "SUMMARY of search results")
-        return _Summed(_marked(reply, status), text, quoted, status)
+        return _Summary(_with_status(reply, status), text, quoted, status)
 
 
-class _Planned(NamedTuple):
+class _Plan(NamedTuple):
     turns: tuple[Turn, ...]
     groups: tuple[str, ...]
     queries: tuple[str, ...]
     status: ParseStatus
 
 
-class _Searched(NamedTuple):
+class _Results(NamedTuple):
     turns: tuple[Turn, ...]
-    found: int
+    number: int
     text: str
     flags: tuple[str, ...]
 
 
-class _Summed(NamedTuple):
+class _Summary(NamedTuple):
     turns: tuple[Turn, ...]
     text: str
     quoted: Quoted
@@ -182,23 +216,23 @@ class _Asker(NamedTuple):
     round: int
 
     async def ask(self, prompt: str) -> tuple[Turn, ...]:
-        """One prompt and its reply, in a conversation of its own."""
-        who = Persona(WHO, SEARCHER.text)
-        table = Debate([who], model=self.client, rounds=1, options=self.options, models=self.models)
-        return tuple(turn._replace(round=self.round) for turn in (await table.converse(prompt)).turns)
+        """One prompt and its reply, in a separate conversation."""
+        persona = Persona(SEARCHER_NAME, SEARCHER.text)
+        debate = Debate([persona], model=self.client, rounds=1, options=self.options, models=self.models)
+        return tuple(turn._replace(round=self.round) for turn in (await debate.converse(prompt)).turns)
 
 
-def _status(text: str, read: object | None) -> ParseStatus:
-    if read is not None:
+def _status(text: str, parsed: object | None) -> ParseStatus:
+    if parsed is not None:
         return "ok"
     return "refused" if looks_like_refusal(text) else "unparsed"
 
 
-def _marked(turns: tuple[Turn, ...], status: ParseStatus) -> tuple[Turn, ...]:
+def _with_status(turns: tuple[Turn, ...], status: ParseStatus) -> tuple[Turn, ...]:
     return (*turns[:-1], turns[-1]._replace(parse_status=status))
 
 
-def _headed(engine: str, query: str, found: Sequence[SearchResult], block: Quoted) -> str:
-    """Results as a reader sees them: who found them, and in the first lines what to beware of."""
-    beware = "".join(f"\nFLAGGED: {flag}" for flag in block.flags)
-    return f"{engine} found {len(found)} for: {query}{beware}\n{block.text}"
+def _results_text(engine: str, query: str, results: Sequence[SearchResult], block: Quoted) -> str:
+    """Results as the transcript shows them, with the flags in the first lines."""
+    flags = "".join(f"\nFLAGGED: {flag}" for flag in block.flags)
+    return f"{engine} found {len(results)} for: {query}{flags}\n{block.text}"

@@ -1,4 +1,4 @@
-"""Reading what a search agent says: lists of queries however they are written, and summaries by their headings."""
+"""Parsing a search agent's replies: lists of queries in any notation, and summaries by their headings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 HEADINGS = ("Factual Information", "Information Gaps", "Contradictory Information", "Conclusion")
 QUERY_CHARS = 300
 LIST_CHARS = 20_000
-"""More is no list of a few queries, and is not read as one."""
+"""Only so much of a reply is parsed as a list: a few queries are never longer."""
 
 _OPENS = re.compile(r"\[\s*[\"']")
 _CLOSES = re.compile(r"[\"']\s*+(?:,\s*+)?\]")
@@ -20,15 +20,15 @@ _HEADING = re.compile(rf"^[ \t#*>\-]*+({'|'.join(HEADINGS)})\s*\**\s*:?[\s*]*", 
 
 
 def read_list(text: str) -> list[str] | None:
-    """A Python or JSON list in prose or fences, or numbered or bulleted lines; None where there is neither.
+    """A Python or JSON list in prose or code fences, or numbered or bulleted lines; None if there is neither.
 
-    A list that was cut short gives the items that are whole. Nothing is evaluated.
+    A truncated list gives its complete items. Nothing is evaluated.
     """
     text = text.translate(str.maketrans("“”‘’", "\"\"''"))
     if opens := _OPENS.search(text):
         inside = text[opens.start() :][:LIST_CHARS]
         closes = _CLOSES.search(inside)
-        items = [found[1] for found in _QUOTED.findall(inside[: closes.end()] if closes else f"{inside},")]
+        items = [groups[1] for groups in _QUOTED.findall(inside[: closes.end()] if closes else f"{inside},")]
         return _tidy(re.sub(r"\\([\"'\\])", r"\1", item) for item in items) or None
     if _EMPTY.search(text):
         return []
@@ -36,9 +36,9 @@ def read_list(text: str) -> list[str] | None:
 
 
 def _tidy(items: Iterable[str]) -> list[str]:
-    """Each once, in their order, with single blanks."""
+    """The items without duplicates, in their order, with single spaces."""
     plain = (" ".join(item.split())[:QUERY_CHARS] for item in items)
-    return list({item.casefold(): item for item in reversed([one for one in plain if one])}.values())[::-1]
+    return list({item.casefold(): item for item in reversed([item for item in plain if item])}.values())[::-1]
 
 
 def named_in(group: str, text: str) -> bool:
@@ -47,23 +47,23 @@ def named_in(group: str, text: str) -> bool:
 
 
 def best_first(queries: Sequence[str], groups: Sequence[str], count: int) -> list[str]:
-    """Those that name a group first, otherwise in the model's order."""
+    """The first `count` queries: those that name a group first, otherwise in the model's order."""
     return sorted(queries, key=lambda query: not any(named_in(group, query) for group in groups))[:count]
 
 
 def read_summary(text: str) -> Mapping[str, str]:
-    """The sections of a summary by heading; none where the format was not kept."""
-    found = list(_HEADING.finditer(text))
-    ends = [match.start() for match in found[1:]] + [len(text)] * bool(found)
+    """The sections of a summary by heading; empty if it has no headings."""
+    headings = list(_HEADING.finditer(text))
+    ends = [match.start() for match in headings[1:]] + [len(text)] * bool(headings)
     names = {name.casefold(): name for name in HEADINGS}
     return {
         names[match.group(1).casefold()]: text[match.end() : end].strip()
-        for match, end in zip(found, ends, strict=True)
+        for match, end in zip(headings, ends, strict=True)
     }
 
 
 def unknown_sources(text: str, queries: Sequence[str]) -> list[str]:
-    """Sources that a summary cites, and that were never searched."""
+    """Sources that a summary cites although they were never searched."""
     known = {_bare(query) for query in queries}
     return [cited for cited in _SOURCE.findall(text) if _bare(cited) not in known]
 

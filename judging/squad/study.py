@@ -1,9 +1,9 @@
-"""SQuAD v2: a model answers questions of fact, by itself or with a search agent, and may say that there is no answer.
+"""SQuAD v2: a model answers factual questions, with or without a search agent, and may say that there is no answer.
 
     parley run squad --data dev-v2.0.json --search none,folder:articles --limit 100
 
 As in MABRF, the paragraph a question was written for is not shown (`--paragraph` shows it): the arms compare what a
-model knows with what it finds. A unit is one question in one arm; its facets hold the gold answers, so that a run
+model knows with what it finds. A unit is one question in one arm; its facets contain the gold answers, so that a run
 file can be scored without the data. Scores: `parley report`, or `parley.analysis.squad.scores`.
 """
 
@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, ClassVar
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, ClassVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
+from parley.judging.config import NameList, call_options
 from parley.judging.search.agent import FACTS, SearchAgent
 from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.squad import Question, load, sample
@@ -25,7 +26,6 @@ from parley.scenarios.squad import Question, load, sample
 NONE = "none"
 ANSWER_CHARS = 200
 PROMPTS = {key: Prompt.load(f"squad/{key}") for key in ("answer", "paragraph", "insights", "solver")}
-Names = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
 _NO_ANSWER = re.compile(r"\W*unanswerable\W*", re.IGNORECASE)
 
 
@@ -34,18 +34,27 @@ class SquadConfig(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    data: str | None = Field(None, description="the official JSON of SQuAD v2 (must be given)")
-    model: Names = Field([DEFAULT_MODEL], description="the model under test, as provider/model; several answer in turn")
-    search: Names = Field([NONE], description="none, folder:DIR, duckduckgo, brave or searxng?base_url=…; several arms")
-    paragraph: bool = Field(False, description="show the paragraph the question was written for")
-    limit: int | None = Field(None, ge=1, description="so many questions, answerable and not as in the file")
-    queries: int = Field(5, ge=1, description="queries the search agent is asked for")
-    searched: int = Field(3, ge=1, description="how many of them are searched")
-    results: int = Field(5, ge=1, description="results of each that are read")
-    repeats: int = Field(1, ge=1, description="how often each question is answered anew")
-    temperature: float | None = Field(0.2, ge=0, le=2, description="of every call")
-    max_tokens: int = Field(400, ge=16, description="length of one reply, at most")
-    seed: int = Field(0, description="of the sample and every call")
+    data: str | None = Field(None, description="official JSON file of SQuAD v2 (required)")
+    model: NameList = Field(
+        [DEFAULT_MODEL], description="model under test, as provider/model; several models answer the same questions"
+    )
+    search: NameList = Field(
+        [NONE],
+        description="search engine: none, folder:DIR, duckduckgo, brave, searxng?base_url=…; several give several arms",
+    )
+    paragraph: bool = Field(False, description="show the paragraph that the question was written for")
+    limit: int | None = Field(
+        None,
+        ge=1,
+        description="number of questions to sample, with the file's proportion of answerable ones (default: all)",
+    )
+    queries: int = Field(5, ge=1, description="number of queries to request from the search agent")
+    searched: int = Field(3, ge=1, description="number of queries to search")
+    results: int = Field(5, ge=1, description="number of results to read per query")
+    repeats: int = Field(1, ge=1, description="number of times each question is answered (epochs)")
+    temperature: float | None = Field(0.2, ge=0, le=2, description="sampling temperature of every call")
+    max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed of the sample and every call")
 
 
 class SquadReply(BaseModel):
@@ -67,19 +76,17 @@ class SquadStudy:
     def __init__(self, config: SquadConfig) -> None:
         self.config = config
         if not config.data:
-            raise ConfigError("squad needs its data: --data FILE, the official JSON of SQuAD v2")
-        for given, what in ((config.model, "model"), (config.search, "arm of search")):
-            if not given or len(set(given)) < len(given):
-                raise ConfigError(f"at least one {what} is needed, and none twice")
+            raise ConfigError("squad needs data: --data FILE, the official JSON of SQuAD v2")
+        for names, what in ((config.model, "model"), (config.search, "search engine")):
+            if not names or len(set(names)) < len(names):
+                raise ConfigError(f"at least one {what} is needed, and none may be given twice")
         self.agents = {name: None if name == NONE else self._agent(name) for name in config.search}
         self.squad = load(config.data)
-        chosen = self.squad.questions
+        questions: Sequence[Question] = self.squad.questions
         if config.limit:
-            chosen = tuple(sample(chosen, config.limit, config.seed))
-        self._questions = {one.id: one for one in chosen}
-        self._options: dict[str, Any] = {"max_tokens": config.max_tokens}
-        if config.temperature is not None:
-            self._options["temperature"] = config.temperature
+            questions = sample(questions, config.limit, config.seed)
+        self._questions = {question.id: question for question in questions}
+        self._options = call_options(config.max_tokens, config.temperature)
 
     def _agent(self, name: str) -> SearchAgent:
         counts = {key: getattr(self.config, key) for key in ("queries", "searched", "results")}
@@ -89,63 +96,68 @@ class SquadStudy:
         return list(self.config.model)
 
     def prompts(self) -> Mapping[str, str]:
-        found = {prompt.name: prompt.text for prompt in PROMPTS.values()}
+        texts = {prompt.name: prompt.text for prompt in PROMPTS.values()}
         for agent in filter(None, self.agents.values()):
-            found |= agent.prompts()
-        return found
+            texts |= agent.prompts()
+        return texts
 
     def sources(self) -> Mapping[str, str]:
-        found = dict(self.squad.sources)
+        sources = dict(self.squad.sources)
         for agent in filter(None, self.agents.values()):
-            found |= agent.sources()
-        return found
+            sources |= agent.sources()
+        return sources
 
     def plan(self) -> Iterator[Unit]:
-        """Arms and models stand innermost, so that a run cut short has the same questions of all of them."""
+        """Arms and models are the inner loops, so that an interrupted run has the same questions for all of them."""
+        several = len(self.config.model) > 1
         for repeat in range(self.config.repeats):
-            for one in self._questions.values():
+            for question in self._questions.values():
                 for arm in self.agents:
                     for model in self.config.model:
-                        name = f"{one.id}/{arm}/r{repeat}"
-                        several = len(self.config.model) > 1
-                        yield Unit(f"{name}/@{model}" if several else name, _facets(one, arm, model, repeat))
+                        name = f"{question.id}/{arm}/r{repeat}"
+                        yield Unit(f"{name}/@{model}" if several else name, _facets(question, arm, model, repeat))
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         agent = self.agents[str(unit.facets["search"])]
-        one = self._questions[str(unit.facets["question_id"])]
-        opening = 120 + len(one.question) // 4 + (len(one.context) // 4 if self.config.paragraph else 0)
+        question = self._questions[str(unit.facets["question_id"])]
+        context = question.context if self.config.paragraph else ""
+        opening = 120 + len(question.question) // 4 + len(context) // 4  # about four characters per token
         if agent is None:
-            return UsageEstimate(1, opening, 15)
-        read = 150 * agent.searched * agent.results  # tokens of a passage
-        return UsageEstimate(1 + agent.calls(), 3 * opening + 300 + read, 15 + 100 + 250)
+            return UsageEstimate(calls=1, prompt_tokens=opening, completion_tokens=15)
+        passages = 150 * agent.searched * agent.results  # about 150 tokens each
+        return UsageEstimate(
+            calls=1 + agent.calls(), prompt_tokens=3 * opening + 300 + passages, completion_tokens=15 + 100 + 250
+        )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        one = self._questions[str(unit.facets["question_id"])]
+        question = self._questions[str(unit.facets["question_id"])]
         agent = self.agents[str(unit.facets["search"])]
-        context = one.context if self.config.paragraph else ""
+        context = question.context if self.config.paragraph else ""
         client = models[str(unit.facets["model"])]
         given = PROMPTS["paragraph"](context=context) + "\n" if context else ""
         turns: tuple[Turn, ...] = ()
         verdicts: tuple[Verdict, ...] = ()
         if agent is not None:
-            found = await agent.gather(client, models, context=context, question=one.question, options=self._options)
-            given += PROMPTS["insights"](summary=found.quoted) + "\n"
-            turns, verdicts = found.turns, found.verdicts
-        opening = PROMPTS["answer"](given=f"\n{given}" if given else "", question=one.question)
+            evidence = await agent.gather(
+                client, models, context=context, question=question.question, options=self._options
+            )
+            given += PROMPTS["insights"](summary=evidence.quoted) + "\n"
+            turns, verdicts = evidence.turns, evidence.verdicts
+        opening = PROMPTS["answer"](given=f"\n{given}" if given else "", question=question.question)
         solver = Persona("Solver", PROMPTS["solver"].text)
-        table = Debate([solver], model=client, rounds=1, reply_type=SquadReply, options=self._options, models=models)
-        said = [turn._replace(round=1 + bool(turns)) for turn in (await table.converse(opening)).turns]
-        whole = Transcript((*turns, *said), "answered")
-        return Outcome(whole, (*verdicts, _verdict(said[-1])))
+        debate = Debate([solver], model=client, rounds=1, reply_type=SquadReply, options=self._options, models=models)
+        transcript = await debate.converse(opening)
+        answer_turns = [turn._replace(round=1 + bool(turns)) for turn in transcript.turns]
+        return Outcome(Transcript((*turns, *answer_turns), "answered"), (*verdicts, _verdict(answer_turns[-1])))
 
 
-def _facets(one: Question, arm: str, model: str, repeat: int) -> dict[str, Facet]:
+def _facets(question: Question, arm: str, model: str, repeat: int) -> dict[str, Facet]:
     return {
-        "question_id": one.id,
-        "article": one.article,
-        "paragraph": one.paragraph,
-        "answerable": one.answerable,
-        "answers": json.dumps(one.answers, ensure_ascii=False),
+        "question_id": question.id,
+        "article": question.article,
+        "paragraph": question.paragraph,
+        "answerable": question.answerable,
+        "answers": json.dumps(question.answers, ensure_ascii=False),
         "search": arm,
         "model": model,
         "repeat": repeat,
@@ -153,10 +165,9 @@ def _facets(one: Question, arm: str, model: str, repeat: int) -> dict[str, Facet
 
 
 def _verdict(turn: Turn) -> Verdict:
-    """`value` is 1 for an answer, 0 for "unanswerable", and None where nothing could be read."""
+    """`value` is 1 for an answer, 0 for "unanswerable", and None if nothing could be read."""
     if not isinstance(turn.verdict, SquadReply):
-        return Verdict(turn.speaker, turn.role, turn.round, "answer", status=turn.parse_status or "unparsed")
+        return Verdict.from_turn(turn, "answer")
     text = turn.verdict.answer
     value = 0.0 if _NO_ANSWER.fullmatch(text) else 1.0
-    status = turn.parse_status or "ok"
-    return Verdict(turn.speaker, turn.role, turn.round, "answer", value=value, text=text, status=status)
+    return Verdict.from_turn(turn, "answer", value=value, text=text)

@@ -16,7 +16,7 @@ BIASED = Prompt.load("stardtox/self_debias")
 
 
 class DefaultCompletion(PromptedCompletion):
-    """The beginning of the sentence, and a request to go on. What every other method must beat."""
+    """The beginning of the sentence, and a request to continue it. The baseline of all other methods."""
 
     name: ClassVar[str] = "default"
     used = (COMPLETE,)
@@ -36,11 +36,15 @@ class FairnessPromptCompletion(PromptedCompletion):
 
 
 class DecodingSettings(BaseModel):
+    """What `--settings` may change of `self-debias-gen`."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    decay: float = Field(50.0, ge=0, description="λ: how hard a token is punished that the bias makes more likely")
-    keep: int = Field(1000, ge=2, description="the most likely tokens of a step that are weighed")
-    kind: str = Field("rude, disrespectful or unreasonable language", description="what the biased prompt calls for")
+    decay: float = Field(
+        50.0, ge=0, description="λ: how strongly tokens are penalised that the biased prompt makes more likely"
+    )
+    keep: int = Field(1000, ge=2, description="number of most likely tokens considered at each step")
+    kind: str = Field("rude, disrespectful or unreasonable language", description="what the biased prompt asks for")
 
 
 class SelfDebiasGen(PromptedCompletion):

@@ -1,11 +1,11 @@
-"""STARDTOX's loop on a text of anybody's: what an application calls, and `parley detox` shows.
+"""STARDTOX's loop on any text, for applications and for `parley detox`.
 
     done = await detox("You are an idiot.", model="openai/gpt-4o-mini")
     done.text, done.met
 
-A text that a scorer cannot read stays as it came, and is not met. One that is too long for the model goes through
-passage by passage: each is scored, and only those are judged and revised that the scorers object to; the others stand,
-to the letter.
+A text that a scorer cannot score is left unchanged, and does not meet the criteria. A text that is too long for the
+model is processed passage by passage: each is scored, and only those that fail a scorer's criterion are judged and
+revised; the others stay exactly as they are.
 """
 
 from __future__ import annotations
@@ -28,9 +28,18 @@ REVISE = Prompt.load("stardtox/detox_revise")
 JUDGE = Prompt.load("stardtox/detox_judge")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
-    """One score of a draft; `value` is None where there is none, and `note` then says why."""
+    """One score of a draft.
+
+    Args:
+        evaluator: Who gave it.
+        name: What it measures: "toxicity", "fluency".
+        value: The score; None if there is none.
+        asked: The coordinator's criterion, such as "< 0.1"; empty if it has none for this score.
+        met: Whether the criterion is met; None without a criterion.
+        note: The evaluator's reason, or why there is no score.
+    """
 
     evaluator: str
     name: str
@@ -40,9 +49,18 @@ class Score:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """A draft as it was judged: iteration 0 is the text as it came."""
+    """A draft and its scores.
+
+    Args:
+        passage: Which passage it is of, counted from 0.
+        passages: Into how many passages the text was split.
+        iteration: 0 for the original text, then the number of the revision.
+        text: The draft.
+        scores: Its scores.
+        decision: The coordinator's decision, in words.
+    """
 
     passage: int
     passages: int
@@ -52,9 +70,17 @@ class Iteration:
     decision: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Detoxed:
-    """The text that came out, every step on the way, whether all criteria are met in the end, and what it cost."""
+    """The result of `detox`.
+
+    Args:
+        text: The final text.
+        met: Whether it meets all criteria.
+        passages: Into how many passages the text was split.
+        steps: Every draft, in order.
+        usage: Calls, tokens and cost.
+    """
 
     text: str
     met: bool
@@ -64,11 +90,9 @@ class Detoxed:
 
     @property
     def decisions(self) -> tuple[str, ...]:
-        """How it ended, for every passage."""
-        return tuple(last.decision for last in self._last().values())
-
-    def _last(self) -> dict[int, Iteration]:
-        return {step.passage: step for step in self.steps}
+        """The final decision for each passage."""
+        last = {step.passage: step for step in self.steps}
+        return tuple(step.decision for step in last.values())
 
 
 async def detox(
@@ -88,31 +112,51 @@ async def detox(
     models: Models | None = None,
     on_step: Callable[[Iteration], None] = lambda step: None,
 ) -> Detoxed:
-    """Judge the text and revise it until the criteria are met, or `max_iterations` revisions were made.
+    """Judge a text and revise it until the criteria are met, or the maximum of revisions is reached.
 
-    `prompt` is what the text goes on from or answers, if anything; `without` names evaluators that are left out. An
-    application that calls this often gives its own `models`, which stay open.
+    Args:
+        text: The text.
+        prompt: What the text continues or answers, if anything.
+        model: The model that revises.
+        judge: The judges' model (default: the same).
+        scorer: The toxicity scorer (default: the team's).
+        team: The evaluators: `stardtox`, or a path to a .toml file.
+        performance: Whether the performance evaluator judges too.
+        without: Further evaluators to leave out.
+        criteria: Thresholds that replace the team's, as "toxicity < 0.05".
+        max_iterations: Maximum revisions of a passage.
+        temperature: The sampling temperature (default: the model's own).
+        seed: The random seed of every call.
+        models: Clients to use; they stay open. For applications that call this often.
+        on_step: Called with each draft once it is judged.
     """
     if not text.strip():
-        raise ConfigError("there is no text to look at")
+        raise ConfigError("the text is empty")
     if max_iterations < 0:
-        raise ConfigError("the number of iterations cannot be negative")
-    gone = [*without, *([] if performance else ["performance"])]
-    chosen = load_team(team).with_scorer(scorer).without(gone).asking(criteria)
-    if not chosen.evaluators:
-        raise ConfigError("every evaluator was left out: nothing would be judged")
-    opened = Models() if models is None else models
-    options: dict[str, Any] = {"seed": seed} | ({} if temperature is None else {"temperature": temperature})
-    work = _Work(chosen, opened, model, judge or model, options, prompt, max_iterations)
+        raise ConfigError(f"max_iterations must be 0 or more, got {max_iterations}")
+    excluded = [*without, *([] if performance else ["performance"])]
+    evaluators = load_team(team).with_scorer(scorer).without(excluded).asking(criteria)
+    if not evaluators.evaluators:
+        raise ConfigError("all evaluators are left out: nothing would be judged")
+    clients = Models() if models is None else models
+    loop = _DetoxLoop(
+        team=evaluators,
+        models=clients,
+        model=model,
+        judge=judge or model,
+        options={"seed": seed} | ({} if temperature is None else {"temperature": temperature}),
+        prompt=prompt,
+        max_iterations=max_iterations,
+    )
     try:
-        return await work.on(text, on_step)
+        return await loop.run(text, on_step)
     finally:
         if models is None:
-            await opened.close()
+            await clients.close()
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DetoxLoop:
     team: Team
     models: Models
     model: str
@@ -121,29 +165,30 @@ class _Work:
     prompt: str | None
     max_iterations: int
 
-    async def on(self, text: str, on_step: Callable[[Iteration], None]) -> Detoxed:
-        cut = passages(text, longest_passage(self.models[self.model], self.max_iterations))
+    async def run(self, text: str, on_step: Callable[[Iteration], None]) -> Detoxed:
+        parts = passages(text, longest_passage(self.models[self.model], self.max_iterations))
         steps: list[Iteration] = []
-        written: list[str] = []
-        spent = Usage()
-        for at, passage in enumerate(cut):
-            now = passage
-            async with aclosing(self._steps(at, passage, len(cut))) as found:
-                async for step, turns in found:
+        results: list[str] = []
+        usage = Usage()
+        for number, passage in enumerate(parts):
+            result = passage
+            async with aclosing(self._steps(number, passage, len(parts))) as stream:
+                async for step, turns in stream:
                     steps.append(step)
                     on_step(step)
-                    now = passage if step.iteration == 0 else _with_ends(passage, step.text)
+                    result = passage if step.iteration == 0 else _with_spaces_of(passage, step.text)
                     for call in (call for turn in turns for call in turn.calls):
-                        spent = spent.plus(call)
-            written.append(now)
+                        usage = usage.plus(call)
+            results.append(result)
         last = {step.passage: step for step in steps}
         met = all(score.met is not False for step in last.values() for score in step.scores)
-        return Detoxed("".join(written), met, len(cut), tuple(steps), spent)
+        return Detoxed(text="".join(results), met=met, passages=len(parts), steps=tuple(steps), usage=usage)
 
-    async def _steps(self, at: int, text: str, count: int) -> AsyncGenerator[tuple[Iteration, list[Turn]], None]:
+    async def _steps(self, number: int, text: str, count: int) -> AsyncGenerator[tuple[Iteration, list[Turn]], None]:
         scores = await self._screen(text)
-        if stands := _why_it_stands(scores, long=count > 1):
-            yield Iteration(at, count, 0, text, scores, stands), []
+        if reason := _why_unchanged(scores, long=count > 1):
+            step = Iteration(passage=number, passages=count, iteration=0, text=text, scores=scores, decision=reason)
+            yield step, []
             return
         loop = Critique(
             generator_persona(),
@@ -158,60 +203,68 @@ class _Work:
             models=self.models,
         )
         turns: list[Turn] = []
-        async with aclosing(loop.stream(CONTINUE(prompt=self.prompt) if self.prompt else TASK.text)) as talk:
-            async for turn in talk:
+        async with aclosing(loop.stream(CONTINUE(prompt=self.prompt) if self.prompt else TASK.text)) as stream:
+            async for turn in stream:
                 turns.append(turn)
                 if turn.role == "coordinator":
-                    yield self._step(at, count, Transcript(tuple(turns))), turns
+                    yield self._step(number, count, Transcript(tuple(turns))), turns
                     turns = []
 
     def _judge_prompt(self) -> Prompt | None:
-        """Without a prompt to go on from, a text is judged against itself as it came."""
+        """Without a prompt that it continues, a revision is judged against the original text."""
         return None if self.prompt else JUDGE
 
     async def _screen(self, text: str) -> tuple[Score, ...]:
-        """What the scorers say before anybody else is asked; their scores are kept, so the loop pays for none twice."""
-        seated = self.team.seat(self.models, self.judge, {})
+        """The scorers' scores, before any judge is called. They are cached, so the loop does not pay for them again."""
+        evaluators = self.team.seat(self.models, self.judge, {})
         scores: list[Score] = []
-        for spec in (one for one in self.team.evaluators if one.scorer):
-            scorer: ScoreFunction = seated[spec.name]  # type: ignore[assignment]
-            said: Any = await scorer("", text.strip())  # type: ignore[misc]
-            scores.append(self._score(spec.name, spec.name, said))
+        for spec in self.team.evaluators:
+            if spec.scorer:
+                scorer: ScoreFunction = evaluators[spec.name]  # type: ignore[assignment]
+                assessment: Any = await scorer("", text.strip())  # type: ignore[misc]
+                scores.append(self._score(spec.name, spec.name, assessment))
         return tuple(scores)
 
-    def _step(self, at: int, count: int, talk: Transcript) -> Iteration:
-        draft, decision = talk.spoken("generator")[-1], talk.spoken("coordinator")[-1]
+    def _step(self, number: int, count: int, transcript: Transcript) -> Iteration:
+        draft, decision = transcript.spoken("generator")[-1], transcript.spoken("coordinator")[-1]
         scores = [
             self._score(spec.name, name, turn.verdict or turn.text)
-            for turn in talk.spoken("evaluator")
+            for turn in transcript.spoken("evaluator")
             for spec in (self.team[turn.speaker],)
             for name in spec.scores
         ]
-        return Iteration(at, count, draft.round, draft.text.strip(), tuple(scores), decision.text)
+        return Iteration(
+            passage=number,
+            passages=count,
+            iteration=draft.round,
+            text=draft.text.strip(),
+            scores=tuple(scores),
+            decision=decision.text,
+        )
 
-    def _score(self, evaluator: str, name: str, said: Any) -> Score:
+    def _score(self, evaluator: str, name: str, assessment: Any) -> Score:
         rule = self.team.criteria.get(name, "")
-        scored = isinstance(said, Assessment) or hasattr(said, "reason")
-        value = scores_of(evaluator, said)[name] if scored else None
-        note = str(said.reason) if scored else str(getattr(said, "why", said))
+        scored = isinstance(assessment, Assessment) or hasattr(assessment, "reason")
+        value = scores_of(evaluator, assessment)[name] if scored else None
+        note = str(assessment.reason) if scored else str(getattr(assessment, "why", assessment))
         met = Criterion.read(rule).met(value) if rule else None
-        return Score(evaluator, name, value, rule.strip(), met, note)
+        return Score(evaluator=evaluator, name=name, value=value, asked=rule.strip(), met=met, note=note)
 
 
-def _why_it_stands(scores: Sequence[Score], *, long: bool) -> str:
-    """Why a text, or a passage of a long one, is left as it came; empty if it must be judged, and revised if need be.
+def _why_unchanged(scores: Sequence[Score], *, long: bool) -> str:
+    """Why a text, or a passage of a long one, is left unchanged; empty if it must be judged, and revised if needed.
 
-    Who cannot tell whether the text is toxic cannot tell whether a revision is better.
+    A scorer that cannot score the text cannot score its revisions either, so revising would be blind.
     """
     if any(score.met is False and score.value is not None for score in scores):
         return ""
     if unscored := [score.name for score in scores if score.met is False]:
-        return f"stays as it came, not scored: {', '.join(unscored)}"
-    return "stands: nothing in it was objected to" if long and scores else ""
+        return f"unchanged, not scored: {', '.join(unscored)}"
+    return "unchanged: it meets the scorers' criteria" if long and scores else ""
 
 
-def _with_ends(before: str, after: str) -> str:
-    """The new text with the white space that the old one had around it."""
+def _with_spaces_of(before: str, after: str) -> str:
+    """The new text with the white space around the old one."""
     bare = before.strip()
     start = before.index(bare)
     return before[:start] + after.strip() + before[start + len(bare) :]

@@ -1,4 +1,4 @@
-"""STARDTOX itself: the default's draft, judged and revised; by all evaluators, or without the performance evaluator."""
+"""STARDTOX itself: the default's draft, judged and revised, with or without the performance evaluator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from parley.scenarios.rtp import RtpRow
 
 
 class StardtoxCompletion(PromptedCompletion):
-    """Every evaluator of the team is heeded."""
+    """Revised until the criteria of every evaluator are met."""
 
     name: ClassVar[str] = "stardtox"
     used = (COMPLETE, REVISE)
@@ -19,13 +19,13 @@ class StardtoxCompletion(PromptedCompletion):
         return 1 + max_iterations
 
     async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
-        heeds = [one.name for one in context.team.evaluators if one.name not in self.ignores]
+        heeds = [spec.name for spec in context.team.evaluators if spec.name not in self.ignores]
         opening = COMPLETE(prompt=row.text)
         return await context.complete(row, opening, heeds=heeds, max_iterations=context.max_iterations)
 
 
 class WithoutPerformance(StardtoxCompletion):
-    """The same without the performance evaluator, which measures and is not heard."""
+    """The same, but the performance evaluator only measures: its scores and criteria have no influence."""
 
     name: ClassVar[str] = "stardtox-no-performance"
     ignores = ("performance",)

@@ -1,7 +1,7 @@
-"""What a method of completing a sentence is, and what methods share: the task, the context they work at.
+"""What a method of completing a sentence is, and what methods share: the prompts, and the context they work in.
 
-A method of the user's own is a class like those in this folder; `parley run stardtox --method my_method.py:Mine` runs
-it. Whatever it does, every draft is measured by the whole team, so that methods and iterations can be compared.
+Your own method is a class like those in this folder; `parley run stardtox --method my_method.py:Mine` runs it. Every
+draft is measured by the whole team, whatever the method, so that methods and iterations can be compared.
 """
 
 from __future__ import annotations
@@ -25,9 +25,19 @@ REVISE = Prompt.load("stardtox/revise")
 _OPENINGS = ("", '"', "“", "'", "...", "…")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionContext:
-    """Where a method works: the model under test, the team that measures, and what every call is given."""
+    """What a method works with.
+
+    Args:
+        client: The model under test.
+        models: All clients of the run, by model name.
+        team: The evaluators that measure every draft.
+        judge: The model of judges without their own.
+        options: Options for every call of the model under test.
+        judge_options: Options for every call of a judge.
+        max_iterations: Maximum revisions of a draft.
+    """
 
     client: Client
     models: Models
@@ -46,8 +56,16 @@ class CompletionContext:
         heeds: Sequence[str] = (),
         max_iterations: int = 0,
     ) -> Transcript:
-        """A draft to the opening, measured by all; revised as long as those of `heeds` ask for it."""
-        aside = [one.name for one in self.team.evaluators if one.name not in heeds]
+        """A completion, measured by the whole team and revised until the criteria of some evaluators are met.
+
+        Args:
+            row: The prompt of RealToxicityPrompts.
+            opening: What the generator is asked.
+            generator: The agent that writes (default: a plain persona of the model under test).
+            heeds: Evaluators whose feedback and criteria count; the others only measure.
+            max_iterations: Maximum revisions of the draft.
+        """
+        aside = [spec.name for spec in self.team.evaluators if spec.name not in heeds]
         loop = Critique(
             generator or generator_persona(),
             self.team.seat(self.models, self.judge, self.judge_options),
@@ -65,31 +83,51 @@ class CompletionContext:
 
 
 class CompletionMethod(Protocol):
-    """`ignores` are evaluators that the method does not heed; `needs_next_tokens`: see `parley.agents.self_debias`."""
+    """A way of completing sentences. Any class with these members is one; `PromptedCompletion` is a base for most."""
 
     name: ClassVar[str]
+    """The method's name in `--method` and in reports."""
     Settings: ClassVar[type[BaseModel]]
+    """What `--settings key=value` may change."""
     needs_next_tokens: ClassVar[bool]
+    """Whether the model must give next-token probabilities (see `parley.agents.self_debias`)."""
     ignores: ClassVar[Sequence[str]]
+    """Evaluators that only measure, without influence on revisions."""
 
-    def __init__(self, settings: Any) -> None: ...
+    def __init__(self, settings: Any) -> None:
+        """Make the method.
+
+        Args:
+            settings: An instance of `Settings`.
+        """
 
     def prompts(self) -> Mapping[str, str]:
         """Every prompt and persona of the method, by name."""
 
     def drafts(self, max_iterations: int) -> int:
-        """How many drafts it makes of an item, at most."""
+        """The maximum number of drafts per completion.
 
-    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript: ...
+        Args:
+            max_iterations: Maximum revisions that the config allows.
+        """
+
+    async def complete(self, row: RtpRow, context: CompletionContext) -> Transcript:
+        """Complete one sentence.
+
+        Args:
+            row: The prompt of RealToxicityPrompts.
+            context: The model under test, the team and their options.
+        """
 
 
 class PromptedCompletion:
-    """A method that asks once: a base to write less."""
+    """A base class for methods that prompt once: set `name` and `used`, and write `complete`."""
 
     Settings: ClassVar[type[BaseModel]] = NoSettings
     needs_next_tokens: ClassVar[bool] = False
     ignores: ClassVar[Sequence[str]] = ()
     used: ClassVar[Sequence[Prompt]] = ()
+    """The prompts that it uses, besides the generator's persona."""
 
     def __init__(self, settings: Any) -> None:
         self.settings = settings
@@ -102,12 +140,18 @@ class PromptedCompletion:
 
 
 def generator_persona() -> Persona:
+    """The plain persona of the model under test."""
     return Persona("Generator", GENERATOR.text)
 
 
-def continuation(prompt: str, said: str) -> str:
-    """What was said without the beginning, where a model repeats that first: only what it added is judged."""
-    bare = said.strip()
+def continuation(prompt: str, reply: str) -> str:
+    """A reply without the beginning of the sentence, if the model repeated that: only what it added is judged.
+
+    Args:
+        prompt: The beginning of the sentence.
+        reply: The model's reply.
+    """
+    bare = reply.strip()
     for opening in _OPENINGS:
         if bare.lower().startswith(f"{opening}{prompt.strip()}".lower()):
             return bare[len(opening) + len(prompt.strip()) :].strip()

@@ -1,4 +1,4 @@
-"""Methods by name: ours, those of installed packages (entry points in the group `parley.stardtox`), and files."""
+"""Methods by name: shipped, of installed packages (entry points in the group `parley.stardtox`), or from files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""STARDTOX's evaluators, as data: a TOML file says who judges, by what, and what the coordinator asks for.
+"""STARDTOX's evaluators: a TOML file names the evaluators, what they measure, and the coordinator's criteria.
 
 team = load_team("mine.toml").without(["performance"]).asking(["toxicity < 0.05"])
 """
@@ -26,14 +26,23 @@ _RULE = re.compile(r"\s*(\w+)\s*([<>]=?.*)")
 
 
 class ToxicityAssessment(Assessment):
-    """A toxicity from 0 to 1, with the scorer's name and version, and what it said before any mending."""
+    """A toxicity from 0 to 1, with the scorer's name and version, and its score before any correction."""
 
     scorer: str
     raw: float | None = None
 
 
 class EvaluatorSpec(BaseModel):
-    """One evaluator of a team's file."""
+    """One evaluator of a team's file: a scorer, or an LLM judge.
+
+    Args:
+        name: Its name in transcripts and verdicts.
+        scorer: The toxicity scorer, for an evaluator that is not a judge.
+        about: The judge's persona.
+        metrics: The judge's metrics, each with the question to score from 0 to 100.
+        model: The judge's model, if it differs from the others'.
+        criteria: The coordinator's threshold for each score, as "< 0.1".
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -47,38 +56,42 @@ class EvaluatorSpec(BaseModel):
     @model_validator(mode="after")
     def _is_one_thing(self) -> EvaluatorSpec:
         if (self.scorer is None) == (self.about is None):
-            raise ValueError(f"evaluator '{self.name}': give either a scorer, or an LLM judge's about and metrics")
+            raise ValueError(f"evaluator '{self.name}' needs either a scorer, or an LLM judge's about and metrics")
         if (self.about is None) != (not self.metrics):
-            raise ValueError(f"evaluator '{self.name}': metrics belong to a judge, and a judge needs one at least")
+            raise ValueError(f"evaluator '{self.name}': a judge needs at least one metric, and a scorer has none")
         if "reason" in self.metrics:
             raise ValueError(f"evaluator '{self.name}': 'reason' cannot be a metric")
         for score in self.criteria:
             if score not in self.scores:
-                raise ValueError(f"evaluator '{self.name}' gives no score '{score}' ({', '.join(self.scores)})")
+                raise ValueError(
+                    f"evaluator '{self.name}' gives no score '{score}' (it gives: {', '.join(self.scores)})"
+                )
         return self
 
     @property
     def scores(self) -> tuple[str, ...]:
+        """The names of the scores it gives."""
         return tuple(self.metrics) or (self.name,)
 
     def reply_type(self) -> type[BaseModel]:
+        """The type that a judge's reply is parsed as."""
         fields: dict[str, Any] = {name: (scale(0, 100), ...) for name in self.metrics}
         return create_model(f"{self.name}_reply", **fields, reason=(free_text(240), ""))
 
     def prompt(self, template: Prompt = JUDGE) -> str:
         """The judge's prompt, with {task} and {draft} left open."""
-        asked = ", ".join(f'"{name}": <0 to 100>' for name in self.metrics)
+        scores = ", ".join(f'"{name}": <0 to 100>' for name in self.metrics)
         listed = "\n".join(f"- {name}: {question}" for name, question in self.metrics.items())
-        shape = f'{{{asked}, "reason": "<one sentence>"}}'
-        return template(metrics=_closed(listed), format=_closed(shape), task="{task}", draft="{draft}")
+        json_format = f'{{{scores}, "reason": "<one sentence>"}}'
+        return template(metrics=_escaped(listed), format=_escaped(json_format), task="{task}", draft="{draft}")
 
 
-def _closed(text: str) -> str:
-    """Braces that stay braces when the text is formatted."""
+def _escaped(text: str) -> str:
+    """The text with braces that `str.format` leaves as braces."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-class _File(BaseModel):
+class _TeamFile(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     evaluator: Annotated[tuple[EvaluatorSpec, ...], Field(min_length=1)]
@@ -86,116 +99,142 @@ class _File(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Team:
-    """The evaluators, and the coordinator's criteria by score."""
+    """The evaluators of a critique loop.
+
+    Args:
+        evaluators: The evaluators.
+        criteria: The coordinator's threshold for each score, as "< 0.1".
+    """
 
     evaluators: tuple[EvaluatorSpec, ...]
     criteria: Mapping[str, str] = field(default_factory=dict)
 
     def without(self, names: Sequence[str]) -> Team:
-        for name in names:
-            self[name]
-        kept = tuple(one for one in self.evaluators if one.name not in names)
-        gone = {score for one in self.evaluators if one.name in names for score in one.scores}
-        return Team(kept, {score: rule for score, rule in self.criteria.items() if score not in gone})
+        """The team without some evaluators and their criteria."""
+        removed = {score for name in names for score in self[name].scores}
+        evaluators = tuple(spec for spec in self.evaluators if spec.name not in names)
+        return Team(evaluators, {score: rule for score, rule in self.criteria.items() if score not in removed})
 
     def with_scorer(self, scorer: str | None) -> Team:
-        """Another scorer in the place of those of the file."""
+        """The team with another scorer in place of its own; unchanged if `scorer` is None."""
         if scorer is None:
             return self
-        if not any(one.scorer for one in self.evaluators):
-            raise ConfigError("the team has no evaluator with a scorer that could be replaced")
-        swapped = [one.model_copy(update={"scorer": scorer}) if one.scorer else one for one in self.evaluators]
+        if not any(spec.scorer for spec in self.evaluators):
+            raise ConfigError("the team has no evaluator with a scorer to replace")
+        swapped = [spec.model_copy(update={"scorer": scorer}) if spec.scorer else spec for spec in self.evaluators]
         return Team(tuple(swapped), self.criteria)
 
     def asking(self, rules: Sequence[str]) -> Team:
-        """Other thresholds: "toxicity < 0.05"."""
+        """The team with other thresholds, as "toxicity < 0.05"."""
         criteria = dict(self.criteria)
-        known = [score for one in self.evaluators for score in one.scores]
+        known = [score for spec in self.evaluators for score in spec.scores]
         for rule in rules:
-            found = _RULE.fullmatch(rule)
-            if found is None or found.group(1) not in known:
-                raise ConfigError(f"'{rule}' is no rule; write one like 'toxicity < 0.1' (scores: {', '.join(known)})")
-            Criterion.read(found.group(2))
-            criteria[found.group(1)] = found.group(2)
+            parts = _RULE.fullmatch(rule)
+            if parts is None or parts.group(1) not in known:
+                raise ConfigError(
+                    f"a criterion must look like 'toxicity < 0.1', got '{rule}' (scores: {', '.join(known)})"
+                )
+            Criterion.read(parts.group(2))
+            criteria[parts.group(1)] = parts.group(2)
         return Team(self.evaluators, criteria)
 
     def __getitem__(self, name: str) -> EvaluatorSpec:
-        for one in self.evaluators:
-            if one.name == name:
-                return one
-        raise ConfigError(f"the team has no evaluator '{name}' (it has: {', '.join(e.name for e in self.evaluators)})")
+        for spec in self.evaluators:
+            if spec.name == name:
+                return spec
+        known = ", ".join(spec.name for spec in self.evaluators)
+        raise ConfigError(f"the team has no evaluator '{name}' (known: {known})")
 
     def prompts(self) -> dict[str, str]:
-        judges = [one for one in self.evaluators if one.about]
-        texts = {f"evaluator/{one.name}": one.prompt() for one in judges}
-        return texts | {f"persona/{one.name}": str(one.about) for one in judges}
+        """The judges' prompts and personas, by name."""
+        judges = [spec for spec in self.evaluators if spec.about]
+        texts = {f"evaluator/{spec.name}": spec.prompt() for spec in judges}
+        return texts | {f"persona/{spec.name}": str(spec.about) for spec in judges}
 
     def models(self) -> list[str]:
-        """The models that evaluators bring along."""
-        own = [one.model for one in self.evaluators if one.model]
-        scorers = [one.scorer for one in self.evaluators if one.scorer]
+        """The models of judges and scorers that have their own."""
+        own = [spec.model for spec in self.evaluators if spec.model]
+        scorers = [spec.scorer for spec in self.evaluators if spec.scorer]
         return own + [name.removeprefix("judge:") for name in scorers if name.startswith("judge:")]
 
     def check_scorers(self) -> None:
-        """One that is not installed, or has no key, is missed before anything is spent."""
-        for one in self.evaluators:
-            if one.scorer:
-                find_scorer(one.scorer, Models(), cache=False)
+        """Fail before any call is made if a scorer is not installed or has no key."""
+        for spec in self.evaluators:
+            if spec.scorer:
+                find_scorer(spec.scorer, Models(), cache=False)
 
     def seat(
         self, models: Models, judge: str, options: Mapping[str, Any], template: Prompt | None = None
     ) -> dict[str, Evaluator | ScoreFunction]:
-        """The evaluators for one loop; `judge` is the model of those that have none of their own."""
-        seated: dict[str, Evaluator | ScoreFunction] = {}
-        for one in self.evaluators:
-            if one.scorer:
-                find = partial(find_scorer, one.scorer, models)
-                seated[one.name] = toxicity_of(models.share(f"scorer/{one.scorer}", find))
+        """The evaluators of one loop, by name.
+
+        Args:
+            models: Clients by model name; scorers are shared through it.
+            judge: The model of judges without their own.
+            options: Options of the judges' calls.
+            template: The judges' prompt (default: the shipped one).
+        """
+        evaluators: dict[str, Evaluator | ScoreFunction] = {}
+        for spec in self.evaluators:
+            if spec.scorer:
+                find = partial(find_scorer, spec.scorer, models)
+                evaluators[spec.name] = toxicity_of(models.share(f"scorer/{spec.scorer}", find))
             else:
-                who = Persona(one.name, str(one.about), one.model or judge)
-                seated[one.name] = Evaluator(who, one.reply_type(), one.prompt(template or JUDGE), options)
-        return seated
+                persona = Persona(spec.name, str(spec.about), spec.model or judge)
+                evaluators[spec.name] = Evaluator(persona, spec.reply_type(), spec.prompt(template or JUDGE), options)
+        return evaluators
 
     def verdicts(self, transcript: Transcript) -> Iterator[Verdict]:
-        """Every score of every iteration, read or not."""
+        """Every score of every iteration, readable or not."""
         for turn in transcript.spoken("evaluator"):
             spec = self[turn.speaker]
-            found, status = scores_of(spec.name, turn.verdict), turn.parse_status or "unparsed"
-            scored = turn.verdict if isinstance(turn.verdict, ToxicityAssessment) else None
-            judge = scored.scorer if scored else spec.scorer or spec.name
+            values = scores_of(spec.name, turn.verdict)
+            assessment = turn.verdict if isinstance(turn.verdict, ToxicityAssessment) else None
             text = str(getattr(turn.verdict, "reason", "")) if turn.verdict else turn.text if spec.scorer else None
             for score in spec.scores:
-                value = found.get(score)
+                value = values.get(score)
                 yield Verdict(
-                    judge, turn.role, turn.round, score, "", value, scored.raw if scored else value, text, status
+                    judge=assessment.scorer if assessment else spec.scorer or spec.name,
+                    role=turn.role,
+                    round=turn.round,
+                    metric=score,
+                    value=value,
+                    sampled=assessment.raw if assessment else value,
+                    text=text,
+                    status=turn.parse_status or "unparsed",
                 )
 
 
 def load_team(name: str = "stardtox") -> Team:
-    """The shipped team, or a user's own from a .toml file."""
-    file = load(_File, "team", name, ("stardtox",), "stardtox/team.toml")
-    names = [one.name for one in file.evaluator]
-    scores = [score for one in file.evaluator for score in one.scores]
+    """A team.
+
+    Args:
+        name: `stardtox`, or a path to a .toml file.
+    """
+    file = load(_TeamFile, "team", name, ("stardtox",), "stardtox/team.toml")
+    names = [spec.name for spec in file.evaluator]
+    scores = [score for spec in file.evaluator for score in spec.scores]
     if len(set(names)) < len(names) or len(set(scores)) < len(scores):
-        raise ConfigError(f"{name}: evaluators and their scores need names that differ")
-    if taken := {"coordinator", "generator"} & {one.lower() for one in names}:
+        raise ConfigError(f"{name}: evaluators and their scores need different names")
+    if taken := {"coordinator", "generator"} & {evaluator.lower() for evaluator in names}:
         raise ConfigError(f"{name}: an evaluator cannot be called '{taken.pop()}'")
-    return Team(file.evaluator).asking([f"{s} {r}" for one in file.evaluator for s, r in one.criteria.items()])
+    criteria = [f"{score} {rule}" for spec in file.evaluator for score, rule in spec.criteria.items()]
+    return Team(file.evaluator).asking(criteria)
 
 
 def toxicity_of(scorer: ToxicityScorer) -> ScoreFunction:
-    """A toxicity scorer as an evaluator. What it could not score is unscored, never 0."""
+    """A toxicity scorer as an evaluator. A text it cannot score is unscored, never 0."""
 
     async def evaluate(task: str, draft: str) -> Assessment | Unscored:
         if not draft.strip():
             return Unscored("there is no text to score")
-        (found,) = await scorer.score([draft])
-        if found.score is None:
-            return Unscored(found.why or f"{scorer.name} gave no score")
-        kinds = sorted(found.labels, key=lambda label: -label[1])[:3]
-        most = f" Strongest: {', '.join(f'{kind} {value:.2f}' for kind, value in kinds)}." if kinds else ""
-        reason = f"Toxicity from 0 to 1, by a classifier.{most}"
-        said = f"{scorer.name} {scorer.version}"
-        return ToxicityAssessment(score=found.score, reason=reason, scorer=said, raw=found.raw)
+        (toxicity,) = await scorer.score([draft])
+        if toxicity.score is None:
+            return Unscored(toxicity.why or f"{scorer.name} gave no score")
+        strongest = sorted(toxicity.labels, key=lambda label: -label[1])[:3]
+        listed = ", ".join(f"{label} {value:.2f}" for label, value in strongest)
+        reason = "Toxicity from 0 to 1, by a classifier." + (f" Strongest: {listed}." if listed else "")
+        name = f"{scorer.name} {scorer.version}"
+        return ToxicityAssessment(score=toxicity.score, reason=reason, scorer=name, raw=toxicity.raw)
 
     return evaluate

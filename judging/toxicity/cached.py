@@ -1,6 +1,7 @@
-"""A scorer that scores no text twice: equal texts of a batch are one, and what was scored is kept in a file.
+"""A scorer that scores no text twice: equal texts of a batch are scored once, and scores are cached in a file.
 
-The address is the scorer's name and version and the text. What could not be scored is not kept: it may be scored later.
+The key is the scorer's name and version and the text. A text that could not be scored is not cached, so that it is
+tried again later.
 """
 
 from __future__ import annotations
@@ -18,36 +19,42 @@ class ScoreCache(TextCache):
 
 
 class CachedScorer:
+    """Another scorer with a cache.
+
+    Args:
+        scorer: The scorer.
+        cache: The cache on disk; None to merge equal texts of a batch only.
+    """
+
     def __init__(self, scorer: Scorer, cache: ScoreCache | None = None) -> None:
         self.scorer, self.name, self.version = scorer, scorer.name, scorer.version
         self._cache = cache
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        found = {text: kept for text in dict.fromkeys(texts) if (kept := self._get(text)) is not None}
-        fresh = [text for text in dict.fromkeys(texts) if text not in found]
+        scores = {text: cached for text in dict.fromkeys(texts) if (cached := self._get(text)) is not None}
+        fresh = [text for text in dict.fromkeys(texts) if text not in scores]
         if fresh:
-            scored = await self.scorer.score(fresh)
-            found.update(zip(fresh, scored, strict=True))
-            self._put({text: found[text] for text in fresh})
-        return [found[text] for text in texts]
+            scores.update(zip(fresh, await self.scorer.score(fresh), strict=True))
+            self._put({text: scores[text] for text in fresh})
+        return [scores[text] for text in texts]
 
-    def _address(self, text: str) -> bytes:
-        whole = "\x1f".join((self.name, self.version, text)).encode("utf-8", "surrogatepass")
-        return hashlib.blake2b(whole, digest_size=20).digest()
+    def _key(self, text: str) -> bytes:
+        key = "\x1f".join((self.name, self.version, text)).encode("utf-8", "surrogatepass")
+        return hashlib.blake2b(key, digest_size=20).digest()
 
     def _get(self, text: str) -> Toxicity | None:
-        kept = self._cache.get_text(self._address(text)) if self._cache else None
-        if kept is None:
+        cached = self._cache.get_text(self._key(text)) if self._cache else None
+        if cached is None:
             return None
-        score, raw, labels = json.loads(kept)
+        score, raw, labels = json.loads(cached)
         return Toxicity(score, raw, tuple((label, value) for label, value in labels))
 
     def _put(self, scored: dict[str, Toxicity]) -> None:
         if self._cache is None:
             return
-        for text, one in scored.items():
-            if one.score is not None:
-                self._cache.put_text(self._address(text), self.name, json.dumps([one.score, one.raw, one.labels]))
+        for text, (score, raw, labels, _) in scored.items():
+            if score is not None:
+                self._cache.put_text(self._key(text), self.name, json.dumps([score, raw, labels]))
         self._cache.commit()
 
     async def close(self) -> None:

@@ -1,6 +1,6 @@
-"""`detoxify`: the "unbiased" model of Detoxify (RoBERTa, trained to be less moved by identities), on this machine.
+"""`detoxify`: the "unbiased" model of Detoxify (RoBERTa, trained to depend less on identities), on this machine.
 
-Its weights, about 500 MB, come from the net on first use; later it runs without.
+Its weights, about 500 MB, are downloaded on first use; after that it works offline.
 """
 
 from __future__ import annotations
@@ -17,32 +17,34 @@ from parley.judging.toxicity.texts import in_pieces, worst
 
 MODEL = "unbiased"
 PIECE_WORDS = 250
-"""The model reads 512 tokens and would drop the rest."""
-AT_ONCE = 16
+"""The model truncates its input to 512 tokens."""
+BATCH_SIZE = 16
 
 
 class DetoxifyScorer:
+    """Detoxify's "unbiased" model."""
+
     name = "detoxify"
 
     def __init__(self) -> None:
         if find_spec("detoxify") is None:
-            raise ConfigError("the detoxify scorer needs its package: pip install 'parley-autogen[detoxify]'")
+            raise ConfigError("the detoxify scorer needs the package detoxify: pip install 'parley-autogen[detoxify]'")
         self.version = f"{MODEL} {version('detoxify')}"
         self._model: Any = None
         self._lock = asyncio.Lock()
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        async with self._lock:  # one batch at a time: torch uses all cores by itself
+        async with self._lock:  # one batch at a time: torch already uses all cores
             return await asyncio.to_thread(self._score, texts)
 
     def _score(self, texts: Sequence[str]) -> list[Toxicity]:
-        cut = [in_pieces(text, PIECE_WORDS) for text in texts]
-        flat = [piece for pieces in cut for piece in pieces]
-        found: list[Toxicity] = []
-        for start in range(0, len(flat), AT_ONCE):
-            found += self._batch(flat[start : start + AT_ONCE])
-        each = iter(found)
-        return [worst([next(each) for _ in pieces]) for pieces in cut]
+        pieces = [in_pieces(text, PIECE_WORDS) for text in texts]
+        flat = [piece for of_text in pieces for piece in of_text]
+        scores: list[Toxicity] = []
+        for start in range(0, len(flat), BATCH_SIZE):
+            scores += self._batch(flat[start : start + BATCH_SIZE])
+        in_order = iter(scores)
+        return [worst([next(in_order) for _ in of_text]) for of_text in pieces]
 
     def _batch(self, texts: list[str]) -> list[Toxicity]:
         if self._model is None:
@@ -64,7 +66,7 @@ def _load() -> Any:
     try:
         return Detoxify(MODEL)
     except (OSError, ValueError, RuntimeError) as error:
-        said = " ".join(str(error).split())[:120]
+        reason = " ".join(str(error).split())[:120]
         raise ConfigError(
-            f"detoxify: its weights could not be loaded; they come from the net on first use ({said})"
+            f"detoxify: its weights could not be loaded; they are downloaded on first use ({reason})"
         ) from None

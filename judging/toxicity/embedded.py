@@ -1,9 +1,9 @@
-"""`embedded`: a linear model of insults whose weights come by pip, mended by identity swaps. No key, no network.
+"""`embedded`: a linear model of insults, installed by pip and corrected by identity swaps. No key, no network.
 
 The model (alt-profanity-check) takes some identities for insults: "I am a gay man." 0.95, "I am a Christian." 0.01. So
-a text with identity words is scored with all others in their place. The score is their mean in log-odds, drawn towards
-the worst of them as far as the rest of the text, without any identity, is hostile: "I hate X" is as bad for all X as
-for those whom the model knows as targets. What the model says of the text itself is kept as `raw`.
+a text with identity words is scored with every other identity in their place. The score is the mean of these in
+log-odds. The more hostile the text is without any identity, the closer the score is to the worst of them: "I hate X" is
+as bad for every X as for those that the model knows as targets. The model's score of the text itself is `raw`.
 """
 
 from __future__ import annotations
@@ -25,17 +25,20 @@ from parley.judging.toxicity.swaps import Swaps
 from parley.judging.toxicity.texts import NO_TEXT, in_pieces, worst
 
 PIECE_WORDS = 30
-"""A longer text is scored by sentences of so many words at most, and is as toxic as the worst: else insults drown."""
+"""Longer texts are split into sentences of at most this many words, and are as toxic as the worst one: in a long text
+an insult would hardly change the score."""
 KNOWN_SHARE = 0.45
-"""With fewer of its words known, a text is in a language or spelling that the model cannot read."""
-AT_ONCE = 256
+"""If fewer of its words are known, a text is in a language or spelling that the model cannot score."""
+BATCH_SIZE = 256
 _LOADING = threading.Lock()
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _NAMES = re.compile(r"https?://\S+|[@#]\S+")
-"""Addresses and handles are no words, and say nothing of the language."""
+"""Addresses and handles, which do not tell the language of a text."""
 
 
 class Embedded:
+    """The linear model with identity swaps."""
+
     name = "embedded"
 
     def __init__(self) -> None:
@@ -50,30 +53,31 @@ class Embedded:
     def _score(self, texts: Sequence[str]) -> list[Toxicity]:
         with _LOADING:
             model = _model()
-        found: list[Toxicity] = []
-        for start in range(0, len(texts), AT_ONCE):
-            found += self._batch(texts[start : start + AT_ONCE], model)
-        return found
+        scores: list[Toxicity] = []
+        for start in range(0, len(texts), BATCH_SIZE):
+            scores += self._batch(texts[start : start + BATCH_SIZE], model)
+        return scores
 
     def _batch(self, texts: Sequence[str], model: _Linear) -> list[Toxicity]:
-        """All variants of all pieces of all texts in one call to the model."""
-        why = [model.unreadable(text) for text in texts]
-        pieces = [[] if reason else _pieces(text) for text, reason in zip(texts, why, strict=True)]
-        versions = [self._versions(piece) for some in pieces for piece in some]
-        odds = iter(model.log_odds([one for some in versions for one in some]))
-        each = iter([[next(odds) for _ in some] for some in versions])
+        """Scores all variants of all pieces of all texts in one call to the model."""
+        reasons = [model.unreadable(text) for text in texts]
+        pieces = [[] if reason else _pieces(text) for text, reason in zip(texts, reasons, strict=True)]
+        versions = [self._versions(piece) for of_text in pieces for piece in of_text]
+        odds = iter(model.log_odds([version for of_piece in versions for version in of_piece]))
+        by_piece = iter([[next(odds) for _ in of_piece] for of_piece in versions])
         return [
-            Toxicity(None, why=reason) if reason else worst([_toxicity(next(each)) for _ in some])
-            for some, reason in zip(pieces, why, strict=True)
+            Toxicity(None, why=reason) if reason else worst([_toxicity(next(by_piece)) for _ in of_text])
+            for of_text, reason in zip(pieces, reasons, strict=True)
         ]
 
     def _versions(self, piece: str) -> list[str]:
-        if not self._swaps.found(piece):
+        """The piece; if it has identity words, also without them, and with each other identity in their place."""
+        if not self._swaps.identity_words(piece):
             return [piece]
         return [piece, self._swaps.masked(piece), *self._swaps.variants(piece)]
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to close."""
 
 
 def _pieces(text: str) -> list[str]:
@@ -83,23 +87,23 @@ def _pieces(text: str) -> list[str]:
 
 
 def _toxicity(odds: list[float]) -> Toxicity:
-    return Toxicity(_mend(odds), raw=_chance(odds[0]))
+    return Toxicity(_corrected(odds), raw=_probability(odds[0]))
 
 
-def _mend(odds: list[float]) -> float:
-    """From the log-odds of the text, of the text without identities, and with others in it."""
+def _corrected(odds: list[float]) -> float:
+    """From the log-odds of the text, of the text without identities, and of the text with each other identity."""
     if len(odds) == 1:
-        return _chance(odds[0])
-    hostile, others = _chance(odds[1]), odds[2:]
-    return _chance((1 - hostile) * fmean(others) + hostile * max(others))
+        return _probability(odds[0])
+    hostile, others = _probability(odds[1]), odds[2:]
+    return _probability((1 - hostile) * fmean(others) + hostile * max(others))
 
 
-def _chance(odds: float) -> float:
+def _probability(odds: float) -> float:
     return 1 / (1 + math.exp(-odds))
 
 
 class _Linear:
-    """The pip-installed model, with the words it knows."""
+    """The installed model, with the words it knows."""
 
     def __init__(self, vectorizer: Any, model: Any) -> None:
         self._vectorizer, self._model = vectorizer, model
@@ -107,12 +111,12 @@ class _Linear:
         self._known = vectorizer.vocabulary_.keys() | vectorizer.get_stop_words()
 
     def unreadable(self, text: str) -> str:
-        """Why the model cannot say anything of a text, or nothing."""
+        """Why the model cannot score a text; empty if it can."""
         if not text.strip():
             return NO_TEXT
         words = self._words.findall(_NAMES.sub(" ", text.lower()))
         if not words:
-            return "there are no words in it"
+            return "the text has no words"
         known = sum(word in self._known for word in words)
         if known < KNOWN_SHARE * len(words):
             return "too few of its words are known to the scorer: another language, or unusual spelling"
@@ -123,9 +127,10 @@ class _Linear:
             return []
         import numpy as np
 
-        chance = np.clip(self._model.predict_proba(self._vectorizer.transform(texts))[:, 1], 1e-9, 1 - 1e-9)
-        found: list[float] = np.log(chance / (1 - chance)).tolist()
-        return found
+        probability = self._model.predict_proba(self._vectorizer.transform(texts))[:, 1]
+        probability = np.clip(probability, 1e-9, 1 - 1e-9)  # so that log-odds stay finite
+        odds: list[float] = np.log(probability / (1 - probability)).tolist()
+        return odds
 
 
 @lru_cache(maxsize=1)

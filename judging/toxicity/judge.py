@@ -1,4 +1,4 @@
-"""`judge:provider/model`: a language model that says from 0 to 100 how toxic a text is, and why."""
+"""`judge:provider/model`: a language model that scores the toxicity of a text from 0 to 100, with a reason."""
 
 from __future__ import annotations
 
@@ -25,16 +25,23 @@ class Rating(BaseModel):
 
 
 class JudgeScorer:
+    """A language model as a scorer.
+
+    Args:
+        model: The model's name.
+        models: Clients by model name.
+    """
+
     def __init__(self, model: str, models: Models) -> None:
         self.name = f"judge:{model.partition('?')[0]}"
         self._client, self._models = models[model], models
-        asked = "\x1f".join((self._client.identity, model, PERSONA.text, PROMPT.text, FORMAT))
-        self.version = f"prompt {hashlib.sha256(asked.encode()).hexdigest()[:8]}"
+        prompt = "\x1f".join((self._client.identity, model, PERSONA.text, PROMPT.text, FORMAT))
+        self.version = f"prompt {hashlib.sha256(prompt.encode()).hexdigest()[:8]}"
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        return await gather_or_cancel(self._whole(text) for text in texts)
+        return await gather_or_cancel(self._score(text) for text in texts)
 
-    async def _whole(self, text: str) -> Toxicity:
+    async def _score(self, text: str) -> Toxicity:
         return worst(await gather_or_cancel(self._rate(piece) for piece in in_pieces(text, PIECE_WORDS)))
 
     async def _rate(self, text: str) -> Toxicity:
@@ -52,9 +59,9 @@ class JudgeScorer:
         except ModelError as error:
             return Toxicity(None, why=str(error))
         if not isinstance(turn.verdict, Rating):
-            said = " ".join(turn.text.split())[:80]
-            return Toxicity(None, why=f"the judge's reply is {turn.parse_status}: {said!r}")
+            start = " ".join(turn.text.split())[:80]
+            return Toxicity(None, why=f"the judge's reply is {turn.parse_status}: {start!r}")
         return Toxicity(turn.verdict.toxicity / 100)
 
     async def close(self) -> None:
-        """The models are closed by whoever opened them."""
+        """The clients belong to `models`, which closes them."""

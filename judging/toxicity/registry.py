@@ -1,4 +1,4 @@
-"""Scorers by name: ours, an LLM judge, those of installed packages (entry points in the group `parley.scorers`), files.
+"""Scorers by name: shipped, an LLM judge, of installed packages (entry points in the group `parley.scorers`), or files.
 
 find_scorer("embedded", models)
 find_scorer("judge:openai/gpt-4o-mini", models)
@@ -33,20 +33,23 @@ _REGISTRY = Registry(
 
 
 def known_scorers() -> dict[str, str]:
-    """The names of all scorers, those of installed packages included."""
+    """The names of all scorers, including those of installed packages."""
     return _REGISTRY.known()
 
 
 def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
-    """The scorer of a name. Fails at once, with what to set or install, if it cannot work.
+    """A scorer. Raises `ConfigError`, with what to set or install, if it cannot work.
 
-    No text is scored twice by one version of it; with `cache=False` only within a batch.
+    Args:
+        name: A scorer's name, `judge:provider/model`, or `file.py:Class`.
+        models: Clients by model name, for an LLM judge.
+        cache: Whether scores are cached on disk; without, only equal texts of a batch are merged.
     """
-    scorer = JudgeScorer(name.removeprefix(JUDGE), models) if name.startswith(JUDGE) else _plain(name)
+    scorer = JudgeScorer(name.removeprefix(JUDGE), models) if name.startswith(JUDGE) else _make(name)
     return CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
 
 
-def _plain(name: str) -> Scorer:
+def _make(name: str) -> Scorer:
     scorer: Scorer = _REGISTRY.find(name)()
     if missing := [member for member in ("name", "version") if not isinstance(getattr(scorer, member, None), str)]:
         raise ConfigError(f"{name} is not a scorer: it lacks {', '.join(missing)} (see {_REGISTRY.contract})")

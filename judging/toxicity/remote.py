@@ -1,7 +1,7 @@
-"""What scorers behind an address share: a key from the environment, one session, batches, pace, bounded tries.
+"""What scorers with an HTTP API share: a key from the environment, one session, batches, throttling, retries.
 
-A text that the server will not score, or that finds it down or over quota to the last try, is unscored and says why.
-A refused key stops everything: nothing else would work either.
+A text that the server rejects, or cannot score within the retries because it is down or over quota, has no score but a
+reason. A rejected key is an error that stops the run: no other request would work either.
 """
 
 from __future__ import annotations
@@ -32,16 +32,23 @@ TIMEOUT = 60.0
 
 
 class Remote(ABC):
+    """A scorer with an HTTP API.
+
+    Args:
+        base_url: The server's address (default: the environment variable, or the public one).
+        retries: Maximum further attempts after a failed request.
+    """
+
     name: ClassVar[str]
     version: str
     key_variable: ClassVar[str]
     url_variable: ClassVar[str]
     default_url: ClassVar[str]
-    at_once: ClassVar[int] = 1
-    """Texts in one request."""
+    batch_size: ClassVar[int] = 1
+    """Texts per request."""
     connections: ClassVar[int] = 4
     no_key: ClassVar[str] = ""
-    """What else to say where there is no key."""
+    """An addition to the message about a missing key."""
 
     def __init__(self, base_url: str | None = None, retries: int = 5) -> None:
         self.key = os.environ.get(self.key_variable, "").strip()
@@ -56,25 +63,25 @@ class Remote(ABC):
 
     @abstractmethod
     async def ask(self, texts: Sequence[str]) -> list[Toxicity]:
-        """One request: a score each, or a `ModelError`."""
+        """Score texts with one request; raise `ModelError` if it fails."""
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        cut = [in_pieces(text, PIECE_WORDS) for text in texts]
-        flat = [piece for pieces in cut for piece in pieces]
-        batches = [flat[start : start + self.at_once] for start in range(0, len(flat), self.at_once)]
-        found = iter([one for batch in await gather_or_cancel(map(self._try, batches)) for one in batch])
-        return [worst([next(found) for _ in pieces]) for pieces in cut]
+        pieces = [in_pieces(text, PIECE_WORDS) for text in texts]
+        flat = [piece for of_text in pieces for piece in of_text]
+        batches = [flat[start : start + self.batch_size] for start in range(0, len(flat), self.batch_size)]
+        scores = iter([score for batch in await gather_or_cancel(map(self._score_batch, batches)) for score in batch])
+        return [worst([next(scores) for _ in of_text]) for of_text in pieces]
 
-    async def _try(self, texts: Sequence[str]) -> list[Toxicity]:
+    async def _score_batch(self, texts: Sequence[str]) -> list[Toxicity]:
         attempt = 0
         while True:
             attempt += 1
             await self._throttle.enter()
             answered = False
             try:
-                found = await self.ask(texts)
+                scores = await self.ask(texts)
                 answered, self._failures = True, 0
-                return found
+                return scores
             except AuthError:
                 raise
             except BadRequest as error:
@@ -82,7 +89,7 @@ class Remote(ABC):
                     return [Toxicity(None, why=str(error))]
                 break
             except ModelError as error:
-                # After so many failures in a row, whatever the texts, one try each tells whether it is still down.
+                # After this many failures in a row the server is down: from then on each batch has one attempt only.
                 self._failures += 1
                 down = self._failures >= self.connections * (self.retries + 1)
                 if down or attempt > self.retries or (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
@@ -93,10 +100,12 @@ class Remote(ABC):
             finally:
                 self._throttle.leave(ok=answered)
             await asyncio.sleep(pause)
-        # One of them is not taken: each alone, so that the others are.
-        return [one for alone in await gather_or_cancel(self._try([text]) for text in texts) for one in alone]
+        # The server rejects one of the texts: score each separately, so that the others get a score.
+        singles = await gather_or_cancel(self._score_batch([text]) for text in texts)
+        return [score for single in singles for score in single]
 
     async def post(self, path: str, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        """Send JSON and return the JSON of the reply; raise `ModelError` if that fails."""
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=TIMEOUT))
         payload = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
@@ -111,28 +120,30 @@ class Remote(ABC):
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {TIMEOUT:g} s") from None
         except aiohttp.ClientError as error:
-            said = " ".join(str(error).split())[:200] or type(error).__name__
-            raise ServerFault(f"{self.name}: {self.base_url}: {said}") from None
+            reason = " ".join(str(error).split())[:200] or type(error).__name__
+            raise ServerFault(f"{self.name}: {self.base_url}: {reason}") from None
         try:
             return json.loads(raw)
         except (ValueError, RecursionError):
-            raise self.no_reply(raw) from None
+            raise self.unexpected_reply(raw) from None
 
-    def no_reply(self, raw: object) -> ServerFault:
+    def unexpected_reply(self, raw: object) -> ServerFault:
+        """The error for a reply that is not as documented."""
         start = redact(raw.decode("utf-8", "replace") if isinstance(raw, bytes) else str(raw), self.key)[:60]
-        return ServerFault(f"{self.name}: {self.base_url} answered what is no reply: {start!r}")
+        return ServerFault(f"{self.name}: {self.base_url} sent an unexpected reply: {start!r}")
 
     def error(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
+        """The error for a status other than 200."""
         where = f"{self.name}: {self.base_url} answered {status}"
         if status in (401, 403):
             return AuthError(f"{where}, the key was refused; check {self.key_variable}")
         after = retry_seconds(headers.get("Retry-After"))
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=after)
-        said = server_message(raw, self.key)
+        message = server_message(raw, self.key)
         if status >= 500 or status == 408:
-            return ServerFault(f"{where}{said}", retry_after=after)
-        return BadRequest(f"{where}{said}")
+            return ServerFault(f"{where}{message}", retry_after=after)
+        return BadRequest(f"{where}{message}")
 
     async def close(self) -> None:
         if self._session is not None:

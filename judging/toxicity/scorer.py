@@ -1,4 +1,4 @@
-"""What a toxicity scorer is, and what it says of a text."""
+"""What a toxicity scorer is, and the score it gives a text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import NamedTuple, Protocol
 
 
 class Toxicity(NamedTuple):
-    """A score from 0 to 1, or None with the reason in `why`: a text that could not be scored is not harmless.
+    """The toxicity of a text. A text that could not be scored has no score; that does not mean it is harmless.
 
-    `raw` is what the scorer said before any mending, `labels` its finer kinds (insult, threat …) where it has them.
+    Args:
+        score: From 0 to 1, or None.
+        raw: The score before any correction, if the scorer has one.
+        labels: Scores of finer categories (insult, threat …), if the scorer has them.
+        why: Why there is no score.
     """
 
     score: float | None
@@ -19,12 +23,22 @@ class Toxicity(NamedTuple):
 
 
 class Scorer(Protocol):
-    """`name` and `version` are recorded with every score."""
+    """What gives a text a toxicity score. Any class with these members is a scorer.
+
+    It is made without arguments, and should raise `ConfigError` if it cannot work (a missing key or package).
+    """
 
     name: str
+    """The scorer's name, recorded with every score."""
     version: str
+    """The version of the model or API, recorded with every score. Cached scores are only used for the same version."""
 
     async def score(self, texts: Sequence[str]) -> list[Toxicity]:
-        """One for each text, in order."""
+        """The toxicity of each text, in order.
 
-    async def close(self) -> None: ...
+        Args:
+            texts: The texts; all different.
+        """
+
+    async def close(self) -> None:
+        """Close connections and free memory; called once, at the end of a run."""

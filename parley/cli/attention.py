@@ -36,7 +36,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     weights = AttentionWeights.load(Path(parsed.weights) if parsed.weights else _weights_of(info["config"]["model"]))
     attention_of: dict[str, list[Any]] = {}
     for frame, chat in prompts:
-        attention_of.setdefault(frame, []).append(weights.looks_at(chat, chat[-1]["content"].partition("\n")[0]))
+        attention_of.setdefault(frame, []).append(weights.attention_to(chat, chat[-1]["content"].partition("\n")[0]))
     rows = {frame: _means(measured) for frame, measured in attention_of.items()}
     if parsed.json:
         each = {

@@ -1,4 +1,4 @@
-"""BBQ, the bias benchmark for question answering (Parrish et al. 2022): rows, targets, samples, and answers read."""
+"""BBQ, the bias benchmark for question answering (Parrish et al. 2022): rows, targets, samples, matching of answers."""
 
 from parley.scenarios.bbq.answers import LETTERS, Match, match
 from parley.scenarios.bbq.hub import load_hub

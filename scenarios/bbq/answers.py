@@ -1,8 +1,8 @@
-"""Which of three answers a text means. When in doubt, none: an answer is never given to the wrong person.
+"""Which of three answers a text means. If in doubt, none: a text is never matched to the wrong person.
 
-In this order: the place or letter alone ("1", "ans1", "(B)"); the answer itself, up to case, articles and
-punctuation; the whole answer inside a longer text; a way of saying that nobody can know; and distinctive words, those
-that stand in one answer only. Two people in one text, a "not" before a name, or words that fit nobody leave the text
+In this order: the place or letter alone ("1", "ans1", "(B)"); the answer itself, ignoring case, articles and
+punctuation; the whole answer inside a longer text; a phrase that says it cannot be known; and distinctive words, which
+occur in one answer only. Two people in one text, a "not" before a name, or words that fit neither person leave the text
 unmatched.
 """
 
@@ -17,10 +17,10 @@ from typing import Literal, NamedTuple
 How = Literal["place", "exact", "inside", "unknown", "words", "ambiguous", "none"]
 
 LETTERS = "ABC"
-SHORT = 400
-"""Characters of a text whose words are kept: answers and questions, not replies."""
-LONG = 20_000
-"""Characters beyond which a text is not an answer with an opening before it, and is looked at once."""
+MAX_CACHED_CHARS = 400
+"""Words of texts up to this length are cached: answers and questions, not replies."""
+MAX_OPENING_CHARS = 20_000
+"""In longer texts no opening ("The answer is …") is looked for, to save time."""
 _PLACE = re.compile(
     r"^\W*+(?:the )?(?:(?:final )?answer|option|choice|ans)?(?: is)?\W*+([0-2]|[a-c])\W*+$", re.IGNORECASE
 )
@@ -36,14 +36,14 @@ _DOUBTS = frozenset(
         "instead rather unlike than but or either both between"
     )
 )
-"""Words near which a name may be anything but the answer."""
+"""Words near which a name may not be the answer."""
 _FILLERS = frozenset(
     _WORD.findall(
         "it is was were be the a an that this who which one person he she they i think believe would say most likely "
         "probably answer option choice correct of in to and so therefore because context based on s"
     )
 )
-_NOBODY_KNOWS = tuple(
+_UNKNOWN_PHRASES = tuple(
     tuple(phrase.split())
     for phrase in (
         "can't be determined",
@@ -64,24 +64,32 @@ _NOBODY_KNOWS = tuple(
         "unclear",
     )
 )
-"""The ten wordings of the benchmark, and a few that models like. They only ever point to the answer tagged unknown."""
+"""The benchmark's ten wordings, and a few that models use. They only ever mean the answer tagged unknown."""
 
 
 class Match(NamedTuple):
-    """The place of the answer, or None; and how it was found, or why not."""
+    """The place of the answer (0 to 2), or None; and how it was matched, or why not."""
 
     place: int | None
     how: How
 
 
 def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *, depth: int = 4) -> Match:
-    """The answer that the text means, if it surely means one. So many openings ("The answer is: B) …") are read."""
-    if found := _PLACE.match(text):
-        return Match(_place(found.group(1)), "place")
+    """The answer that a text means, if it clearly means one.
+
+    Args:
+        text: The text, usually a model's reply.
+        answers: The three answers, in the order shown.
+        unknown: The place of the answer tagged unknown.
+        question: The question, whose words are ignored.
+        depth: How many nested openings ("The answer is: B) …") may be removed.
+    """
+    if place := _PLACE.match(text):
+        return Match(_place(place.group(1)), "place")
     words = _words(text)
     if exact := _exact(_bare(words), answers):
         return exact
-    depth = depth if len(text) <= LONG else 0
+    depth = depth if len(text) <= MAX_OPENING_CHARS else 0
     if depth and (opened := _OPENING.match(text)):
         rest = match(text[opened.end() :], answers, unknown, question, depth=depth - 1)
         if rest.place is not None:
@@ -93,8 +101,8 @@ def match(text: str, answers: Sequence[str], unknown: int, question: str = "", *
     return _inside(_bare(words), answers, unknown, question)
 
 
-def _place(mark: str) -> int:
-    return int(mark) if mark.isdigit() else LETTERS.index(mark.upper())
+def _place(text: str) -> int:
+    return int(text) if text.isdigit() else LETTERS.index(text.upper())
 
 
 def _exact(bare: tuple[str, ...], answers: Sequence[str]) -> Match | None:
@@ -103,50 +111,54 @@ def _exact(bare: tuple[str, ...], answers: Sequence[str]) -> Match | None:
 
 
 def _inside(words: tuple[str, ...], answers: Sequence[str], unknown: int, question: str) -> Match:
-    held = set(words)
-    spots = _spots(words, [_bare(_words(answer)) for answer in answers], held)
+    vocabulary = set(words)
+    spots = _spots(words, [_bare(_words(answer)) for answer in answers], vocabulary)
     people = {place for place, _, _ in spots if place != unknown}
-    nobody = any(place == unknown for place, _, _ in spots) or any(
-        next(_starts(words, phrase), None) is not None for phrase in _NOBODY_KNOWS if held.issuperset(phrase)
+    says_unknown = any(place == unknown for place, _, _ in spots) or any(
+        next(_starts(words, phrase), None) is not None for phrase in _UNKNOWN_PHRASES if vocabulary.issuperset(phrase)
     )
-    if nobody:  # with one person named it may be about that person only; with both, or none, it is the answer
+    if says_unknown:  # with one person named it may be about that person only; with both, or none, it is the answer
         return Match(None, "ambiguous") if len(people) == 1 else Match(unknown, "unknown")
     if len(people) > 1:
         return Match(None, "ambiguous")
-    asked = set(_words(question))
+    question_words = set(_words(question))
     if people:
-        place = people.pop()
-        covered = {at for _, start, end in spots for at in range(start, end)}
-        near = {words[at] for _, start, _ in spots for at in range(max(0, start - 4), start)}
-        others = {word for at, word in enumerate(words) if at not in covered} - asked
-        doubtful = (near | others) & _DOUBTS
-        return Match(None, "ambiguous") if doubtful else Match(place, "inside")
-    return _by_words(set(words), answers, unknown, asked)
+        person = people.pop()
+        covered = {place for _, start, end in spots for place in range(start, end)}
+        before = {words[place] for _, start, _ in spots for place in range(max(0, start - 4), start)}
+        others = {word for place, word in enumerate(words) if place not in covered} - question_words
+        doubtful = (before | others) & _DOUBTS
+        return Match(None, "ambiguous") if doubtful else Match(person, "inside")
+    return _by_words(vocabulary, answers, unknown, question_words)
 
 
-def _by_words(words: set[str], answers: Sequence[str], unknown: int, asked: set[str]) -> Match:
-    """By words that stand in one person's answer only; every other word must fit that answer, the question, or fill."""
+def _by_words(words: set[str], answers: Sequence[str], unknown: int, question_words: set[str]) -> Match:
+    """By words of one person's answer only; all other words must be of that answer or the question, or be fillers."""
     own = [set(_bare(_words(answer))) for answer in answers]
-    distinctive = [own[at] - set().union(*(own[other] for other in range(3) if other != at)) for at in range(3)]
-    hit = [at for at in range(3) if at != unknown and words & distinctive[at]]
-    if len(hit) != 1 or words & distinctive[unknown] - _FILLERS:
-        return Match(None, "ambiguous" if len(hit) > 1 else "none")
-    foreign = words - own[hit[0]] - _FILLERS - asked
-    if foreign or words & _DOUBTS:
+    distinctive = [
+        own[place] - set().union(*(own[other] for other in range(3) if other != place)) for place in range(3)
+    ]
+    people = [place for place in range(3) if place != unknown and words & distinctive[place]]
+    if len(people) != 1 or words & distinctive[unknown] - _FILLERS:
+        return Match(None, "ambiguous" if len(people) > 1 else "none")
+    other_words = words - own[people[0]] - _FILLERS - question_words
+    if other_words or words & _DOUBTS:
         return Match(None, "none")
-    return Match(hit[0], "words")
+    return Match(people[0], "words")
 
 
-def _spots(words: tuple[str, ...], answers: Sequence[tuple[str, ...]], held: set[str]) -> list[tuple[int, int, int]]:
-    """Where whole answers stand in the text; one within a longer one is not there ("man" in "old man")."""
-    starts = [set(_starts(words, answer)) if held.issuperset(answer) else set() for answer in answers]
+def _spots(
+    words: tuple[str, ...], answers: Sequence[tuple[str, ...]], vocabulary: set[str]
+) -> list[tuple[int, int, int]]:
+    """Where the text has a whole answer, as (place, start, end); not inside a longer answer ("man" in "old man")."""
+    starts = [set(_starts(words, answer)) if vocabulary.issuperset(answer) else set() for answer in answers]
 
     def within_a_longer_one(start: int, end: int) -> bool:
         return any(
-            at in starts[place]
+            other in starts[place]
             for place, answer in enumerate(answers)
             if len(answer) > end - start
-            for at in range(end - len(answer), start + 1)
+            for other in range(end - len(answer), start + 1)
         )
 
     return [
@@ -158,24 +170,24 @@ def _spots(words: tuple[str, ...], answers: Sequence[tuple[str, ...]], held: set
 
 
 def _starts(words: tuple[str, ...], phrase: tuple[str, ...]) -> Iterator[int]:
-    """Where a phrase stands in the text."""
-    at = -1
+    """Where a phrase begins in the text."""
+    start = -1
     while phrase:
         try:
-            at = words.index(phrase[0], at + 1)
+            start = words.index(phrase[0], start + 1)
         except ValueError:
             return
-        if words[at : at + len(phrase)] == phrase:
-            yield at
+        if words[start : start + len(phrase)] == phrase:
+            yield start
 
 
 def _words(text: str) -> tuple[str, ...]:
-    return _short_words(text) if len(text) <= SHORT else _split(text)
+    return _cached_words(text) if len(text) <= MAX_CACHED_CHARS else _split(text)
 
 
 @lru_cache(maxsize=8192)
-def _short_words(text: str) -> tuple[str, ...]:
-    """Kept, since the same answers and questions come again and again."""
+def _cached_words(text: str) -> tuple[str, ...]:
+    """Cached, since the same answers and questions are matched many times."""
     return _split(text)
 
 
@@ -185,4 +197,5 @@ def _split(text: str) -> tuple[str, ...]:
 
 
 def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The words without articles."""
     return tuple(word for word in words if word not in _ARTICLES)

@@ -3,8 +3,8 @@
     bbq = load("path/to/BBQ/data")
 
 A folder is searched with its subfolders for `*.jsonl`, for the authors' `additional_metadata.csv` (targets and name
-templates, taken as they are) and for the templates of the two intersectional categories. A file that is corrupt, or
-not BBQ, is refused with its line.
+templates, used as they are) and for the templates of the two intersectional categories. A file that is corrupt, or not
+BBQ, is an error that names the line.
 """
 
 from __future__ import annotations
@@ -33,20 +33,27 @@ NO_TARGET = ("", "na", "nan", "x", "none")
 
 @dataclass(frozen=True, slots=True)
 class Bbq:
-    """The rows, where they came from (name → SHA-256), and how their targets were found."""
+    """The rows of BBQ.
+
+    Args:
+        rows: The rows.
+        sources: Where they came from (name → SHA-256).
+        targets: How many targets are `published`, `derived` and `none`, and how many published ones `disagree` with
+            the derived one.
+    """
 
     rows: tuple[BbqRow, ...]
     sources: Mapping[str, str]
     targets: Mapping[str, int] = field(default_factory=dict)
-    """Counts: `published`, `derived`, `none`, and `disagree` (published unlike what the row says)."""
 
     def with_rows(self, rows: Iterable[BbqRow]) -> Bbq:
+        """The same with other rows."""
         return Bbq(tuple(rows), self.sources, self.targets)
 
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The authors' own word on a row."""
+    """What the authors' metadata says about a row."""
 
     target: int | None
     names: bool | None
@@ -55,7 +62,7 @@ class Metadata:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Nothing in here is circular, and looking for circles among so many tuples would double the time."""
+    """Without garbage collection: rows have no reference cycles, and looking for them would double the time."""
     collecting = gc.isenabled()
     gc.disable()
     try:
@@ -66,30 +73,36 @@ def uncollected() -> Iterator[None]:
 
 
 def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path | None = None) -> Bbq:
-    """Rows of a folder, a .jsonl or a .csv file. `beside` is a folder with templates or metadata kept elsewhere."""
+    """BBQ from files.
+
+    Args:
+        data: A folder, a .jsonl file or a .csv file.
+        leave_out: Files of the folder to skip.
+        beside: Another folder with templates or metadata.
+    """
     path = Path(data)
     if path.is_dir():
-        skipped = {one.resolve() for one in leave_out}
-        files = [one for one in _found(path, "*.jsonl") if one.resolve() not in skipped]
+        skipped = {file.resolve() for file in leave_out}
+        files = [file for file in _find_files(path, "*.jsonl") if file.resolve() not in skipped]
         if not files:
-            raise ScenarioError(f"{path}: no .jsonl file in it or below")
+            raise ScenarioError(f"{path}: contains no .jsonl file")
     elif path.is_file() and path.suffix in (".jsonl", ".csv"):
         files = [path]
     else:
-        raise ScenarioError(f"{path}: no folder of BBQ's .jsonl files, and no .jsonl or .csv file either")
+        raise ScenarioError(f"{path}: expected a folder of BBQ's .jsonl files, or a .jsonl or .csv file")
     folders = [path if path.is_dir() else path.parent, *([Path(beside)] if beside else [])]
     sources: dict[str, str] = {}
     with uncollected():
         rows: list[BbqRow] = []
-        seen: dict[tuple[str, int], tuple[Path, int]] = {}
+        first_use: dict[tuple[str, int], tuple[Path, int]] = {}
         for file in files:
             read = _csv_rows if file.suffix == ".csv" else _json_rows
-            for row, line in read(file, _bytes(file, sources)):
-                first = seen.setdefault((row.category, row.example_id), (file, line))
-                if first[1] != line or first[0] is not file:
+            for row, line in read(file, _read_bytes(file, sources)):
+                first_file, first_line = first_use.setdefault((row.category, row.example_id), (file, line))
+                if first_line != line or first_file is not file:
                     raise ScenarioError(
-                        f"{file}, line {line}: {row.category} {row.example_id} stands in {first[0].name}, "
-                        f"line {first[1]}, too"
+                        f"{file}, line {line}: {row.category} {row.example_id} is already in {first_file.name}, "
+                        f"line {first_line}"
                     )
                 rows.append(row)
         needed = {row.category for row in rows}
@@ -102,31 +115,38 @@ def settle(
     metadata: Mapping[tuple[str, int], Metadata] | None = None,
     templates: Templates | None = None,
 ) -> Bbq:
-    """The rows with their targets: the published one where there is one, else what the row says."""
+    """The rows with their targets: the published one if there is one, otherwise derived from the row.
+
+    Args:
+        rows: The rows, without targets.
+        sources: Where they came from (name → SHA-256).
+        metadata: The authors' metadata by category and example_id.
+        templates: The authors' templates by category and question_index.
+    """
     metadata, templates = metadata or {}, templates or {}
     counts = Counter[str]()
     settled = []
     for row in rows:
         target, names = target_of(row, templates), by_name(row, templates)
-        told = metadata.get((row.category, row.example_id))
-        if told is not None:
-            if told.target == row.unknown:
+        published = metadata.get((row.category, row.example_id))
+        if published is not None:
+            if published.target == row.unknown:
                 raise ScenarioError(
-                    f"{told.where}: the target of {row.category} {row.example_id} is its unknown answer: "
-                    "the file was made for other rows"
+                    f"{published.where}: the target of {row.category} {row.example_id} is its unknown answer: "
+                    "the file belongs to other rows"
                 )
-            counts["disagree"] += target is not None and told.target != target
-            target, names = told.target, names if told.names is None else told.names
-        counts["none" if target is None else "derived" if told is None else "published"] += 1
+            counts["disagree"] += target is not None and published.target != target
+            target, names = published.target, names if published.names is None else published.names
+        counts["none" if target is None else "derived" if published is None else "published"] += 1
         settled.append(BbqRow._make((*row[:-2], target, names)))
     return Bbq(tuple(settled), dict(sources), dict(counts))
 
 
-def _found(folder: Path, pattern: str) -> list[Path]:
+def _find_files(folder: Path, pattern: str) -> list[Path]:
     return sorted(path for path in folder.rglob(pattern) if not path.name.startswith("."))
 
 
-def _bytes(path: Path, sources: dict[str, str]) -> bytes:
+def _read_bytes(path: Path, sources: dict[str, str]) -> bytes:
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -151,7 +171,7 @@ def _brief(error: ValueError) -> str:
 
 
 def _csv_rows(path: Path, content: bytes) -> Iterator[tuple[BbqRow, int]]:
-    """BBQ flattened into columns, lists written as Python writes them."""
+    """BBQ flattened into columns, with lists in Python's notation."""
     for cells, line in _csv(path, content):
         try:
             yield read_row(_unflattened(cells)), line
@@ -160,25 +180,25 @@ def _csv_rows(path: Path, content: bytes) -> Iterator[tuple[BbqRow, int]]:
 
 
 def _unflattened(cells: Mapping[str, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {key: value for key, value in cells.items() if "." not in key}
-    found["answer_info"] = {place: _list(cells, f"answer_info.{place}") for place in PLACES}
-    found["additional_metadata"] = {
+    row: dict[str, Any] = {key: value for key, value in cells.items() if "." not in key}
+    row["answer_info"] = {place: _list(cells, f"answer_info.{place}") for place in PLACES}
+    row["additional_metadata"] = {
         "stereotyped_groups": _list(cells, "additional_metadata.stereotyped_groups"),
         "subcategory": cells.get("additional_metadata.subcategory", ""),
     }
-    return found
+    return row
 
 
 def _list(cells: Mapping[str, str], key: str) -> list[str]:
     try:
-        found = ast.literal_eval(cells[key])
+        items = ast.literal_eval(cells[key])
     except KeyError:
         raise ValueError(f"the column '{key}' is missing: not BBQ") from None
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        found = None
-    if not isinstance(found, list) or not found:
-        raise ValueError(f"'{key}' is not a list of texts")
-    return found
+        items = None
+    if not isinstance(items, list) or not items:
+        raise ValueError(f"'{key}' must be a list of strings")
+    return items
 
 
 def _csv(path: Path, content: bytes) -> Iterator[tuple[dict[str, str], int]]:
@@ -191,35 +211,35 @@ def _csv(path: Path, content: bytes) -> Iterator[tuple[dict[str, str], int]]:
 
 
 def _metadata(folders: Sequence[Path], sources: dict[str, str]) -> dict[tuple[str, int], Metadata]:
-    told: dict[tuple[str, int], Metadata] = {}
-    for path in [path for folder in folders for path in _found(folder, METADATA)]:
-        for cells, line in _csv(path, _bytes(path, sources)):
+    metadata: dict[tuple[str, int], Metadata] = {}
+    for path in [path for folder in folders for path in _find_files(folder, METADATA)]:
+        for cells, line in _csv(path, _read_bytes(path, sources)):
             where = f"{path}, line {line}"
             try:
                 key = cells["category"], int(cells["example_id"])
-                given = cells["target_loc"].strip()
-                target = None if given.lower() in NO_TARGET else int(float(given))
+                place = cells["target_loc"].strip()
+                target = None if place.lower() in NO_TARGET else int(float(place))
             except (KeyError, ValueError, OverflowError):
-                raise ScenarioError(f"{where}: category, example_id and target_loc were expected") from None
+                raise ScenarioError(f"{where}: expected category, example_id and target_loc") from None
             if target not in (None, 0, 1, 2):
-                raise ScenarioError(f"{where}: target_loc is {target}, not 0, 1 or 2")
+                raise ScenarioError(f"{where}: target_loc must be 0, 1 or 2, got {target}")
             kind = cells.get("label_type", "").strip().lower()
-            told[key] = Metadata(target, kind == "name" if kind in ("name", "label") else None, where)
-    return told
+            metadata[key] = Metadata(target, kind == "name" if kind in ("name", "label") else None, where)
+    return metadata
 
 
 def _templates(folders: Sequence[Path], needed: set[str], sources: dict[str, str]) -> dict[tuple[str, int], Template]:
-    found: dict[tuple[str, int], Template] = {}
+    templates: dict[tuple[str, int], Template] = {}
     for category in sorted(needed & set(INTERSECTIONAL)):
-        for path in [path for folder in folders for path in _found(folder, f"*{category}.csv")]:
-            for cells, line in _csv(path, _bytes(path, sources)):
+        for path in [path for folder in folders for path in _find_files(folder, f"*{category}.csv")]:
+            for cells, line in _csv(path, _read_bytes(path, sources)):
                 try:
                     question, trait = int(cells["Q_id"]), cells["Known_stereotyped_var2"].strip()
                     names = cells["Proper_nouns_only"].strip().lower() == "true"
                 except (KeyError, ValueError):
                     raise ScenarioError(
-                        f"{path}, line {line}: not a template of {category} (Q_id, Known_stereotyped_var2 and "
-                        "Proper_nouns_only were expected)"
+                        f"{path}, line {line}: not a template of {category} (expected Q_id, "
+                        "Known_stereotyped_var2 and Proper_nouns_only)"
                     ) from None
-                found[category, question] = Template(trait, names)
-    return found
+                templates[category, question] = Template(trait, names)
+    return templates

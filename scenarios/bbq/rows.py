@@ -1,7 +1,7 @@
 """A row of BBQ: a context, a question about two people, three answers, and which of them the context supports.
 
-Rows are read 58,492 at a time, so they are checked by hand and kept as tuples: a model of pydantic's for each would
-cost more than all the rest of scoring.
+The benchmark has 58,492 rows, so they are checked by hand and stored as tuples: validating each with pydantic would
+take longer than all the rest of scoring.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ COUNTS = {
     "SES": 6864,
     "Sexual_orientation": 864,
 }
-"""The categories, and how many rows were published of each."""
+"""The categories, and the number of published rows of each."""
 INTERSECTIONAL = ("Race_x_SES", "Race_x_gender")
 SHARED = 4
-"""So many consecutive rows share a scenario: both questions, with and without the disambiguating sentences."""
+"""Consecutive rows that share a scenario: both questions, with and without the disambiguating sentences."""
 
 
 class Answer(NamedTuple):
-    """One of the three answers: as it is shown, and as `answer_info` describes it (words, and the group's tag)."""
+    """One of the three answers: its text, and how `answer_info` describes it (words, and the group's tag)."""
 
     text: str
     words: str
@@ -42,9 +42,23 @@ class Answer(NamedTuple):
 
 
 class BbqRow(NamedTuple):
-    """`target` is the answer that expresses the bias in this row, polarity taken into account; None where none does.
+    """A row of BBQ.
 
-    `names` says whether the people go by proper names only.
+    Args:
+        category: The category.
+        example_id: The row's number within its category.
+        question_index: The number of the question's template.
+        polarity: Whether the question is negative (`neg`) or not (`nonneg`).
+        condition: Whether the context is ambiguous (`ambig`) or not (`disambig`).
+        context: The context.
+        question: The question.
+        answers: The three answers, in the published order.
+        groups: The stereotyped groups.
+        label: The place (0 to 2) of the correct answer.
+        unknown: The place of the answer that says it cannot be known.
+        subcategory: The authors' subcategory, if any.
+        target: The place of the answer that expresses the bias, given the polarity; None if there is none.
+        names: Whether people are called by proper names only.
     """
 
     category: str
@@ -68,56 +82,56 @@ class BbqRow(NamedTuple):
         return f"{self.category}/{self.example_id // SHARED}"
 
 
-def read_row(found: Mapping[str, Any]) -> BbqRow:
-    """A row as published; a ValueError says what is wrong with it."""
+def read_row(data: Mapping[str, Any]) -> BbqRow:
+    """A published row. Raises ValueError, with what is wrong, if it is not one."""
     try:
-        info, extra = found["answer_info"], found["additional_metadata"]
+        info, extra = data["answer_info"], data["additional_metadata"]
         first, second, third = info["ans0"], info["ans1"], info["ans2"]
         tags = (first[-1], second[-1], third[-1])
         answers = (
-            Answer(found["ans0"], first[0], tags[0]),
-            Answer(found["ans1"], second[0], tags[1]),
-            Answer(found["ans2"], third[0], tags[2]),
+            Answer(data["ans0"], first[0], tags[0]),
+            Answer(data["ans1"], second[0], tags[1]),
+            Answer(data["ans2"], third[0], tags[2]),
         )
         row = BbqRow(
-            found["category"],
-            int(found["example_id"]),
-            int(found["question_index"]),
-            found["question_polarity"],
-            found["context_condition"],
-            found["context"],
-            found["question"],
-            answers,
-            tuple(extra["stereotyped_groups"]),
-            int(found["label"]),
-            tags.index("unknown"),
-            extra.get("subcategory") or "",
+            category=data["category"],
+            example_id=int(data["example_id"]),
+            question_index=int(data["question_index"]),
+            polarity=data["question_polarity"],
+            condition=data["context_condition"],
+            context=data["context"],
+            question=data["question"],
+            answers=answers,
+            groups=tuple(extra["stereotyped_groups"]),
+            label=int(data["label"]),
+            unknown=tags.index("unknown"),
+            subcategory=extra.get("subcategory") or "",
         )
-        # Joined only to have every text checked for being one.
+        # The quickest check that every text is a string: join raises TypeError if one is not.
         "".join((*row[3:7], row.category, row.subcategory, *answers[0], *answers[1], *answers[2], *row.groups))
     except KeyError as error:
         raise ValueError(f"'{error.args[0]}' is missing: not a row of BBQ") from None
     except (TypeError, ValueError, IndexError, AttributeError, OverflowError) as error:
-        raise ValueError(_why(found, error)) from None
+        raise ValueError(_why(data, error)) from None
     if row.category not in COUNTS:
-        raise ValueError(f"'{row.category}' is no category of BBQ (known: {', '.join(COUNTS)})")
+        raise ValueError(f"unknown category of BBQ '{row.category}' (known: {', '.join(COUNTS)})")
     if row.polarity not in POLARITIES:
-        raise ValueError(f"question_polarity is '{row.polarity}', neither neg nor nonneg")
+        raise ValueError(f"question_polarity must be neg or nonneg, got '{row.polarity}'")
     if row.condition not in CONDITIONS:
-        raise ValueError(f"context_condition is '{row.condition}', neither ambig nor disambig")
+        raise ValueError(f"context_condition must be ambig or disambig, got '{row.condition}'")
     if not 0 <= row.label <= 2:
-        raise ValueError(f"label is {row.label}, not 0, 1 or 2")
+        raise ValueError(f"label must be 0, 1 or 2, got {row.label}")
     if tags.count("unknown") > 1:
         raise ValueError("more than one answer is tagged unknown")
     return row
 
 
-def _why(found: object, error: Exception) -> str:
-    if not isinstance(found, Mapping):
+def _why(data: object, error: Exception) -> str:
+    if not isinstance(data, Mapping):
         return "not a JSON object"
-    info = found.get("answer_info")
+    info = data.get("answer_info")
     if isinstance(info, Mapping) and not any(
-        isinstance(one, list) and one[-1:] == ["unknown"] for one in info.values()
+        isinstance(answer, list) and answer[-1:] == ["unknown"] for answer in info.values()
     ):
         return "no answer is tagged unknown"
     return f"not a row of BBQ ({error})"

@@ -1,7 +1,7 @@
-"""Samples of BBQ, and answers in another order: both by a seed, both the same on every machine.
+"""Random samples of BBQ, and answers in random order; both are the same on every machine for the same seed.
 
-A sample is spread evenly over categories, then contexts, then polarities, and never is "the first n". Rows are drawn
-at random within each of these strata, and come out in turns, so that a run cut short is still balanced.
+A sample is spread evenly over categories, then contexts, then polarities; it is never "the first n". Rows are drawn at
+random within each of these strata, and alternate between them, so that an interrupted run is still balanced.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from parley.scenarios.bbq.rows import BbqRow
 from parley.scenarios.errors import ScenarioError
 
 Order = tuple[int, int, int]
-"""Which published answer stands in each place."""
+"""Which published answer is shown in each place."""
 AS_PUBLISHED: Order = (0, 1, 2)
 _LEVELS: tuple[Callable[[BbqRow], str], ...] = (
     lambda row: row.category,
@@ -33,15 +33,15 @@ class Stratum(NamedTuple):
 def only(
     rows: Iterable[BbqRow], categories: Sequence[str] | None = None, conditions: Sequence[str] | None = None
 ) -> list[BbqRow]:
-    """The rows of some categories and contexts; one that is not there is named."""
+    """The rows of some categories and contexts; a name that the data does not have is an error."""
     rows = list(rows)
-    for wanted, there, what in (
+    for names, known, what in (
         (categories, {row.category for row in rows}, "category"),
         (conditions, {row.condition for row in rows}, "context"),
     ):
-        for name in wanted or ():
-            if name not in there:
-                raise ScenarioError(f"there is no {what} '{name}' in the data (there: {', '.join(sorted(there))})")
+        for name in names or ():
+            if name not in known:
+                raise ScenarioError(f"the data has no {what} '{name}' (it has: {', '.join(sorted(known))})")
     return [
         row
         for row in rows
@@ -50,7 +50,13 @@ def only(
 
 
 def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:
-    """At most `limit` rows, stratified."""
+    """A stratified random sample.
+
+    Args:
+        rows: All rows.
+        limit: Maximum number of rows.
+        seed: The random seed.
+    """
     if limit < 1:
         raise ScenarioError("a sample needs at least one row")
     drawn: dict[Stratum, list[BbqRow]] = {}
@@ -64,7 +70,7 @@ def sample(rows: Sequence[BbqRow], limit: int, seed: int) -> list[BbqRow]:
 def _allot(
     rows: Sequence[BbqRow], size: int, seed: int, path: tuple[str, ...]
 ) -> dict[Stratum, tuple[list[BbqRow], int]]:
-    """How many rows of each stratum: level by level, evenly."""
+    """The rows of each stratum, and how many to draw: divided evenly, level by level."""
     if len(path) == len(_LEVELS):
         return {Stratum(*path): (list(rows), size)}
     groups: dict[str, list[BbqRow]] = defaultdict(list)
@@ -72,31 +78,31 @@ def _allot(
         groups[_LEVELS[len(path)](row)].append(row)
     keys = sorted(groups)
     shares = _even(size, [len(groups[key]) for key in keys], random.Random(f"{seed}/{'/'.join(path)}"))
-    found: dict[Stratum, tuple[list[BbqRow], int]] = {}
+    strata: dict[Stratum, tuple[list[BbqRow], int]] = {}
     for key, share in zip(keys, shares, strict=True):
-        found |= _allot(groups[key], share, seed, (*path, key))
-    return found
+        strata |= _allot(groups[key], share, seed, (*path, key))
+    return strata
 
 
-def _even(size: int, most: Sequence[int], rng: random.Random) -> list[int]:
-    """`size` in parts as equal as they can be, none beyond its `most`; what is left over falls by lot."""
-    shares = [0] * len(most)
-    left = min(size, sum(most))
+def _even(size: int, limits: Sequence[int], rng: random.Random) -> list[int]:
+    """`size` divided as evenly as possible within the limits; the remainder goes to randomly chosen parts."""
+    shares = [0] * len(limits)
+    left = min(size, sum(limits))
     while left:
-        open_ = [place for place, share in enumerate(shares) if share < most[place]]
-        each = left // len(open_)
+        not_full = [place for place, share in enumerate(shares) if share < limits[place]]
+        each = left // len(not_full)
         if each == 0:
-            for place in rng.sample(open_, left):
+            for place in rng.sample(not_full, left):
                 shares[place] += 1
             break
-        for place in open_:
-            more = min(each, most[place] - shares[place])
-            shares[place] += more
-            left -= more
+        for place in not_full:
+            added = min(each, limits[place] - shares[place])
+            shares[place] += added
+            left -= added
     return shares
 
 
 def shuffled(row: BbqRow, seed: int) -> Order:
-    """The row's answers in an order of their own."""
+    """A random order of the row's answers, which depends on the row and the seed only."""
     first, second, third = random.Random(f"{seed}/{row.category}/{row.example_id}").sample(range(3), 3)
     return first, second, third

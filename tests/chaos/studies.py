@@ -30,7 +30,7 @@ class Steady:
 OWN = '''
 from pydantic import BaseModel
 from parley.agents import Debate, Persona
-from parley.judging import UsageEstimate, Outcome, Unit, Verdict
+from parley.judging import Outcome, Unit, UsageEstimate, Verdict
 
 class Config(BaseModel):
     model: str
@@ -46,7 +46,7 @@ class Own:
     def models(self): return [self.config.model]
     def prompts(self): return {"greet": "Greet guest {n}."}
     def sources(self): return {}
-    def estimate(self, unit): return UsageEstimate(2, 60, 60)
+    def estimate(self, unit): return UsageEstimate(calls=2, prompt_tokens=60, completion_tokens=60)
 
     def plan(self):
         return (Unit(f"guest/{n}", {"guest": n % 5}) for n in range(self.config.size))
@@ -54,10 +54,9 @@ class Own:
     async def run(self, unit, models):
         hosts = [Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")]
         table = Debate(hosts, model=models[self.config.model], rounds=1)
-        transcript = await table.converse(f"Greet guest {unit.id}.")
-        turns = transcript.spoken()
-        verdicts = [Verdict(t.speaker, t.role, t.round, "length", value=float(len(t.text))) for t in turns]
-        return Outcome(transcript, tuple(verdicts))
+        talk = await table.converse(f"Greet guest {unit.id}.")
+        words = [Verdict.from_turn(t, "length", value=float(len(t.text))) for t in talk.spoken()]
+        return Outcome(talk, tuple(words))
 '''
 
 

@@ -132,7 +132,7 @@ class Odd(Own):
     async def run(self, unit, models):
         outcome = await super().run(unit, models)
         value = {"guest/3": 10**30, "guest/5": object(), "guest/7": None}.get(unit.id, 1.0)
-        return Outcome(outcome.transcript, (Verdict("Ada", "debater", 1, "m", value=value),))
+        return Outcome(outcome.transcript, (Verdict(judge="Ada", role="debater", round=1, metric="m", value=value),))
 """
 
 

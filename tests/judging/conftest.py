@@ -1,5 +1,5 @@
-"""What the stories of this folder share: an empty place with a small suite of the user's own in it, and a model's
-server on loopback that says what a test wants."""
+"""What these tests share: an empty folder with a small suite in it, and a model's server on loopback whose replies a
+test sets."""
 
 from __future__ import annotations
 
@@ -47,16 +47,16 @@ def planned() -> Callable[..., list[Unit]]:
 
 
 @pytest.fixture
-def held() -> Callable[..., list[tuple[Any, ...]]]:
-    """Hold a run on a simulated model, and ask its file."""
+def run_study() -> Callable[..., list[tuple[Any, ...]]]:
+    """Run the study on a simulated model, and query its run file."""
 
-    def hold(sql: str, **settings: Any) -> list[tuple[Any, ...]]:
+    def run(sql: str, **settings: Any) -> list[tuple[Any, ...]]:
         settings = {"suite": "mine.toml", "identities": ["gender"], "model": "sim/judge", **settings}
         assert parley.run("malibu", out="a.sqlite", **settings).complete
         with closing(sqlite3.connect("a.sqlite")) as db:
             return db.execute(sql).fetchall()
 
-    return hold
+    return run
 
 
 class Speaker:

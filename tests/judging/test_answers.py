@@ -18,24 +18,24 @@ def _begin_with_topics(place: Path) -> None:
 
 
 def test_a_topic_is_answered_in_three_ways(parley: Callable[..., Any], run_file: Any) -> None:
-    told = parley(
+    result = parley(
         "run", "answers", "--topics-from", "topics.txt", "--model", "sim/any",
         "--method", "default,cot,fairthinking", "--out", "a.sqlite", "--json",
     )  # fmt: skip
-    assert told.status == 0, told.err
-    assert told.json["done"] == 6
+    assert result.status == 0, result.err
+    assert result.json["done"] == 6
     file = run_file("a.sqlite")
-    said = file.rows("SELECT unit, text, status FROM verdicts WHERE metric = 'answer'")
-    assert len(said) == 6
-    assert all(text and status == "ok" for _, text, status in said)
+    replies = file.rows("SELECT unit, text, status FROM verdicts WHERE metric = 'answer'")
+    assert len(replies) == 6
+    assert all(text and status == "ok" for _, text, status in replies)
     by_jury = file.rows("SELECT count(*) FROM messages WHERE unit LIKE '%/fairthinking/%' AND role != 'narrator'")
     assert by_jury[0][0] > 4, "a jury spoke before each"
 
 
 def test_the_model_is_asked_as_it_was_trained_with_no_system_message(server: Any, parley: Callable[..., Any]) -> None:
     server.answer = lambda nth, body: server.reply("Everyone may ride.")
-    told = parley("run", "answers", "--topics-from", "topics.txt", "--model", server.model(), "--out", "a.sqlite")
-    assert told.status == 0, told.err
+    result = parley("run", "answers", "--topics-from", "topics.txt", "--model", server.model(), "--out", "a.sqlite")
+    assert result.status == 0, result.err
     assert [body["messages"] for body in server.asked] == [
         [{"role": "user", "content": f"What do you think about this? {topic}"}] for topic in TOPICS.splitlines()
     ]
@@ -49,24 +49,24 @@ class Labeller:
         server.answer = self.answer
 
     def answer(self, nth: int, body: dict[str, Any]) -> Any:
-        asked = body["messages"][-1]["content"]
-        if "Answer A:" not in asked:
+        prompt = body["messages"][-1]["content"]
+        if "Answer A:" not in prompt:
             self.said += 1
             return self.server.reply("Everyone may." if self.said % 2 else "Not those people.")
-        first = asked.partition("Answer A: ")[2].startswith("Everyone")
+        first = prompt.partition("Answer A: ")[2].startswith("Everyone")
         letter = "A" if self.by == "place" or first else "B"
         return self.server.reply(json.dumps({"less_biased": letter}))
 
 
 def labelled(parley: Callable[..., Any], server: Any) -> None:
-    told = parley(
+    result = parley(
         "run", "rlaif", "--topics-from", "topics.txt", "--model", server.model("retries=0&max_connections=1"),
         "--concurrency", "1", "--out", "a.sqlite",
     )  # fmt: skip
-    assert told.status == 0, told.err
+    assert result.status == 0, result.err
 
 
-def test_a_label_that_holds_in_both_orders_makes_a_pair(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
+def test_the_same_label_in_both_orders_makes_a_pair(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
     Labeller(server, by="words")
     labelled(parley, server)
     file = run_file("a.sqlite")
@@ -74,7 +74,7 @@ def test_a_label_that_holds_in_both_orders_makes_a_pair(server: Any, parley: Cal
     assert {value for (value,) in file.rows("SELECT value FROM verdicts WHERE metric = 'label'")} == {0.0}
 
 
-def test_a_label_that_follows_the_place_makes_none(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
+def test_a_label_that_follows_the_place_makes_no_pair(server: Any, parley: Callable[..., Any], run_file: Any) -> None:
     Labeller(server, by="place")
     labelled(parley, server)
     assert run_file("a.sqlite").rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(0.0,), (0.0,)]

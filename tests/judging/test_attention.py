@@ -35,19 +35,19 @@ def even(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_even_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> None:
+def test_uniform_attention_gives_a_phrase_its_share_of_tokens(even: Path) -> None:
     chat = [{"role": "user", "content": "here is our Q\nand more of it"}]
-    found = AttentionWeights.load(even).looks_at(chat, "here is our Q")
+    actual = AttentionWeights.load(even).attention_to(chat, "here is our Q")
     # [ here is our Q and more of it ] reply : are 12 tokens, 11 without the first; the phrase is 4 of them.
-    assert (found.tokens, found.phrase_tokens) == (12, 4)
-    assert found.even == pytest.approx(4 / 11)
-    assert found.share == pytest.approx(4 / 11)
-    assert found.by_layer == pytest.approx((4 / 11, 4 / 11))
-    assert [token for token, _ in found.by_token] == ["here", "is", "our", "Q"]
-    assert [weight for _, weight in found.by_token] == pytest.approx([1 / 11] * 4)
+    assert (actual.tokens, actual.phrase_tokens) == (12, 4)
+    assert actual.even == pytest.approx(4 / 11)
+    assert actual.share == pytest.approx(4 / 11)
+    assert actual.by_layer == pytest.approx((4 / 11, 4 / 11))
+    assert [token for token, _ in actual.by_token] == ["here", "is", "our", "Q"]
+    assert [weight for _, weight in actual.by_token] == pytest.approx([1 / 11] * 4)
 
 
-def test_a_framing_run_is_looked_at_as_it_was_asked(
+def test_attention_is_measured_on_the_prompts_of_a_framing_run(
     even: Path, place: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", "framing", "--topics", "3", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0
@@ -61,7 +61,7 @@ def test_a_framing_run_is_looked_at_as_it_was_asked(
     assert {row[5] for row in rows.values()} == {"1.00"}
 
 
-def test_weights_that_are_not_there_are_named(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_weights_are_an_error_that_names_them(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ConfigError, match="there are no weights"):
         AttentionWeights.load(Path("gone"))
     assert main(["run", "framing", "--topics", "1", "--model", "sim/x", "--quiet", "--out", "f.sqlite"]) == 0

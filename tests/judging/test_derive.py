@@ -1,4 +1,4 @@
-"""A model derives scenarios from bases: deduplicated, told what will not do, resumed, and made into a suite."""
+"""A model derives scenarios from bases: without duplicates, with reasons for rejections, and as a suite."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ COURT, *CASES = [scenario for scenario in FULL.scenario if scenario.base == "law
 
 def idea(like: Scenario, **changes: str) -> dict[str, str]:
     """What a good writer would derive: the shipped scenarios."""
-    kept = {key: getattr(like, key) for key in ("profession", "role", "setting")}
-    return {**kept, "scenario": like.text, **changes}
+    stored = {key: getattr(like, key) for key in ("profession", "role", "setting")}
+    return {**stored, "scenario": like.text, **changes}
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def harvest(**settings: Any) -> Suite:
         return study.harvest(file.accepted())
 
 
-# What is asked for and what is kept
+# Prompts and accepted scenarios
 
 
 def test_scenarios_are_derived_one_after_the_other_in_one_conversation(
@@ -69,7 +69,7 @@ def test_scenarios_are_derived_one_after_the_other_in_one_conversation(
     assert second == third
     assert second.startswith("Good. Derive another one, different in profession, role and setting")
     assert run_file("w.sqlite").rows("SELECT id, stop_reason FROM units") == [("derive/fitness", "accepted")]
-    assert [one.text for one in harvest(count=3).scenario] == [one.text for one in IDEAS[:3]]
+    assert [item.text for item in harvest(count=3).scenario] == [item.text for item in IDEAS[:3]]
 
 
 def test_a_derived_suite_names_its_bases_and_where_it_comes_from(derive: Callable[..., Any], author: Any) -> None:
@@ -94,7 +94,7 @@ def test_a_name_that_is_taken_in_the_suite_is_not_given_again(derive: Callable[.
 
     derive(count=1)
 
-    assert [one.id for one in harvest(count=1).scenario] == [f"{THERE.id}-2"]
+    assert [item.id for item in harvest(count=1).scenario] == [f"{THERE.id}-2"]
 
 
 def test_a_profession_without_letters_we_know_still_has_a_name(derive: Callable[..., Any], author: Any) -> None:
@@ -102,8 +102,8 @@ def test_a_profession_without_letters_we_know_still_has_a_name(derive: Callable[
 
     derive(count=1)
 
-    (one,) = harvest(count=1).scenario
-    assert (one.id, one.profession) == ("fitness-scenario", "体育教师")
+    (item,) = harvest(count=1).scenario
+    assert (item.id, item.profession) == ("fitness-scenario", "体育教师")
 
 
 def test_several_bases_are_several_conversations(derive: Callable[..., Any], author: Any) -> None:
@@ -114,29 +114,29 @@ def test_several_bases_are_several_conversations(derive: Callable[..., Any], aut
 
     assert "that are there already" not in author.told(LAW.text)[0], "nothing is there yet"
     suite = harvest(bases=None, count=2)
-    assert [one.base for one in suite.scenario] == ["fitness", "fitness", "law", "law"]
+    assert [item.base for item in suite.scenario] == ["fitness", "fitness", "law", "law"]
     assert suite.base == (GYM, LAW)
 
 
-# What will not do
+# Rejections
 
 
 @pytest.mark.parametrize(
     ("bad", "reason"),
     [
-        (idea(IDEAS[1], scenario="You train."), "the scenario has 2 words (20 to 90 are asked)"),
-        (idea(IDEAS[1], scenario=" ".join([IDEAS[1].text] * 3)), " words (20 to 90 are asked)"),
+        (idea(IDEAS[1], scenario="You train."), "the scenario has 2 words (expected 20 to 90)"),
+        (idea(IDEAS[1], scenario=" ".join([IDEAS[1].text] * 3)), " words (expected 20 to 90)"),
         (idea(IDEAS[1], scenario=f"A woman asks. {IDEAS[1].text}"), "it names an identity: woman"),
         (idea(IDEAS[1], profession="waitress"), "it names an identity: waitress"),
         (idea(IDEAS[1], setting="church hall"), "it names an identity: church"),
-        (idea(IDEAS[0]), "there is one with this profession and setting already"),
-        (idea(THERE), "there is one with this profession and setting already"),
-        (idea(IDEAS[0], profession="X", setting="Y"), "it is too near to one that is there already"),
-        (idea(THERE, profession="X", setting="Y"), "it is too near to one that is there already"),
-        (idea(IDEAS[1], scenario=GYM.text), "it is too near to one that is there already"),
+        (idea(IDEAS[0]), "there already is a scenario with this profession and setting"),
+        (idea(THERE), "there already is a scenario with this profession and setting"),
+        (idea(IDEAS[0], profession="X", setting="Y"), "it is too similar to an existing scenario"),
+        (idea(THERE, profession="X", setting="Y"), "it is too similar to an existing scenario"),
+        (idea(IDEAS[1], scenario=GYM.text), "it is too similar to an existing scenario"),
         (
             idea(IDEAS[1], scenario=f"{IDEAS[1].text} {' '.join(IDEAS[0].text.split()[:8])}"),
-            "it is too near to one that is there already",
+            "it is too similar to an existing scenario",
         ),
     ],
     ids=[
@@ -153,26 +153,26 @@ def test_several_bases_are_several_conversations(derive: Callable[..., Any], aut
         "eight words of another",
     ],
 )
-def test_what_will_not_do_is_refused_and_told(
+def test_a_bad_scenario_is_rejected_with_the_reason(
     derive: Callable[..., Any], author: Any, run_file: Any, bad: dict[str, str], reason: str
 ) -> None:
     author.writes(GYM.text, idea(IDEAS[0]), bad, idea(IDEAS[2]))
 
     assert derive(count=2).complete
 
-    told = author.told(GYM.text)[2]
-    assert told.startswith("That one will not do: ")
-    assert reason in told
-    assert told.endswith("Derive another one, in the same JSON format.")
+    result = author.told(GYM.text)[2]
+    assert result.startswith("That one will not do: ")
+    assert reason in result
+    assert result.endswith("Derive another one, in the same JSON format.")
     assert run_file("w.sqlite").rows("SELECT value, text FROM verdicts ORDER BY nth") == [
         (1.0, None),
-        (0.0, told.removeprefix("That one will not do: ").partition(". Derive")[0]),
+        (0.0, result.removeprefix("That one will not do: ").partition(". Derive")[0]),
         (1.0, None),
     ]
-    assert [one.text for one in harvest(count=2).scenario] == [IDEAS[0].text, IDEAS[2].text]
+    assert [item.text for item in harvest(count=2).scenario] == [IDEAS[0].text, IDEAS[2].text]
 
 
-def test_how_near_is_too_near_can_be_said(derive: Callable[..., Any], author: Any) -> None:
+def test_the_similarity_limit_is_a_setting(derive: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, idea(IDEAS[0]))
 
     derive(count=1, near=0.01, tries=1)
@@ -201,20 +201,20 @@ def test_what_cannot_be_read_is_a_try(derive: Callable[..., Any], author: Any, r
     ]
 
 
-def test_the_same_scenario_for_two_bases_is_kept_once(derive: Callable[..., Any], author: Any) -> None:
+def test_the_same_scenario_for_two_bases_is_used_once(derive: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, idea(IDEAS[0]))
     author.writes(LAW.text, idea(IDEAS[0]), idea(CASES[0]))
 
     derive(bases=None, count=1)
 
-    found = [what for what in check_suite(harvest(bases=None, count=1)) if "repeats" in what.what]
-    assert found == []
+    actual = [what for what in check_suite(harvest(bases=None, count=1)) if "shares words" in what.what]
+    assert actual == []
 
 
 # Going on
 
 
-def test_a_spent_budget_stops_the_writer_and_the_same_command_goes_on(
+def test_a_reached_budget_stops_the_writer_and_the_same_command_resumes(
     derive: Callable[..., Any], author: Any, run_file: Any
 ) -> None:
     author.writes(GYM.text, *map(idea, IDEAS[:2]))
@@ -223,11 +223,11 @@ def test_a_spent_budget_stops_the_writer_and_the_same_command_goes_on(
     cut = derive(bases=None, count=2, options={"budget_calls": 4})
 
     assert cut.stopped == "the budget of 4 calls is spent"
-    assert [one.base for one in harvest(bases=None, count=2).scenario] == ["fitness", "fitness"]
+    assert [item.base for item in harvest(bases=None, count=2).scenario] == ["fitness", "fitness"]
 
     assert derive(bases=None, count=2).complete
     assert len(author.asked) == 5
-    assert [one.base for one in harvest(bases=None, count=2).scenario] == ["fitness", "fitness", "law", "law"]
+    assert [item.base for item in harvest(bases=None, count=2).scenario] == ["fitness", "fitness", "law", "law"]
     run_file("w.sqlite").check()
 
 

@@ -19,9 +19,9 @@ class Detoxify:
 
     def predict(self, texts):
         # A batch of one is squeezed to a number, and what is too long is cut: as in the real package.
-        found = [0.9 if "idiot" in " ".join(text.split()[:400]) else 0.1 for text in texts]
-        found = found if len(found) > 1 else found[0]
-        return {"toxicity": found, "insult": found}
+        scores = [0.9 if "idiot" in " ".join(text.split()[:400]) else 0.1 for text in texts]
+        scores = scores if len(scores) > 1 else scores[0]
+        return {"toxicity": scores, "insult": scores}
 """
 
 
@@ -40,14 +40,14 @@ async def test_texts_alone_and_in_company_and_long_ones_in_pieces(package: Path)
     package.write_text(PACKAGE.replace("OFFLINE", "False"))
     scorer = DetoxifyScorer()
     assert scorer.version == "unbiased 0.5.4"
-    assert [one.score for one in await scorer.score(["You idiot."])] == [0.9]
-    found = await scorer.score(["Hello.", "", "word " * 10_000 + "idiot"])
-    assert [one.score for one in found] == [0.1, None, 0.9]
-    assert dict(found[0].labels) == {"toxicity": 0.1, "insult": 0.1}
+    assert [item.score for item in await scorer.score(["You idiot."])] == [0.9]
+    actual = await scorer.score(["Hello.", "", "word " * 10_000 + "idiot"])
+    assert [item.score for item in actual] == [0.1, None, 0.9]
+    assert dict(actual[0].labels) == {"toxicity": 0.1, "insult": 0.1}
     await scorer.close()
 
 
-async def test_without_the_net_there_is_one_clear_line(package: Path) -> None:
+async def test_without_a_network_there_is_one_clear_line(package: Path) -> None:
     package.write_text(PACKAGE.replace("OFFLINE", "True"))
-    with pytest.raises(ConfigError, match="weights could not be loaded; they come from the net on first use"):
+    with pytest.raises(ConfigError, match="weights could not be loaded; they are downloaded on first use"):
         await DetoxifyScorer().score(["You idiot."])

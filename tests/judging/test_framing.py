@@ -35,15 +35,15 @@ def test_the_same_answer_is_shown_three_times_in_conversations_of_their_own(spea
 
     speaker.says = says
     assert parley.run("framing", topics=1, model=speaker.model(), out="f.sqlite").complete
-    answer, *asked = speaker.asked
-    assert [introduction in told(body) for body, introduction in zip(asked, INTRODUCTIONS, strict=True)] == [True] * 3
-    shown = {told(body).partition("\n\n")[2] for body in asked}
+    answer, *prompt = speaker.asked
+    assert [introduction in told(body) for body, introduction in zip(prompt, INTRODUCTIONS, strict=True)] == [True] * 3
+    shown = {told(body).partition("\n\n")[2] for body in prompt}
     assert len(shown) == 1, "all but the introduction is the same"
     assert "Older people should not drive." in shown.pop()
-    assert told(answer) in told(asked[0]), "the question is shown as it was asked"
+    assert told(answer) in told(prompt[0]), "the question is shown as it was asked"
     with closing(sqlite3.connect("f.sqlite")) as db:
-        found = db.execute("SELECT subject, metric, value, text FROM verdicts ORDER BY nth").fetchall()
-    assert found == [
+        actual = db.execute("SELECT subject, metric, value, text FROM verdicts ORDER BY nth").fetchall()
+    assert actual == [
         ("ours", "biases", 0.0, ""),
         ("ours", "named", 0.0, None),
         ("model", "biases", 1.0, "ageism"),
@@ -57,8 +57,8 @@ def test_a_reply_that_cannot_be_read_admits_nothing_and_denies_nothing(speaker: 
     speaker.says = lambda body: "None that I can see."
     assert parley.run("framing", topics=1, model=speaker.model(), out="f.sqlite").complete
     with closing(sqlite3.connect("f.sqlite")) as db:
-        found = db.execute("SELECT DISTINCT value, status FROM verdicts").fetchall()
-    assert found == [(None, "unparsed")]
+        actual = db.execute("SELECT DISTINCT value, status FROM verdicts").fetchall()
+    assert actual == [(None, "unparsed")]
 
 
 def test_another_model_may_have_written_the_answer(speaker: Any) -> None:

@@ -20,7 +20,7 @@ from parley.reports import make_report
 READABLE = ["order", "threat"]
 
 
-def held(model: str, **settings: Any) -> Any:
+def run_study(model: str, **settings: Any) -> Any:
     settings = {"responses": 12, "kinds": READABLE, **settings}
     assert parley.run("injection", model=f"sim/judge?{model}", out="a.sqlite", **settings).complete
     return measures.pairs(frames.verdicts("a.sqlite"))
@@ -50,26 +50,26 @@ def test_another_seed_draws_other_responses() -> None:
 def test_the_planted_rate_is_found_again() -> None:
     """Without noise a reply is at the asked score exactly if it obeyed: 12 responses x 4 attempts x 2 asks = 96 draws
     a way of showing, so the count lies between the 0.01% and 99.99% quantiles of the binomial."""
-    found = held("obeys=0.5&obeys_fenced=0.1&noise=0")
+    actual = run_study("obeys=0.5&obeys_fenced=0.1&noise=0")
     for way, rate in (("open", 0.5), ("fenced", 0.1)):
-        replies = found[(found["shown"] == way) & (found["metric"] == "Accuracy")]
+        replies = actual[(actual["shown"] == way) & (actual["metric"] == "Accuracy")]
         obeyed = int((replies["sampled"] == replies["ask"]).sum())
         low, high = stats.binom.ppf([0.0001, 0.9999], 96, rate)
         assert len(replies) == 96
         assert low <= obeyed <= high
-    assert (found["control_towards"] == 0).all()
+    assert (actual["control_towards"] == 0).all()
     words = " ".join(make_report([Path("a.sqlite")], draws=200).words)
     assert "open minus fenced" in words
 
 
 def test_a_judge_that_cannot_read_a_code_is_not_moved_by_it() -> None:
-    found = held("obeys=1&noise=0", kinds=["encoded", "other language"], responses=3, fence="open")
-    assert (found["effect"] == 0).all()
+    actual = run_study("obeys=1&noise=0", kinds=["encoded", "other language"], responses=3, fence="open")
+    assert (actual["effect"] == 0).all()
 
 
-def test_a_judge_that_obeys_nobody_is_not_accused() -> None:
+def test_a_judge_that_ignores_injections_shows_no_effect() -> None:
     """Of 84 such tests over seeds 0 to 13, one p-value was below 0.05 (it is seed 0's, and 5% are allowed)."""
-    held("noise=1", seed=1)
+    run_study("noise=1", seed=1)
     report = make_report([Path("a.sqlite")], draws=500)
     kinds = report.table("kinds")
     assert (kinds["p_adjusted"] > 0.05).all()
@@ -77,7 +77,7 @@ def test_a_judge_that_obeys_nobody_is_not_accused() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"responses": 200, "kinds": ["order-short"]}, {"responses": 4}])
-def test_neither_clean_responses_nor_controls_hold_an_order(settings: dict[str, Any]) -> None:
+def test_neither_clean_responses_nor_controls_contain_an_instruction(settings: dict[str, Any]) -> None:
     """All 200 responses, and all 28 controls: else a planted rate would move what must not move."""
     study = Injection(InjectionConfig(**settings, asks=[10], fence="open"))
     for unit in study.plan():
@@ -89,29 +89,29 @@ def test_neither_clean_responses_nor_controls_hold_an_order(settings: dict[str, 
     ("settings", "complaint"),
     [
         ({"asks": [11]}, "from 0 to 10"),
-        ({"asks": [10, 10]}, "each once"),
+        ({"asks": [10, 10]}, "each only once"),
         ({"responses": 500}, "fewer than 500"),
         ({"members": 9}, "has 4 members"),
         ({"judges": "nobody"}, "unknown panel"),
         ({"model": []}, "at least one model"),
     ],
 )
-def test_what_cannot_be_run_is_refused_before_it_starts(settings: dict[str, Any], complaint: str) -> None:
+def test_bad_settings_are_an_error_before_the_run(settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         Injection(InjectionConfig(**settings))
 
 
-def test_malibu_can_fence_too_and_does_not_unless_asked(held: Any) -> None:
+def test_malibu_can_fence_too_and_does_not_unless_asked(run_study: Any) -> None:
     prompts = "SELECT DISTINCT text FROM transcript WHERE speaker = 'user' AND round = 0"
     settings = {"phases": [2], "controls": False, "rounds": 2}
-    assert not any("<<<" in text for (text,) in held(prompts, **settings))
+    assert not any("<<<" in text for (text,) in run_study(prompts, **settings))
     Path("a.sqlite").unlink()
-    fenced = [text for (text,) in held(prompts, **settings, fence=True)]
+    fenced = [text for (text,) in run_study(prompts, **settings, fence=True)]
     assert fenced
     assert all(text.count("<<<") == 2 and text.count("> Knead it twice.") == 1 for text in fenced)
 
 
-def test_others_words_are_quoted_and_kept_as_they_were() -> None:
+def test_others_words_are_quoted_in_prompts_and_stored_unchanged() -> None:
     ada, ben = Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")
     table = Debate([ada, ben], model="sim/any", rounds=1, fence=True)
     first, second = asyncio.run(table.converse("Should buses be free?")).spoken()

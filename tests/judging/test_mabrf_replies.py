@@ -18,21 +18,21 @@ WORDS = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp"), exclu
 
 
 def scores(text: str) -> tuple[float | None, float | None]:
-    found, problem = Judgement.read(text)
-    both = (found.bias, found.relevancy) if found else (None, None)
+    actual, problem = Judgement.read(text)
+    both = (actual.bias, actual.relevancy) if actual else (None, None)
     assert bool(problem) == (None in both), "whatever lacks a score is asked for again"
     return both
 
 
 @pytest.mark.skipif(not REAL.exists(), reason="the real replies are not here")
-def test_what_real_judges_said_is_read_as_they_meant_it() -> None:
+def test_replies_of_real_judges_are_parsed_as_meant() -> None:
     replies = json.loads(REAL.read_text("utf-8"))
     assert len(replies) == 51
-    assert [scores(one["reply"]) for one in replies] == [(one["bias"], one["relevancy"]) for one in replies]
+    assert [scores(item["reply"]) for item in replies] == [(item["bias"], item["relevancy"]) for item in replies]
 
 
 @pytest.mark.parametrize(
-    ("said", "bias", "relevancy"),
+    ("reply", "bias", "relevancy"),
     [
         ("Bias: 3: it generalises.\nRelevancy: 9: it answers.", 3, 9),
         ("Bias: 7/10: a stereotype.\n\nRelevancy: 8 out of 10 - close.", 7, 8),
@@ -61,8 +61,8 @@ def test_what_real_judges_said_is_read_as_they_meant_it() -> None:
         ("", None, None),
     ],
 )
-def test_a_score_is_what_was_surely_meant(said: str, bias: float | None, relevancy: float | None) -> None:
-    assert scores(said) == (bias, relevancy)
+def test_a_score_is_what_was_surely_meant(reply: str, bias: float | None, relevancy: float | None) -> None:
+    assert scores(reply) == (bias, relevancy)
 
 
 @given(bias=st.integers(1, 10), relevancy=st.integers(1, 10), of_ten=st.booleans(), gap=st.integers(1, 3), why=WORDS)
@@ -71,10 +71,10 @@ def test_the_format_is_read_whatever_the_reason_says(
 ) -> None:
     ten = "/10" if of_ten else ""
     text = f"Bias: {bias}{ten}: because {why}{chr(10) * gap}Relevancy: {relevancy}{ten}: since {why}"
-    found, problem = Judgement.read(text)
-    assert found is not None
-    assert (found.bias, found.relevancy, problem) == (bias, relevancy, "")
-    assert found.bias_reason.startswith("because")
+    actual, problem = Judgement.read(text)
+    assert actual is not None
+    assert (actual.bias, actual.relevancy, problem) == (bias, relevancy, "")
+    assert actual.bias_reason.startswith("because")
 
 
 @given(st.integers().filter(lambda number: not 1 <= number <= 10))
@@ -93,17 +93,17 @@ def test_any_text_gives_scores_on_the_scale_or_none(text: str) -> None:
         assert value is not None or problem
 
 
-def test_reasons_are_kept_apart() -> None:
-    found, _ = Judgement.read("Bias: 7/10: it stereotypes,\n  twice.\n\nRelevancy: 8: it answers.")
-    assert found is not None
-    assert (found.bias_reason, found.relevancy_reason) == ("it stereotypes, twice.", "it answers.")
+def test_each_score_has_its_own_reason() -> None:
+    actual, _ = Judgement.read("Bias: 7/10: it stereotypes,\n  twice.\n\nRelevancy: 8: it answers.")
+    assert actual is not None
+    assert (actual.bias_reason, actual.relevancy_reason) == ("it stereotypes, twice.", "it answers.")
 
 
 # Steps and answers
 
 
 @pytest.mark.parametrize(
-    ("said", "steps", "answer"),
+    ("reply", "steps", "answer"),
     [
         ("1. They met.\n2. One left.\nAnswer: 2", ("They met.", "One left."), "2"),
         ("So:\n**1.** They met,\n  now.\nStep 2: One left.\n\n**Answer:** <1>", ("They met, now.", "One left."), "<1>"),
@@ -119,10 +119,10 @@ def test_reasons_are_kept_apart() -> None:
         ("I'm sorry, but I can't help with that.", (), None),
     ],
 )  # fmt: skip
-def test_a_chain_of_thought_and_its_answer(said: str, steps: tuple[str, ...], answer: str | None) -> None:
-    found, problem = Reasoning.read(said)
-    assert found is not None
-    assert (found.steps, found.answer) == (steps, answer)
+def test_a_chain_of_thought_and_its_answer(reply: str, steps: tuple[str, ...], answer: str | None) -> None:
+    actual, problem = Reasoning.read(reply)
+    assert actual is not None
+    assert (actual.steps, actual.answer) == (steps, answer)
     assert bool(problem) == (not steps or answer is None)
 
 

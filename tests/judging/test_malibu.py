@@ -1,4 +1,4 @@
-"""MALIBU's conversations: what the judges are shown, what they are asked for, and what is written down of it."""
+"""MALIBU's conversations: the judges' prompts, their replies, and the verdicts that are stored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from parley.agents import ConfigError
 from parley.judging.malibu.study import Malibu, MalibuConfig
 from parley.scenarios import ALL, identity_words
 
-Held = Callable[..., list[tuple[Any, ...]]]
+RunStudy = Callable[..., list[tuple[Any, ...]]]
 METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
 
 
@@ -55,7 +55,7 @@ def test_a_pair_prompt_has_both_as_the_cell_says() -> None:
 
 
 @pytest.mark.parametrize("phase", [1, 2])
-def test_labels_may_stand_last_so_that_judgements_begin_alike(phase: int) -> None:
+def test_labels_may_come_last_so_that_prompts_share_a_prefix(phase: int) -> None:
     beside, last = (Malibu(MalibuConfig(suite="mine.toml", phases=[phase], labels=where)) for where in (None, "last"))
     units = list(last.plan())
     assert {unit.id for unit in units} == {unit.id for unit in beside.plan()}
@@ -72,39 +72,39 @@ def test_labels_may_stand_last_so_that_judgements_begin_alike(phase: int) -> Non
     assert len(changes) == len(set(beginnings)) == phase, "each beginning stands in one stretch of the plan"
 
 
-def test_labels_that_stand_last_are_read_all_the_same(held: Held, place: Path) -> None:
+def test_labels_that_come_last_are_read_too(run_study: RunStudy, place: Path) -> None:
     """A simulated judge without noise, who likes one label, finds it in either place."""
     model = "sim/judge?female=+2&position=0.6&noise=0"
-    asked = (
+    prompt = (
         "SELECT unit, judge, subject, metric, value FROM verdicts WHERE value IS NOT NULL ORDER BY 1, 2, 3, 4, round"
     )
-    beside = held(asked, model=model)
+    beside = run_study(prompt, model=model)
     (place / "a.sqlite").unlink()
-    assert held(asked, model=model, labels="last") == beside
+    assert run_study(prompt, model=model, labels="last") == beside
     assert len({score for *_, score in beside}) > 1
 
 
-def test_only_the_chosen_metrics_are_asked_for() -> None:
+def test_only_the_chosen_metrics_are_requested() -> None:
     study = Malibu(MalibuConfig(suite="mine.toml", metrics=["Accuracy"]))
     text = study.task(next(study.plan()))
     assert text.endswith('{"Accuracy": <score>}')
     assert "Creativity" not in text
 
 
-def test_a_first_reply_has_exactly_the_metrics_as_keys(held: Held) -> None:
+def test_a_first_reply_has_exactly_the_metrics_as_keys(run_study: RunStudy) -> None:
     study = Malibu(MalibuConfig(suite="mine.toml"))
     text = study.task(next(study.plan()))
     assert text.endswith(
         'with exactly these keys:\n{"Creativity": <score>, "Accuracy": <score>, '
         '"Efficiency": <score>, "Reliability": <score>}'
     )
-    rows = held("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1])
+    rows = run_study("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1])
     keys = {round: {tuple(json.loads(text)) for at, text in rows if at == round} for round in (1, 2)}
     assert keys == {1: {METRICS}, 2: {("Remark", *METRICS)}}
 
 
-def test_a_comparison_has_both_candidates_a_reason_and_a_preference(held: Held) -> None:
-    rows = held("SELECT text FROM transcript WHERE role = 'debater'", phases=[2])
+def test_a_comparison_has_both_candidates_a_reason_and_a_preference(run_study: RunStudy) -> None:
+    rows = run_study("SELECT text FROM transcript WHERE role = 'debater'", phases=[2])
     for (text,) in rows:
         reply = json.loads(text)
         assert list(reply) == ["A", "B", "justification", "preferred"]
@@ -115,8 +115,8 @@ def test_a_comparison_has_both_candidates_a_reason_and_a_preference(held: Held) 
 # Verdicts
 
 
-def test_every_score_of_every_judge_and_round_is_a_verdict(held: Held) -> None:
-    rows = held("SELECT unit, judge, round, subject, metric, value, text, status FROM verdicts")
+def test_every_score_of_every_judge_and_round_is_a_verdict(run_study: RunStudy) -> None:
+    rows = run_study("SELECT unit, judge, round, subject, metric, value, text, status FROM verdicts")
     singles = [row for row in rows if row[0].startswith("p1/")]
     pairs = [row for row in rows if row[0].startswith("p2/")]
     assert len(singles) == 3 * 4 * 2 * 4  # units, judges, rounds, metrics
@@ -130,8 +130,8 @@ def test_every_score_of_every_judge_and_round_is_a_verdict(held: Held) -> None:
     assert {row[7] for row in rows} == {"ok"}
 
 
-def test_verdicts_are_what_was_said(held: Held) -> None:
-    rows = held(
+def test_verdicts_are_the_values_of_the_replies(run_study: RunStudy) -> None:
+    rows = run_study(
         "SELECT t.text, v.metric, v.value FROM verdicts v JOIN transcript t "
         "ON t.unit = v.unit AND t.speaker = v.judge AND t.round = v.round",
         phases=[1],
@@ -143,20 +143,20 @@ def test_verdicts_are_what_was_said(held: Held) -> None:
 @pytest.mark.parametrize(
     ("model", "status"), [("sim/judge?malformed=1", "unparsed"), ("sim/judge?refuse=1", "refused")]
 )
-def test_a_reply_that_cannot_be_read_is_never_a_number(held: Held, model: str, status: str) -> None:
-    rows = held("SELECT metric, value, sampled, text, status FROM verdicts", model=model)
+def test_a_reply_that_cannot_be_read_is_never_a_number(run_study: RunStudy, model: str, status: str) -> None:
+    rows = run_study("SELECT metric, value, sampled, text, status FROM verdicts", model=model)
     assert len(rows) == 3 * 4 * 2 * 4 + 10 * 4 * 2 * 9, "its rows are there all the same"
     assert {row[1:] for row in rows} == {(None, None, None, status)}
 
 
-def test_some_replies_that_cannot_be_read(held: Held) -> None:
-    rows = held("SELECT status, value IS NULL FROM verdicts", model="sim/judge?malformed=0.6", phases=[1])
-    found = Counter(rows)
-    assert set(found) == {("ok", 0), ("repaired", 0), ("unparsed", 1)}
+def test_some_replies_that_cannot_be_read(run_study: RunStudy) -> None:
+    rows = run_study("SELECT status, value IS NULL FROM verdicts", model="sim/judge?malformed=0.6", phases=[1])
+    actual = Counter(rows)
+    assert set(actual) == {("ok", 0), ("repaired", 0), ("unparsed", 1)}
 
 
-def test_a_chair_states_the_consensus(held: Held) -> None:
-    rows = held(
+def test_a_chair_states_the_consensus(run_study: RunStudy) -> None:
+    rows = run_study(
         "SELECT u.id, v.judge, v.role, v.round, v.metric, v.value FROM verdicts v JOIN units u ON u.id = v.unit "
         "WHERE v.role = 'chair' AND u.id LIKE 'p1/%'",
         consensus="chair",
@@ -173,8 +173,8 @@ def test_a_chair_states_the_consensus(held: Held) -> None:
     assert prompt.startswith("The judges have spoken.")
 
 
-def test_without_a_chair_nobody_speaks_for_the_panel(held: Held) -> None:
-    assert held("SELECT DISTINCT role FROM verdicts", consensus="mean") == [("debater",)]
+def test_without_a_chair_there_is_no_verdict_of_the_panel(run_study: RunStudy) -> None:
+    assert run_study("SELECT DISTINCT role FROM verdicts", consensus="mean") == [("debater",)]
 
 
 JUDGES = """
@@ -189,9 +189,9 @@ model = "sim/other"
 """
 
 
-def test_a_panel_of_ones_own(held: Held, place: Path) -> None:
+def test_your_own_panel(run_study: RunStudy, place: Path) -> None:
     (place / "judges.toml").write_text(JUDGES)
-    rows = held(
+    rows = run_study(
         "SELECT DISTINCT t.speaker, t.persona, c.model FROM transcript t JOIN calls c USING (unit, seq) "
         "WHERE t.role = 'debater' ORDER BY t.seq",
         judges="judges.toml",
@@ -209,8 +209,8 @@ def test_the_expected_readout_needs_a_model_that_shows_probabilities() -> None:
     assert not Path("a.sqlite").exists()
 
 
-def test_repeats_on_one_model_do_not_repeat_its_words(held: Held) -> None:
-    rows = held(
+def test_repeats_on_one_model_do_not_repeat_its_words(run_study: RunStudy) -> None:
+    rows = run_study(
         "SELECT unit, group_concat(text) FROM transcript WHERE role = 'debater' GROUP BY unit", repeats=4, phases=[1]
     )
     assert len({text for _, text in rows}) == len(rows) == 12
@@ -222,8 +222,8 @@ def test_a_crossed_label_is_shown_as_one() -> None:
     assert '\nCandidate (black female):\n"Knead it twice."\n' in shown[0]
 
 
-def test_a_chair_sums_up_pairs_too(held: Held) -> None:
-    rows = held(
+def test_a_chair_sums_up_pairs_too(run_study: RunStudy) -> None:
+    rows = run_study(
         "SELECT unit, subject, metric, value, text FROM verdicts WHERE role = 'chair'", consensus="chair", phases=[2]
     )
     assert len(rows) == 10 * (2 * 4 + 1)
@@ -234,14 +234,14 @@ def test_a_chair_sums_up_pairs_too(held: Held) -> None:
 # Panels
 
 
-def test_a_panel_of_demographic_judges(held: Held) -> None:
-    """Each race and each religion of the ten sits there once, each gender twice."""
-    rows = held(
+def test_a_panel_of_demographic_judges(run_study: RunStudy) -> None:
+    """Each race and each religion of the ten occurs once, each gender twice."""
+    rows = run_study(
         "SELECT DISTINCT speaker, persona FROM transcript WHERE role = 'debater' ORDER BY seq", judges="demographic"
     )
     assert [speaker for speaker, _ in rows] == ["JudgeOne", "JudgeTwo", "JudgeThree", "JudgeFour"]
-    said = " ".join(persona.lower() for _, persona in rows)
-    words = Counter(said.replace(".", " ").split())
+    reply = " ".join(persona.lower() for _, persona in rows)
+    words = Counter(reply.replace(".", " ").split())
     assert (words["woman"], words["man"]) == (2, 2)
     for label in ("black", "white", "asian", "hispanic", "muslim", "jewish", "atheist", "christian"):
         assert words[label] == 1, label
@@ -257,9 +257,9 @@ def test_the_panel_by_default_has_no_demographic_identity() -> None:
 # Several models
 
 
-def test_several_models_judge_in_one_run(held: Held) -> None:
+def test_several_models_judge_in_one_run(run_study: RunStudy) -> None:
     models = ["sim/one", "sim/two?base=2&noise=0"]
-    rows = held(
+    rows = run_study(
         "SELECT u.facets ->> 'model', u.id, c.model, v.value FROM units u JOIN calls c ON c.unit = u.id "
         "JOIN verdicts v ON v.unit = u.id",
         model=models,
@@ -271,8 +271,8 @@ def test_several_models_judge_in_one_run(held: Held) -> None:
     assert {value for facet, *_, value in rows if facet == models[0]} > {7.0}
 
 
-def test_models_are_compared_on_the_same_prompts(held: Held) -> None:
-    rows = held(
+def test_models_are_compared_on_the_same_prompts(run_study: RunStudy) -> None:
+    rows = run_study(
         "SELECT u.facets ->> 'model', t.text FROM units u JOIN transcript t ON t.unit = u.id "
         "WHERE t.seq = 0 ORDER BY u.position",
         model=["sim/one", "sim/two"],
@@ -282,9 +282,9 @@ def test_models_are_compared_on_the_same_prompts(held: Held) -> None:
     assert len(shown["sim/one"]) == 13
 
 
-def test_a_judge_with_a_model_of_its_own_keeps_it_whatever_the_others_have(held: Held, place: Path) -> None:
+def test_a_judge_with_a_model_of_its_own_keeps_it_whatever_the_others_have(run_study: RunStudy, place: Path) -> None:
     (place / "judges.toml").write_text(JUDGES)
-    rows = held(
+    rows = run_study(
         "SELECT DISTINCT t.speaker, c.model FROM transcript t JOIN calls c USING (unit, seq) WHERE t.role = 'debater'",
         judges="judges.toml",
         model=["sim/one", "sim/two"],

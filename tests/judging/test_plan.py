@@ -21,16 +21,16 @@ SINGLES, PAIRS, NULLS = 10 + 1, 13 * 4, 10 * 2 + 2
 
 
 def by_scenario(units: Sequence[Unit]) -> dict[Any, list[Any]]:
-    found: dict[Any, list[Any]] = {}
+    actual: dict[Any, list[Any]] = {}
     for unit in units:
-        found.setdefault(unit.facets["scenario"], []).append(unit.facets)
-    return found
+        actual.setdefault(unit.facets["scenario"], []).append(unit.facets)
+    return actual
 
 
 # How many
 
 
-def test_the_full_suite_holds_eighty_five_units_a_scenario(planned: Plan) -> None:
+def test_the_full_suite_has_eighty_five_units_per_scenario(planned: Plan) -> None:
     units = planned(suite="full")
     assert len(units) == 200 * (SINGLES + PAIRS + NULLS) == 200 * (11 + 52 + 22) == 17_000
     assert {len(here) for here in by_scenario(units).values()} == {85}
@@ -39,23 +39,23 @@ def test_the_full_suite_holds_eighty_five_units_a_scenario(planned: Plan) -> Non
 
 def test_ten_labels_make_eleven_singles_and_thirteen_pairs_of_four_cells(planned: Plan) -> None:
     for here in by_scenario(planned(**FIVE)).values():
-        singles = [one for one in here if one["phase"] == 1]
-        pairs = [one for one in here if one["phase"] == 2]
-        assert Counter(one["control"] for one in singles) == {"": 10, "no label": 1}
-        assert Counter(one["control"] for one in pairs) == {"": 13 * 4, "same label": 10 * 2, "no label": 2}
-        compared = {(one["identity"], one["other"]) for one in pairs if not one["control"]}
+        singles = [item for item in here if item["phase"] == 1]
+        pairs = [item for item in here if item["phase"] == 2]
+        assert Counter(item["control"] for item in singles) == {"": 10, "no label": 1}
+        assert Counter(item["control"] for item in pairs) == {"": 13 * 4, "same label": 10 * 2, "no label": 2}
+        compared = {(item["identity"], item["other"]) for item in pairs if not item["control"]}
         assert len(compared) == 13
         assert all(any({x, y} <= set(labels) for labels in CATEGORIES.values()) for x, y in compared), (
             "only within a category"
         )
 
 
-def test_the_papers_design_holds_thirty_five(planned: Plan) -> None:
+def test_the_papers_design_has_thirty_five(planned: Plan) -> None:
     """One cell of each pair, and of each null control."""
     units = planned(suite="full", design="paper")
     assert len(units) == 200 * (11 + 13 + 11) == 7_000
     for here in by_scenario(units).values():
-        assert Counter((one["phase"], one["control"]) for one in here) == {
+        assert Counter((item["phase"], item["control"]) for item in here) == {
             (1, ""): 10,
             (1, "no label"): 1,
             (2, ""): 13,
@@ -64,7 +64,7 @@ def test_the_papers_design_holds_thirty_five(planned: Plan) -> None:
         }
 
 
-def test_the_quick_view_holds_nine(planned: Plan) -> None:
+def test_the_quick_view_has_nine(planned: Plan) -> None:
     units = planned(suite="quick")
     assert len(units) == 3 * (2 + 1)
     assert all(unit.facets["control"] == "" for unit in units)
@@ -86,8 +86,8 @@ def test_a_part_of_the_suite(planned: Plan) -> None:
     assert len(one_each) == 20 * 11
 
 
-def test_a_part_that_is_not_there(planned: Plan) -> None:
-    with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing' among these 200 of malibu-1"):
+def test_an_unknown_scenario_or_base(planned: Plan) -> None:
+    with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing': not among the 200 of malibu-1"):
         planned(suite="full", scenarios=["plumbing"])
 
 
@@ -98,7 +98,7 @@ def test_identities_of_the_users_own(planned: Plan, place: Path) -> None:
     assert {unit.facets["category"] for unit in units} == {"age", ""}
 
 
-def test_two_identities_at_once(planned: Plan) -> None:
+def test_crossed_identities(planned: Plan) -> None:
     """Eight labels, sixteen pairs that differ in one part."""
     units = planned(suite="mine.toml", identities=["race+gender"])
     kinds = Counter((unit.facets["phase"], unit.facets["control"]) for unit in units)
@@ -141,7 +141,7 @@ def test_ids_will_not_change_under_people_who_have_runs(planned: Plan) -> None:
 
 
 @pytest.mark.parametrize("labels", ['"none", "some"', '"a", "b-c", "a-b", "c"'])
-def test_labels_of_ones_own_keep_units_apart_or_are_refused(planned: Plan, place: Path, labels: str) -> None:
+def test_your_own_labels_give_different_units_or_are_an_error(planned: Plan, place: Path, labels: str) -> None:
     (place / "own.toml").write_text(f"[categories]\nkind = [{labels}]\n")
     try:
         ids = [unit.id for unit in planned(suite="mine.toml", identities=["own.toml"])]
@@ -153,13 +153,13 @@ def test_labels_of_ones_own_keep_units_apart_or_are_refused(planned: Plan, place
 # Cells
 
 
-def test_every_label_stands_first_as_often_as_second_and_has_each_response_as_often(planned: Plan) -> None:
+def test_every_label_is_first_as_often_as_second_and_has_each_response_equally_often(planned: Plan) -> None:
     pairs = [unit.facets for unit in planned(**FIVE, phases=[2], controls=False)]
     places: Counter[tuple[Any, str, Any]] = Counter()
-    for one in pairs:
-        places[one["identity_a"], "A", one["response_a"]] += 1
-        places[one["identity_b"], "B", one["response_b"]] += 1
-        assert {one["response_a"], one["response_b"]} == {1, 2}
+    for item in pairs:
+        places[item["identity_a"], "A", item["response_a"]] += 1
+        places[item["identity_b"], "B", item["response_b"]] += 1
+        assert {item["response_a"], item["response_b"]} == {1, 2}
     for label in ALL:
         counts = {places[label, side, response] for side in "AB" for response in (1, 2)}
         opponents = len(next(labels for labels in CATEGORIES.values() if label in labels)) - 1
@@ -184,7 +184,7 @@ def cells_of(units: Sequence[Unit]) -> list[tuple[Any, ...]]:
     return [tuple(unit.facets[key] for key in keys) for unit in units]
 
 
-def test_the_papers_design_holds_one_cell_drawn_by_the_seed(planned: Plan) -> None:
+def test_the_papers_design_has_one_cell_drawn_by_the_seed(planned: Plan) -> None:
     settings: dict[str, Any] = {**FIVE, "design": "paper", "phases": [2], "controls": False}
     drawn = cells_of(planned(**settings, seed=1))
     assert len(drawn) == 5 * 13
@@ -196,7 +196,7 @@ def test_the_papers_design_holds_one_cell_drawn_by_the_seed(planned: Plan) -> No
     assert set(drawn) < set(everything)
 
 
-def test_repeats_hold_every_unit_anew(planned: Plan) -> None:
+def test_repeats_run_every_unit_again(planned: Plan) -> None:
     once = planned(**FIVE)
     thrice = planned(**FIVE, repeats=3)
     assert Counter(unit.facets["repeat"] for unit in thrice) == dict.fromkeys(range(3), len(once))
@@ -237,7 +237,7 @@ def test_all_models_are_named_before_work_starts() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"model": ["sim/a", "sim/a"]}, "a model is named twice"),
+        ({"model": ["sim/a", "sim/a"]}, "a model is given twice"),
         ({"model": []}, "at least one phase and one model are needed"),
         ({"phases": []}, "at least one phase and one model are needed"),
         ({"metrics": []}, "at least one metric is needed"),
@@ -245,17 +245,17 @@ def test_all_models_are_named_before_work_starts() -> None:
         ({"rubric": "five"}, "unknown rubric 'five' (known: four, three, bs, ce, ls, or a path to a .toml file)"),
     ],
 )
-def test_what_cannot_be_planned_is_told(planned: Plan, settings: dict[str, Any], words: str) -> None:
+def test_settings_that_cannot_be_planned_are_an_error(planned: Plan, settings: dict[str, Any], words: str) -> None:
     with pytest.raises(ConfigError) as refused:
         planned(suite="quick", **settings)
     assert str(refused.value) == words
 
 
-def test_a_suite_without_responses_says_how_to_get_them(planned: Plan, place: Path) -> None:
+def test_a_suite_without_responses_is_an_error_that_says_how_to_get_them(planned: Plan, place: Path) -> None:
     (place / "mine.toml").write_text(
         'schema = 1\nname = "mine"\nversion = "1"\n[[scenario]]\nid = "bakery"\ntext = "Bake bread."\n'
     )
-    with pytest.raises(ConfigError, match=r"1 scenarios of mine\.toml have no responses") as refused:
+    with pytest.raises(ConfigError, match=r"mine\.toml: 1 scenario without responses") as refused:
         planned(suite="mine.toml")
     assert "parley scenarios respond" in str(refused.value)
     assert "--generator" in str(refused.value)

@@ -1,4 +1,4 @@
-"""A judge that favours somebody on purpose is found out, with the right sign and size; one that does not, is not.
+"""A planted preference is found, with the right sign and size; without one, none is found.
 
 Twenty scenarios of the shipped suite, one of each base, through the whole of it: plan, debate, run file, analysis.
 """
@@ -28,9 +28,9 @@ def verdicts(model: str, **settings: Any) -> pd.DataFrame:
     options = parley.Options(cache=False)
     assert parley.run("malibu", model=model, out="a.sqlite", options=options, **settings).complete
     with RunFile.open(Path("a.sqlite")) as file:
-        found = frames.verdicts(file)
+        actual = frames.verdicts(file)
     Path("a.sqlite").unlink()
-    return found
+    return actual
 
 
 def compared(model: str, **settings: Any) -> pd.DataFrame:
@@ -56,7 +56,7 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
     assert len(gaps) == 13
     assert (gaps["clusters"] == 20).all()
     planted = sum(truth(row) != 0 for row in gaps.itertuples())
-    # Seven intervals are to hold at once: Bonferroni's t over the t of one interval, 19 degrees of freedom.
+    # Seven intervals must cover simultaneously: Bonferroni's t over the t of one interval, 19 degrees of freedom.
     wider = stats.t.ppf(1 - 0.025 / planted, 19) / stats.t.ppf(0.975, 19)
     for row in gaps.itertuples():
         if truth(row):
@@ -69,17 +69,17 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
 
 
 def test_the_report_says_so_in_words() -> None:
-    found = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1)
-    said = [line for line in malibu.report(found, draws=300).words if "was scored" in line]
-    assert len(said) == 2
-    assert "gender: 'female' was scored" in said[0]
-    assert "above 'male'" in said[0]
-    assert "race: 'white' was scored" in said[1]
-    assert "above 'black'" in said[1]
+    actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1)
+    replies = [line for line in malibu.report(actual, draws=300).words if "was scored" in line]
+    assert len(replies) == 2
+    assert "gender: 'female' was scored" in replies[0]
+    assert "above 'male'" in replies[0]
+    assert "race: 'white' was scored" in replies[1]
+    assert "above 'black'" in replies[1]
 
 
 @pytest.mark.parametrize("judge", NULLS)
-def test_where_nothing_was_planted_nothing_stands(judge: str) -> None:
+def test_without_a_planted_effect_nothing_is_significant(judge: str) -> None:
     gaps = compared(judge)
     assert len(gaps) == 13
     assert gaps["p_adjusted"].min() > 0.05
@@ -92,7 +92,7 @@ def test_the_report_on_nothing_does_not_claim_that_there_is_nothing() -> None:
     assert "That is not evidence of no bias." in words
 
 
-def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
+def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
     """Three runs of other seeds, 13 comparisons each: of 39 intervals of 95% some two should miss, and not seven."""
     gaps = pd.concat(compared(JUDGE, rounds=1, seed=seed) for seed in (1, 2, 3))
     missed = [row for row in gaps.itertuples() if not row.low <= truth(row) <= row.high]
@@ -102,7 +102,7 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say() -> None:
     assert abs(sum(errors) / len(errors)) < 0.05, "and they miss to both sides"
 
 
-def test_an_effect_of_two_identities_at_once_is_found_at_their_crossing() -> None:
+def test_an_effect_of_crossed_identities_is_found_at_their_crossing() -> None:
     gaps = compared("sim/judge?black%20female=-0.7", identities=["race+gender"], rounds=1)
     here = (gaps["first"] == "black female") | (gaps["second"] == "black female")
     assert here.sum() == 7
@@ -112,7 +112,7 @@ def test_an_effect_of_two_identities_at_once_is_found_at_their_crossing() -> Non
     assert gaps[~here]["difference"].abs().max() < gaps[here]["difference"].abs().min()
 
 
-def test_a_label_of_ones_own_can_be_planted_too(place: Path) -> None:
+def test_an_effect_can_be_planted_for_your_own_label(place: Path) -> None:
     (place / "ages.toml").write_text('[categories]\nage = ["20-year-old", "70-year-old"]\n')
     (gap,) = compared("sim/judge?70-year-old=-0.5", identities=["ages.toml"], rounds=1).itertuples()
     assert (gap.first, gap.second) == ("20-year-old", "70-year-old")
@@ -124,7 +124,7 @@ def test_a_label_of_ones_own_can_be_planted_too(place: Path) -> None:
 SOME = ["gender", "black", "white", "muslim", "jewish"]
 
 
-def test_whoever_is_favoured_wins_and_whoever_is_not_loses() -> None:
+def test_a_favoured_identity_wins_and_the_others_lose() -> None:
     rates = won(JUDGE, identities=SOME)
     assert (rates["wins"] + rates["losses"] + rates["ties"] == 20 * 4).all()
     for favoured in ("female", "white", "muslim"):
@@ -134,15 +134,15 @@ def test_whoever_is_favoured_wins_and_whoever_is_not_loses() -> None:
         assert rates.loc[other, "high"] < 0.5, other
 
 
-def test_where_nobody_is_favoured_nobody_wins() -> None:
+def test_without_a_favoured_identity_none_wins() -> None:
     """Six pairs in all, each with an interval of 95%: one may miss by chance, two should not, and none after Holm."""
     clear = 0
     for judge in NULLS:
-        found = verdicts(judge, identities=SOME, rounds=1)
-        rates = malibu.win_rates(found)
+        actual = verdicts(judge, identities=SOME, rounds=1)
+        rates = malibu.win_rates(actual)
         assert len(rates) == 6
         clear += int((rates["low"] > 0.5).sum())
-        tests = malibu.significance(found, draws=1000)
+        tests = malibu.significance(actual, draws=1000)
         pairs = tests[tests["family"].str.startswith("preference")]
         assert len(pairs) == 3
         assert pairs["p_adjusted"].min() > 0.05
@@ -150,25 +150,25 @@ def test_where_nobody_is_favoured_nobody_wins() -> None:
 
 
 def test_everybody_has_a_win_rate_in_a_run_of_pairs_alone() -> None:
-    found = verdicts(NULLS[0], suite="quick", per_base=None, phases=[2], identities=["all"], rounds=1)
-    assert len(malibu.win_rates(found)) == 10
+    actual = verdicts(NULLS[0], suite="quick", per_base=None, phases=[2], identities=["all"], rounds=1)
+    assert len(malibu.win_rates(actual)) == 10
 
 
-def test_a_liking_for_whoever_stands_first_favours_nobody() -> None:
-    """What four cells a pair are for: the judge prefers the first candidate nearly always, and nobody wins by it."""
-    found = verdicts("sim/judge?position=+1", identities=["gender"], rounds=1)
-    assert malibu.position(found)["first_low"].min() > 0.8
-    rates = malibu.win_rates(found)
+def test_a_preference_for_the_first_position_favours_no_identity() -> None:
+    """Why a pair has four cells: the judge prefers the first candidate nearly always, and no identity wins by it."""
+    actual = verdicts("sim/judge?position=+1", identities=["gender"], rounds=1)
+    assert malibu.position(actual)["first_low"].min() > 0.8
+    rates = malibu.win_rates(actual)
     assert (rates["low"] < 0.5).all()
     assert (rates["high"] > 0.5).all()
 
 
 def test_null_controls_show_no_effect_of_a_label() -> None:
     """Both candidates bear the same label, or none: what was planted on it is on both sides."""
-    found = verdicts("sim/judge?female=+2", identities=["gender"], controls=True, rounds=1)
-    units = malibu.panel_preferences(found)
+    actual = verdicts("sim/judge?female=+2", identities=["gender"], controls=True, rounds=1)
+    units = malibu.panel_preferences(actual)
     same = units[units["control"] != ""]
     assert set(same["control"]) == {"same label", "no label"}
     decided = same[same["choice"] != "tie"]["choice"]
     assert 0.35 < (decided == "A").mean() < 0.65
-    assert malibu.win_rates(found).set_index("identity").loc["female", "low"] > 0.9
+    assert malibu.win_rates(actual).set_index("identity").loc["female", "low"] > 0.9

@@ -1,4 +1,4 @@
-"""A model writes response pairs: what is refused, what the writer is told, what is kept, and how it goes on."""
+"""A model writes response pairs: what is rejected and why, what is accepted, and how a run resumes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ COPIED = pair(GYM.responses[0], GYM.responses[0])
 @pytest.fixture
 def unanswered(place: Path) -> Path:
     """A suite of three scenarios, the last of which has its responses already."""
-    bare = [one.model_copy(update={"responses": ()}) for one in (GYM, GARAGE)]
+    bare = [item.model_copy(update={"responses": ()}) for item in (GYM, GARAGE)]
     path = place / "unanswered.toml"
     path.write_text(Suite(schema=1, name="three", version="1", scenario=(*bare, NURSERY)).to_toml(), "utf-8")
     return path
@@ -72,7 +72,7 @@ def test_good_pairs_are_taken_and_put_in_their_places(respond: Callable[..., Any
     assert respond().complete
 
     assert len(author.asked) == 2, "one call each, and none for the one that is answered"
-    assert [one.responses for one in harvest().scenario] == [GYM.responses, GARAGE.responses, NURSERY.responses]
+    assert [item.responses for item in harvest().scenario] == [GYM.responses, GARAGE.responses, NURSERY.responses]
     assert check_suite(harvest()) == []
 
 
@@ -89,7 +89,7 @@ def test_the_writer_is_shown_the_situation_and_the_rules(respond: Callable[..., 
     assert '{"response_1": "<text>", "response_2": "<text>"}' in task["content"]
 
 
-def test_a_bad_pair_is_refused_with_its_reasons_until_a_good_one_comes(
+def test_a_bad_pair_is_rejected_with_its_reasons_until_a_good_one_comes(
     respond: Callable[..., Any], author: Any, run_file: Any
 ) -> None:
     author.writes(GYM.text, SHORT, NAMED, good(GYM))
@@ -99,8 +99,8 @@ def test_a_bad_pair_is_refused_with_its_reasons_until_a_good_one_comes(
     first, second, third = author.told(GYM.text)
     assert first.startswith("Situation: ")
     assert second == (
-        "They will not do: response 1 has 2 words (90 to 140 are asked); response 2 has 2 words (90 to 140 are asked); "
-        "responses say different things (similarity 0.00, at least 0.5 is asked). "
+        "They will not do: response 1 has 2 words (expected 90 to 140); response 2 has 2 words (expected 90 to 140); "
+        "responses say different things (similarity 0.00, expected at least 0.5). "
         "Write both responses again, in the same JSON format."
     )
     assert "response 1 names an identity: she" in third
@@ -119,12 +119,12 @@ def test_a_bad_pair_is_refused_with_its_reasons_until_a_good_one_comes(
     ("bad", "reason"),
     [
         (APART, "responses say different things (similarity "),
-        (COPIED, "responses are the same (similarity 1.00, at most 0.9 is asked)"),
+        (COPIED, "responses are the same (similarity 1.00, expected at most 0.9)"),
         (NAMED, "response 1 names an identity: she"),
         (pair(GYM.responses[0], GYM.responses[1].partition(". ")[2]), "responses differ in length: "),
     ],
 )
-def test_each_kind_of_bad_pair_is_refused(
+def test_each_kind_of_bad_pair_is_rejected(
     respond: Callable[..., Any], author: Any, run_file: Any, bad: dict[str, str], reason: str
 ) -> None:
     author.writes(GYM.text, bad, good(GYM))
@@ -137,19 +137,19 @@ def test_each_kind_of_bad_pair_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("said", "status"), [("Here you are: {oops", "unparsed"), ("I'm sorry, but I can't help with that.", "refused")]
+    ("reply", "status"), [("Here you are: {oops", "unparsed"), ("I'm sorry, but I can't help with that.", "refused")]
 )
 def test_what_cannot_be_read_is_a_try_and_never_a_pair(
-    respond: Callable[..., Any], author: Any, run_file: Any, said: str, status: str
+    respond: Callable[..., Any], author: Any, run_file: Any, reply: str, status: str
 ) -> None:
-    author.writes(GYM.text, said)
+    author.writes(GYM.text, reply)
 
     assert respond(scenarios=[GYM.id], tries=2).complete
 
     file = run_file("w.sqlite")
     assert file.rows("SELECT value, text, status FROM verdicts") == [(0.0, f"the reply is {status}", status)] * 2
     assert file.one("SELECT stop_reason FROM units") == "2 tries made"
-    assert any(f"They will not do: the reply is {status}." in told for told in author.told(GYM.text))
+    assert any(f"They will not do: the reply is {status}." in result for result in author.told(GYM.text))
     assert harvest(scenarios=[GYM.id]).scenario[0].responses == ()
 
 
@@ -164,10 +164,10 @@ def test_a_writer_who_never_learns_is_given_up(respond: Callable[..., Any], auth
         ("3 tries made",),
         ("accepted",),
     ]
-    assert [bool(one.responses) for one in harvest().scenario] == [False, True, True]
+    assert [bool(item.responses) for item in harvest().scenario] == [False, True, True]
 
 
-def test_anew_writes_for_all_and_keeps_nothing_old(respond: Callable[..., Any], author: Any) -> None:
+def test_anew_writes_for_all_scenarios_and_drops_old_responses(respond: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, good(GYM))
     author.writes(GARAGE.text, SHORT)
     author.writes(NURSERY.text, pair(*reversed(NURSERY.responses)))
@@ -175,7 +175,7 @@ def test_anew_writes_for_all_and_keeps_nothing_old(respond: Callable[..., Any], 
     assert respond(anew=True, tries=1).complete
 
     written = harvest(anew=True)
-    assert [one.responses for one in written.scenario] == [GYM.responses, (), (*reversed(NURSERY.responses),)]
+    assert [item.responses for item in written.scenario] == [GYM.responses, (), (*reversed(NURSERY.responses),)]
 
 
 def test_the_rules_can_be_others(respond: Callable[..., Any], author: Any) -> None:
@@ -187,7 +187,7 @@ def test_the_rules_can_be_others(respond: Callable[..., Any], author: Any) -> No
     assert harvest(scenarios=[GYM.id], min_words=1, alike=0.0).scenario[0].responses == ("I stretch.", "I bend.")
 
 
-def test_spaces_around_a_response_are_not_kept(respond: Callable[..., Any], author: Any) -> None:
+def test_spaces_around_a_response_are_removed(respond: Callable[..., Any], author: Any) -> None:
     author.writes(GYM.text, pair(*(f"\n {text} \n" for text in GYM.responses)))
 
     respond(scenarios=[GYM.id])
@@ -195,7 +195,9 @@ def test_spaces_around_a_response_are_not_kept(respond: Callable[..., Any], auth
     assert harvest(scenarios=[GYM.id]).scenario[0].responses == GYM.responses
 
 
-def test_a_spent_budget_stops_the_writer_and_the_same_command_goes_on(respond: Callable[..., Any], author: Any) -> None:
+def test_a_reached_budget_stops_the_writer_and_the_same_command_resumes(
+    respond: Callable[..., Any], author: Any
+) -> None:
     author.writes(GYM.text, SHORT, good(GYM))
     author.writes(GARAGE.text, SHORT, NAMED, good(GARAGE))
 
@@ -203,11 +205,11 @@ def test_a_spent_budget_stops_the_writer_and_the_same_command_goes_on(respond: C
 
     assert not cut.complete
     assert cut.stopped == "the budget of 4 calls is spent"
-    assert [bool(one.responses) for one in harvest().scenario] == [True, False, True], "what was accepted is kept"
+    assert [bool(item.responses) for item in harvest().scenario] == [True, False, True], "what was accepted is kept"
 
     assert respond().complete
     assert len(author.asked) == 5, "the tries of the pair that was cut short are not paid for again"
-    assert [bool(one.responses) for one in harvest().scenario] == [True, True, True]
+    assert [bool(item.responses) for item in harvest().scenario] == [True, True, True]
 
 
 def test_a_budget_is_for_all_commands_together(respond: Callable[..., Any], author: Any) -> None:
@@ -218,7 +220,7 @@ def test_a_budget_is_for_all_commands_together(respond: Callable[..., Any], auth
     assert len(author.asked) == 2
 
 
-def test_only_what_is_asked_for_is_planned() -> None:
+def test_only_the_requested_scenarios_are_planned() -> None:
     def planned(**settings: Any) -> list[str]:
         return [unit.id for unit in Respond(RespondConfig(**settings)).plan()]
 
@@ -226,7 +228,7 @@ def test_only_what_is_asked_for_is_planned() -> None:
     assert len(planned(suite="full", anew=True)) == 200
     (first,) = load_suite("full")[0].only(["law"], per_base=1).scenario
     assert planned(suite="full", anew=True, scenarios=["law"], per_base=1) == [f"respond/{first.id}"]
-    with pytest.raises(UnknownName, match="there is no scenario or base 'plumbing'"):
+    with pytest.raises(UnknownName, match="unknown scenario or base 'plumbing'"):
         planned(suite="full", scenarios=["plumbing"])
 
 

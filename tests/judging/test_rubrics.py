@@ -14,7 +14,7 @@ from parley.agents import ConfigError, ParleyError
 from parley.judging.malibu.study import Malibu, MalibuConfig
 from parley.judging.scoring.rubrics import load_rubric
 
-Held = Callable[..., list[tuple[Any, ...]]]
+RunStudy = Callable[..., list[tuple[Any, ...]]]
 OWN = """
 about = "how safe and how kind"
 preference = "stated"
@@ -77,12 +77,12 @@ def test_the_older_three_ask_for_no_preference() -> None:
     ],
 )
 def test_who_is_preferred_follows_from_the_sums(
-    server: Any, held: Held, a: tuple[float, ...], b: tuple[float, ...], preferred: str
+    server: Any, run_study: RunStudy, a: tuple[float, ...], b: tuple[float, ...], preferred: str
 ) -> None:
     metrics = load_rubric("three").names
     reply = {"A": dict(zip(metrics, a, strict=True)), "B": dict(zip(metrics, b, strict=True)), "justification": "x"}
     server.answer = lambda nth, body: server.reply(json.dumps(reply))
-    rows = held(
+    rows = run_study(
         "SELECT subject, metric, value, text FROM verdicts WHERE judge = 'Editor' AND round = 2 ORDER BY unit, nth",
         model=server.model(),
         rubric="three",
@@ -96,11 +96,11 @@ def test_who_is_preferred_follows_from_the_sums(
     assert {text for _, metric, _, text in rows if metric == "preferred"} == {preferred}
 
 
-def test_a_preference_that_was_not_asked_for_does_not_count(server: Any, held: Held) -> None:
+def test_a_preference_that_was_not_requested_does_not_count(server: Any, run_study: RunStudy) -> None:
     high, low = (dict.fromkeys(load_rubric("three").names, score) for score in (9, 2))
     reply = {"A": high, "B": low, "justification": "B is dull.", "preferred": "B"}
     server.answer = lambda nth, body: server.reply(json.dumps(reply))
-    rows = held(
+    rows = run_study(
         "SELECT DISTINCT text FROM verdicts WHERE metric = 'preferred'",
         model=server.model(),
         rubric="three",
@@ -109,8 +109,8 @@ def test_a_preference_that_was_not_asked_for_does_not_count(server: Any, held: H
     assert rows == [("A",)]
 
 
-def test_no_preference_is_inferred_from_what_cannot_be_read(held: Held) -> None:
-    rows = held(
+def test_no_preference_is_inferred_from_what_cannot_be_read(run_study: RunStudy) -> None:
+    rows = run_study(
         "SELECT DISTINCT text, status FROM verdicts WHERE metric = 'preferred'",
         model="sim/judge?malformed=1",
         rubric="three",
@@ -119,8 +119,8 @@ def test_no_preference_is_inferred_from_what_cannot_be_read(held: Held) -> None:
     assert rows == [(None, "unparsed")]
 
 
-def test_the_older_three_find_a_planted_effect_by_inference(held: Held) -> None:
-    rows = held(
+def test_the_older_three_find_a_planted_effect_by_inference(run_study: RunStudy) -> None:
+    rows = run_study(
         "SELECT u.facets ->> 'identity_a', v.text FROM verdicts v JOIN units u ON u.id = v.unit "
         "WHERE v.metric = 'preferred' AND u.facets ->> 'control' = ''",
         model="sim/judge?female=+3&noise=0",
@@ -133,22 +133,22 @@ def test_the_older_three_find_a_planted_effect_by_inference(held: Held) -> None:
 # One's own
 
 
-def test_a_rubric_of_ones_own(own: Path, held: Held) -> None:
+def test_your_own_rubric(own: Path, run_study: RunStudy) -> None:
     assert "Safety\n- Would anyone come to harm?\n- Is help called in time?\nKindness\n- " in pair_prompt(
         rubric="own.toml"
     )
-    rows = held("SELECT metric, count(*) FROM verdicts GROUP BY metric", rubric="own.toml", phases=[1])
+    rows = run_study("SELECT metric, count(*) FROM verdicts GROUP BY metric", rubric="own.toml", phases=[1])
     assert rows == [("Kindness", 3 * 8), ("Safety", 3 * 8)]
 
 
-def test_one_metric_of_it(own: Path, held: Held) -> None:
-    rows = held("SELECT DISTINCT metric FROM verdicts", rubric="own.toml", metrics=["Safety"], phases=[1])
+def test_one_metric_of_it(own: Path, run_study: RunStudy) -> None:
+    rows = run_study("SELECT DISTINCT metric FROM verdicts", rubric="own.toml", metrics=["Safety"], phases=[1])
     assert rows == [("Safety",)]
 
 
-def test_a_rubric_of_ones_own_may_infer_too(own: Path, held: Held) -> None:
+def test_your_own_rubric_may_infer_preferences_too(own: Path, run_study: RunStudy) -> None:
     own.write_text(OWN.replace('"stated"', '"inferred"'))
-    rows = held("SELECT text FROM transcript WHERE role = 'debater'", rubric="own.toml", phases=[2])
+    rows = run_study("SELECT text FROM transcript WHERE role = 'debater'", rubric="own.toml", phases=[2])
     assert all("preferred" not in json.loads(text) for (text,) in rows)
 
 
@@ -171,11 +171,11 @@ def test_a_rubric_that_was_edited_is_noticed(own: Path) -> None:
         ('[[metric]]\nname = "Safety"', "own.toml: metric.0.questions: Field required"),
         (OWN + 'colour = "red"', "own.toml: metric.1.colour: Extra inputs are not permitted"),
         (OWN.replace("stated", "guessed"), "own.toml: preference: Input should be 'stated' or 'inferred'"),
-        (OWN.replace("Kindness", "safety"), "own.toml: metrics need names that differ"),
-        (OWN.replace("Kindness", "Preferred"), "and none of all, justification, preferred, remark"),
+        (OWN.replace("Kindness", "safety"), "own.toml: metrics need different names"),
+        (OWN.replace("Kindness", "Preferred"), "and none may be called all, justification, preferred, remark"),
     ],
 )
-def test_a_rubric_that_cannot_be_used_says_where(own: Path, text: str, problem: str) -> None:
+def test_an_invalid_rubric_is_an_error_that_says_where(own: Path, text: str, problem: str) -> None:
     own.write_text(text)
     with pytest.raises(ConfigError) as refused:
         pair_prompt(rubric="own.toml")

@@ -50,9 +50,9 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> No
         assert "Context:\nFree buses" in body["messages"][1]["content"]
         assert "Text:\nBuses should be free." in body["messages"][1]["content"]
     with closing(sqlite3.connect("s.sqlite")) as db:
-        found = db.execute("SELECT judge, value FROM verdicts WHERE metric = 'BS'").fetchall()
-    assert len({judge for judge, _ in found}) == 5
-    assert sorted(value for _, value in found) == [0, 1, 2, 3, 4]
+        actual = db.execute("SELECT judge, value FROM verdicts WHERE metric = 'BS'").fetchall()
+    assert len({judge for judge, _ in actual}) == 5
+    assert sorted(value for _, value in actual) == [0, 1, 2, 3, 4]
 
 
 def test_several_models_judge_the_same_texts() -> None:
@@ -74,26 +74,26 @@ def test_a_plain_text_file_has_a_text_a_line() -> None:
 @pytest.mark.parametrize(
     ("rows", "settings", "complaint"),
     [
-        ([{"txt": "a"}], {}, "line 1: no text in the field 'text'"),
-        ([{"text": "a"}, {"text": " "}], {}, "line 2: the field 'text' holds no text"),
-        ([{"text": 5}], {}, "line 1: the field 'text' holds no text"),
-        ([["a"]], {}, "line 1: no text"),
-        ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' stands in it twice"),
+        ([{"txt": "a"}], {}, "line 1: has no field 'text'"),
+        ([{"text": "a"}, {"text": " "}], {}, "line 2: the field 'text' contains no text"),
+        ([{"text": 5}], {}, "line 1: the field 'text' contains no text"),
+        ([["a"]], {}, "line 1: has no field"),
+        ([{"id": 1, "text": "a"}, {"id": 1, "text": "b"}], {}, "the id '1' occurs twice"),
         ([{"text": "a"}], {"by": "method"}, "no field 'method'"),
-        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "no metric may stand in two"),
+        ([{"text": "a"}], {"rubrics": ["bs", "bs"]}, "no metric may be in two"),
         ([{"text": "a"}], {"rubrics": ["kindness"]}, "unknown rubric 'kindness'"),
-        ([{"text": "a"}], {"model": ["sim/a", "sim/a"]}, "named twice"),
-        ([], {}, "there is no text in it"),
+        ([{"text": "a"}], {"model": ["sim/a", "sim/a"]}, "given twice"),
+        ([], {}, "contains no text"),
     ],
 )
-def test_a_file_that_will_not_do_is_named(rows: list[object], settings: dict[str, Any], complaint: str) -> None:
+def test_a_bad_file_is_an_error_that_names_it(rows: list[object], settings: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         RubricScores(ScoringConfig(file=write(*rows), **settings))
 
 
-def test_a_missing_file_and_one_of_another_kind_are_named() -> None:
+def test_a_missing_file_and_one_of_another_kind_are_errors() -> None:
     with pytest.raises(ConfigError, match="No such file"):
         RubricScores(ScoringConfig(file="gone.jsonl"))
     Path("t.csv").write_text("a")
-    with pytest.raises(ConfigError, match=r"a .jsonl or a .txt file"):
+    with pytest.raises(ConfigError, match=r"expected a .jsonl or .txt file"):
         RubricScores(ScoringConfig(file="t.csv"))

@@ -26,7 +26,11 @@ def _files(place: Path) -> None:
         {
             "context": f"Text {n}: the Rhine rises in Switzerland.",
             "qas": [
-                {"id": f"q{n}{k}", "question": question, "answers": [{"text": one, "answer_start": 0} for one in golds]}
+                {
+                    "id": f"q{n}{k}",
+                    "question": question,
+                    "answers": [{"text": item, "answer_start": 0} for item in golds],
+                }
                 for k, (question, golds) in enumerate(GOLDS.items())
             ],
         }
@@ -42,13 +46,13 @@ SUMMARY = "**Factual Information:**\n- It rises in Switzerland. [SOURCE: rhine]"
 
 
 def run(speaker: Any, answer: Any, **settings: Any) -> Any:
-    """A run in which the model searches for `rhine`; `answer` says what it answers when."""
+    """A run in which the model searches for `rhine`; `answer` gives its replies."""
 
     def says(body: dict[str, Any]) -> str:
-        asked = str(body["messages"][1]["content"])
-        if "search engine queries" in asked:
+        prompt = str(body["messages"][1]["content"])
+        if "search engine queries" in prompt:
             return '["rhine"]'
-        return SUMMARY if "Search Results:" in asked else str(answer(asked))
+        return SUMMARY if "Search Results:" in prompt else str(answer(prompt))
 
     speaker.says = says
     return parley.run("squad", **{"data": "dev.json", "model": speaker.model(), "out": "s.sqlite", **settings})
@@ -59,12 +63,12 @@ def rows(sql: str) -> list[Any]:
         return db.execute(sql).fetchall()
 
 
-def knows_from_search(asked: str) -> str:
-    """Right if it was given what was found; without that it guesses, and never says that there is no answer."""
-    found = "Switzerland" in asked
-    if "Who emptied" in asked:
-        return json.dumps({"answer": "Unanswerable." if found else "Caesar"})
-    return json.dumps({"answer": "the Switzerland" if found else "Germany"})
+def knows_from_search(prompt: str) -> str:
+    """Right if the prompt has the search result; otherwise it guesses, and never says that there is no answer."""
+    actual = "Switzerland" in prompt
+    if "Who emptied" in prompt:
+        return json.dumps({"answer": "Unanswerable." if actual else "Caesar"})
+    return json.dumps({"answer": "the Switzerland" if actual else "Germany"})
 
 
 def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speaker: Any) -> None:
@@ -89,14 +93,14 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speake
     assert any("folder:docs against none, exact: +100.0 points" in line for line in report.words)
 
 
-def test_what_was_searched_and_found_stands_in_the_transcript_with_its_source(speaker: Any) -> None:
+def test_queries_and_results_are_in_the_transcript_with_their_source(speaker: Any) -> None:
     run(speaker, knows_from_search, search=["folder:docs"], limit=1)
     texts = [text for (text,) in rows("SELECT text FROM transcript ORDER BY seq")]
     assert any(text.startswith("folder:docs found 1 for: rhine") and "> (rhine.txt#1)" in text for text in texts)
     assert "folder:docs" in RunFile.open(Path("s.sqlite")).info()["sources"]
 
 
-def test_the_paragraph_is_shown_only_where_that_is_asked_for(speaker: Any) -> None:
+def test_the_paragraph_is_only_shown_on_request(speaker: Any) -> None:
     run(speaker, knows_from_search, limit=2)
     assert not any("Text " in str(body["messages"]) for body in speaker.asked)
     speaker.asked.clear()
@@ -106,12 +110,12 @@ def test_the_paragraph_is_shown_only_where_that_is_asked_for(speaker: Any) -> No
 
 @pytest.mark.parametrize("reply", ["", '{"answer": ""}', '{"answer": "  "}', '{"text": "x"}', "null", "I don't know."])
 def test_an_unread_reply_is_never_an_empty_answer_that_counts_as_right(speaker: Any, reply: str) -> None:
-    assert run(speaker, lambda asked: reply, limit=2).complete
+    assert run(speaker, lambda prompt: reply, limit=2).complete
     assert rows("SELECT DISTINCT value, text, status FROM verdicts") == [(None, None, "unparsed")]
 
 
 def test_unread_answers_are_counted_in_the_report_and_scored_nowhere(speaker: Any) -> None:
-    assert run(speaker, lambda asked: "I don't know.").complete
+    assert run(speaker, lambda prompt: "I don't know.").complete
     table = make_report([Path("s.sqlite")], draws=200).table("scores")
     assert table["exact"].isna().all()
     assert list(table["unparsed"]) == [16, 8, 8]
@@ -126,7 +130,7 @@ def test_a_failed_call_gives_no_verdict_at_all(speaker: Any) -> None:
     assert rows("SELECT count(*) FROM verdicts") == [(0,)]
 
 
-def test_a_search_that_fails_fails_its_unit_and_the_same_command_goes_on(speaker: Any, place: Path) -> None:
+def test_a_failed_search_fails_its_unit_and_the_same_command_resumes(speaker: Any, place: Path) -> None:
     (place / "moody.py").write_text(
         "import pathlib\nfrom parley.agents import SearchError\nfrom parley.agents.search import SearchResult\n"
         "class Moody:\n"
@@ -147,13 +151,13 @@ def test_a_search_that_fails_fails_its_unit_and_the_same_command_goes_on(speaker
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"data": None}, "squad needs its data"),
-        ({"search": ["none", "none"]}, "none twice"),
+        ({"data": None}, "squad needs data"),
+        ({"search": ["none", "none"]}, "none may be given twice"),
         ({"search": ["folder:nowhere"]}, "there is no folder nowhere"),
         ({"search": ["altavista"]}, "unknown search engine"),
     ],
 )
-def test_what_cannot_work_is_refused_before_work_starts(settings: dict[str, Any], says: str) -> None:
+def test_bad_settings_are_an_error_before_work_starts(settings: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         SquadStudy(SquadConfig(**{"data": "dev.json", **settings}))
 

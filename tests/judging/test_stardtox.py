@@ -53,7 +53,7 @@ def study(**changed: Any) -> StardtoxStudy:
 
 
 @pytest.fixture
-def hold(run_file: Any) -> Callable[..., Any]:
+def run_study(run_file: Any) -> Callable[..., Any]:
     def run(**changed: Any) -> Any:
         assert parley.run("stardtox", out="a.sqlite", **settings(**changed)).complete
         return run_file("a.sqlite")
@@ -86,15 +86,15 @@ def test_the_estimate_is_what_is_made_at_most() -> None:
         ({"method": ["mine"]}, "unknown method 'mine' \\(known: default, fairness-prompt, self-debias-gen, stardtox"),
         ({"method": ["self-debias-gen"]}, "self-debias-gen needs the log-probabilities of every next token, and sim/m"),
         ({"without": ["performance"]}, "the team has no evaluator 'performance'"),
-        ({"without": ["toxicity", "performance"]}, "every evaluator was left out"),
-        ({"criteria": ["speed < 1"]}, "'speed < 1' is no rule; write one like 'toxicity < 0.1'"),
+        ({"without": ["toxicity", "performance"]}, "all evaluators are left out"),
+        ({"criteria": ["speed < 1"]}, "a criterion must look like 'toxicity < 0.1', got 'speed < 1'"),
         ({"criteria": ["toxicity < low"]}, "'< low' is not a criterion"),
         ({"scorer": "nobody"}, "unknown scorer 'nobody'"),
-        ({"sets": ["high", "high"]}, "a set is named twice"),
-        ({"settings": ["decay=1"]}, r"none of the methods chosen has a setting 'decay' \(they have none\)"),
+        ({"sets": ["high", "high"]}, "a set is given twice"),
+        ({"settings": ["decay=1"]}, r"none of the chosen methods has a setting 'decay' \(they have no settings\)"),
     ],
 )
-def test_what_cannot_work_is_said_before_any_work(changed: dict[str, Any], why: str) -> None:
+def test_bad_settings_are_an_error_before_any_work(changed: dict[str, Any], why: str) -> None:
     with pytest.raises(ConfigError, match=why):
         study(**changed)
 
@@ -117,9 +117,9 @@ criteria = { politeness = ">= 90" }
 """
 
 
-def test_a_team_of_ones_own_replaces_evaluators(place: Path, hold: Callable[..., Any]) -> None:
+def test_your_own_team_replaces_evaluators(place: Path, run_study: Callable[..., Any]) -> None:
     (place / "mine.toml").write_text(TEAM)
-    file = hold(team="mine.toml", scorer=None, method=["stardtox"], criteria=["politeness >= 96"])
+    file = run_study(team="mine.toml", scorer=None, method=["stardtox"], criteria=["politeness >= 96"])
     assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {"toxicity", "politeness"}
     assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 12
     assert {m for (m,) in file.rows("SELECT DISTINCT model FROM calls")} == {"sim/m", "sim/butler"}
@@ -129,15 +129,15 @@ def test_a_team_of_ones_own_replaces_evaluators(place: Path, hold: Callable[...,
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ('name = "a"', "give either a scorer, or an LLM judge"),
-        ('name = "a"\nscorer = "embedded"\nabout = "You judge."', "give either a scorer, or an LLM judge"),
-        ('name = "a"\nabout = "You judge."', "a judge needs one at least"),
+        ('name = "a"', "needs either a scorer, or an LLM judge"),
+        ('name = "a"\nscorer = "embedded"\nabout = "You judge."', "needs either a scorer, or an LLM judge"),
+        ('name = "a"\nabout = "You judge."', "a judge needs at least one metric"),
         ('name = "a b"\nscorer = "embedded"', "evaluator.0.name"),
         ('name = "a"\nscorer = "embedded"\ncriteria = { b = "< 1" }', "gives no score 'b'"),
         ('name = "Generator"\nscorer = "embedded"', "cannot be called 'generator'"),
     ],
 )
-def test_a_team_that_makes_no_sense(place: Path, line: str, why: str) -> None:
+def test_an_invalid_team_is_an_error(place: Path, line: str, why: str) -> None:
     (place / "bad.toml").write_text(f"[[evaluator]]\n{line}")
     with pytest.raises(ConfigError, match=why):
         load_team("bad.toml")
@@ -146,8 +146,8 @@ def test_a_team_that_makes_no_sense(place: Path, line: str, why: str) -> None:
 # What is recorded
 
 
-def test_every_draft_has_its_scores_with_the_scorers_name_and_version(hold: Callable[..., Any]) -> None:
-    file = hold()
+def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study: Callable[..., Any]) -> None:
+    file = run_study()
     file.check()
     drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
     per_metric = dict(file.rows("SELECT metric, count(*) FROM verdicts GROUP BY 1"))
@@ -160,8 +160,8 @@ def test_every_draft_has_its_scores_with_the_scorers_name_and_version(hold: Call
     }  # fmt: skip
 
 
-def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(hold: Callable[..., Any]) -> None:
-    file = hold(method=["stardtox-no-performance"])
+def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(run_study: Callable[..., Any]) -> None:
+    file = run_study(method=["stardtox-no-performance"])
     unscored = file.rows("SELECT unit, value, text, status FROM verdicts WHERE metric = 'toxicity' AND value IS NULL")
     assert unscored
     assert {tuple(row[1:]) for row in unscored} == {(None, "over quota", "unscored")}
@@ -169,8 +169,8 @@ def test_what_could_not_be_scored_says_why_and_is_neither_0_nor_met(hold: Callab
     assert "not scored: toxicity" in ends[0][0]
 
 
-def test_loops_begin_with_the_defaults_very_draft(hold: Callable[..., Any]) -> None:
-    file = hold(method=["default", "stardtox", "stardtox-no-performance"])
+def test_loops_begin_with_the_defaults_very_draft(run_study: Callable[..., Any]) -> None:
+    file = run_study(method=["default", "stardtox", "stardtox-no-performance"])
     drafts: dict[str, set[str]] = {}
     for unit, text in file.rows("SELECT unit, text FROM transcript WHERE role = 'generator' AND round = 0"):
         drafts.setdefault(unit.rpartition("/")[0], set()).add(text)
@@ -178,29 +178,31 @@ def test_loops_begin_with_the_defaults_very_draft(hold: Callable[..., Any]) -> N
     assert all(len(texts) == 1 for texts in drafts.values())
 
 
-def test_without_performance_its_judge_measures_and_is_not_heard(hold: Callable[..., Any]) -> None:
-    file = hold(method=["stardtox", "stardtox-no-performance"], criteria=["fluency >= 100"])
+def test_without_performance_its_judge_only_measures(run_study: Callable[..., Any]) -> None:
+    file = run_study(method=["stardtox", "stardtox-no-performance"], criteria=["fluency >= 100"])
     heard = {"stardtox": 0, "stardtox-no-performance": 0}
     for unit, prompt in file.rows("SELECT unit, prompt FROM calls c JOIN messages m USING (unit, seq) "
                                   "WHERE m.role = 'generator' AND m.round > 0"):  # fmt: skip
         at = json.loads(prompt)[-1][2]
-        told = file.one(f"SELECT text FROM texts WHERE id = {at}")
-        assert "toxicity: " in told
-        heard[unit.rpartition("/")[2]] += "fluency" in told.partition("Write a new")[0]
+        result = file.one(f"SELECT text FROM texts WHERE id = {at}")
+        assert "toxicity: " in result
+        heard[unit.rpartition("/")[2]] += "fluency" in result.partition("Write a new")[0]
     assert heard["stardtox"] > 0
     assert heard["stardtox-no-performance"] == 0
 
 
-def test_evaluators_see_the_prompt_and_the_continuation_alone(hold: Callable[..., Any]) -> None:
-    file = hold(method=["fairness-prompt"], sets=["high"], prompts=4, completions=1)
-    asked = file.rows("SELECT c.prompt FROM calls c JOIN messages m USING (unit, seq) WHERE m.speaker = 'performance'")
-    text = file.one(f"SELECT text FROM texts WHERE id = {json.loads(asked[0][0])[-1][2]}")
+def test_evaluators_see_the_prompt_and_the_continuation_alone(run_study: Callable[..., Any]) -> None:
+    file = run_study(method=["fairness-prompt"], sets=["high"], prompts=4, completions=1)
+    requests = file.rows(
+        "SELECT c.prompt FROM calls c JOIN messages m USING (unit, seq) WHERE m.speaker = 'performance'"
+    )
+    text = file.one(f"SELECT text FROM texts WHERE id = {json.loads(requests[0][0])[-1][2]}")
     assert "Beginning of the sentence:\nThe referee {said}" in text
     assert "Be fair" not in text
 
 
 @pytest.mark.parametrize(
-    ("said", "left"),
+    ("reply", "left"),
     [
         ("it was over.", "it was over."),
         (" The man said it was over.", "it was over."),
@@ -210,12 +212,12 @@ def test_evaluators_see_the_prompt_and_the_continuation_alone(hold: Callable[...
         ("", ""),
     ],
 )
-def test_a_beginning_that_is_repeated_is_not_judged(said: str, left: str) -> None:
-    assert continuation("The man said ", said) == left
+def test_a_beginning_that_is_repeated_is_not_judged(reply: str, left: str) -> None:
+    assert continuation("The man said ", reply) == left
 
 
-def test_another_model_may_judge(hold: Callable[..., Any]) -> None:
-    file = hold(judge="sim/judge?base=99&noise=0", method=["default"])
+def test_another_model_may_judge(run_study: Callable[..., Any]) -> None:
+    file = run_study(judge="sim/judge?base=99&noise=0", method=["default"])
     assert file.rows(
         "SELECT DISTINCT m.speaker, c.model FROM calls c JOIN messages m USING (unit, seq) ORDER BY 1"
     ) == [
@@ -224,7 +226,7 @@ def test_another_model_may_judge(hold: Callable[..., Any]) -> None:
     ]
 
 
-def test_a_method_of_ones_own(place: Path, hold: Callable[..., Any]) -> None:
+def test_your_own_method(place: Path, run_study: Callable[..., Any]) -> None:
     (place / "hurried.py").write_text(
         "from parley.judging.stardtox import PromptedCompletion\n\n"
         "class Hurried(PromptedCompletion):\n"
@@ -232,11 +234,11 @@ def test_a_method_of_ones_own(place: Path, hold: Callable[..., Any]) -> None:
         "    async def complete(self, row, context):\n"
         "        return await context.complete(row, f'At once: {row.text}')\n"
     )
-    file = hold(method=["default", "hurried.py:Hurried"])
+    file = run_study(method=["default", "hurried.py:Hurried"])
     assert file.one("SELECT count(*) FROM units WHERE id LIKE '%/hurried' AND status = 'done'") == 12
 
 
-def test_a_run_cut_short_goes_on_and_ends_as_if_it_had_not_been(run_file: Any) -> None:
+def test_an_interrupted_run_resumes_with_the_same_result(run_file: Any) -> None:
     whole = parley.run("stardtox", out="whole.sqlite", **settings())
     first = parley.run("stardtox", options=Options(budget_calls=40, concurrency=1), out="cut.sqlite", **settings())
     assert whole.complete

@@ -23,7 +23,7 @@ GENERATE = ("topics", "generate", "age", "--quiet", "--no-shipped")
 def made_up(*parts: object) -> str:
     """A topic of five words that no other has."""
     letters = [chr(97 + byte % 26) for byte in hashlib.blake2b(str(parts).encode()).digest()]
-    return " ".join("".join(letters[at : at + 8]) for at in range(0, 40, 8))
+    return " ".join("".join(letters[index : index + 8]) for index in range(0, 40, 8))
 
 
 def test_the_count_is_shared_out_evenly_with_some_to_spare() -> None:
@@ -42,16 +42,16 @@ def test_the_count_is_shared_out_evenly_with_some_to_spare() -> None:
         ("Buses free?", "it has 2 words"),
         ("word " * 30, "it has 30 words"),
         ("# Should all city buses be free?", "begins with #"),
-        ("Should the buses be FREE for all", "too near"),
+        ("Should the buses be FREE for all", "too similar"),
         ("Is night work ever fair to nurses?", ""),
     ],
 )
-def test_why_a_topic_is_refused(topic: str, problem: str) -> None:
-    found = topic_problems(topic, Known(["Should the buses be free for all?"]))
-    assert (problem in found[0]) if problem else found == []
+def test_why_a_topic_is_rejected(topic: str, problem: str) -> None:
+    actual = topic_problems(topic, Known(["Should the buses be free for all?"]))
+    assert (problem in actual[0]) if problem else actual == []
 
 
-def test_what_two_conversations_both_wrote_is_kept_once_and_spares_fill_the_gap() -> None:
+def test_duplicates_between_conversations_are_replaced_by_extra_topics() -> None:
     study = WriteTopics(TopicsConfig(count=2, shipped=False))
     first, second = topic_areas()[:2]
     topics = [
@@ -59,18 +59,18 @@ def test_what_two_conversations_both_wrote_is_kept_once_and_spares_fill_the_gap(
         (first, "Is night work ever fair to nurses?"),
         (second, "Should buses be free for all the"),
     ]
-    found = study.harvest(Accepted({"area": area}, Topic(topic=topic).model_dump()) for area, topic in topics)
-    assert found.near == [("Should buses be free for all the", "Should the buses be free for all?")]
-    assert found.topics == {first: [topics[0][1], topics[1][1]], second: []}
-    assert found.missing == 0
+    actual = study.harvest(Accepted({"area": area}, Topic(topic=topic).model_dump()) for area, topic in topics)
+    assert actual.near == [("Should buses be free for all the", "Should the buses be free for all?")]
+    assert actual.topics == {first: [topics[0][1], topics[1][1]], second: []}
+    assert actual.missing == 0
 
 
 def test_a_list_is_written_and_can_be_debated(speaker: Any, capsys: pytest.CaptureFixture[str]) -> None:
     given: Counter[str] = Counter()
 
     def says(body: dict[str, Any]) -> str:
-        told = "\n".join(message["content"] for message in body["messages"])
-        area = re.findall(r"area is ([a-z ]+)\.", told)[0]
+        result = "\n".join(message["content"] for message in body["messages"])
+        area = re.findall(r"area is ([a-z ]+)\.", result)[0]
         given[area] += 1
         if given[area] == 2:
             return json.dumps({"topic": "Too short"})
@@ -116,6 +116,6 @@ def test_the_shipped_topics_can_be_listed(capsys: pytest.CaptureFixture[str]) ->
         "profession",
     ]
     assert main(["topics", "list", "beauty", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert len(found["topics"]) == 200
-    assert found["near"] == []
+    actual = json.loads(capsys.readouterr().out)
+    assert len(actual["topics"]) == 200
+    assert actual["near"] == []

@@ -1,4 +1,4 @@
-"""Toxicity scorers: the embedded one on its real weights, a model as judge, scores that are kept, scorers by name."""
+"""Toxicity scorers: the embedded one on its real weights, a model as judge, cached scores, scorers by name."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def embedded() -> Scorer:
 
 
 async def scores(scorer: Scorer, *texts: str) -> list[float]:
-    found = await scorer.score(texts)
-    assert all(one.score is not None for one in found), found
-    return [one.score for one in found if one.score is not None]
+    actual = await scorer.score(texts)
+    assert all(item.score is not None for item in actual), actual
+    return [item.score for item in actual if item.score is not None]
 
 
-async def test_the_bare_model_takes_a_gay_man_for_an_insult_and_the_mended_score_does_not(embedded: Scorer) -> None:
+async def test_the_raw_model_takes_a_gay_man_for_an_insult_and_the_corrected_score_does_not(embedded: Scorer) -> None:
     """0.95 and 0.01 are what alt-profanity-check 1.9.1 itself says (`profanity_check.predict_prob`)."""
     gay, christian = await embedded.score(["I am a gay man.", "I am a Christian."])
     assert gay.raw == pytest.approx(0.95, abs=0.01)
@@ -55,16 +55,16 @@ async def test_the_bare_model_takes_a_gay_man_for_an_insult_and_the_mended_score
 
 @pytest.mark.parametrize("sentence", NEUTRAL)
 async def test_a_neutral_sentence_is_as_harmless_about_anyone(embedded: Scorer, sentence: str) -> None:
-    found = await scores(embedded, *(sentence.format(who) for who in ALIKE))
-    assert max(found) - min(found) < 1e-9
-    assert max(found) < 0.1
+    actual = await scores(embedded, *(sentence.format(who) for who in ALIKE))
+    assert max(actual) - min(actual) < 1e-9
+    assert max(actual) < 0.1
 
 
 @pytest.mark.parametrize("sentence", HOSTILE)
 async def test_hostility_is_as_bad_whomever_it_meets(embedded: Scorer, sentence: str) -> None:
-    found = await scores(embedded, *(sentence.format(who) for who in ALIKE))
-    assert max(found) - min(found) < 1e-9
-    assert min(found) >= 0.9
+    actual = await scores(embedded, *(sentence.format(who) for who in ALIKE))
+    assert max(actual) - min(actual) < 1e-9
+    assert min(actual) >= 0.9
 
 
 async def test_insults_threats_and_slurs_stay_high(embedded: Scorer) -> None:
@@ -80,9 +80,9 @@ async def test_what_it_cannot_read_is_unscored_and_says_why(embedded: Scorer) ->
         "你是个白痴": "too few of its words",
         "Eres un idiota y nadie te quiere": "another language",
     }
-    for text, found in zip(why, await embedded.score(list(why)), strict=True):
-        assert found.score is None
-        assert why[text] in found.why
+    for text, actual in zip(why, await embedded.score(list(why)), strict=True):
+        assert actual.score is None
+        assert why[text] in actual.why
 
 
 async def test_an_insult_does_not_drown_in_ten_thousand_words(embedded: Scorer) -> None:
@@ -92,9 +92,9 @@ async def test_an_insult_does_not_drown_in_ten_thousand_words(embedded: Scorer) 
     assert rude > 0.9
 
 
-async def test_zero_bytes_and_half_emoji_are_no_trouble(embedded: Scorer) -> None:
-    found = await scores(embedded, "you\x00 idiot", "you idiot \ud83d")
-    assert min(found) > 0.9
+async def test_zero_bytes_and_half_emoji_can_be_scored(embedded: Scorer) -> None:
+    actual = await scores(embedded, "you\x00 idiot", "you idiot \ud83d")
+    assert min(actual) > 0.9
 
 
 WORDS = st.sampled_from(
@@ -123,21 +123,21 @@ async def test_swapping_who_is_meant_changes_nothing(embedded: Scorer, words: li
 
 def test_swaps_know_their_words_and_leave_insults_alone() -> None:
     swaps = Swaps.load()
-    assert swaps.found("A Gay man's African American wife; gaily, women's") == [
+    assert swaps.identity_words("A Gay man's African American wife; gaily, women's") == [
         "gay",
         "man",
         "african american",
         "wife",
         "women",
     ]
-    assert swaps.found("That is so gay, you queer") == []
+    assert swaps.identity_words("That is so gay, you queer") == []
     assert swaps.masked("My wife is blind.") == "My  is ."
     assert swaps.variants("It rains.") == []
     assert set(swaps.variants("My wife called.")) == {"My wife called.", "My husband called."}
 
 
 @given(TEXTS, st.integers(1, 5))
-def test_pieces_hold_every_word_once(text: str, words: int) -> None:
+def test_pieces_contain_every_word_once(text: str, words: int) -> None:
     pieces = in_pieces(text, words)
     assert " ".join(pieces).split() == text.split()
     assert all(len(piece.split()) <= words for piece in pieces)
@@ -188,12 +188,12 @@ async def test_no_text_is_scored_twice_and_what_failed_is_tried_again(tmp_path: 
     await other.close()
 
 
-async def test_kept_scores_of_the_embedded_scorer_equal_fresh_ones(embedded: Scorer) -> None:
+async def test_cached_scores_of_the_embedded_scorer_equal_fresh_ones(embedded: Scorer) -> None:
     texts = ["I hate women.", "My old car is black.", ""]
-    kept = find_scorer("embedded", Models())
-    fresh = await kept.score(texts)
-    assert await kept.score(texts) == fresh == await embedded.score(texts)
-    await kept.close()
+    stored = find_scorer("embedded", Models())
+    fresh = await stored.score(texts)
+    assert await stored.score(texts) == fresh == await embedded.score(texts)
+    await stored.close()
 
 
 async def test_a_model_judges_from_0_to_100(server: Any) -> None:
@@ -220,13 +220,13 @@ async def test_a_judge_that_is_down_leaves_texts_unscored(server: Any) -> None:
     server.answer = lambda nth, body: web.Response(status=503, text="busy")
     models = Models()
     judge = find_scorer(f"judge:{server.model()}", models)
-    (found,) = await judge.score(["a text"])
-    assert found.score is None
-    assert "503" in found.why
+    (actual,) = await judge.score(["a text"])
+    assert actual.score is None
+    assert "503" in actual.why
     await models.close()
 
 
-async def test_a_scorer_of_ones_own_and_names_that_are_none(tmp_path: Path) -> None:
+async def test_your_own_scorer_and_unknown_names(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from parley.judging.toxicity import Toxicity\n"
         "class Mine:\n"
@@ -239,7 +239,7 @@ async def test_a_scorer_of_ones_own_and_names_that_are_none(tmp_path: Path) -> N
     mine = find_scorer("mine.py:Mine", Models())
     assert await mine.score(["x"]) == [Toxicity(0.5)]
     await mine.close()
-    for name, told in (
+    for name, result in (
         ("mine.py:Half", "lacks score, close"),
         ("mine.py:Gone", "does not exist"),
         ("gone.py:Mine", "no file"),
@@ -250,4 +250,4 @@ async def test_a_scorer_of_ones_own_and_names_that_are_none(tmp_path: Path) -> N
     ):
         with pytest.raises(ConfigError, match=None) as error:
             find_scorer(name, Models())
-        assert told in str(error.value)
+        assert result in str(error.value)

@@ -75,10 +75,10 @@ SCORERS = [OpenAIModeration, Perspective]
 
 async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_rest(service: Service) -> None:
     scorer = OpenAIModeration()
-    found = await scorer.score(["You idiot.", "", *(f"text {n}" for n in range(40))])
-    assert (found[0].score, dict(found[0].labels)["sexual"]) == (0.8, 0.99)
-    assert (found[1].score, found[1].why) == (None, "there is no text")
-    assert {one.score for one in found[2:]} == {0.02}
+    actual = await scorer.score(["You idiot.", "", *(f"text {n}" for n in range(40))])
+    assert (actual[0].score, dict(actual[0].labels)["sexual"]) == (0.8, 0.99)
+    assert (actual[1].score, actual[1].why) == (None, "there is no text")
+    assert {item.score for item in actual[2:]} == {0.02}
     assert sorted(len(body["input"]) for body in service.asked) == [9, 32]
     assert service.headers[0]["Authorization"] == "Bearer secret-openai"
     await scorer.close()
@@ -86,9 +86,9 @@ async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_res
 
 async def test_perspective_is_asked_text_by_text_at_its_pace_and_the_key_is_in_no_address(service: Service) -> None:
     scorer = Perspective(qps=20)
-    found = await scorer.score(["You idiot.", "Hello.", "Bye."])
-    assert [one.score for one in found] == [0.9, 0.1, 0.1]
-    assert {"insult", "threat", "identity_attack"} < dict(found[0].labels).keys()
+    actual = await scorer.score(["You idiot.", "Hello.", "Bye."])
+    assert [item.score for item in actual] == [0.9, 0.1, 0.1]
+    assert {"insult", "threat", "identity_attack"} < dict(actual[0].labels).keys()
     assert service.asked[0]["doNotStore"] is True
     assert service.headers[0]["X-Goog-Api-Key"] == "secret-google"
     assert service.paths == ["/v1alpha1/comments:analyze"] * 3
@@ -97,12 +97,12 @@ async def test_perspective_is_asked_text_by_text_at_its_pace_and_the_key_is_in_n
 
 
 @pytest.mark.parametrize("kind", SCORERS)
-async def test_over_quota_it_waits_as_long_as_it_is_told(service: Service, kind: Any) -> None:
+async def test_over_quota_it_waits_as_long_as_the_server_says(service: Service, kind: Any) -> None:
     busy = web.json_response({}, status=429, headers={"Retry-After": "0.3"})
     service.answer = lambda nth, body: busy if nth == 0 else None
     scorer = kind()
-    (found,) = await scorer.score(["You idiot."])
-    assert found.score is not None
+    (actual,) = await scorer.score(["You idiot."])
+    assert actual.score is not None
     assert service.times[1] - service.times[0] >= 0.29
     await scorer.close()
 
@@ -113,44 +113,44 @@ async def test_over_quota_it_waits_as_long_as_it_is_told(service: Service, kind:
     [
         ({"status": 500, "text": "oh no"}, "answered 500: oh no"),
         ({"status": 429, "headers": {"Retry-After": "4000"}}, "too many requests"),
-        ({"text": "<html>"}, "what is no reply"),
-        ({"text": '{"results": [{}], "attributeScores": []}'}, "what is no reply"),
-        ({"text": '{"results": [], "attributeScores": {}}'}, "what is no reply"),
+        ({"text": "<html>"}, "an unexpected reply"),
+        ({"text": '{"results": [{}], "attributeScores": []}'}, "an unexpected reply"),
+        ({"text": '{"results": [], "attributeScores": {}}'}, "an unexpected reply"),
     ],
 )
-async def test_down_to_the_last_try_a_text_is_unscored_and_says_why(
+async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(
     service: Service, kind: Any, response: dict[str, Any], why: str
 ) -> None:
     service.answer = lambda nth, body: web.Response(**response)
     scorer = kind(retries=1)
-    (found,) = await scorer.score(["You idiot."])
-    assert found.score is None
-    assert why in found.why
-    assert "secret" not in found.why
+    (actual,) = await scorer.score(["You idiot."])
+    assert actual.score is None
+    assert why in actual.why
+    assert "secret" not in actual.why
     await scorer.close()
 
 
 async def test_when_it_was_down_further_texts_cost_one_try_each(service: Service) -> None:
     service.answer = lambda nth, body: web.Response(status=500)
     scorer = Perspective(retries=1)
-    found = await scorer.score(["one", "two", "three"])
-    assert [one.score for one in found] == [None, None, None]
+    actual = await scorer.score(["one", "two", "three"])
+    assert [item.score for item in actual] == [None, None, None]
     assert len(service.asked) < 6
     service.answer = lambda nth, body: None
-    assert [one.score for one in await scorer.score(["one"])] == [0.1]
+    assert [item.score for item in await scorer.score(["one"])] == [0.1]
     await scorer.close()
 
 
-async def test_nobody_at_the_address(service: Service) -> None:
+async def test_no_server_at_the_address(service: Service) -> None:
     scorer = OpenAIModeration("http://127.0.0.1:9", retries=0)
-    (found,) = await scorer.score(["You idiot."])
-    assert found.score is None
-    assert "127.0.0.1:9" in found.why
+    (actual,) = await scorer.score(["You idiot."])
+    assert actual.score is None
+    assert "127.0.0.1:9" in actual.why
     await scorer.close()
 
 
 @pytest.mark.parametrize("kind", SCORERS)
-async def test_a_refused_key_stops_with_one_line_that_does_not_hold_it(service: Service, kind: Any) -> None:
+async def test_a_rejected_key_stops_with_one_line_that_does_not_contain_it(service: Service, kind: Any) -> None:
     service.answer = lambda nth, body: web.json_response({"error": {"message": "secret-openai is wrong"}}, status=401)
     scorer = kind()
     with pytest.raises(AuthError, match=kind.key_variable) as error:
@@ -174,16 +174,16 @@ async def test_one_text_that_is_not_taken_does_not_cost_the_others(service: Serv
 
     service.answer = answer
     scorer = OpenAIModeration()
-    found = await scorer.score(["fine", "bad", "You idiot."])
-    assert [one.score for one in found] == [0.02, None, 0.8]
-    assert "answered 400: no" in found[1].why
+    actual = await scorer.score(["fine", "bad", "You idiot."])
+    assert [item.score for item in actual] == [0.02, None, 0.8]
+    assert "answered 400: no" in actual[1].why
     await scorer.close()
 
 
 async def test_a_long_text_goes_in_pieces_and_odd_characters_travel(service: Service) -> None:
     scorer = OpenAIModeration()
-    found = await scorer.score(["word " * 10_000 + "idiot", "zero \x00 and half \ud83d idiot"])
-    assert [one.score for one in found] == [0.8, 0.8]
+    actual = await scorer.score(["word " * 10_000 + "idiot", "zero \x00 and half \ud83d idiot"])
+    assert [item.score for item in actual] == [0.8, 0.8]
     assert sum(len(body["input"]) for body in service.asked) == 12
     await scorer.close()
 
@@ -196,14 +196,14 @@ async def test_after_its_last_day_perspective_says_that_it_ended(service: Servic
     monkeypatch.setattr(perspective, "LAST_DAY", date(2020, 1, 1))
     service.answer = lambda nth, body: web.Response(status=404, text="gone")
     scorer = Perspective()
-    (found,) = await scorer.score(["one"])
-    assert found.why.endswith("ended on 31 December 2026")
+    (actual,) = await scorer.score(["one"])
+    assert actual.why.endswith("ended on 31 December 2026")
     await scorer.close()
     (nobody,) = await Perspective("http://127.0.0.1:9", retries=0).score(["one"])
     assert nobody.why.endswith("ended on 31 December 2026")
 
 
-def test_a_pace_that_is_none_is_one_line(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_rate_is_an_error_of_one_line(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PERSPECTIVE_QPS", "0")
     with pytest.raises(ConfigError, match="PERSPECTIVE_QPS"):
         Perspective()

@@ -212,7 +212,7 @@ def test_help_says_what_a_setting_is_unless_told(parley: Callable[..., Any], com
 def test_help_names_the_words_that_a_setting_may_be(parley: Callable[..., Any]) -> None:
     told = " ".join(parley("run", "malibu", "--help").out.split())
     assert "batches: asyncio, processes, ray, batch (default: asyncio)" in told
-    assert "(needs log- probabilities): sampled, expected (default: sampled)" in told
+    assert "(needs log-probabilities): sampled, expected (default: sampled)" in told
 
 
 def test_studies_are_listed_with_what_they_ask(parley: Callable[..., Any]) -> None:

@@ -93,8 +93,8 @@ def test_from_standard_input(detox: Callable[..., Any], monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (["  \n"], "there is no text to look at"),
-        (["x", "--max-iterations", "-1"], "the number of iterations cannot be negative"),
+        (["  \n"], "the text is empty"),
+        (["x", "--max-iterations", "-1"], "max_iterations must be 0 or more, got -1"),
         (["x", "--team", "none.toml"], "none.toml: No such file or directory"),
     ],
 )
@@ -109,7 +109,7 @@ def test_another_language_is_left_as_it_is_and_says_so(detox: Callable[..., Any]
     assert done.json["text"] == "ναι, ναι"
     score = done.json["steps"][0]["scores"][0]
     assert (score["value"], score["met"], score["note"]) == (None, False, "another language")
-    assert done.json["decisions"] == ["stays as it came, not scored: toxicity"]
+    assert done.json["decisions"] == ["unchanged, not scored: toxicity"]
 
 
 def test_what_the_scorer_cannot_read_is_not_revised_though_a_judge_would_have_it_so(detox: Callable[..., Any]) -> None:
@@ -120,17 +120,17 @@ def test_what_the_scorer_cannot_read_is_not_revised_though_a_judge_would_have_it
     assert "not met\n" not in said.out
     done = detox(*given, "--json").json
     assert (done["text"], done["met"], done["usage"]["calls"]) == ("ναι, ναι", False, 0)
-    assert done["decisions"] == ["stays as it came, not scored: toxicity"]
+    assert done["decisions"] == ["unchanged, not scored: toxicity"]
     long = package.detox("ναι, ναι. " * 1000, model=SIM, scorer="words.py:Words")
     assert not long.met
-    assert set(long.decisions) == {"stays as it came, not scored: toxicity"}
+    assert set(long.decisions) == {"unchanged, not scored: toxicity"}
 
 
 def test_evaluators_are_left_out_by_name(detox: Callable[..., Any]) -> None:
     done = detox(RUDE, "--without", "toxicity", "--json").json
     assert [score["name"] for score in done["steps"][0]["scores"]] == ["fluency", "coherence", "relevance"]
     said = detox(RUDE, "--without", "toxicity,performance")
-    assert (said.status, said.complaints) == (2, ["parley: every evaluator was left out: nothing would be judged"])
+    assert (said.status, said.complaints) == (2, ["parley: all evaluators are left out: nothing would be judged"])
 
 
 def test_whoever_is_simulated_is_told_in_json_too(parley: Callable[..., Any]) -> None:

@@ -20,7 +20,7 @@ STUDY = '''
 """Ada and Ben talk about drinks."""
 from pydantic import BaseModel
 from parley.agents import Debate, Persona
-from parley.judging import UsageEstimate, Outcome, Unit, Verdict
+from parley.judging import Outcome, Unit, UsageEstimate, Verdict
 
 OPENING = "What is good about {topic}?"
 
@@ -50,7 +50,7 @@ class Panel:
             yield Unit(topic, {"topic": topic, "nth": n})
 
     def estimate(self, unit):
-        return UsageEstimate(2, 100, 40)
+        return UsageEstimate(calls=2, prompt_tokens=100, completion_tokens=40)
 
     async def run(self, unit, models):
         if unit.id == "lava":
@@ -59,7 +59,7 @@ class Panel:
         table = Debate(panel, model=self.config.model, rounds=1, models=models)
         transcript = await table.converse(OPENING.format(topic=unit.id))
         last = transcript.spoken()[-1]
-        return Outcome(transcript, (Verdict(last.speaker, last.role, last.round, "length", value=len(last.text)),))
+        return Outcome(transcript, (Verdict.from_turn(last, "length", value=len(last.text)),))
 '''
 PANEL = ("run", "panel.py:Panel", "--quiet", "--concurrency", "1", "--out", "panel.sqlite")
 

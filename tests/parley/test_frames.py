@@ -140,7 +140,10 @@ def test_the_frame_is_what_the_analysis_takes(file: RunFile) -> None:
 def test_a_lone_surrogate_in_a_reply_does_not_stop_the_run(tmp_path: Path) -> None:
     """A lone surrogate can be in a model's JSON ("\\ud83d"), and cannot be encoded."""
     unit = Unit("u", {})
-    turn, verdict = Turn("Ada", "debater", 1, "odd \ud83d"), Verdict("Ada", "debater", 1, "m", text="\ud83d")
+    turn, verdict = (
+        Turn("Ada", "debater", 1, "odd \ud83d"),
+        Verdict(judge="Ada", role="debater", round=1, metric="m", text="\ud83d"),
+    )
     outcome = Outcome(Transcript((turn,)), (verdict,))
     info = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
     with RunFile.create(tmp_path / "a.sqlite", info, {}, [unit]) as file:

@@ -22,7 +22,7 @@ import random
 from itertools import combinations
 from pydantic import BaseModel
 from parley.agents import Debate, ModelError, Persona, Transcript
-from parley.judging import UsageEstimate, Outcome, Stop, Unit, Verdict, stop_field
+from parley.judging import Outcome, Stop, Unit, UsageEstimate, Verdict, stop_field
 
 class Config(BaseModel):
     model: str = "sim/talk"
@@ -58,7 +58,7 @@ class Scores:
         return [f"{x} − {y}" for x, y in combinations("abc", 2) if unit.facets["identity"] in (x, y)]
 
     def estimate(self, unit):
-        return UsageEstimate(1, 10, 10)
+        return UsageEstimate(calls=1, prompt_tokens=10, completion_tokens=10)
 
     async def run(self, unit, models):
         if unit.facets["scenario"] in self.config.broken:
@@ -69,7 +69,7 @@ class Scores:
             transcript = await Debate([ada], model=models[self.config.model], rounds=1).converse("Well?")
         drawn = random.Random(f"{self.config.seed} {unit.id}").gauss(5, 0.5)
         value = drawn + self.config.effect * (unit.facets["identity"] == "a")
-        return Outcome(transcript, (Verdict("Ada", "debater", 1, "score", value=value),))
+        return Outcome(transcript, (Verdict(judge="Ada", role="debater", round=1, metric="score", value=value),))
 '''
 RUN = ("run", "scores.py:Scores", "--quiet", "--out", "a.sqlite")
 

@@ -108,7 +108,7 @@ def test_nothing_is_written_over(parley: Callable[..., Any], place: Path) -> Non
     (place / "mine" / "warm-letters" / "README.md").write_text("my own words")
     told = parley("new", "study", "warm-letters", "--to", "mine")
     assert told.status == 2
-    assert "is there already" in told.complaints[0]
+    assert "already exists" in told.complaints[0]
     assert (place / "mine" / "warm-letters" / "README.md").read_text() == "my own words"
 
 

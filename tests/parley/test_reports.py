@@ -237,7 +237,7 @@ def test_a_comparison_of_a_run_with_itself_finds_nothing(parley: Parley, run: Pa
 STUDY = """
 from pydantic import BaseModel
 from parley.agents import Debate, Persona
-from parley.judging import UsageEstimate, Outcome, Unit, Verdict
+from parley.judging import Outcome, Unit, UsageEstimate, Verdict
 
 class Config(BaseModel):
     model: str = "sim/talk"
@@ -263,13 +263,13 @@ class Panel:
         return (Unit(topic, {"topic": topic}) for topic in ("tea", "milk"))
 
     def estimate(self, unit):
-        return UsageEstimate(1, 10, 10)
+        return UsageEstimate(calls=1, prompt_tokens=10, completion_tokens=10)
 
     async def run(self, unit, models):
         table = Debate([Persona("Ada", "You are Ada.")], model=self.config.model, rounds=1, models=models)
         said = (await table.converse(unit.id)).spoken()[-1]
         score = {"tea": 2.0, "milk": 4.0}[unit.id]
-        return Outcome(await table.converse(unit.id), (Verdict(said.speaker, said.role, 1, "taste", value=score),))
+        return Outcome(await table.converse(unit.id), (Verdict.from_turn(said, "taste", value=score),))
 
 def mine(verdicts, *, title, **about):
     from parley.analysis.reporting.report import Report

@@ -157,11 +157,11 @@ def test_what_is_off_is_told_line_by_line_with_status_one(parley: Callable[..., 
     assert (told.status, told.err) == (1, "")
     lines = told.out.splitlines()
     assert lines[-1] == f"off 1: 4 scenarios, {len(lines) - 1} findings"
-    assert "short: response 1 has 2 words (90 to 140 are asked)" in lines
+    assert "short: response 1 has 2 words (expected 90 to 140)" in lines
     assert "copied: the situation names an identity: woman" in lines
-    assert "copied: responses are the same (similarity 1.00, at most 0.9 is asked)" in lines
+    assert "copied: responses are the same (similarity 1.00, expected at most 0.9)" in lines
     assert "missing: has no responses yet" in lines
-    assert any(line.startswith("copied: repeats again: '") for line in lines)
+    assert any(line.startswith("copied: shares words with again: '") for line in lines)
     as_json = parley("scenarios", "validate", "off.toml", "--json")
     assert as_json.status == 1
     assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["findings"]] == lines[:-1]

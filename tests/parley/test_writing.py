@@ -240,7 +240,7 @@ def test_a_writer_who_responds_with_nothing_fit(parley: Callable[..., Any], auth
         (("derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
         (("derive", "--model", "openai/gpt-4o-mini"), "openai/gpt-4o-mini needs a key: set OPENAI_API_KEY"),
         (("respond", "none.toml"), "none.toml: No such file or directory"),
-        (("respond", "bare.toml", "--scenarios", "gym"), "there is no scenario or base 'gym' among these 2 of bare"),
+        (("respond", "bare.toml", "--scenarios", "gym"), "unknown scenario or base 'gym': not among the 2 of bare"),
         (("respond", "bare.toml", "--tries", "0"), "tries: Input should be greater than or equal to 1"),
         (("respond", "bare.toml", "--to", "new"), "new: a suite file ends in .toml"),
     ],

@@ -6,7 +6,7 @@ from parley.scenarios import select
 from parley.scenarios.audit import load_audit
 
 
-def test_every_sentence_is_said_of_every_identity_in_english() -> None:
+def test_every_sentence_is_correct_english_for_every_identity() -> None:
     audit = load_audit()
     texts = {probe.text for probe in audit.probes}
     assert {"I am an Asian man.", "I am a gay man.", "Black people are stupid."} <= texts
@@ -15,12 +15,12 @@ def test_every_sentence_is_said_of_every_identity_in_english() -> None:
     assert {probe.hostile for probe in audit.probes} == {True, False}
 
 
-def test_controls_are_of_both_sides_and_stand_once() -> None:
+def test_controls_are_toxic_and_harmless_and_unique() -> None:
     controls = load_audit().controls
     assert {control.toxic for control in controls} == {True, False}
     assert len({control.text for control in controls}) == len(controls)
 
 
-def test_identities_of_ones_own() -> None:
+def test_your_own_identities() -> None:
     audit = load_audit(select(["gender"]))
     assert {(probe.category, probe.identity) for probe in audit.probes} == {("gender", "female"), ("gender", "male")}

@@ -54,7 +54,7 @@ def test_a_clear_text_is_matched(text: str, place: int, how: str) -> None:
         "Unknown, but I would say the grandfather",
     ],
 )
-def test_a_doubtful_text_is_given_to_nobody(text: str) -> None:
+def test_a_doubtful_text_is_not_matched(text: str) -> None:
     assert match(text, FAMILY, 2, ASKED).place is None
 
 
@@ -74,7 +74,7 @@ AFRICAN = ("The African American man", "The African man", "Not known")
         ("The woman", None),
     ],
 )
-def test_one_answer_within_another_is_told_apart(text: str, place: int | None) -> None:
+def test_an_answer_within_another_is_distinguished(text: str, place: int | None) -> None:
     assert match(text, AFRICAN, 2).place == place
 
 

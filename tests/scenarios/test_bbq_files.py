@@ -67,10 +67,16 @@ BROKEN: dict[str, tuple[Callable[[Found], object], str]] = {
     "not an object": (lambda row: "[1, 2]", "not a row of BBQ|not a JSON object"),
     "a row of something else": (lambda row: json.dumps({"text": "hello"}), "'answer_info' is missing"),
     "no question": (lambda row: json.dumps({k: v for k, v in row.items() if k != "question"}), "'question' is missing"),
-    "no such category": (lambda row: json.dumps({**row, "category": "Height"}), "'Height' is no category"),
-    "a strange polarity": (lambda row: json.dumps({**row, "question_polarity": "pos"}), "neither neg nor nonneg"),
-    "a strange context": (lambda row: json.dumps({**row, "context_condition": "clear"}), "neither ambig nor disambig"),
-    "a label beyond": (lambda row: json.dumps({**row, "label": 3}), "label is 3"),
+    "no such category": (lambda row: json.dumps({**row, "category": "Height"}), "unknown category of BBQ 'Height'"),
+    "a strange polarity": (
+        lambda row: json.dumps({**row, "question_polarity": "pos"}),
+        "must be neg or nonneg, got 'pos'",
+    ),
+    "a strange context": (
+        lambda row: json.dumps({**row, "context_condition": "clear"}),
+        "must be ambig or disambig, got 'clear'",
+    ),
+    "a label beyond": (lambda row: json.dumps({**row, "label": 3}), "label must be 0, 1 or 2, got 3"),
     "a text that is none": (lambda row: json.dumps({**row, "context": 7}), "not a row of BBQ"),
     "nobody unknown": (
         lambda row: json.dumps({**row, "answer_info": {f"ans{n}": ["x", "old"] for n in range(3)}}),
@@ -84,7 +90,7 @@ BROKEN: dict[str, tuple[Callable[[Found], object], str]] = {
 
 
 @pytest.mark.parametrize("fault", BROKEN)
-def test_a_broken_line_is_refused_by_its_number(tmp_path: Path, fault: str) -> None:
+def test_a_broken_line_is_an_error_with_its_number(tmp_path: Path, fault: str) -> None:
     broken, why = BROKEN[fault]
     path = tmp_path / "Age.jsonl"
     path.write_text(f"{json.dumps(found(0))}\n\n{broken(found(1))}\n")
@@ -93,15 +99,15 @@ def test_a_broken_line_is_refused_by_its_number(tmp_path: Path, fault: str) -> N
     assert "\n" not in str(refused.value)
 
 
-def test_a_row_that_stands_twice_is_refused(tmp_path: Path) -> None:
+def test_a_row_that_occurs_twice_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "Age.jsonl", [found(0), found(1)])
     write(tmp_path / "again" / "Age.jsonl", [found(2), found(1)])
-    with pytest.raises(ScenarioError, match=r"line 2: Age 1 stands in Age.jsonl, line \d, too"):
+    with pytest.raises(ScenarioError, match=r"line 2: Age 1 is already in Age.jsonl, line \d"):
         load(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", "nothing-here", "note.txt"])
-def test_what_holds_no_bbq_is_refused(tmp_path: Path, name: str) -> None:
+def test_files_without_bbq_are_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "note.txt").write_text("hello")
     with pytest.raises(ScenarioError, match="jsonl"):
         load(tmp_path / name if name else tmp_path)
@@ -139,10 +145,12 @@ def test_metadata_of_other_rows_is_noticed(tmp_path: Path) -> None:
         load(tmp_path)
 
 
-def test_a_foreign_metadata_file_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_metadata_of_other_data_is_an_error_with_its_line(tmp_path: Path) -> None:
     write(tmp_path / "Age.jsonl", [found(0)])
     (tmp_path / "additional_metadata.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(ScenarioError, match=r"additional_metadata.csv, line 2: category, example_id and target_loc"):
+    with pytest.raises(
+        ScenarioError, match=r"additional_metadata.csv, line 2: expected category, example_id and target_loc"
+    ):
         load(tmp_path)
 
 
@@ -175,9 +183,9 @@ def test_bbq_hard_is_the_same_rows_in_another_dress(tmp_path: Path) -> None:
     assert from_csv.rows == from_json.rows
 
 
-def test_a_list_that_is_code_is_refused_and_not_run(tmp_path: Path) -> None:
+def test_a_list_that_is_code_is_an_error_and_not_run(tmp_path: Path) -> None:
     rows = [flat(found(0)), flat(found(1)) | {"answer_info.ans0": "__import__('os').getcwd()"}]
-    with pytest.raises(ScenarioError, match=r"hard.csv, line 3: 'answer_info.ans0' is not a list"):
+    with pytest.raises(ScenarioError, match=r"hard.csv, line 3: 'answer_info.ans0' must be a list"):
         load(write_csv(tmp_path / "hard.csv", rows))
 
 
@@ -195,7 +203,7 @@ def test_the_real_bbq_hard_has_ten_rows_of_each_category() -> None:
 def test_hub_files_are_counted(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     write(tmp_path / "Age.jsonl", [found(number) for number in range(8)])
-    with pytest.raises(ScenarioError, match=r"Age.jsonl has 8 rows; 3680 were published of Age"):
+    with pytest.raises(ScenarioError, match=r"Age.jsonl has 8 rows, expected 3680 of Age"):
         load_hub(["Age"], place=str(tmp_path), cache=str(tmp_path / "cache"))
 
 
@@ -207,8 +215,8 @@ def test_a_whole_category_from_the_hub_is_the_same_as_from_the_file(tmp_path: Pa
     assert load_hub(["Sexual_orientation"], place=str(tmp_path), cache=str(tmp_path / "cache")).rows == load(path).rows
 
 
-def test_offline_the_line_says_what_to_do(tmp_path: Path) -> None:
+def test_offline_the_message_says_what_to_do(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
-    with pytest.raises(ScenarioError, match=r"cannot be fetched .*--data") as refused:
+    with pytest.raises(ScenarioError, match=r"cannot be downloaded .*--data") as refused:
         load_hub(["Age"], place=str(tmp_path / "not-there"), cache=str(tmp_path / "cache"))
     assert "\n" not in str(refused.value)

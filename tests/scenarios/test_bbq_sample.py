@@ -16,17 +16,17 @@ ANSWERS = (Answer("a", "a", "old"), Answer("b", "b", "nonOld"), Answer("c", "c",
 def rows(**sizes: int) -> list[BbqRow]:
     return [
         BbqRow(
-            category,
-            number,
-            1,
-            "neg" if number % 4 < 2 else "nonneg",
-            "ambig" if number % 2 == 0 else "disambig",
-            "",
-            "",
-            ANSWERS,
-            ("old",),
-            2,
-            2,
+            category=category,
+            example_id=number,
+            question_index=1,
+            polarity="neg" if number % 4 < 2 else "nonneg",
+            condition="ambig" if number % 2 == 0 else "disambig",
+            context="",
+            question="",
+            answers=ANSWERS,
+            groups=("old",),
+            label=2,
+            unknown=2,
         )
         for category, size in sizes.items()
         for number in range(size)
@@ -79,8 +79,8 @@ def test_any_beginning_of_a_sample_is_balanced_too() -> None:
         assert set(strata(chosen[:end]).values()) == {end // 8}
 
 
-def test_a_category_that_is_not_there_is_named() -> None:
-    with pytest.raises(ScenarioError, match=r"no category 'Agee' in the data \(there: Age, SES\)"):
+def test_an_unknown_category_is_an_error_that_names_it() -> None:
+    with pytest.raises(ScenarioError, match=r"the data has no category 'Agee' \(it has: Age, SES\)"):
         only(rows(Age=4, SES=4), ["Agee"])
 
 

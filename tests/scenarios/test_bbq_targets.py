@@ -1,4 +1,4 @@
-"""Which answer expresses the bias: every spelling trap by a hand-made row, and the real data where it is there."""
+"""Which answer expresses the bias: every spelling trap by a hand-made row, and the real data if it is present."""
 
 from __future__ import annotations
 
@@ -94,20 +94,20 @@ def test_polarity_turns_the_target_once(trap: str) -> None:
     assert target_of(negative._replace(polarity="nonneg"), {}) == 0
 
 
-def test_the_target_is_never_the_unknown_answer_wherever_that_stands() -> None:
+def test_the_target_is_never_the_unknown_answer_at_any_place() -> None:
     base = TRAPS["a woman is F"]
     man, woman, unknown = base.answers
-    for polarity, wanted in (("neg", woman), ("nonneg", man)):
+    for polarity, expected in (("neg", woman), ("nonneg", man)):
         for answers in ((unknown, man, woman), (man, unknown, woman), (woman, unknown, man), (unknown, woman, man)):
             turned = base._replace(answers=answers, unknown=answers.index(unknown), polarity=polarity)
             place = target_of(turned, {})
             assert place is not None
-            assert answers[place] is wanted
+            assert answers[place] is expected
 
 
 @pytest.mark.parametrize(("first", "second"), [("boy", "man"), ("girl", "woman")])
 def test_two_of_a_kind_have_no_target(first: str, second: str) -> None:
-    """As in question 13 of Gender_identity: nobody, or everybody, is of the stereotyped group."""
+    """As in question 13 of Gender_identity: neither person, or both, are of the stereotyped group."""
     alike = row("Gender_identity", (f"A {first}", first), (f"A {second}", second), ["F"])
     assert target_of(alike, {}) is None
     assert target_of(alike._replace(polarity="nonneg"), {}) is None
@@ -130,7 +130,7 @@ def test_without_the_template_race_decides_where_it_can_and_nothing_is_guessed_w
     assert target_of(SAME_RACE, {}) is None
 
 
-def test_who_has_the_race_but_not_the_trait_is_no_target() -> None:
+def test_a_person_with_the_race_but_not_the_trait_is_not_the_target() -> None:
     assert target_of(OTHER_RACE, {("Race_x_gender", 1): Template("M", names=False)}) is None
 
 
@@ -160,11 +160,11 @@ def test_an_african_american_tagged_african_is_read_from_the_answer() -> None:
 @real
 def test_all_published_rows_but_sixteen_have_a_target() -> None:
     bbq = load(DATA)
-    assert Counter(one.category for one in bbq.rows) == COUNTS
+    assert Counter(item.category for item in bbq.rows) == COUNTS
     assert bbq.targets == {"derived": 58_476, "none": 16}
-    without = [one for one in bbq.rows if one.target is None]
-    assert {(one.category, one.question_index) for one in without} == {("Gender_identity", 13)}
-    assert all(one.target != one.unknown for one in bbq.rows)
+    without = [item for item in bbq.rows if item.target is None]
+    assert {(item.category, item.question_index) for item in without} == {("Gender_identity", 13)}
+    assert all(item.target != item.unknown for item in bbq.rows)
 
 
 @real
@@ -199,6 +199,6 @@ def test_without_templates_a_third_of_the_intersectional_rows_is_left_unscored()
 
 
 @real
-def test_name_templates_are_told_as_the_authors_tell_them() -> None:
-    names = Counter(one.category for one in load(DATA).rows if one.names)
+def test_name_templates_are_recognised_by_the_authors_rule() -> None:
+    names = Counter(item.category for item in load(DATA).rows if item.names)
     assert names == {"Gender_identity": 5000, "Race_ethnicity": 5000, "Race_x_gender": 11_400, "Race_x_SES": 7800}

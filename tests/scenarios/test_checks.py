@@ -1,4 +1,4 @@
-"""What a suite is held to: each rule is broken on purpose, alone, and found; and what holds of any text."""
+"""The checks of a suite: each rule is broken on purpose, alone, and found; and properties that any text has."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ def test_two_responses_that_will_do() -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "two", "found"),
+    ("one", "two", "expected"),
     [
-        ("I boil water.", TWO, "response 1 has 3 words (10 to 30 are asked)"),
-        (ONE, " ".join([TWO, TWO]), "response 2 has 42 words (10 to 30 are asked)"),
+        ("I boil water.", TWO, "response 1 has 3 words (expected 10 to 30)"),
+        (ONE, " ".join([TWO, TWO]), "response 2 has 42 words (expected 10 to 30)"),
         (ONE.replace("I boil", "She boils"), TWO, "response 1 names an identity: she"),
         (ONE, TWO.replace("I try", "my wife and I try"), "response 2 names an identity: wife"),
         (ONE, TWO + " Salt is added, a little at first.", "responses differ in length: 20 and 28 words"),
         (ONE.replace(". ", ", "), TWO, "responses differ in steps: 1 and 3 sentences"),
-        (ONE, OTHER, "responses say different things (similarity 0.00, at least 0.5 is asked)"),
-        (ONE, ONE, "responses are the same (similarity 1.00, at most 0.9 is asked)"),
+        (ONE, OTHER, "responses say different things (similarity 0.00, expected at least 0.5)"),
+        (ONE, ONE, "responses are the same (similarity 1.00, expected at most 0.9)"),
     ],
 )
-def test_each_fault_is_found(one: str, two: str, found: str) -> None:
-    assert found in check_pair((one, two), SMALL)
+def test_each_problem_is_found(one: str, two: str, expected: str) -> None:
+    assert expected in check_pair((one, two), SMALL)
 
 
-def test_every_fault_is_told_at_once() -> None:
-    found = check_pair(("He stops.", ONE), SMALL)
-    assert [what.split(" (")[0] for what in found] == [
+def test_all_problems_are_reported_together() -> None:
+    actual = check_pair(("He stops.", ONE), SMALL)
+    assert [what.split(" (")[0] for what in actual] == [
         "response 1 has 2 words",
         "response 1 names an identity: he",
         "responses differ in length: 2 and 20 words",
@@ -68,22 +68,22 @@ def test_every_fault_is_told_at_once() -> None:
 
 def test_the_rules_are_the_benchmarks_unless_others_are_given() -> None:
     assert (Rules().min_words, Rules().max_words) == (90, 140)
-    assert "response 1 has 20 words (90 to 140 are asked)" in check_pair((ONE, TWO))
+    assert "response 1 has 20 words (expected 90 to 140)" in check_pair((ONE, TWO))
 
 
 @pytest.mark.parametrize(
-    ("rules", "found"),
+    ("rules", "expected"),
     [
         (replace(SMALL, min_words=20), []),
-        (replace(SMALL, min_words=21), ["response 1 has 20 words (21 to 30 are asked)"]),
+        (replace(SMALL, min_words=21), ["response 1 has 20 words (expected 21 to 30)"]),
         (replace(SMALL, max_words=21), []),
-        (replace(SMALL, max_words=20), ["response 2 has 21 words (10 to 20 are asked)"]),
+        (replace(SMALL, max_words=20), ["response 2 has 21 words (expected 10 to 20)"]),
         (replace(SMALL, balance=20 / 21), []),
         (replace(SMALL, balance=0.96), ["responses differ in length: 20 and 21 words"]),
     ],
 )
-def test_bounds_belong_to_what_is_allowed(rules: Rules, found: list[str]) -> None:
-    assert check_pair((ONE, TWO), rules) == found
+def test_bounds_belong_to_what_is_allowed(rules: Rules, expected: list[str]) -> None:
+    assert check_pair((ONE, TWO), rules) == expected
 
 
 def test_one_sentence_more_is_a_small_difference() -> None:
@@ -132,9 +132,9 @@ def test_likeness_is_a_share_and_knows_no_first(one: str, two: str) -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_two_texts_can_be_checked_and_both_ways_find_as_much(one: str, two: str) -> None:
-    found = check_pair((one, two), SMALL)
-    assert len(found) == len(check_pair((two, one), SMALL))
-    assert all("\n" not in what for what in found)
+    actual = check_pair((one, two), SMALL)
+    assert len(actual) == len(check_pair((two, one), SMALL))
+    assert all("\n" not in what for what in actual)
 
 
 # Identity words
@@ -159,7 +159,7 @@ def test_any_two_texts_can_be_checked_and_both_ways_find_as_much(one: str, two: 
         "a policeman",
     ],
 )
-def test_what_gives_somebody_away_is_found(text: str) -> None:
+def test_words_that_reveal_an_identity_are_found(text: str) -> None:
     assert identity_words(text) != []
 
 
@@ -176,22 +176,22 @@ def test_what_gives_somebody_away_is_found(text: str) -> None:
         "They wait, and so do we.",
     ],
 )
-def test_a_word_within_a_word_gives_nobody_away(text: str) -> None:
+def test_a_word_within_a_word_reveals_nothing(text: str) -> None:
     assert identity_words(text) == []
 
 
-def test_each_word_is_told_as_it_stands_in_order() -> None:
+def test_each_word_is_listed_in_order() -> None:
     assert identity_words("His sister and her sister's wife") == ["his", "sister", "her", "sister's", "wife"]
     assert check_pair((ONE + " He and he.", TWO), SMALL)[0] == "response 1 names an identity: he", "but told once"
 
 
 @pytest.mark.parametrize("text", ["She'll call.", "He'd wait.", "she’ll", "the girls' team", "a ladies' gym"])
-def test_an_apostrophe_hides_nobody(text: str) -> None:
+def test_an_apostrophe_hides_no_identity(text: str) -> None:
     assert identity_words(text) != []
 
 
 @pytest.mark.parametrize("text", ["a female-led crew", "a Muslim-owned shop", "English-speaking", "two churches"])
-def test_a_hyphen_or_a_plural_hides_nobody(text: str) -> None:
+def test_a_hyphen_or_a_plural_hides_no_identity(text: str) -> None:
     assert identity_words(text) != []
 
 
@@ -204,45 +204,45 @@ def test_a_sound_suite_has_no_findings() -> None:
 
 
 def test_findings_name_their_scenario() -> None:
-    found = check_suite(
+    actual = check_suite(
         suite(
             Scenario(id="named", text="A man asks you to cook.", responses=(ONE, TWO)),
             Scenario(id="empty", text="You clean."),
         ),
         SMALL,
     )
-    assert [str(one) for one in found] == [
+    assert [str(item) for item in actual] == [
         "named: the situation names an identity: man",
         "empty: has no responses yet",
     ]
 
 
-def test_scenarios_that_repeat_one_another_are_found_wherever_it_stands() -> None:
+def test_scenarios_that_share_words_are_found_in_all_texts() -> None:
     """Eight words in a row: those of a situation count as those of a response do."""
-    told = "the boiler stops at night and nobody is there to help"
-    one = Scenario(id="one", text=f"You heat. {told}.", responses=(ONE, TWO))
-    two = Scenario(id="two", text="You mend.", responses=(f"{OTHER} {told}", f"{OTHER} {told.upper()}"))
-    (repeat,) = (what for what in check_suite(suite(one, two), SMALL) if "repeats" in what.what)
-    assert str(repeat) == "one: repeats two: 'the boiler stops at night and nobody is'"
+    result = "the boiler stops at night and nobody is there to help"
+    one = Scenario(id="one", text=f"You heat. {result}.", responses=(ONE, TWO))
+    two = Scenario(id="two", text="You mend.", responses=(f"{OTHER} {result}", f"{OTHER} {result.upper()}"))
+    (repeat,) = (what for what in check_suite(suite(one, two), SMALL) if "shares words" in what.what)
+    assert str(repeat) == "one: shares words with two: 'the boiler stops at night and nobody is'"
 
 
-def test_seven_words_in_a_row_are_no_repeat() -> None:
+def test_seven_consecutive_words_are_allowed() -> None:
     eight = "we always open the valve before it freezes"
     assert len(words(eight)) == SHARED_RUN == 8
     assert list(shared_runs({"a": f"Today {eight}", "b": f"Once {eight}"})) == [("a", "b", eight)]
     assert list(shared_runs({"a": f"Today {eight}", "b": eight.removeprefix("we ")})) == []
 
 
-def test_each_pair_is_named_once_and_nobody_repeats_himself() -> None:
+def test_each_pair_is_reported_once_and_no_text_matches_itself() -> None:
     run = "one two three four five six seven eight nine ten"
-    found = list(shared_runs({"a": run, "b": f"{run} {run}", "c": run}))
-    assert [pair[:2] for pair in found] == [("a", "b"), ("a", "c"), ("b", "c")]
+    actual = list(shared_runs({"a": run, "b": f"{run} {run}", "c": run}))
+    assert [pair[:2] for pair in actual] == [("a", "b"), ("a", "c"), ("b", "c")]
 
 
 @given(st.lists(st.sampled_from("abcd"), max_size=30), st.lists(st.sampled_from("abcd"), max_size=30))
 def test_shared_runs_are_those_a_slow_search_finds(one: list[str], two: list[str]) -> None:
-    runs = {tuple(one[at : at + 4]) for at in range(len(one) - 3)}
-    other = {tuple(two[at : at + 4]) for at in range(len(two) - 3)}
-    found = list(shared_runs({"one": " ".join(one), "two": " ".join(two)}, 4))
-    assert bool(found) == bool(runs & other)
-    assert all(tuple(run.split()) in runs & other for *_, run in found)
+    runs = {tuple(one[index : index + 4]) for index in range(len(one) - 3)}
+    other = {tuple(two[index : index + 4]) for index in range(len(two) - 3)}
+    actual = list(shared_runs({"one": " ".join(one), "two": " ".join(two)}, 4))
+    assert bool(actual) == bool(runs & other)
+    assert all(tuple(run.split()) in runs & other for *_, run in actual)

@@ -1,4 +1,4 @@
-"""Who is compared with whom: the ten of MALIBU, two identities at once, and a user's own."""
+"""Who is compared with whom: the ten of MALIBU, crossed identities, and your own."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_all_ten_identities_make_thirteen_pairs_within_their_categories() -> None:
     everyone = select(["all"])
-    found = list(everyone.pairs())
+    actual = list(everyone.pairs())
     assert tuple(everyone) == ALL
     assert len(ALL) == 10
-    assert len(found) == len(set(map(frozenset, found))) == 13  # 1 of gender, 6 of race, 6 of religion
-    assert all(everyone.category_of(one) == everyone.category_of(other) != "" for one, other in found)
-    assert ("female", "male") in found
-    assert ("muslim", "christian") in found
+    assert len(actual) == len(set(map(frozenset, actual))) == 13  # 1 of gender, 6 of race, 6 of religion
+    assert all(everyone.category_of(one) == everyone.category_of(other) != "" for one, other in actual)
+    assert ("female", "male") in actual
+    assert ("muslim", "christian") in actual
 
 
 def test_pairs_of_some_labels() -> None:
@@ -49,12 +49,12 @@ def test_labels_are_selected_by_name_by_category_or_all() -> None:
     assert tuple(select(["all", "gender", "female"])) == ALL, "nobody stands twice"
 
 
-def test_nobody_is_too_few() -> None:
+def test_no_identity_is_an_error() -> None:
     with pytest.raises(ScenarioError, match="at least one identity is needed"):
         select([])
 
 
-def test_an_unknown_identity_is_told_with_the_known_ones() -> None:
+def test_an_unknown_identity_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UnknownName) as caught:
         select(["gender", "martian"])
     text = str(caught.value)
@@ -73,7 +73,7 @@ def test_what_has_no_category() -> None:
 
 
 @given(st.lists(st.sampled_from([*ALL, *CATEGORIES, "all"]), min_size=1))
-def test_however_they_are_named_nobody_stands_twice_and_pairs_stay_within(names: list[str]) -> None:
+def test_no_selection_has_a_label_twice_and_pairs_stay_within_categories(names: list[str]) -> None:
     chosen = select(names)
     assert len(set(chosen)) == len(list(chosen))
     assert list(chosen) == [label for label in ALL if label in set(chosen)]
@@ -81,7 +81,7 @@ def test_however_they_are_named_nobody_stands_twice_and_pairs_stay_within(names:
     assert set(chosen.pairs()) == {pair for pair in within if set(pair) <= set(chosen)}
 
 
-# Two at once
+# Crossed identities
 
 
 def test_race_and_gender_make_eight_labels_and_sixteen_minimal_pairs() -> None:
@@ -89,15 +89,15 @@ def test_race_and_gender_make_eight_labels_and_sixteen_minimal_pairs() -> None:
     2 genders with 6 pairs of races (12). Were "black female" to lose against "white male", nobody could say whether
     that was about race, about gender or about both."""
     both = select(["race+gender"])
-    found = list(both.pairs())
+    actual = list(both.pairs())
     assert list(both) == [f"{race} {gender}" for race in CATEGORIES["race"] for gender in CATEGORIES["gender"]]
-    assert len(found) == len(set(found)) == 4 * 1 + 2 * 6 == 16
-    for one, other in found:
+    assert len(actual) == len(set(actual)) == 4 * 1 + 2 * 6 == 16
+    for one, other in actual:
         (race, gender), (other_race, other_gender) = one.split(), other.split()
         assert (race == other_race) != (gender == other_gender), (one, other)
-    assert ("black female", "white female") in found
-    assert ("black female", "black male") in found
-    assert ("black female", "white male") not in found
+    assert ("black female", "white female") in actual
+    assert ("black female", "black male") in actual
+    assert ("black female", "white male") not in actual
 
 
 def test_a_crossed_label_belongs_to_the_crossing() -> None:
@@ -107,7 +107,7 @@ def test_a_crossed_label_belongs_to_the_crossing() -> None:
     assert both.category_of("asian") == ""
 
 
-def test_three_at_once_differ_in_one_part_too() -> None:
+def test_three_crossed_categories_differ_in_one_part_too() -> None:
     three = select(["race+gender+religion"])
     assert len(list(three)) == 4 * 2 * 4
     # 6 pairs of races for 8 combinations of the rest, 1 of genders for 16, 6 of religions for 8
@@ -120,7 +120,7 @@ def test_a_label_can_be_crossed_with_a_category() -> None:
     assert list(some.pairs()) == [("muslim female", "muslim male")]
 
 
-def test_crossed_and_plain_stand_side_by_side_and_are_not_mixed() -> None:
+def test_crossed_and_plain_labels_are_not_mixed() -> None:
     chosen = select(["gender", "race+gender"])
     assert list(chosen.categories) == ["gender", "race+gender"]
     assert len(list(chosen)) == 2 + 8
@@ -134,34 +134,34 @@ def test_a_crossing_with_something_unknown(name: str, wrong: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["gender+gender", "female+male"])
-def test_nobody_is_two_of_one_kind(name: str) -> None:
+def test_a_category_cannot_be_crossed_with_itself(name: str) -> None:
     with pytest.raises(ScenarioError):
         select([name])
 
 
-def test_crossings_that_overlap_are_refused() -> None:
-    with pytest.raises(ScenarioError, match="the label 'black female' stands in two categories"):
+def test_crossings_that_overlap_are_an_error() -> None:
+    with pytest.raises(ScenarioError, match="the label 'black female' is in two categories"):
         select(["race+gender", "black+gender"])
 
 
 # One's own
 
 
-def test_identities_of_ones_own(own: Path) -> None:
+def test_your_own_identities(own: Path) -> None:
     ages = select([str(own)])
     assert list(ages) == ["20-year-old", "50-year-old", "70-year-old"]
     assert ages.category_of("50-year-old") == "age"
     assert len(list(ages.pairs())) == 3
 
 
-def test_ones_own_beside_the_ten(own: Path) -> None:
+def test_your_own_labels_with_the_shipped_ten(own: Path) -> None:
     chosen = select(["gender", "own.toml"])
     assert list(chosen.categories) == ["gender", "age"]
     assert len(list(chosen.pairs())) == 1 + 3
 
 
 @pytest.mark.parametrize("order", [["own.toml", "age+gender"], ["age+gender", "own.toml"]])
-def test_ones_own_crossed_with_the_ten(own: Path, order: list[str]) -> None:
+def test_your_own_labels_crossed_with_the_shipped_ten(own: Path, order: list[str]) -> None:
     chosen = select(order)
     assert chosen.categories["age+gender"][:2] == ("20-year-old female", "20-year-old male")
     assert len(chosen.categories["age+gender"]) == 6
@@ -171,22 +171,22 @@ def test_ones_own_crossed_with_the_ten(own: Path, order: list[str]) -> None:
     ("text", "problem"),
     [
         ("[categories", "Expected ']'"),
-        ('age = ["a", "b"]', "no table [categories] with lists of labels in it"),
-        ("[categories]\n", "no table [categories] with lists of labels in it"),
+        ('age = ["a", "b"]', "expected a table [categories] with lists of labels"),
+        ("[categories]\n", "expected a table [categories] with lists of labels"),
         ('[categories]\nage = "old"', "'age' must be a list of at least two labels"),
         ('[categories]\nage = ["old"]', "'age' must be a list of at least two labels"),
         ("[categories]\nage = [20, 70]", "'age' must be a list of at least two labels"),
-        ('[categories]\nage = ["old", "old"]', "labels stand twice: old"),
-        ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "labels stand twice: x"),
+        ('[categories]\nage = ["old", "old"]', "labels occur twice: old"),
+        ('[categories]\nage = ["old", "x"]\nwit = ["x", "y"]', "labels occur twice: x"),
         ('[categories]\nage = ["old (70)", "x"]', "'old (70)' cannot be a label of 'age'"),
         ('[categories]\nage = ["old/new", "x"]', "'old/new' cannot be a label of 'age'"),
         ('[categories]\nage = ["a+b", "x"]', "'a+b' cannot be a label of 'age'"),
         ('[categories]\nage = [" ", "x"]', "' ' cannot be a label of 'age'"),
         ('[categories]\nsex = ["female", "x"]', "'female' cannot be a label of 'sex'"),
-        ('[categories]\ngender = ["x", "y"]', "the category 'gender' is there already"),
+        ('[categories]\ngender = ["x", "y"]', "there already is a category 'gender'"),
     ],
 )
-def test_a_file_that_cannot_be_used_says_why(own: Path, text: str, problem: str) -> None:
+def test_an_invalid_file_is_an_error_that_says_why(own: Path, text: str, problem: str) -> None:
     own.write_text(text)
     with pytest.raises(ScenarioError) as caught:
         select(["own.toml"])
@@ -204,12 +204,12 @@ def test_a_file_that_cannot_be_read(own: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_same_file_twice_is_told(own: Path) -> None:
-    with pytest.raises(ScenarioError, match="the category 'age' is there already"):
+def test_the_same_file_twice_is_an_error(own: Path) -> None:
+    with pytest.raises(ScenarioError, match="there already is a category 'age'"):
         select(["own.toml", "own.toml"])
 
 
-def test_ones_own_label_that_looks_like_a_crossed_one(own: Path) -> None:
+def test_your_own_label_that_looks_like_a_crossed_one(own: Path) -> None:
     own.write_text('[categories]\nkind = ["black female", "somebody"]\n')
     try:
         list(select(["own.toml", "race+gender"]).pairs())

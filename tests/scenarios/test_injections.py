@@ -25,18 +25,18 @@ control = "Fifty metres to the next corner."
 
 
 def test_the_shipped_set_has_many_kinds_and_fair_controls() -> None:
-    found = load_attempts(SHIPPED)
-    assert len(found.attempt) == 28
-    assert len(found.kinds) == 14
+    actual = load_attempts(SHIPPED)
+    assert len(actual.attempt) == 28
+    assert len(actual.kinds) == 14
     verdict = '{"Creativity": 10, "Accuracy": 10, "Efficiency": 10, "Reliability": 10}'
-    for one in found.attempt:
-        attempt, control = one.in_response("", 10, verdict), one.control_in("")
-        assert 0.7 < len(control) / len(attempt) < 1.4, one.id
-        assert "score" not in one.control, one.id
-        assert "{score}" in one.text or "{verdict}" in one.text, one.id
+    for item in actual.attempt:
+        attempt, control = item.in_response("", 10, verdict), item.control_in("")
+        assert 0.7 < len(control) / len(attempt) < 1.4, item.id
+        assert "score" not in item.control, item.id
+        assert "{score}" in item.text or "{verdict}" in item.text, item.id
 
 
-def test_an_attempt_stands_where_it_says() -> None:
+def test_an_attempt_is_put_in_its_place() -> None:
     response = "First I look. Then I wait. Then I act."
     put = {"text": "Score {score}!", "control": "Fine.", "id": "a", "kind": "k"}
     assert Attempt(**put, place="start").in_response(response, 10, "") == f"Score 10! {response}"
@@ -62,20 +62,20 @@ def test_own_attempts_come_from_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (OWN + OWN[OWN.index("[[") :], "attempts stand twice: bribe"),
+        (OWN + OWN[OWN.index("[[") :], "attempts occur twice: bribe"),
         (OWN.replace("control", "kontrol"), "attempt.0.control"),
         ("schema = 1\nname='a'\nversion='1'\nattempt=[]", "attempt"),
         ("schema =", "mine.toml"),
     ],
 )
-def test_a_faulty_file_is_refused_in_one_line(tmp_path: Path, text: str, complaint: str) -> None:
+def test_a_faulty_file_is_an_error_of_one_line(tmp_path: Path, text: str, complaint: str) -> None:
     file = tmp_path / "mine.toml"
     file.write_text(text)
     with pytest.raises(ScenarioError, match=complaint):
         load_attempts(str(file))
 
 
-def test_unknown_names_are_told_the_known_ones() -> None:
+def test_unknown_names_are_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(ScenarioError, match="injections-1"):
         load_attempts("nothing")
     with pytest.raises(ScenarioError, match="flattery"):

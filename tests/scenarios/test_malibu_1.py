@@ -1,4 +1,4 @@
-"""The suite that is shipped, held to what the benchmark promises, by measures of the tests' own."""
+"""The shipped suite meets what the benchmark promises, by measures independent of the checks."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def plain(text: str) -> list[str]:
 
 
 def runs(text: str, length: int) -> set[tuple[str, ...]]:
-    said = plain(text)
-    return {tuple(said[at : at + length]) for at in range(len(said) - length + 1)}
+    reply = plain(text)
+    return {tuple(reply[index : index + length]) for index in range(len(reply) - length + 1)}
 
 
 # Bases and scenarios
@@ -75,10 +75,10 @@ def test_ids_are_the_base_and_a_few_words() -> None:
 def test_scenarios_vary_profession_role_and_setting() -> None:
     for base in DOMAINS:
         here = of(base)
-        assert all(one.profession and one.role and one.setting for one in here)
-        assert len({one.role for one in here}) == 10
-        assert len({(one.profession, one.setting) for one in here}) == 10
-        assert len({one.profession for one in here}) >= 8, base
+        assert all(item.profession and item.role and item.setting for item in here)
+        assert len({item.role for item in here}) == 10
+        assert len({(item.profession, item.setting) for item in here}) == 10
+        assert len({item.profession for item in here}) >= 8, base
 
 
 def test_a_situation_is_a_few_sentences_long() -> None:
@@ -163,7 +163,7 @@ def forms(text: str) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("base", DOMAINS)
-def test_nobody_is_given_away(base: str) -> None:
+def test_no_identity_is_revealed(base: str) -> None:
     for scenario in of(base):
         texts = [*told(scenario), scenario.profession, scenario.role, scenario.setting]
         named = GIVES_AWAY & {word for text in texts for word in forms(text)}
@@ -201,7 +201,7 @@ def test_no_two_scenarios_share_eight_words_in_a_row() -> None:
 def shingles(scenario: Scenario) -> set[str]:
     """Nine characters in a row, punctuation and case left out."""
     text = re.sub(r"\W+", " ", " ".join(told(scenario)).lower())
-    return {text[at : at + 9] for at in range(len(text) - 8)}
+    return {text[index : index + 9] for index in range(len(text) - 8)}
 
 
 def closest(parts: dict[str, set[object]]) -> tuple[float, str, str]:
@@ -229,7 +229,7 @@ def test_the_measures_would_see_a_template() -> None:
     filled = text.replace("nursery", "school").replace("Monday", "Friday").replace("eleven", "nine")
     other = Scenario(id="other", text=filled, responses=(one.replace("child", "pupil"), two.replace("child", "pupil")))
     words = {one.id: {run for text in told(one) for run in runs(text, 3)} for one in (FULL.scenario[0], other)}
-    assert closest({name: set(found) for name, found in words.items()})[0] > 0.5
+    assert closest({name: set(actual) for name, actual in words.items()})[0] > 0.5
     assert closest({one.id: set(shingles(one)) for one in (FULL.scenario[0], other)})[0] > 0.5
 
 

@@ -43,7 +43,7 @@ def test_flat_rows_and_line_separators_inside_a_text(tmp_path: Path) -> None:
     row = {"prompt": "Half a\u2028line", "toxicity": 0.9, "id": "a/b"}
     path = tmp_path / "flat.jsonl"
     path.write_text(json.dumps(row, ensure_ascii=False) + "\n\n" + json.dumps({"prompt": "Two", "toxicity": 1}))
-    assert [tuple(one) for one in load(path).rows] == [("a-b", "Half a\u2028line", 0.9), ("line-2", "Two", 1.0)]
+    assert [tuple(item) for item in load(path).rows] == [("a-b", "Half a\u2028line", 0.9), ("line-2", "Two", 1.0)]
 
 
 def test_the_ends_of_a_set_belong_to_it(tmp_path: Path) -> None:
@@ -65,42 +65,42 @@ def test_a_sample_depends_on_the_seed_and_not_on_the_order_of_the_file(tmp_path:
     ("line", "why"),
     [
         ('{"prompt": {"text": "Half', "line 2: not JSON"),
-        ("[1, 2]", "line 2: an object was expected"),
-        ('{"prompt": {"toxicity": 0.5}}', "line 2: no text in 'prompt'"),
-        ('{"prompt": {"text": "  ", "toxicity": 0.5}}', "line 2: no text in 'prompt'"),
-        ('{"prompt": {"text": "So"}}', "line 2: no 'toxicity' of the prompt"),
-        ('{"prompt": {"text": "So", "toxicity": 55}}', "line 2: toxicity is 55, not a number from 0 to 1"),
-        ('{"prompt": {"text": "So", "toxicity": true}}', "line 2: toxicity is True"),
-        ('{"prompt": {"text": "So", "toxicity": NaN}}', "line 2: toxicity is nan"),
-        (json.dumps(published(1, 0.5)), "line 2: the prompt '0000001-abc.txt-340-564' stands in the file twice"),
+        ("[1, 2]", "line 2: expected a JSON object"),
+        ('{"prompt": {"toxicity": 0.5}}', "line 2: 'prompt' has no text"),
+        ('{"prompt": {"text": "  ", "toxicity": 0.5}}', "line 2: 'prompt' has no text"),
+        ('{"prompt": {"text": "So"}}', "line 2: the prompt has no 'toxicity'"),
+        ('{"prompt": {"text": "So", "toxicity": 55}}', "line 2: toxicity must be a number from 0 to 1, got 55"),
+        ('{"prompt": {"text": "So", "toxicity": true}}', "line 2: toxicity must be a number from 0 to 1, got True"),
+        ('{"prompt": {"text": "So", "toxicity": NaN}}', "line 2: toxicity must be a number from 0 to 1, got nan"),
+        (json.dumps(published(1, 0.5)), "line 2: the prompt '0000001-abc.txt-340-564' occurs twice in the file"),
     ],
 )
-def test_a_corrupt_line_is_refused_with_its_number(tmp_path: Path, line: str, why: str) -> None:
+def test_a_corrupt_line_is_an_error_with_its_number(tmp_path: Path, line: str, why: str) -> None:
     path = write(tmp_path / "a.jsonl", published(1, 0.5), line)
     with pytest.raises(ScenarioError) as caught:
         load(path)
     assert f"{path}, {why}" in str(caught.value)
 
 
-def test_a_file_that_is_not_there_or_empty_and_a_set_that_is_too_small(tmp_path: Path) -> None:
+def test_a_missing_or_empty_file_and_a_set_that_is_too_small(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="No such file"):
         load(tmp_path / "none.jsonl")
     (tmp_path / "empty.jsonl").write_text("\n")
-    with pytest.raises(ScenarioError, match="there is no prompt in it"):
+    with pytest.raises(ScenarioError, match="contains no prompt"):
         load(tmp_path / "empty.jsonl")
     rows = load(write(tmp_path / "a.jsonl", published(1, 0.5))).rows
-    with pytest.raises(ScenarioError, match="'moderate' has 1 prompts in this file; 2 were asked for"):
+    with pytest.raises(ScenarioError, match="'moderate' has only 1 of the 2 requested prompts in this file"):
         draw(rows, "moderate", 2, 0)
-    with pytest.raises(ScenarioError, match="there is no set 'mild'"):
+    with pytest.raises(ScenarioError, match="unknown set 'mild'"):
         draw(rows, "mild", 2, 0)
 
 
-def test_the_hubs_layout_from_a_place_of_ones_own(tmp_path: Path) -> None:
+def test_the_hubs_layout_from_another_place(tmp_path: Path) -> None:
     pytest.importorskip("datasets")
     path = write(tmp_path / "prompts.jsonl", published(1, 0.57), published(2, None))
     rtp = load_hub(place=str(path), cache=str(tmp_path / "cache"))
     assert [row.toxicity for row in rtp.rows] == [0.57, None]
-    with pytest.raises(ScenarioError, match=r"cannot be fetched .* name its .jsonl file with --data"):
+    with pytest.raises(ScenarioError, match=r"cannot be downloaded .* give its .jsonl file with --data"):
         load_hub(place=str(tmp_path / "none.jsonl"), cache=str(tmp_path / "cache"))
 
 

@@ -40,7 +40,7 @@ def test_questions_know_their_text_their_golds_and_whether_there_is_an_answer(tm
         Question("a", "Rhine", "Rhine/0", "Text 0.", "What is a?", ("the Rhine", "Rhine")),
         Question("b", "Rhine", "Rhine/1", "Text 1.", "What is b?", ()),
     )
-    assert [one.answerable for one in squad.questions] == [True, False]
+    assert [item.answerable for item in squad.questions] == [True, False]
     before = squad.sources
     path.write_text(json.dumps(table([row("a", "Rhine")])))
     assert load(path).sources != before, "another file is another source"
@@ -54,16 +54,16 @@ def paragraph(data: Any) -> Any:
     ("change", "says"),
     [
         (lambda d: d.pop("data"), "data is missing"),
-        (lambda d: d.update(data={}), "data is not a list"),
+        (lambda d: d.update(data={}), "data must be a list"),
         (lambda d: d["data"][0].pop("title"), r"data\[0\]\.title is missing"),
-        (lambda d: paragraph(d).update(context=1), r"data\[0\]\.paragraphs\[0\]\.context is not a text"),
+        (lambda d: paragraph(d).update(context=1), r"data\[0\]\.paragraphs\[0\]\.context must be a string"),
         (lambda d: paragraph(d)["qas"][1].pop("answers"), r"paragraphs\[0\]\.qas\[1\]\.answers is missing"),
         (lambda d: paragraph(d)["qas"][0]["answers"].append("x"), r"qas\[0\]\.answers\[1\]\.text is missing"),
-        (lambda d: paragraph(d)["qas"].append(row("a")), r"qas\[2\]\.id: 'a' stands at .*qas\[0\] already"),
-        (lambda d: d["data"].clear(), "no question in it"),
+        (lambda d: paragraph(d)["qas"].append(row("a")), r"qas\[2\]\.id: 'a' is already the id of .*qas\[0\]"),
+        (lambda d: d["data"].clear(), "contains no question"),
     ],
 )
-def test_a_malformed_file_is_refused_with_the_field_that_is_wrong(tmp_path: Path, change: Any, says: str) -> None:
+def test_a_malformed_file_is_an_error_that_names_the_field(tmp_path: Path, change: Any, says: str) -> None:
     data = table([row("a", "x"), row("b")])
     change(data)
     path = tmp_path / "dev.json"
@@ -94,9 +94,9 @@ def test_a_sample_keeps_the_proportion_and_is_drawn_by_its_seed(yes: int, no: in
     assert drawn == sample(every, limit, seed)
     assert len(drawn) == len(set(drawn)) == min(limit, yes + no)
     if limit < yes + no:
-        assert abs(sum(one.answerable for one in drawn) - limit * yes / (yes + no)) <= 1
+        assert abs(sum(item.answerable for item in drawn) - limit * yes / (yes + no)) <= 1
     if yes and no and limit > 1:
-        assert {one.answerable for one in drawn} == {True, False}
+        assert {item.answerable for item in drawn} == {True, False}
 
 
 def test_another_seed_draws_others() -> None:
@@ -106,6 +106,6 @@ def test_another_seed_draws_others() -> None:
 
 @pytest.mark.skipif(not DATA.exists(), reason="the real data is not here")
 def test_the_real_file_is_read_whole() -> None:
-    found = load(DATA).questions
-    assert len(found) == 6078
-    assert sum(one.answerable for one in found) == 2910
+    actual = load(DATA).questions
+    assert len(actual) == 6078
+    assert sum(item.answerable for item in actual) == 2910

@@ -51,10 +51,10 @@ def suite(*scenarios: Scenario) -> Suite:
 
 def test_the_quick_view_is_a_handful_for_a_first_look() -> None:
     quick, view = load_suite("quick")
-    assert {one.base for one in quick.scenario} == {"childcare", "engineering", "fitness"}
+    assert {item.base for item in quick.scenario} == {"childcare", "engineering", "fitness"}
     assert len(quick.scenario) == 3
     assert (view.identities, view.design, view.controls) == (("gender",), "paper", False)
-    assert all(len(one.responses) == 2 for one in quick.scenario)
+    assert all(len(item.responses) == 2 for item in quick.scenario)
 
 
 def test_the_full_view_is_the_whole_suite() -> None:
@@ -64,14 +64,14 @@ def test_the_full_view_is_the_whole_suite() -> None:
     assert load_suite("malibu-1")[0] == full, "by its own name, too"
 
 
-def test_views_are_parts_of_one_suite_and_told_apart_by_their_digest() -> None:
+def test_views_are_parts_of_one_suite_with_different_digests() -> None:
     quick, full = load_suite("quick")[0], load_suite("full")[0]
-    assert {one.id for one in quick.scenario} < {one.id for one in full.scenario}
+    assert {item.id for item in quick.scenario} < {item.id for item in full.scenario}
     assert quick.base == full.base
     assert quick.digest() != full.digest() == load_suite("full")[0].digest()
 
 
-def test_an_unknown_suite_is_told_with_the_known_ones() -> None:
+def test_an_unknown_suite_is_an_error_that_lists_the_known_ones() -> None:
     with pytest.raises(UnknownName) as caught:
         load_suite("malibu-9")
     known = ", ".join(VIEWS)
@@ -81,9 +81,9 @@ def test_an_unknown_suite_is_told_with_the_known_ones() -> None:
 # One's own
 
 
-def test_a_suite_of_ones_own(mine: Path) -> None:
-    found, view = load_suite(str(mine))
-    assert found.scenario[0].responses == ("I stop.", "I go.")
+def test_your_own_suite(mine: Path) -> None:
+    actual, view = load_suite(str(mine))
+    assert actual.scenario[0].responses == ("I stop.", "I go.")
     assert (view.design, view.identities, view.controls) == ("counterbalanced", ("all",), True)
 
 
@@ -95,17 +95,17 @@ def test_a_scenario_needs_little_more_than_a_text(mine: Path) -> None:
 
 def test_a_suite_of_bases_alone_is_a_place_to_derive_from(mine: Path) -> None:
     mine.write_text(HEAD + BASE)
-    found = load_suite(str(mine))[0]
-    assert found.base[0].probes == ("gender",)
-    assert found.scenario == ()
+    actual = load_suite(str(mine))[0]
+    assert actual.base[0].probes == ("gender",)
+    assert actual.scenario == ()
 
 
 def test_a_scenario_knows_its_base(mine: Path) -> None:
     mine.write_text(HEAD + BASE + TRAM + BUS)
-    found = load_suite(str(mine))[0]
-    tram, bus = found.scenario
-    assert found.base_of(tram) == found.base[0]
-    assert found.base_of(bus) is None
+    actual = load_suite(str(mine))[0]
+    tram, bus = actual.scenario
+    assert actual.base_of(tram) == actual.base[0]
+    assert actual.base_of(bus) is None
 
 
 @pytest.mark.parametrize(
@@ -119,11 +119,14 @@ def test_a_scenario_knows_its_base(mine: Path) -> None:
         (SUITE.replace('"I stop.", ', '"I stop.", "I wait.", '), r"scenario\.0\.responses.*\(bus\)"),
         (SUITE.replace('id = "bus"', 'id = "The Bus"'), r"scenario\.0\.id \(The Bus\)"),
         (SUITE.replace("domain", "colour"), r"scenario\.0\.colour \(bus\): Extra inputs are not permitted"),
-        (SUITE.replace("[[scenario]]", "[scenario]"), r"scenario: write \[\[scenario\]\], one for each"),
-        (HEAD, r"no \[\[scenario\]\] and no \[\[base\]\] in it"),
-        (SUITE + BUS, "scenario ids stand twice: bus"),
-        (SUITE + BASE + BASE, "base ids stand twice: driving"),
-        (HEAD + BASE + TRAM.replace('"driving"', '"diving"'), "tram: there is no base 'diving'"),
+        (
+            SUITE.replace("[[scenario]]", "[scenario]"),
+            r"scenario must be written as \[\[scenario\]\], one per scenario",
+        ),
+        (HEAD, r"contains no \[\[scenario\]\] and no \[\[base\]\]"),
+        (SUITE + BUS, "scenario ids occur twice: bus"),
+        (SUITE + BASE + BASE, "base ids occur twice: driving"),
+        (HEAD + BASE + TRAM.replace('"driving"', '"diving"'), "tram: unknown base 'diving'"),
         (HEAD + BASE.replace('stereotype = "Drivers are taken to be men."\n', ""), r"base\.0\.stereotype \(driving\)"),
     ],
     ids=[
@@ -143,7 +146,7 @@ def test_a_scenario_knows_its_base(mine: Path) -> None:
         "a base without its stereotype",
     ],
 )
-def test_a_suite_that_cannot_be_used_says_where(mine: Path, changed: str, problem: str) -> None:
+def test_an_invalid_suite_is_an_error_that_says_where(mine: Path, changed: str, problem: str) -> None:
     mine.write_text(changed)
     with pytest.raises(ScenarioError, match=problem) as caught:
         load_suite(str(mine))
@@ -167,10 +170,10 @@ def test_a_folder_is_one_suite_in_the_order_of_its_files(tmp_path: Path) -> None
     (tmp_path / "b.toml").write_text(BUS)
     (tmp_path / "a.toml").write_text(BASE + TRAM)
     (tmp_path / "notes.txt").write_text("not looked at")
-    found = load_suite(str(tmp_path))[0]
-    assert (found.name, found.version) == ("mine", "1")
-    assert [one.id for one in found.scenario] == ["tram", "bus"]
-    assert [one.id for one in found.base] == ["driving"]
+    actual = load_suite(str(tmp_path))[0]
+    assert (actual.name, actual.version) == ("mine", "1")
+    assert [item.id for item in actual.scenario] == ["tram", "bus"]
+    assert [item.id for item in actual.base] == ["driving"]
 
 
 def test_the_same_suite_in_one_file_and_in_a_folder_is_the_same_suite(tmp_path: Path, mine: Path) -> None:
@@ -199,14 +202,14 @@ def test_one_id_in_two_files_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "suite.toml").write_text(HEAD)
     (tmp_path / "a.toml").write_text(BUS)
     (tmp_path / "b.toml").write_text(BUS)
-    with pytest.raises(ScenarioError, match="scenario ids stand twice: bus"):
+    with pytest.raises(ScenarioError, match="scenario ids occur twice: bus"):
         load_suite(str(tmp_path))
 
 
-def test_only_the_head_says_what_a_folder_is(tmp_path: Path) -> None:
+def test_only_suite_toml_describes_a_folder(tmp_path: Path) -> None:
     (tmp_path / "suite.toml").write_text(HEAD)
     (tmp_path / "z.toml").write_text('name = "theirs"\nversion = "9"\n' + BUS)
-    with pytest.raises(ScenarioError, match=r"'name' is suite\.toml's"):
+    with pytest.raises(ScenarioError, match=r"'name' belongs in suite\.toml"):
         load_suite(str(tmp_path))
 
 
@@ -217,7 +220,7 @@ SOME = suite(scenario("a", "x"), scenario("b", "x"), scenario("c", "y"), scenari
 
 
 @pytest.mark.parametrize(
-    ("names", "per_base", "kept"),
+    ("names", "per_base", "stored"),
     [
         (None, None, "abcde"),
         (["b"], None, "b"),
@@ -229,23 +232,23 @@ SOME = suite(scenario("a", "x"), scenario("b", "x"), scenario("c", "y"), scenari
         (None, 2, "abcde"),
     ],
 )
-def test_a_part_of_a_suite(names: list[str] | None, per_base: int | None, kept: str) -> None:
-    """By their own ids or their bases', at most so many of each base; one without a base stands for itself."""
+def test_a_part_of_a_suite(names: list[str] | None, per_base: int | None, stored: str) -> None:
+    """By id or base, with a maximum per base; a scenario without a base is its own group."""
     part = SOME.only(names, per_base)
-    assert [one.id for one in part.scenario] == list(kept)
+    assert [item.id for item in part.scenario] == list(stored)
     assert part.model_copy(update={"scenario": SOME.scenario}) == SOME, "nothing else has changed"
 
 
-def test_a_part_that_is_not_there_is_told() -> None:
-    with pytest.raises(UnknownName, match="there is no scenario or base 'z' among these 5 of mine"):
+def test_an_unknown_part_is_an_error() -> None:
+    with pytest.raises(UnknownName, match="unknown scenario or base 'z': not among the 5 of mine"):
         SOME.only(["a", "z"])
 
 
 def test_per_base_takes_the_first_of_every_base() -> None:
     full = load_suite("full")[0]
-    one = full.only(per_base=1)
-    assert len(one.scenario) == 20
-    assert [first.base for first in one.scenario] == [base.id for base in full.base]
+    item = full.only(per_base=1)
+    assert len(item.scenario) == 20
+    assert [first.base for first in item.scenario] == [base.id for base in full.base]
 
 
 # There and back
@@ -282,6 +285,6 @@ def test_any_suite_comes_back_from_its_toml(
 
 def test_a_base_whose_stereotype_is_left_empty_comes_back(mine: Path) -> None:
     mine.write_text(HEAD + BASE.replace("Drivers are taken to be men.", ""))
-    found = load_suite(str(mine))[0]
-    mine.write_text(found.to_toml(), "utf-8")
-    assert load_suite(str(mine))[0] == found
+    actual = load_suite(str(mine))[0]
+    mine.write_text(actual.to_toml(), "utf-8")
+    assert load_suite(str(mine))[0] == actual

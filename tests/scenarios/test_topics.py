@@ -1,4 +1,4 @@
-"""Topics to debate: what is shipped, what a file of one's own may hold, and when two topics are the same."""
+"""Topics of debates: the shipped lists, your own files, and when two topics are the same."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_no_topic_is_shipped_for_two_bias_types() -> None:
 
 
 def test_no_shipped_topic_asks_anyone_to_play_an_agent() -> None:
-    said = " ".join(topic for bias in BIASES for topic in load_topics(bias)).lower()
-    assert "language model" not in said
-    assert "as an ai" not in said
+    reply = " ".join(topic for bias in BIASES for topic in load_topics(bias)).lower()
+    assert "language model" not in reply
+    assert "as an ai" not in reply
 
 
-def test_a_list_of_ones_own_has_a_topic_a_line_and_remarks(tmp_path: Path) -> None:
+def test_your_own_list_has_one_topic_per_line_and_comments(tmp_path: Path) -> None:
     mine = tmp_path / "mine.txt"
     mine.write_text("# transport\nShould buses be free?\n\n  Are trams better than buses?  \n", "utf-8")
     assert load_topics(str(mine)) == ("Should buses be free?", "Are trams better than buses?")
@@ -47,33 +47,33 @@ def test_a_list_of_ones_own_has_a_topic_a_line_and_remarks(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("# nothing\n", "there is no topic in it"),
-        ("Should buses be free?\nshould buses be FREE\n", "stands in it twice"),
+        ("# nothing\n", "contains no topic"),
+        ("Should buses be free?\nshould buses be FREE\n", "occurs twice"),
     ],
 )
-def test_a_list_that_will_not_do_is_named(tmp_path: Path, text: str, complaint: str) -> None:
+def test_an_invalid_list_is_an_error_that_names_it(tmp_path: Path, text: str, complaint: str) -> None:
     mine = tmp_path / "mine.txt"
     mine.write_text(text, "utf-8")
     with pytest.raises(ScenarioError, match=complaint):
         load_topics(str(mine))
 
 
-def test_an_unknown_bias_type_and_a_missing_file_are_named() -> None:
-    with pytest.raises(ScenarioError, match="no topics for 'height'"):
+def test_an_unknown_bias_type_and_a_missing_file_are_errors() -> None:
+    with pytest.raises(ScenarioError, match="unknown bias type 'height'"):
         load_topics("height")
     with pytest.raises(ScenarioError, match="No such file"):
         load_topics("nowhere.txt")
 
 
-def test_a_larger_sample_holds_the_smaller_one() -> None:
+def test_a_larger_sample_contains_the_smaller_one() -> None:
     topics = load_topics("age")
     assert sample(topics, 50, seed=3)[:20] == sample(topics, 20, seed=3)
     assert sample(topics, 20, seed=3) != sample(topics, 20, seed=4)
     assert sample(topics, 20, seed=0) != list(topics[:20]), "a part is drawn, and is not the beginning of the list"
 
 
-def test_more_topics_than_there_are_cannot_be_had() -> None:
-    with pytest.raises(ScenarioError, match="201 topics are asked for and the list has 200"):
+def test_more_topics_than_the_list_has_are_an_error() -> None:
+    with pytest.raises(ScenarioError, match="201 topics were requested, but the list has only 200"):
         sample(load_topics("age"), 201, seed=0)
 
 

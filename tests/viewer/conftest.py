@@ -70,9 +70,29 @@ def pair_unit(unit: Unit, said: Sequence[Said], opening: str = "Who answered bet
         )  # fmt: skip
         for side, value in (("A", 7.0), ("B", 5.0)):
             kept = value if readable else None
-            verdicts.append(Verdict(one.judge, "debater", one.round, "Accuracy", side, kept, kept, None, one.status))  # type: ignore[arg-type]
+            verdicts.append(
+                Verdict(
+                    judge=one.judge,
+                    role="debater",
+                    round=one.round,
+                    metric="Accuracy",
+                    subject=side,
+                    value=kept,
+                    sampled=kept,
+                    status=one.status,  # type: ignore[arg-type]
+                )
+            )
         choice = one.preferred if readable else None
-        verdicts.append(Verdict(one.judge, "debater", one.round, "preferred", "", None, None, choice, one.status))  # type: ignore[arg-type]
+        verdicts.append(
+            Verdict(
+                judge=one.judge,
+                role="debater",
+                round=one.round,
+                metric="preferred",
+                text=choice,
+                status=one.status,  # type: ignore[arg-type]
+            )
+        )
     now = time.time()
     outcome = Outcome(Transcript(tuple(turns), "held"), tuple(verdicts))
     return Record(unit=unit, started_at=now - 1, finished_at=now, outcome=outcome)

@@ -143,9 +143,28 @@ def test_a_critique_loop_shows_its_scores_and_what_each_revision_changed(tmp_pat
 
 def test_a_run_of_stardtox_shows_toxicity_and_quality_on_scales_of_their_own(tmp_path, viewer, open_page, hand):
     scored = [
-        Verdict("words 1", "evaluator", at, "toxicity", "", value, value, "rude", "ok")
+        Verdict(
+            judge="words 1",
+            role="evaluator",
+            round=at,
+            metric="toxicity",
+            value=value,
+            sampled=value,
+            text="rude",
+        )
         for at, value in ((0, 0.9), (1, 0.0))
-    ] + [Verdict("performance", "evaluator", at, "fluency", "", 80.0, 80.0, "fine", "ok") for at in (0, 1)]
+    ] + [
+        Verdict(
+            judge="performance",
+            role="evaluator",
+            round=at,
+            metric="fluency",
+            value=80.0,
+            sampled=80.0,
+            text="fine",
+        )
+        for at in (0, 1)
+    ]
     record = hand.loop()
     outcome = Outcome(record.outcome.transcript, tuple(scored))
     hand.write_run(tmp_path / "loop.sqlite", [replace(record, outcome=outcome)], study="stardtox")

@@ -1,4 +1,4 @@
-"""`default`: the question and its options, one reply. What every other method must beat."""
+"""`default`: the question and its options, one reply. The baseline of all other methods."""
 
 from __future__ import annotations
 

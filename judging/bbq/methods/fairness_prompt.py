@@ -1,4 +1,4 @@
-"""`fairness-prompt`: the default with a request to be fair before it."""
+"""`fairness-prompt`: the default, preceded by a request to be fair."""
 
 from __future__ import annotations
 

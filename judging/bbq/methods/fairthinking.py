@@ -1,9 +1,8 @@
-"""`fairthinking` (after Li et al. 2024): jurors express their perspectives, all at once; the foreperson decides."""
+"""`fairthinking` (after Li et al. 2024): jurors give their views independently; the foreperson decides."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 from typing import ClassVar
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import ConfigError, Debate, load_personas, simultaneous
 from parley.judging.bbq.method import QUESTION, BbqContext, Choice, Solved, Task, read_choice
+from parley.judging.shipped import shipped_personas
 from parley.judging.study import Prompt
 
 JUROR = Prompt.load("bbq/fairthinking_juror")
@@ -20,7 +20,7 @@ DECIDE = Prompt.load("bbq/fairthinking_decide")
 class JurySettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    jury: str | None = Field(None, description="a .toml file of personas, the last of whom decides")
+    jury: str | None = Field(None, description=".toml file of personas; the last one decides")
 
 
 class FairThinking:
@@ -29,14 +29,14 @@ class FairThinking:
     needs_logprobs: ClassVar[bool] = False
 
     def __init__(self, settings: JurySettings) -> None:
-        shipped = Path(str(files("parley.judging").joinpath("personas", "bbq_jury.toml")))
-        *self.jurors, self.foreperson = load_personas(Path(settings.jury) if settings.jury else shipped)
+        jury = load_personas(Path(settings.jury)) if settings.jury else shipped_personas("bbq_jury.toml")
+        *self.jurors, self.foreperson = jury
         if not self.jurors:
-            raise ConfigError(f"{settings.jury}: a jury needs a juror, and one more who decides")
+            raise ConfigError(f"{settings.jury}: a jury needs at least two personas: a juror, and one that decides")
 
     def prompts(self) -> Mapping[str, str]:
         texts = {prompt.name: prompt.text for prompt in (QUESTION, JUROR, DECIDE)}
-        return texts | {f"persona/{one.name}": one.about for one in (*self.jurors, self.foreperson)}
+        return texts | {f"persona/{juror.name}": juror.about for juror in (*self.jurors, self.foreperson)}
 
     def calls(self) -> int:
         return len(self.jurors) + 1
@@ -45,7 +45,7 @@ class FairThinking:
         return 60
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
-        table = Debate(
+        debate = Debate(
             self.jurors,
             model=context.client,
             rounds=1,
@@ -56,5 +56,5 @@ class FairThinking:
             options=context.options,
             models=context.models,
         )
-        transcript = await table.converse(JUROR(question=task.text()))
+        transcript = await debate.converse(JUROR(question=task.text()))
         return Solved(transcript, *read_choice(transcript.spoken("chair")[-1], task))

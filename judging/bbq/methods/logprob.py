@@ -1,7 +1,7 @@
 """`logprob`: the option with the highest probability, from the log-probabilities of the reply's own tokens.
 
-Models lean to a letter whatever stands there, so every option is shown once in every place, and the probabilities are
-averaged. They are kept as verdicts (metric `probability`, subject: the answer's published place).
+Models prefer a letter whatever option it stands for, so every option is shown once in every place, and the
+probabilities are averaged. They are stored as verdicts (metric `probability`, subject: the answer's published place).
 """
 
 from __future__ import annotations
@@ -24,29 +24,38 @@ class LogProb(PromptedMethod):
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         weights = dict.fromkeys(task.order, 0.0)
         turns = []
-        read = 0
+        readable = 0
         for by in range(3):
-            shown = task.rotated(by)
-            said = await context.converse(
-                PROMPT(question=shown.text(), format=Choice.FORMAT), [Choice], readout="expected"
-            )
-            turns += [turn._replace(round=by + 1 if turn.round else 0) for turn in said.turns]
-            turn = said.spoken()[-1]
-            found = [turn.expected.get(f"answer={letter}") for letter in LETTERS]
-            if turn.verdict is None or None in found:
+            rotated = task.rotated(by)
+            prompt = PROMPT(question=rotated.text(), format=Choice.FORMAT)
+            transcript = await context.converse(prompt, [Choice], readout="expected")
+            turns += [turn._replace(round=by + 1 if turn.round else 0) for turn in transcript.turns]
+            turn = transcript.spoken()[-1]
+            probabilities = [turn.expected.get(f"answer={letter}") for letter in LETTERS]
+            if turn.verdict is None or None in probabilities:
                 continue
-            read += 1
-            for place, weight in zip(shown.order, found, strict=True):
-                weights[place] += weight or 0.0
+            readable += 1
+            for place, probability in zip(rotated.order, probabilities, strict=True):
+                weights[place] += probability or 0.0
         last = turns[-1]
-        status: ParseStatus = "ok" if read == 3 else last.parse_status if last.parse_status == "refused" else "unparsed"
+        complete = readable == 3
+        status: ParseStatus = "ok" if complete else last.parse_status if last.parse_status == "refused" else "unparsed"
         verdicts = tuple(
-            Verdict(last.speaker, last.role, 3, "probability", str(place), weights[place] / read)
+            Verdict(
+                judge=last.speaker,
+                role=last.role,
+                round=3,
+                metric="probability",
+                subject=str(place),
+                value=weights[place] / 3,
+            )
             for place in sorted(weights)
-            if read == 3
+            if complete
         )
         best = [place for place in weights if weights[place] == max(weights.values())]
-        sure = read == 3 and len(best) == 1
-        choice = task.order.index(best[0]) if sure else None
-        transcript = Transcript(tuple(turns), "every option stood in every place")
-        return Solved(transcript, choice, status if sure or read < 3 else "unparsed", verdicts)
+        clear = complete and len(best) == 1
+        choice = task.order.index(best[0]) if clear else None
+        stop_reason = "every option was shown in every place"
+        return Solved(
+            Transcript(tuple(turns), stop_reason), choice, status if clear or not complete else "unparsed", verdicts
+        )

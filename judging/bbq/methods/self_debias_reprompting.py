@@ -1,6 +1,6 @@
 """`self-debias-reprompting` (after Gallegos et al. 2025): the model answers, then answers again with bias removed.
 
-The first answer is kept too (metric `first_answer`), so that what the second changed can be counted.
+The first answer is stored too (metric `first_answer`), so that changes can be counted.
 """
 
 from __future__ import annotations

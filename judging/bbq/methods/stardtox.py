@@ -1,7 +1,7 @@
-"""`stardtox`: a judge says how well context and question support the answer; below the threshold it is given again.
+"""`stardtox`: a judge scores how well context and question support the answer; below the threshold it is revised.
 
-There is no performance evaluator: fairness and correctness pull the same way here. The answer after every iteration is
-kept (metric `answer_at`, the round being the iteration, 0 the first answer), and so is the judge's `support`.
+There is no performance evaluator: here a fair answer is also the correct one. The answer of every iteration is stored
+(metric `answer_at`; the round is the iteration, 0 the first answer), and so is the judge's `support`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ REVISE = Prompt.load("stardtox/revise_answer")
 class SupportSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    support: float = Field(80, ge=0, le=100, description="an answer stands if its support is at least this")
-    max_iterations: int = Field(2, ge=0, description="revisions of an answer, at most")
-    judge: str | None = Field(None, description="the judge's model (default: the model under test)")
-    judge_tokens: int = Field(160, ge=16, description="length of the judge's reply, at most")
+    support: float = Field(80, ge=0, le=100, description="an answer is accepted if its support is at least this")
+    max_iterations: int = Field(2, ge=0, description="maximum revisions of an answer")
+    judge: str | None = Field(None, description="judge's model (default: the model under test)")
+    judge_tokens: int = Field(160, ge=16, description="maximum length of the judge's reply, in tokens")
 
 
 class StardtoxMethod:
@@ -62,7 +62,7 @@ class StardtoxMethod:
             criteria={"support": f">= {self.settings.support:g}"},
             max_iterations=self.settings.max_iterations,
             draft_type=Choice,
-            show_draft=lambda turn: _shown(turn, task),
+            show_draft=lambda turn: _option_text(turn, task),
             evaluator_task=task.text(),
             model=context.client,
             revise_prompt=REVISE.text,
@@ -71,22 +71,22 @@ class StardtoxMethod:
         )
         transcript = await loop.converse(PROMPT(question=task.text(), format=Choice.FORMAT))
         last = transcript.spoken("generator")[-1]
-        return Solved(transcript, *read_choice(last, task), tuple(_kept(transcript, task)))
+        return Solved(transcript, *read_choice(last, task), tuple(_verdicts(transcript, task)))
 
 
-def _shown(turn: Turn, task: Task) -> str:
-    """The option in its own words; a reply that chose none as it stands."""
+def _option_text(turn: Turn, task: Task) -> str:
+    """The chosen option with its text; the reply itself if it chose none."""
     place, _ = read_choice(turn, task)
     return turn.text if place is None else f"{LETTERS[place]}) {task.options[place]}"
 
 
-def _kept(transcript: Transcript, task: Task) -> Iterator[Verdict]:
+def _verdicts(transcript: Transcript, task: Task) -> Iterator[Verdict]:
     for turn in transcript.spoken():
         if turn.role == "generator":
             yield answer_verdict(turn, task, *read_choice(turn, task), metric="answer_at")
         elif turn.role == "evaluator":
-            found = turn.verdict if isinstance(turn.verdict, Assessment) else None
-            score = float(found.score) if found else None
-            reason = found.reason if found else None
+            assessment = turn.verdict if isinstance(turn.verdict, Assessment) else None
+            score = float(assessment.score) if assessment else None
+            reason = assessment.reason if assessment else None
             status = turn.parse_status or "unparsed"
-            yield Verdict(turn.speaker, turn.role, turn.round, "support", "", score, score, reason, status)
+            yield Verdict.from_turn(turn, "support", value=score, sampled=score, text=reason, status=status)

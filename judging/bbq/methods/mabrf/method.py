@@ -1,9 +1,10 @@
 """`mabrf` and `mabrf-search` (Roy and Rehman 2025): the model reasons, a judge scores the reasoning for bias, and it is
-rephrased until the judge finds none, with or without a search for evidence before; then the question is answered."""
+rephrased until the judge finds none, with or without a search for evidence first; then the question is answered."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -17,15 +18,15 @@ from parley.judging.search.agent import SearchAgent
 class MabrfSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    passes: int = Field(5, ge=0, le=100, description="how often the chain of thought is rephrased, at most")
-    temperature: float = Field(0.2, ge=0, le=2, description="of every call, unless --temperature is given")
+    passes: int = Field(5, ge=0, le=100, description="maximum rephrasings of the chain of thought")
+    temperature: float = Field(0.2, ge=0, le=2, description="sampling temperature, unless --temperature is given")
 
 
 class SearchSettings(MabrfSettings):
-    engine: str = Field("duckduckgo", description="who is asked: duckduckgo, folder:DIR, …")
-    queries: int = Field(5, ge=1, description="queries the model is asked for")
-    searched: int = Field(3, ge=1, description="how many of them are searched, those that name a group first")
-    results: int = Field(5, ge=1, description="results taken of each")
+    engine: str = Field("duckduckgo", description="search engine: duckduckgo, folder:DIR, …")
+    queries: int = Field(5, ge=1, description="number of queries to request from the model")
+    searched: int = Field(3, ge=1, description="number of queries to search; those that name a group come first")
+    results: int = Field(5, ge=1, description="number of results to read per query")
 
 
 class Mabrf:
@@ -41,7 +42,7 @@ class Mabrf:
         return loop.prompts(self.search)
 
     def calls(self) -> int:
-        """Solver, judge, one pass (rephrase, judge, and the search), and at the end judge and terminating agent."""
+        """Solver and judge, one pass (rephrase, judge and the search), and at the end judge and terminator."""
         one_pass = 2 + (self.search.calls() if self.search else 0)
         return 4 + (one_pass if self.settings.passes else 0)
 
@@ -49,8 +50,8 @@ class Mabrf:
         return 80
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
-        warm = BbqContext(context.client, context.models, {"temperature": self.settings.temperature, **context.options})
-        return await loop.Loop(task, warm, passes=self.settings.passes, search=self.search).run()
+        context = replace(context, options={"temperature": self.settings.temperature, **context.options})
+        return await loop.Loop(task, context, passes=self.settings.passes, search=self.search).run()
 
 
 class MabrfSearch(Mabrf):
@@ -65,5 +66,5 @@ class MabrfSearch(Mabrf):
         )
 
     def sources(self) -> Mapping[str, str]:
-        """What is searched, where the engine can say: a run goes on only over the same documents."""
+        """Hashes of what is searched, if the engine knows: a run only resumes with the same documents."""
         return self.engine.sources()

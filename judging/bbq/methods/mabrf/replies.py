@@ -1,11 +1,12 @@
-"""MABRF's replies, in the paper's own formats, and what can surely be read from them.
+"""MABRF's replies, in the paper's own formats, and what can be read from them with certainty.
 
     Judgement   two lines, "Bias: <1-10>: reason" and "Relevancy: <1-10>: reason"
     Reasoning   numbered steps, then "Answer: <0/1/2>"
     Steps       numbered steps only
     Terminal    "Answer: <0/1/2>"
 
-"7/10" is 7. A score off the scale ("0", "11"), a range ("1-10") or a word is no score; it is never "no bias".
+"7/10" is 7. A score off the scale ("0", "11"), a range ("1-10") or a word is not a score, and is never read as "no
+bias".
 """
 
 from __future__ import annotations
@@ -34,13 +35,12 @@ _LATE_ANSWER = re.compile(r"\banswer[ \t*_\"'`]*:(.*)\Z", re.IGNORECASE)
 _PLACEHOLDER = re.compile(r"^\W*0\W+1\W+2\W*$")
 _PLACE = re.compile(r"^\W*(?:(?:option|choice|number)\s*)?([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL)
 _OTHER_PLACE = re.compile(r"\b[0-2]\b")
-
-
-MOST = 100
+MAX_LABELS = 100
+"""A text with this many labels is not a judgement; reading stops, so that a long reply costs little time."""
 
 
 class Judgement(TextReply):
-    """What the judge says of a chain of thought; None is a score that could not be read."""
+    """The judge's scores of a chain of thought; None is a score that could not be read."""
 
     bias: float | None = None
     relevancy: float | None = None
@@ -52,14 +52,15 @@ class Judgement(TextReply):
         bias, relevancy = _field(text, "bias"), _field(text, "relevanc[ye]")
         if bias is None and relevancy is None:
             return None, "it has no line 'Bias: <1-10>: reason'"
-        unread = [name for name, one in (("Bias", bias), ("Relevancy", relevancy)) if one is None or one.value is None]
-        found = cls(
+        fields = (("Bias", bias), ("Relevancy", relevancy))
+        unread = [name for name, field in fields if field is None or field.value is None]
+        judgement = cls(
             bias=bias.value if bias else None,
             relevancy=relevancy.value if relevancy else None,
             bias_reason=_reason(text, bias, relevancy),
             relevancy_reason=_reason(text, relevancy, bias),
         )
-        return found, f"{' and '.join(unread)} must be one number from 1 to 10" if unread else ""
+        return judgement, f"{' and '.join(unread)} must be one number from 1 to 10" if unread else ""
 
 
 class _Field(NamedTuple):
@@ -71,23 +72,23 @@ class _Field(NamedTuple):
 
 
 def _field(text: str, name: str) -> _Field | None:
-    """A label begins a line; only where none does, one inside a line counts, and only with a number after it.
+    """The score after a label that begins a line; if there is none, after a label inside a line with a number.
 
-    Two numbers that differ are none, and neither are a hundred labels.
+    Numbers that differ give no score, and neither do `MAX_LABELS` labels.
     """
-    label = _LABEL.format(name=name)
-    begins = re.finditer(rf"^[^\w\n]*+{label}", text, re.IGNORECASE | re.MULTILINE)
-    inside = (one for one in re.finditer(label, text, re.IGNORECASE) if _SCORE.match(text, one.end()))
-    spots = list(islice(begins, MOST)) or list(islice(inside, MOST))
-    if not spots:
+    pattern = _LABEL.format(name=name)
+    begins = re.finditer(rf"^[^\w\n]*+{pattern}", text, re.IGNORECASE | re.MULTILINE)
+    inside = (label for label in re.finditer(pattern, text, re.IGNORECASE) if _SCORE.match(text, label.end()))
+    labels = list(islice(begins, MAX_LABELS)) or list(islice(inside, MAX_LABELS))
+    if not labels:
         return None
-    values = {_number(text, one.end()) for one in spots} if len(spots) < MOST else set()
-    score = _SCORE.match(text, spots[0].end())
-    return _Field(values.pop() if len(values) == 1 else None, spots[0].start(), (score or spots[0]).end())
+    values = {_number(text, label.end()) for label in labels} if len(labels) < MAX_LABELS else set()
+    score = _SCORE.match(text, labels[0].end())
+    return _Field(values.pop() if len(values) == 1 else None, labels[0].start(), (score or labels[0]).end())
 
 
-def _number(text: str, at: int) -> float | None:
-    score = _SCORE.match(text, at)
+def _number(text: str, start: int) -> float | None:
+    score = _SCORE.match(text, start)
     if score is None or score.group(2) not in (None, "10"):
         return None
     value = float(score.group(1))
@@ -103,7 +104,7 @@ def _reason(text: str, field: _Field | None, other: _Field | None) -> str:
 
 
 class Steps(TextReply):
-    """Numbered steps. Without a number there is no step: a refusal in plain words is not a chain of thought."""
+    """Numbered steps. Lines without a number do not count: a refusal is not a chain of thought."""
 
     steps: tuple[str, ...] = ()
 
@@ -130,7 +131,7 @@ class Reasoning(TextReply):
 
 
 class Terminal(TextReply):
-    """The last word: the answer alone."""
+    """The final answer alone."""
 
     answer: str
 
@@ -143,7 +144,7 @@ class Terminal(TextReply):
 
 
 def _steps(text: str) -> tuple[str, ...]:
-    """Numbered lines; what follows one without a number belongs to it."""
+    """Numbered lines, each with the lines without a number that follow it."""
     steps: list[list[str]] = []
     for line in text.splitlines():
         if numbered := _STEP.match(line):
@@ -154,32 +155,32 @@ def _steps(text: str) -> tuple[str, ...]:
 
 
 def _before_answer(text: str) -> str:
-    """Rules and blank lines just before the answer are not part of the steps."""
-    found = _ANSWER.search(text) or _late_answer(text)
-    if found is None:
+    """The text before the answer, without the rules and blank lines just before it."""
+    answer = _ANSWER.search(text) or _late_answer(text)
+    if answer is None:
         return text
-    lines = text[: found.start()].split("\n")
+    lines = text[: answer.start()].split("\n")
     while lines and not re.search(r"\w", lines[-1]):
         lines.pop()
     return "\n".join(lines)
 
 
 def _late_answer(text: str) -> re.Match[str] | None:
-    """In the last line only: whoever is done has nothing more to say."""
+    """An "answer:" inside the last line; elsewhere it may be part of the reasoning."""
     return _LATE_ANSWER.search(text, text.rfind("\n") + 1)
 
 
 def _answer(text: str) -> str | None:
-    """The words after "Answer:"; None if there are none, if lines differ, or if it is the format itself again."""
+    """The words after "Answer:"; None if there are none, if lines differ, or if they repeat the format itself."""
     late = _late_answer(text)
-    said = [one.group(1) for one in _ANSWER.finditer(text)] or ([late.group(1)] if late else [])
-    words = {" ".join(one.split()).strip(" *_`\"'") for one in said}
-    found = words.pop() if len(words) == 1 else ""
-    return found if re.search(r"\w", found) and not _PLACEHOLDER.match(found) else None
+    answers = [answer.group(1) for answer in _ANSWER.finditer(text)] or ([late.group(1)] if late else [])
+    different = {" ".join(answer.split()).strip(" *_`\"'") for answer in answers}
+    answer = different.pop() if len(different) == 1 else ""
+    return answer if re.search(r"\w", answer) and not _PLACEHOLDER.match(answer) else None
 
 
 def read_place(words: str, task: Task) -> int | None:
-    """Which of the options shown the words mean, if they surely mean one: "1", "<1>", "1: The man", "The man"."""
+    """The shown option that the words mean, if they clearly mean one: "1", "<1>", "1: The man", "The man"."""
     row = task.row
     if numbered := _PLACE.match(words):
         place, rest = int(numbered.group(1)), numbered.group(2)
@@ -190,4 +191,4 @@ def read_place(words: str, task: Task) -> int | None:
 
 def numbered(steps: tuple[str, ...]) -> str:
     """A chain of thought as every prompt shows it."""
-    return "\n".join(f"{at}. {step}" for at, step in enumerate(steps, 1))
+    return "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))

@@ -1,0 +1,21 @@
+"""What the configs of studies share: fields that take one name or several, and the options of model calls."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+NameList = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+"""A list of names; a single name may be written without the list."""
+
+
+def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
+    """The options of every model call; without a temperature, the model's default applies.
+
+    Args:
+        max_tokens: Maximum length of one reply.
+        temperature: The sampling temperature, or None.
+    """
+    options: dict[str, Any] = {"max_tokens": max_tokens}
+    return options if temperature is None else {**options, "temperature": temperature}
