@@ -89,8 +89,8 @@ def test_a_wrong_word_is_named(
         ("c.yaml", "cache: perhaps", ("cache: ", "valid boolean")),
         ("c.toml", "rounds = \n", ("c.toml: ", "line 1")),
         ("c.yaml", "rounds: [1, 2", ("c.yaml: ", "line 1")),
-        ("c.yaml", "just words", ("c.yaml: a table of keys and values was expected",)),
-        ("c.yaml", "", ("c.yaml: a table of keys and values was expected",)),
+        ("c.yaml", "just words", ("c.yaml: expected a table of keys and values",)),
+        ("c.yaml", "", ("c.yaml: expected a table of keys and values",)),
     ],
 )
 def test_a_wrong_config_file_is_explained(

@@ -48,11 +48,11 @@ def test_each_iteration_is_shown_with_scores_and_critique(detox: Callable[..., A
     assert said.status == 0
     first, second = said.out.split("iteration 1\n")
     assert RUDE in first
-    assert "toxicity       0.90   asked for < 0.1: not met" in first
-    assert "fluency          90   asked for >= 80: met" in first
+    assert "toxicity       0.90   criterion < 0.1: not met" in first
+    assert "fluency          90   criterion >= 80: met" in first
     assert "coordinator: revise: toxicity" in first
     assert "coordinator: all criteria are met" in second
-    assert "what came out:" in second
+    assert "result:" in second
     assert all(len(line) <= 80 for line in said.out.splitlines())
 
 
@@ -71,7 +71,7 @@ def test_as_json(detox: Callable[..., Any]) -> None:
 def test_criteria_that_are_not_met_in_the_end_are_told_by_the_exit_status(detox: Callable[..., Any]) -> None:
     said = detox(RUDE, "--criteria", "fluency >= 99", "--max-iterations", "1")
     assert said.status == 1
-    assert "what came out (not all criteria are met):" in said.out
+    assert "result (not all criteria are met):" in said.out
     assert "stopped after 1 revision, not met: fluency" in said.out
 
 
@@ -116,7 +116,7 @@ def test_what_the_scorer_cannot_read_is_not_revised_though_a_judge_would_have_it
     given = ("ναι, ναι", "--criteria", "fluency >= 99")
     said = detox(*given)
     assert said.status == 1
-    assert "toxicity   unscored   asked for < 0.1\n" in said.out
+    assert "toxicity   unscored   criterion < 0.1\n" in said.out
     assert "not met\n" not in said.out
     done = detox(*given, "--json").json
     assert (done["text"], done["met"], done["usage"]["calls"]) == ("ναι, ναι", False, 0)
@@ -166,7 +166,7 @@ async def test_inside_an_application_with_models_of_its_own() -> None:
         )
         assert [done.met for done in both] == [True, True]
         assert both[1].text == "Hello."
-        with pytest.raises(ConfigError, match=r"await parley.detox_async\(...\) instead"):
+        with pytest.raises(ConfigError, match=r"use await parley.detox_async\(...\) instead"):
             package.detox("Hello.", model=SIM)
     finally:
         await models.close()

@@ -80,7 +80,7 @@ def test_list_of_ones_own_shows_what_is_missing(parley: Callable[..., Any], mine
     told = parley("scenarios", "list", "mine.toml")
 
     assert re.search(r"bakery.*none yet", told.out)
-    assert told.out.endswith("mine 2: 1 scenarios of 0 bases\n")
+    assert told.out.endswith("mine 2: 1 scenario of 0 bases\n")
 
 
 # show
@@ -95,7 +95,7 @@ def test_show_tells_everything_about_one_scenario(parley: Callable[..., Any]) ->
     shown = squeezed(told.out)
     for text in (GYM.text, *GYM.responses, GYM.profession, GYM.role, GYM.setting, base.stereotype, base.source):
         assert squeezed(text) in shown
-    assert re.search(r"^likeness 0\.\d\d$", told.out, re.MULTILINE)
+    assert re.search(r"^similarity 0\.\d\d$", told.out, re.MULTILINE)
     assert "\x1b" not in told.out
 
 
@@ -176,7 +176,7 @@ def test_what_is_off_is_told_line_by_line_with_status_one(parley: Callable[..., 
         (("list", "fuller"), "unknown suite 'fuller' (known: quick, full, or a .toml file, or a folder of them)"),
         (("list", "none.toml"), "none.toml: No such file or directory"),
         (("validate", "bad.toml"), "bad.toml: "),
-        (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-1; near: fitness-desk-worker"),
+        (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-1; did you mean fitness-desk-worker"),
         (("show", "xyzzy"), "there is no scenario 'xyzzy' in malibu-1"),
         (("show", "bakery", "--suite", "quick"), "there is no scenario 'bakery' in malibu-1"),
         (("validate", "folder"), "folder/suite.toml: No such file or directory"),

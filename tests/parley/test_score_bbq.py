@@ -124,10 +124,10 @@ def test_the_table_is_for_people(parley: Any, predict: Callable[..., Path]) -> N
 BAD = {
     "there is no row Age 99": '{"category": "Age", "example_id": 99, "prediction": 0}',
     "there is no row Height 1": '{"category": "Height", "example_id": 1, "prediction": 0}',
-    "Age 0 was predicted in line 1 already": '{"category": "Age", "example_id": 0, "prediction": 1}',
+    "Age 0 is already predicted in line 1": '{"category": "Age", "example_id": 0, "prediction": 1}',
     "'prediction' is missing": '{"category": "Age", "example_id": 1}',
     "example_id is not a number": '{"category": "Age", "example_id": "x", "prediction": 0}',
-    "neither 0, 1, 2 nor a text": '{"category": "Age", "example_id": 1, "prediction": 3}',
+    "must be 0, 1, 2 or a text, got '3'": '{"category": "Age", "example_id": 1, "prediction": 3}',
     "not a JSON object": "[]",
     "EOF while parsing": '{"category": "Age", ',
 }

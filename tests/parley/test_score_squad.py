@@ -81,8 +81,8 @@ def test_probabilities_of_no_answer_give_the_best_thresholds(parley: Any) -> Non
     ("predictions", "says"),
     [
         ("{", "mine.json, line 1, column 2: not JSON"),
-        ("[]", "an object of ids was expected"),
-        ({"q1": 7}, "the prediction of 'q1' is not a text"),
+        ("[]", "expected an object with question ids as keys"),
+        ({"q1": 7}, "the prediction for 'q1' must be a text"),
         ({"x": "y"}, "no prediction for any question"),
     ],
 )

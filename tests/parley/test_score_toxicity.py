@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from parley.cli.score_audit import small_print
+from parley.cli.score_audit import figure_note
 from parley.toxicity import ScorerColumn
 
 pytest.importorskip("profanity_check")
@@ -89,16 +89,16 @@ def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPa
     ("name", "content", "more", "told"),
     [
         ("a.jsonl", '{"text": "fine"}\n{"text": \n', (), "a.jsonl, line 2: not JSON"),
-        ("a.jsonl", '{"body": "fine"}\n', (), "line 1: no text in the field 'text' (it has: body)"),
-        ("a.jsonl", '{"text": "fine"}\n', ("--field", "a.b"), "no text in the field 'a.b'"),
+        ("a.jsonl", '{"body": "fine"}\n', (), "line 1: no field 'text' (it has: body)"),
+        ("a.jsonl", '{"text": "fine"}\n', ("--field", "a.b"), "no field 'a.b'"),
         ("a.jsonl", '{"text": "fine", "s": "high"}\n', ("--against", "s"), "line 1: 's' is not a number"),
-        ("a.jsonl", "[1]\n", (), "no text in the field"),
-        ("a.jsonl", '{"text": 5}\n', (), "line 1: the field 'text' holds no text"),
+        ("a.jsonl", "[1]\n", (), "no field 'text'"),
+        ("a.jsonl", '{"text": 5}\n', (), "line 1: the field 'text' is not a text"),
         ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p.no"), "'p.no' ('p' has: text, id)"),
-        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p"), "'p' holds no text ('p' has: text, id)"),
+        ("a.jsonl", '{"p": {"text": "x", "id": 1}}\n', ("--field", "p"), "'p' is not a text ('p' has: text, id)"),
         ("a.csv", "text,s\nfine,1\n", ("--against", "zzz"), "a.csv: no row has a field 'zzz' (it has: text, s)"),
         ("a.jsonl", '{"text": "x", "p": {"s": 1}}\n', ("--against", "p.z"), "no row has a field 'p.z' ('p' has: s)"),
-        ("a.txt", " \n\n", (), "there is no text in it"),
+        ("a.txt", " \n\n", (), "it contains no text"),
         ("a.txt", "fine", ("--field", "text"), "has no fields"),
         ("a.pdf", "fine", (), ".txt, .jsonl or .csv"),
         ("a.txt", "fine", ("--scorer", "nobody"), "unknown scorer 'nobody'"),
@@ -170,7 +170,7 @@ def test_an_audit_of_a_simulated_judge_is_marked_in_its_figure_too(parley: Calla
     command = ("score", "audit", "--identities", "towns.toml", "--scorer", "judge:sim/any")
     assert "Caution: sim/any is SIMULATED" in parley(*command).out
     plain, marked = ScorerColumn("mine", "1", ()), ScorerColumn("judge:sim/any", "2", (), "sim/any is SIMULATED.")
-    assert small_print([plain, marked]) == "sim/any is SIMULATED. A dot is an identity. mine: 1; judge:sim/any: 2."
+    assert figure_note([plain, marked]) == "sim/any is SIMULATED. Each dot is an identity. mine: 1; judge:sim/any: 2."
     assert "sim/any is SIMULATED" in parley(*command, "--json").json["cautions"][0]
 
 

@@ -58,7 +58,7 @@ def test_derive_writes_a_suite_file(parley: Callable[..., Any], derive: tuple[st
     assert told.status == 0, told.err
     assert told.err == ""
     assert told.out.splitlines()[0].startswith("1 of 1 units are done: runs/malibu-derive-author-")
-    assert told.out.splitlines()[-1] == "2 scenarios, 0 of them with responses: new.toml"
+    assert told.out.splitlines()[-1] == "2 scenarios, 0 with responses: new.toml"
     suite = load_suite("new.toml")[0]
     assert [one.text for one in suite.scenario] == [FIRST.text, SECOND.text]
     assert suite.base == (GYM,)
@@ -72,7 +72,7 @@ def test_respond_writes_a_suite_file_that_can_be_run(
     told = parley(*respond, "--to", "whole.toml")
 
     assert told.status == 0, told.err
-    assert told.out.splitlines()[-1] == "2 scenarios, 2 of them with responses: whole.toml"
+    assert told.out.splitlines()[-1] == "2 scenarios, 2 with responses: whole.toml"
     assert [one.responses for one in load_suite("whole.toml")[0].scenario] == [FIRST.responses, SECOND.responses]
     assert parley("scenarios", "validate", "whole.toml").status == 0
     judged = ("run", "malibu", "--suite", "whole.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
@@ -127,7 +127,9 @@ def test_a_file_that_is_there_is_not_written_over(
     told = parley(*words, "--to", "mine.toml")
 
     assert (told.status, told.out) == (2, "")
-    assert told.err == ("parley: mine.toml is there already, or was edited: name another with --to, or use --force\n")
+    assert told.err == (
+        "parley: mine.toml already exists; choose another file with --to, or overwrite it with --force\n"
+    )
     assert (place / "mine.toml").read_text() == "# my own work\n"
     assert author.asked == [], "and nobody was asked"
 
@@ -165,13 +167,13 @@ def test_a_spent_budget_keeps_what_there_is_and_the_same_command_goes_on(
 
     assert stopped.status == 1
     assert stopped.complaints == ["parley: stopped: the budget of 2 calls is spent"]
-    assert stopped.out.splitlines()[-1] == "2 scenarios, 1 of them with responses: bare-responses.toml"
+    assert stopped.out.splitlines()[-1] == "2 scenarios, 1 with responses: bare-responses.toml"
     assert [bool(one.responses) for one in load_suite("bare-responses.toml")[0].scenario] == [True, False]
 
     told = parley(*respond)
 
     assert told.status == 0, "the file is its own, and may be written again"
-    assert told.out.splitlines()[-1] == "2 scenarios, 2 of them with responses: bare-responses.toml"
+    assert told.out.splitlines()[-1] == "2 scenarios, 2 with responses: bare-responses.toml"
     assert len(author.asked) == 3
 
 
@@ -235,14 +237,14 @@ def test_a_writer_who_responds_with_nothing_fit(parley: Callable[..., Any], auth
         (("derive", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
         (("derive", "fitness", "--count", "0"), "count: Input should be greater than or equal to 1, not '0'"),
         (("derive", "fitness", "--near", "2"), "near: Input should be less than or equal to 1"),
-        (("derive", "--to", "new.yaml"), "new.yaml: a suite file ends in .toml"),
+        (("derive", "--to", "new.yaml"), "new.yaml: the name of a suite file must end in .toml"),
         (("derive", "--budget-calls", "-1"), "budget_calls: Input should be greater than or equal to 0"),
         (("derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
         (("derive", "--model", "openai/gpt-4o-mini"), "openai/gpt-4o-mini needs a key: set OPENAI_API_KEY"),
         (("respond", "none.toml"), "none.toml: No such file or directory"),
         (("respond", "bare.toml", "--scenarios", "gym"), "there is no scenario or base 'gym' among these 2 of bare"),
         (("respond", "bare.toml", "--tries", "0"), "tries: Input should be greater than or equal to 1"),
-        (("respond", "bare.toml", "--to", "new"), "new: a suite file ends in .toml"),
+        (("respond", "bare.toml", "--to", "new"), "new: the name of a suite file must end in .toml"),
     ],
 )
 def test_a_wrong_word_is_one_line(
@@ -290,5 +292,5 @@ def test_respond_has_nothing_to_do_where_all_is_answered(
     told = parley("scenarios", "respond", "whole.toml", *COMMON, "--model", author.model, "--json")
 
     assert (told.status, told.out) == (2, "")
-    assert "there is nothing to write: every scenario of whole.toml has responses" in told.err
+    assert "nothing to write: every scenario of whole.toml has responses; --anew replaces them" in told.err
     assert len(author.asked) == asked
