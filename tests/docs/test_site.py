@@ -70,8 +70,8 @@ def test_the_search_finds_a_heading_that_is_there(site: Path) -> None:
 def test_a_broken_link_ends_the_build(tmp_path: Path) -> None:
     page = build.Page("a", "# A\n\n[b](b.md), [there](#there), [here](#a)\n\n![x](x.png)", tmp_path)
     build.render(page, {})
-    assert build.broken({"a": page}) == [
-        "a: no page for b.md",
+    assert build.broken_links({"a": page}) == [
+        "a: there is no page b.md",
         "a: a has no heading #there",
         "a: there is no picture x.png",
     ]
@@ -81,7 +81,7 @@ def test_a_link_to_a_file_that_is_no_page_is_named_and_not_linked(tmp_path: Path
     (tmp_path / "code.py").write_text("")
     page = build.Page("a", "# A\n\nsee [the code](code.py), [itself](#a)", tmp_path)
     build.render(page, {})
-    assert build.broken({"a": page}) == []
+    assert build.broken_links({"a": page}) == []
     assert '<span>the code</span>, <a href="#a">itself</a>' in page.body
 
 
