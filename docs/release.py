@@ -58,9 +58,10 @@ def clean_tree() -> None:
 
 
 def package_files(root: Path = ROOT) -> set[str]:
-    """What wheel and source package must contain: every tracked file of our packages."""
+    """The tracked files of our packages, without the links such as parley/agents."""
     folders = ("agents", "scenarios", "judging", "analysis", "training", "parley")
-    return {name for name in call("git", "ls-files", *folders, cwd=root).splitlines() if name}
+    names = call("git", "ls-files", *folders, cwd=root).splitlines()
+    return {name for name in names if not (root / name).is_symlink()}
 
 
 def build_packages(folder: Path, version: str) -> Path:
@@ -71,7 +72,8 @@ def build_packages(folder: Path, version: str) -> Path:
     call(sys.executable, "-m", "pip", "install", "-q", "--target", tools, "setuptools>=77")
     call(sys.executable, "-c", backend, folder, PYTHONPATH=str(tools))
     (wheel,) = folder.glob(f"parley_autogen-{version}-*.whl")
-    missing = package_files() - set(zipfile.ZipFile(wheel).namelist())
+    installed = {name if name.startswith("parley/") else f"parley/{name}" for name in package_files()}
+    missing = installed - set(zipfile.ZipFile(wheel).namelist())
     check(not missing, f"not in the wheel: {', '.join(sorted(missing)[:5])}")
     with tarfile.open(folder / f"parley_autogen-{version}.tar.gz") as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
