@@ -142,7 +142,7 @@ def test_what_is_shipped_is_fit_to_measure_with(parley: Callable[..., Any], suit
     }
 
 
-def test_what_is_off_is_told_line_by_line_with_status_one(parley: Callable[..., Any], place: Path) -> None:
+def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[..., Any], place: Path) -> None:
     first, second = GYM.responses
     scenarios = (
         GYM.model_copy(update={"id": "short", "text": "You bend.", "responses": ("I bend.", "I bend it.")}),
