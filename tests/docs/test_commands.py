@@ -102,8 +102,8 @@ set -f
 
 
 def blocks(text: str, *languages: str) -> list[str]:
-    found = re.findall(r"^( *)```(\w+)\n(.*?)^\1```", text, re.S | re.M)
-    return [re.sub(rf"^{indent}", "", body, flags=re.M) for indent, language, body in found if language in languages]
+    fenced = re.findall(r"^( *)```(\w+)\n(.*?)^\1```", text, re.S | re.M)
+    return [re.sub(rf"^{indent}", "", body, flags=re.M) for indent, language, body in fenced if language in languages]
 
 
 def typed(block: str, place: Path) -> list[Typed]:
