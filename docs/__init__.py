@@ -1,1 +1,1 @@
-"""The documentation: pages, and what makes a site, pictures and a release of them."""
+"""The documentation, and the tools that build its site, its pictures and a release."""

@@ -1,4 +1,4 @@
-"""The page of commands: what each one's --help says, as it says it."""
+"""The page of commands: the output of each command's --help."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from parley.cli.run import _parser
 from parley.studies import known_studies
 
 WIDTH = "88"
-WHAT = (
-    "What `--help` says of each, as it says it. Every flag of a study is also a key of its config file, and an "
+INTRODUCTION = (
+    "The output of `--help` for every command and study. Every flag of a study is also a key of its config file and an "
     "argument in Python."
 )
 FENCE = "```"
 
 
 def commands_page() -> str:
-    with width(WIDTH):
-        lines = ["# Commands", "", WHAT, ""]
-        for words in every():
-            lines += section(" ".join(("parley", *words)), help_of([*words, "--help"]))
+    with terminal_width(WIDTH):
+        lines = ["# Commands", "", INTRODUCTION, ""]
+        for words in all_commands():
+            lines += section(" ".join(("parley", *words)), help_of(words))
         for study in known_studies():
             lines += section(f"parley run {study}", _parser(study).format_help())
     return "\n".join(lines)
@@ -34,31 +34,31 @@ def section(title: str, text: str) -> list[str]:
     return [f"## {title}", "", f"{FENCE}text", text.strip(), FENCE, ""]
 
 
-def every() -> Iterator[list[str]]:
-    """Commands, and what they branch into, as the help itself lists them."""
-    for name in branches(help_of(["--help"])):
+def all_commands() -> Iterator[list[str]]:
+    """Commands and subcommands, as the help itself lists them."""
+    for name in subcommands(help_of([])):
         yield [name]
-        for inner in branches(help_of([name, "--help"])):
+        for inner in subcommands(help_of([name])):
             yield [name, inner]
 
 
-def branches(text: str) -> list[str]:
-    """The names under a list of choices: those that stand four blanks in, before any flag."""
+def subcommands(text: str) -> list[str]:
+    """The subcommands in a help text: names indented by four spaces, before the options."""
     head = text.partition("\noptions:")[0]
     listed = re.search(r"^ {2}[A-Z]+$(.*)", head, re.M | re.S)
     return re.findall(r"^ {4}([a-z][\w-]*)(?: |$)", listed[1], re.M) if listed else []
 
 
 def help_of(words: list[str]) -> str:
-    said = io.StringIO()
-    with redirect_stdout(said), suppress(SystemExit):
-        main(words)
-    return said.getvalue()
+    output = io.StringIO()
+    with redirect_stdout(output), suppress(SystemExit):
+        main([*words, "--help"])
+    return output.getvalue()
 
 
 @contextmanager
-def width(columns: str) -> Iterator[None]:
-    """argparse asks the terminal, and a page must not depend on whose it is."""
+def terminal_width(columns: str) -> Iterator[None]:
+    """Fix the width that argparse wraps at, so that the page does not depend on the terminal."""
     before = os.environ.get("COLUMNS")
     os.environ["COLUMNS"] = columns
     try:

@@ -1,4 +1,4 @@
-"""A notebook as Markdown: its cells, and the outputs it was saved with."""
+"""Notebooks as Markdown: their cells and stored outputs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def notebook_as_markdown(path: Path) -> str:
             parts.append(source)
             continue
         parts.append(_fenced("python", source))
-        parts += [_output(one) for one in cell["outputs"]]
+        parts += [_output(output) for output in cell["outputs"]]
     return "\n\n".join(parts)
 
 
@@ -29,7 +29,7 @@ def _output(output: dict[str, Any]) -> str:
 
 
 def _fenced(kind: str, text: str) -> str:
-    """A fence longer than any within: what a cell says may be Markdown itself."""
+    """A code block whose fence is longer than any inside it: the output of a cell may be Markdown itself."""
     longest = max(map(len, re.findall("`+", text)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{kind}\n{text}\n{fence}"

@@ -1,8 +1,8 @@
-"""The release check: `python -m docs.release`. It stops at the first thing that is not right, and says which.
+"""The release check: `python -m docs.release`. It stops at the first problem and names it.
 
-Versions and changelog agree, the tree is clean, wheel and source package are built and hold every file beside our
-modules, and what is installed from it in a fresh environment runs a study on a simulated model and writes its report.
-Fetches packages; takes a few minutes.
+It checks that version and changelog agree, that the tree is clean, that wheel and source package contain every file of
+our packages, and that the wheel, installed in a fresh environment, runs a study on a simulated model and writes its
+report. It downloads packages and takes a few minutes.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ROOT = Path(__file__).parents[1]
 
 
 class NotReady(Exception):
-    """Something that must be mended before a release."""
+    """Something that must be fixed before a release."""
 
 
-def check(fine: bool, wrong: str) -> None:
-    if not fine:
-        raise NotReady(wrong)
+def check(passed: bool, problem: str) -> None:
+    if not passed:
+        raise NotReady(problem)
 
 
 def call(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
@@ -45,57 +45,62 @@ def call(*command: str | Path, cwd: Path = ROOT, **environment: str) -> str:
 def version_and_changelog(root: Path = ROOT) -> str:
     version = str(tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"])
     headings = re.findall(r"^## (\S+)", (root / "CHANGELOG.md").read_text("utf-8"), re.M)
-    check(bool(headings) and headings[0] == version, f"the changelog begins with {headings[:1]}, and this is {version}")
+    check(
+        bool(headings) and headings[0] == version,
+        f"the changelog begins with {headings[:1]}, but the version is {version}",
+    )
     return version
 
 
 def clean_tree() -> None:
     changed = call("git", "status", "--porcelain").splitlines()
-    check(not changed, f"{len(changed)} files are not committed: {', '.join(changed[:3])}")
+    check(not changed, f"uncommitted files: {len(changed)}, such as {', '.join(changed[:3])}")
 
 
-def data_files(root: Path = ROOT) -> set[str]:
-    """What must travel with the modules: every tracked file of our rooms."""
-    rooms = ("agents", "scenarios", "judging", "analysis", "training", "parley")
-    return {name for name in call("git", "ls-files", *rooms, cwd=root).splitlines() if name}
+def package_files(root: Path = ROOT) -> set[str]:
+    """The tracked files of our packages, without the links such as parley/agents."""
+    folders = ("agents", "scenarios", "judging", "analysis", "training", "parley")
+    names = call("git", "ls-files", *folders, cwd=root).splitlines()
+    return {name for name in names if not (root / name).is_symlink()}
 
 
-def built(folder: Path, version: str) -> Path:
-    """Wheel and source package, with everything in them; gives the wheel."""
+def build_packages(folder: Path, version: str) -> Path:
+    """Build wheel and source package, check that they are complete, and return the wheel."""
     call(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", folder, ".")
     backend = "import setuptools.build_meta as backend, sys; print(backend.build_sdist(sys.argv[1]))"
     tools = folder / "tools"
     call(sys.executable, "-m", "pip", "install", "-q", "--target", tools, "setuptools>=77")
     call(sys.executable, "-c", backend, folder, PYTHONPATH=str(tools))
     (wheel,) = folder.glob(f"parley_autogen-{version}-*.whl")
-    missing = data_files() - set(zipfile.ZipFile(wheel).namelist())
+    installed = {name if name.startswith("parley/") else f"parley/{name}" for name in package_files()}
+    missing = installed - set(zipfile.ZipFile(wheel).namelist())
     check(not missing, f"not in the wheel: {', '.join(sorted(missing)[:5])}")
     with tarfile.open(folder / f"parley_autogen-{version}.tar.gz") as archive:
-        inside = {name.partition("/")[2] for name in archive.getnames()}
-    missing = (data_files() | {"README.md", "LICENSE", "pyproject.toml"}) - inside
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    missing = (package_files() | {"README.md", "LICENSE", "pyproject.toml"}) - names
     check(not missing, f"not in the source package: {', '.join(sorted(missing)[:5])}")
     return wheel
 
 
-def installed(wheel: Path, folder: Path, version: str) -> None:
-    """A fresh environment, far from the checkout, runs a study and writes its report."""
+def try_wheel(wheel: Path, folder: Path, version: str) -> None:
+    """Install the wheel in a fresh environment outside the checkout, run a study and write its report."""
     venv.create(folder / "venv", with_pip=True)
     python = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    place = folder / "place"
-    place.mkdir()
-    wanted = ("-c", ROOT / "constraints.txt", f"{wheel}[analysis]")
-    call(python, "-m", "pip", "install", "-q", *wanted, cwd=place, PYTHONPATH="")
+    work = folder / "work"
+    work.mkdir()
+    packages = ("-c", ROOT / "constraints.txt", f"{wheel}[analysis]")
+    call(python, "-m", "pip", "install", "-q", *packages, cwd=work, PYTHONPATH="")
 
     def parley(*words: str) -> str:
-        return call(python, "-m", "parley", *words, cwd=place, PARLEY_HOME=str(place / "home"), PYTHONPATH="")
+        return call(python, "-m", "parley", *words, cwd=work, PARLEY_HOME=str(work / "home"), PYTHONPATH="")
 
-    said = parley("--version").strip()
-    check(said == f"parley {version}", f"the installed command says {said}")
+    output = parley("--version").strip()
+    check(output == f"parley {version}", f"the installed command prints {output}")
     quick = ("run", "malibu", "--suite", "quick", "--model", "sim/judge?female=+0.5", "--out", "a.sqlite", "--json")
     result = json.loads(parley(*quick))
     check(result["done"] == result["units"] > 0, f"the quick run is not complete: {result}")
     parley("report", "a.sqlite")
-    check((place / "a-report" / "report.html").is_file(), "the report was not written")
+    check((work / "a-report" / "report.html").is_file(), "the report was not written")
 
 
 def main() -> int:
@@ -107,10 +112,10 @@ def main() -> int:
         print("everything is committed", flush=True)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            wheel = built(folder, version)
-            print(f"{wheel.name} and its source package hold all {len(data_files())} files", flush=True)
-            installed(wheel, folder, version)
-            print("installed in a fresh environment, it runs a study and writes its report")
+            wheel = build_packages(folder, version)
+            print(f"{wheel.name} and its source package contain all {len(package_files())} files", flush=True)
+            try_wheel(wheel, folder, version)
+            print("the wheel, installed in a fresh environment, runs a study and writes its report")
     except NotReady as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

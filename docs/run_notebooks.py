@@ -1,6 +1,6 @@
-"""Run every notebook from top to bottom and keep its outputs: `python -m docs.run_notebooks`.
+"""Run every notebook from top to bottom and store its outputs: `python -m docs.run_notebooks [NAME …]`.
 
-Each runs in an empty folder with an empty home, as in the tests, so that no output depends on what lies about.
+Each runs in an empty folder with an empty home, as in the tests, so that no output depends on other files.
 """
 
 from __future__ import annotations
@@ -17,20 +17,22 @@ from nbformat import v4
 NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
 
-def run(path: Path, place: str) -> Any:
+def run(path: Path, folder: str) -> Any:
     notebook = v4.reads(path.read_text("utf-8"))  # type: ignore[no-untyped-call]
-    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": place}}).execute()
+    NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
     return notebook
 
 
 def tidied(notebook: Any) -> Any:
-    """Without what differs from run to run or says nothing: counters, progress, a second copy of each table in HTML."""
+    """The notebook without counters, progress bars and the HTML copies of tables, which differ from run to run."""
     for cell in notebook.cells:
         cell.metadata = {}
         if cell.cell_type != "code":
             continue
         cell.execution_count = None
-        cell.outputs = [one for one in cell.outputs if one.get("name") != "stderr" and one.get("text") != "\n"]
+        cell.outputs = [
+            output for output in cell.outputs if output.get("name") != "stderr" and output.get("text") != "\n"
+        ]
         for output in cell.outputs:
             output.pop("execution_count", None)
             if output.output_type == "execute_result":
@@ -42,14 +44,14 @@ def tidied(notebook: Any) -> Any:
 
 
 def main() -> int:
-    wanted = sys.argv[1:]
+    names = sys.argv[1:]
     for path in sorted(NOTEBOOKS.glob("*.ipynb")):
-        if wanted and path.stem not in wanted:
+        if names and path.stem not in names:
             continue
-        with tempfile.TemporaryDirectory() as place:
-            os.environ["PARLEY_HOME"] = str(Path(place) / "home")
-            text = v4.writes(tidied(run(path, place)))  # type: ignore[no-untyped-call]
-        assert place not in text, f"{path.name} shows where it was run"
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["PARLEY_HOME"] = str(Path(folder) / "home")
+            text = v4.writes(tidied(run(path, folder)))  # type: ignore[no-untyped-call]
+        assert folder not in text, f"{path.name} shows the folder it was run in"
         path.write_text(text + "\n", "utf-8")
         print(path.name)
     return 0

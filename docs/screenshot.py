@@ -1,8 +1,8 @@
-"""The picture of the README: a unit of a real run in the viewer, taken by Chromium.
+"""Take the screenshot in the README: a unit of a real run in the viewer, with Chromium.
 
     python -m docs.screenshot runs/malibu-smollm2-4015b49f.sqlite p2/fitness
 
-The run is that of the README's first command. Needs playwright and Pillow (extra `dev`), and Chromium.
+The run is the one of the README's first command. Needs playwright and Pillow (extra `dev`), and Chromium.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from parley.viewer.server import serve
 OUT = Path(__file__).parent / "figures" / "viewer.png"
 
 
-def unit_like(run: Path, words: str) -> str:
+def find_unit(run: Path, part: str) -> str:
     with RunFile.open(run) as file:
-        _, rows = file.rows("SELECT id FROM units WHERE id LIKE ?", [f"%{words}%"])
+        _, rows = file.rows("SELECT id FROM units WHERE id LIKE ?", [f"%{part}%"])
     return str(rows[0][0])
 
 
-async def take(run: Path, words: str, out: Path) -> None:
+async def take(run: Path, part: str, out: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    unit = unit_like(run, words)
+    unit = find_unit(run, part)
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(run, folder)  # the viewer's page then shows a file name and no path
+        shutil.copy(run, folder)  # so that the page shows a file name and not a path
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         serving = asyncio.create_task(serve(Path(folder), "127.0.0.1", 0, address.set_result))
         async with async_playwright() as playwright:
@@ -44,11 +44,11 @@ async def take(run: Path, words: str, out: Path) -> None:
             await page.screenshot(path=out)
             await browser.close()
         serving.cancel()
-    Image.open(out).convert("RGB").quantize(128).save(out, optimize=True)  # a third of the size, and looks the same
+    Image.open(out).convert("RGB").quantize(128).save(out, optimize=True)  # a third of the size, no visible change
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Take the picture of the README.")
+    parser = argparse.ArgumentParser(description="Take the screenshot in the README.")
     parser.add_argument("run", type=Path)
     parser.add_argument("unit", help="part of the unit's id")
     parser.add_argument("--out", type=Path, default=OUT)

@@ -1,8 +1,8 @@
-"""Parley: language models around a table, with personas; and the application that runs studies on them.
+"""Parley: debates, critique loops and panels of judges with personas, and the studies that measure them.
 
 import parley
 result = parley.run("malibu", model="sim/judge?female=+0.4", suite="quick", out="runs/try.sqlite")
-mended = parley.detox("What a stupid idea, you idiot.").text
+revised = parley.detox("What a stupid idea, you idiot.").text
 
 from parley import Critique, Debate, Persona
 """
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 try:
     __version__ = version("parley-autogen")
-except PackageNotFoundError:  # a checkout that was not installed
+except PackageNotFoundError:  # a checkout on PYTHONPATH
     __version__ = "0+unknown"
 
-_WHERE = {
+_MODULES = {
     "Critique": "parley.agents",
     "Debate": "parley.agents",
     "Models": "parley.agents",
@@ -44,13 +44,13 @@ _WHERE = {
     "run": "parley.execute",
     "run_async": "parley.execute",
 }
-__all__ = ["__version__", *_WHERE]
+__all__ = ["__version__", *_MODULES]
 
 
 def __getattr__(name: str) -> Any:
-    # Imported when asked for: AutoGen takes a second, and `parley --help` needs none of it.
-    if name in _WHERE:
-        return getattr(import_module(_WHERE[name]), name)
+    # Imported when first used: AutoGen takes a second to load, and `parley --help` does not need it.
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module 'parley' has no attribute '{name}'")
 
 

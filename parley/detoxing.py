@@ -1,7 +1,7 @@
-"""STARDTOX's loop for use inside an application.
+"""STARDTOX's critique loop for use inside an application.
 
-done = parley.detox("What a stupid idea, you idiot.", model="openai/gpt-4o-mini")
-done = await parley.detox_async(text, models=models)      # where there is an event loop, and for many texts
+result = parley.detox("What a stupid idea, you idiot.", model="openai/gpt-4o-mini")
+result = await parley.detox_async(text, models=models)      # inside an event loop, and for many texts
 """
 
 from __future__ import annotations
@@ -17,9 +17,14 @@ __all__ = ["detox", "detox_async"]
 
 
 def detox(text: str, **settings: Any) -> Detoxed:
-    """Judge a text and revise it; the settings are those of `parley.judging.stardtox.detox`."""
+    """Judge a text and revise it until all criteria are met.
+
+    Args:
+        text: The text.
+        settings: Those of `detox_async`, such as `model`, `judge`, `scorer`, `criteria` and `max_iterations`.
+    """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(detox_async(text, **settings))
-    raise ConfigError("an event loop is running here: await parley.detox_async(...) instead")
+    raise ConfigError("an event loop is already running: use await parley.detox_async(...) instead")

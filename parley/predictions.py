@@ -1,7 +1,7 @@
-"""Anyone's answers to BBQ, from a file: JSONL with category, example_id and prediction (a place, or a text).
+"""Answers to BBQ from a file: JSONL with category, example_id and prediction (an index, or a text).
 
-`null` (or −1) stands for an answer that could not be read. A line that fits no row, or comes twice, is refused with its
-number: a score over the wrong rows would look like any other.
+`null` or −1 stands for an answer that could not be parsed. A line that matches no row of the data, or repeats one,
+raises an error with its number: a score over the wrong rows would look like any other.
 """
 
 from __future__ import annotations
@@ -17,29 +17,37 @@ from pydantic_core import from_json
 from parley.scenarios import ScenarioError
 from parley.scenarios.bbq import SHARED, BbqRow, match
 
-UNREAD = -1
+UNPARSED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """The rows that were predicted, with the place predicted (−1: unreadable), and how each was read."""
+    """Predictions, matched with the rows of the data."""
 
     rows: tuple[BbqRow, ...]
-    places: tuple[int, ...]
+    answers: tuple[int, ...]
+    """For each row the index of the predicted answer, −1 if it could not be parsed."""
     how: Mapping[str, int]
+    """How many predictions were parsed in which way."""
     missing: int
-    """Rows of the data, in the categories that were predicted, without a line."""
+    """Rows without a prediction, in the categories that have any."""
 
 
 def read_predictions(path: Path, rows: Sequence[BbqRow]) -> Predictions:
+    """Read a file of predictions.
+
+    Args:
+        path: The JSONL file.
+        rows: The rows of BBQ that it may refer to.
+    """
     try:
         lines = path.read_bytes().splitlines()
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     known = {(row.category, row.example_id): row for row in rows}
-    seen: dict[tuple[str, int], int] = {}
+    line_of: dict[tuple[str, int], int] = {}
     predicted: list[BbqRow] = []
-    places: list[int] = []
+    answers: list[int] = []
     how = Counter[str]()
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -49,55 +57,61 @@ def read_predictions(path: Path, rows: Sequence[BbqRow]) -> Predictions:
             row = known.get(key)
             if row is None:
                 raise ValueError(f"there is no row {key[0]} {key[1]} in the data")
-            if key in seen:
-                raise ValueError(f"{key[0]} {key[1]} was predicted in line {seen[key]} already")
-            place, way = _read(prediction, row)
+            if key in line_of:
+                raise ValueError(f"{key[0]} {key[1]} is already predicted in line {line_of[key]}")
+            answer, way = _parse(prediction, row)
         except ValueError as error:
             raise ScenarioError(f"{path}, line {number}: {str(error).splitlines()[0]}") from None
-        seen[key] = number
+        line_of[key] = number
         predicted.append(row)
-        places.append(place)
+        answers.append(answer)
         how[way] += 1
     if not predicted:
-        raise ScenarioError(f"{path}: no prediction in it")
+        raise ScenarioError(f"{path}: it has no predictions")
     categories = {row.category for row in predicted}
     missing = sum(row.category in categories for row in rows) - len(predicted)
-    return Predictions(tuple(predicted), tuple(places), dict(how), missing)
+    return Predictions(tuple(predicted), tuple(answers), dict(how), missing)
 
 
 def _fields(line: bytes) -> tuple[tuple[str, int], Any]:
-    found = from_json(line)
-    if not isinstance(found, dict):
+    record = from_json(line)
+    if not isinstance(record, dict):
         raise ValueError("not a JSON object")
-    if missing := [key for key in ("category", "example_id", "prediction") if key not in found]:
+    if missing := [key for key in ("category", "example_id", "prediction") if key not in record]:
         raise ValueError(f"'{missing[0]}' is missing")
     try:
-        return (str(found["category"]), int(found["example_id"])), found["prediction"]
+        return (str(record["category"]), int(record["example_id"])), record["prediction"]
     except (TypeError, ValueError, OverflowError):
         raise ValueError("example_id is not a number") from None
 
 
-def _read(prediction: Any, row: BbqRow) -> tuple[int, str]:
+def _parse(prediction: Any, row: BbqRow) -> tuple[int, str]:
+    """The index of the predicted answer, and how it was found."""
     if isinstance(prediction, str):
-        place, how = match(prediction, [answer.text for answer in row.answers], row.unknown, row.question)
-        return UNREAD if place is None else place, how
-    if prediction is None or prediction != prediction:
-        return UNREAD, "missing"
+        index, how = match(prediction, [answer.text for answer in row.answers], row.unknown, row.question)
+        return UNPARSED if index is None else index, how
+    if prediction is None or prediction != prediction:  # NaN
+        return UNPARSED, "missing"
     if isinstance(prediction, bool) or not isinstance(prediction, int | float) or prediction not in (-1, 0, 1, 2):
-        raise ValueError(f"the prediction {str(prediction)[:40]!r} is neither 0, 1, 2 nor a text")
+        raise ValueError(f"the prediction must be 0, 1, 2 or a text, got {str(prediction)[:40]!r}")
     return int(prediction), "missing" if prediction < 0 else "place"
 
 
-def columns(rows: Sequence[BbqRow], places: Sequence[int]) -> dict[str, list[Any]]:
-    """What `parley.analysis.bbq.scores.AnswerTable.of` takes."""
+def columns(rows: Sequence[BbqRow], answers: Sequence[int]) -> dict[str, list[Any]]:
+    """The columns that `parley.analysis.bbq.scores.AnswerTable.of` takes.
+
+    Args:
+        rows: The rows of BBQ that were answered.
+        answers: For each the index of the answer, −1 if it could not be parsed.
+    """
     return {
         "category": [row.category for row in rows],
         "condition": [row.condition for row in rows],
         "label": [row.label for row in rows],
-        "target": [UNREAD if row.target is None else row.target for row in rows],
+        "target": [UNPARSED if row.target is None else row.target for row in rows],
         "unknown": [row.unknown for row in rows],
         "names": [row.names for row in rows],
         "scenario": [(row.category, row.example_id // SHARED) for row in rows],
         "question": [row.question_index for row in rows],
-        "prediction": list(places),
+        "prediction": list(answers),
     }

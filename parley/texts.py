@@ -1,7 +1,7 @@
-"""Texts from anyone's file: .txt (a line each), .jsonl or .csv (a field of each row), `-` for standard input.
+"""Texts from a file: .txt (one per line), .jsonl or .csv (a field of each row), or `-` for standard input.
 
-A line that cannot be read is named. A field may lie deeper: `continuation.text`. A blank text is a text, and its row
-keeps its place; only blank lines between are passed over.
+An error names the line that caused it. A field may be nested: `continuation.text`. Blank lines are skipped, but a row
+whose text is blank is not.
 """
 
 from __future__ import annotations
@@ -20,35 +20,43 @@ from pydantic_core import from_json
 from parley.agents import ConfigError
 
 _MISSING = object()
-"""What is found where there is no such field: null is something else."""
+"""The value of a field that does not exist, which is not the same as null."""
 
 
 class Line(NamedTuple):
+    """One text, with its line number in the file."""
+
     number: int
     text: str
     given: float | None = None
-    """A score that stands in the file itself."""
+    """A score from the file itself."""
 
 
 def read_lines(source: str, field: str | None = None, given: str | None = None) -> list[Line]:
-    """The texts of a file in their order. `field` is "text" unless said; `given` names a field with scores."""
+    """The texts of a file, in order.
+
+    Args:
+        source: The path, or `-` for standard input.
+        field: The field with the text, "text" by default; not for .txt files.
+        given: A field with scores, if they should be read, too.
+    """
     where = "standard input" if source == "-" else source
     raw = _read(source)
     kind = Path(source).suffix.lower() if source != "-" else (".jsonl" if field or given else ".txt")
     if kind == ".txt":
         if field or given:
-            raise ConfigError(f"{where}: a .txt file has no fields; a .jsonl or .csv file has")
-        # Only \n ends a line: a text may hold what else Python takes for one (form feeds, NEL …).
+            raise ConfigError(f"{where}: a .txt file has no fields; use a .jsonl or .csv file")
+        # Only \n ends a line: a text may contain what str.splitlines also splits at (form feeds, NEL …).
         lines = [Line(number, text.rstrip("\r")) for number, text in enumerate(raw.split("\n"), 1) if text.strip()]
     elif kind in (".jsonl", ".csv"):
         rows = list(_json_rows(raw, where) if kind == ".jsonl" else _csv_rows(raw, where))
         lines = [_line(row, number, where, field or "text", given) for number, row in rows]
         if rows and given and all(_get(row, given) is _MISSING for _, row in rows):
-            raise ConfigError(f"{where}: no row has a field '{given}'{_instead(rows[0][1], given)}")
+            raise ConfigError(f"{where}: no row has a field '{given}'{_fields_hint(rows[0][1], given)}")
     else:
-        raise ConfigError(f"{where}: a .txt, .jsonl or .csv file is asked for, or - for standard input")
+        raise ConfigError(f"{where}: expected a .txt, .jsonl or .csv file, or - for standard input")
     if not lines:
-        raise ConfigError(f"{where}: there is no text in it")
+        raise ConfigError(f"{where}: it contains no text")
     return lines
 
 
@@ -83,10 +91,10 @@ def _csv_rows(raw: str, where: str) -> Iterator[tuple[int, Any]]:
 def _line(row: Any, number: int, where: str, field: str, given: str | None) -> Line:
     text = _get(row, field)
     if text is _MISSING:
-        raise ConfigError(f"{where}, line {number}: no text in the field '{field}'{_instead(row, field)}")
+        raise ConfigError(f"{where}, line {number}: no field '{field}'{_fields_hint(row, field)}")
     if not isinstance(text, str):
         inner = f" ('{field}' has: {_names(text)})" if isinstance(text, dict) else ""
-        raise ConfigError(f"{where}, line {number}: the field '{field}' holds no text{inner}")
+        raise ConfigError(f"{where}, line {number}: the field '{field}' is not a text{inner}")
     if given is None:
         return Line(number, text)
     try:
@@ -96,20 +104,20 @@ def _line(row: Any, number: int, where: str, field: str, given: str | None) -> L
 
 
 def _get(row: Any, field: str) -> Any:
-    """The value of a field; a name with dots may be a path."""
+    """The value of a field; dots in its name lead into nested objects."""
     if isinstance(row, dict) and field in row:
         return row[field]
     name, dot, rest = field.partition(".")
     return _get(row[name], rest) if dot and isinstance(row, dict) and name in row else _MISSING
 
 
-def _instead(row: Any, field: str, inside: str = "") -> str:
-    """What there is where the path to a field breaks off."""
+def _fields_hint(row: Any, field: str, parent: str = "") -> str:
+    """The fields that exist at the point where the path to a field ends."""
     name, _, rest = field.partition(".")
     if rest and isinstance(row, dict) and isinstance(row.get(name), dict):
-        return _instead(row[name], rest, f"{inside}.{name}" if inside else name)
-    who = f"'{inside}'" if inside else "it"
-    return f" ({who} has: {_names(row)})" if isinstance(row, dict) else ""
+        return _fields_hint(row[name], rest, f"{parent}.{name}" if parent else name)
+    owner = f"'{parent}'" if parent else "it"
+    return f" ({owner} has: {_names(row)})" if isinstance(row, dict) else ""
 
 
 def _names(row: dict[Any, Any]) -> str:
@@ -120,7 +128,7 @@ def _score(value: Any) -> float | None:
     if value is _MISSING or value is None or value == "":
         return None
     try:
-        found = float(value)
+        score = float(value)
     except (TypeError, OverflowError):
-        raise ValueError("it is not a number") from None
-    return found if math.isfinite(found) else None
+        raise ValueError("not a number") from None
+    return score if math.isfinite(score) else None

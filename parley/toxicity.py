@@ -1,7 +1,7 @@
-"""Texts through several toxicity scorers, side by side.
+"""Toxicity scores of texts from several scorers, side by side.
 
 columns = asyncio.run(score_texts(["embedded", "judge:openai/gpt-4o-mini"], texts))
-columns[0].found[0].score
+columns[0].results[0].score
 """
 
 from __future__ import annotations
@@ -14,24 +14,33 @@ from parley.agents import ConfigError, Models
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.reports import cautions
 
-AT_ONCE = 64
+BATCH_SIZE = 64
+"""Texts per request to a scorer, and so per step of the progress bar."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScorerColumn:
-    """What one scorer says of every text."""
+    """The results of one scorer, one per text.
+
+    Args:
+        name: The scorer's name.
+        version: Its version, for the record.
+        results: One result per text, in their order.
+        caution: What a reader must know about the scorer's model, for example that it is simulated.
+    """
 
     name: str
     version: str
-    found: tuple[Toxicity, ...]
+    results: tuple[Toxicity, ...]
     caution: str = ""
-    """What every reader must know of its model, if there is one: that it is simulated, for example."""
 
     def scores(self) -> list[float | None]:
-        return [one.score for one in self.found]
+        """The scores, None where a text could not be scored."""
+        return [result.score for result in self.results]
 
     def raw(self) -> list[float | None]:
-        return [one.raw for one in self.found]
+        """The scores before the scorer's own correction, None where there is none."""
+        return [result.raw for result in self.results]
 
 
 async def score_texts(
@@ -41,9 +50,16 @@ async def score_texts(
     cache: bool = True,
     on_scored: Callable[[int], None] | None = None,
 ) -> list[ScorerColumn]:
-    """One column a scorer, in the order of the names. `on_scored` hears how many more texts one is through with."""
+    """Score texts with every scorer; one column per scorer, in the order of the names.
+
+    Args:
+        names: Scorers: shipped or installed ones by name, `judge:provider/model`, or `file.py:Class`.
+        texts: The texts.
+        cache: Reuse scores of earlier calls, and store new ones.
+        on_scored: Called with the number of texts that a scorer has just finished.
+    """
     if len(set(names)) < len(names):
-        raise ConfigError("a scorer is named twice")
+        raise ConfigError("the same scorer is named twice")
     models = Models()
     async with contextlib.AsyncExitStack() as stack:
         stack.push_async_callback(models.close)
@@ -57,11 +73,12 @@ async def score_texts(
 async def _column(
     scorer: Scorer, name: str, texts: Sequence[str], on_scored: Callable[[int], None] | None
 ) -> ScorerColumn:
-    found: list[Toxicity] = []
-    for start in range(0, len(texts), AT_ONCE):
-        part = texts[start : start + AT_ONCE]
-        found += await scorer.score(part)
+    results: list[Toxicity] = []
+    for start in range(0, len(texts), BATCH_SIZE):
+        batch = texts[start : start + BATCH_SIZE]
+        results += await scorer.score(batch)
         if on_scored is not None:
-            on_scored(len(part))
+            on_scored(len(batch))
     model = name.removeprefix("judge:")
-    return ScorerColumn(scorer.name, scorer.version, tuple(found), " ".join(cautions([model])) if model != name else "")
+    caution = " ".join(cautions([model])) if model != name else ""
+    return ScorerColumn(scorer.name, scorer.version, tuple(results), caution)

@@ -155,7 +155,7 @@ for name in json.loads(sys.argv[1]):
 seen = {}
 for name, module in list(sys.modules.items()):
     file = os.path.realpath(getattr(module, "__file__", None) or "")
-    if file.startswith(os.getcwd() + os.sep) and os.path.exists(file):
+    if file.startswith(os.getcwd() + os.sep) and "site-packages" not in file and os.path.exists(file):
         seen.setdefault(file, []).append(name)
 assert len(seen) > 200, len(seen)
 wrong = {f: names for f, names in seen.items() if len(names) > 1 or not names[0].startswith("parley")}

@@ -1,4 +1,4 @@
-"""Every notebook runs from top to bottom, and is kept with small outputs of its own."""
+"""Every notebook runs from top to bottom, and is stored with small outputs."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def test_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_notebook_is_kept_with_its_outputs(path: Path) -> None:
-    """Small, without errors, and without the folder or the machine that they were made on."""
-    kept = outputs(nbformat.read(path, as_version=4))
-    assert all(kept), "run it: python -m docs.run_notebooks"
-    assert [one for cell in kept for one in cell if one.output_type == "error"] == []
+def test_notebook_is_stored_with_its_outputs(path: Path) -> None:
+    """They are small, have no errors, and do not show the folder or the machine they were made on."""
+    stored = outputs(nbformat.read(path, as_version=4))
+    assert all(stored), "run it: python -m docs.run_notebooks"
+    assert [output for cell in stored for output in cell if output.output_type == "error"] == []
     assert path.stat().st_size < 100_000
     assert "/tmp/" not in path.read_text("utf-8")

@@ -1,6 +1,7 @@
-"""The command line. Thin: all that it does can be done in Python.
+"""The command line: a thin layer, since everything it does can also be done in Python.
 
-Exit status: 0 done, 1 not everything was done, 2 something to mend in what was typed, 130 interrupted.
+Exit status: 0 if all is done, 1 if something failed or is left to do, 2 if the command or one of its files is wrong,
+130 if interrupted.
 """
 
 from __future__ import annotations
@@ -14,50 +15,55 @@ from pathlib import Path
 
 from parley.cli.commands import COMMANDS, add_commands
 
-LONGEST_LINE = 2000
-"""Characters: what was typed or found in a file may be named in a complaint, but not fill the screen."""
+MAX_MESSAGE_CHARS = 2000
+"""An error message may quote a flag or a file, but must not fill the screen."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status.
+
+    Args:
+        argv: The arguments after `parley`; those of this process by default.
+    """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if line := other_parley():
-        _complain(line)
+    if warning := conflicting_package_warning():
+        _print_error(warning)
     try:
         return _dispatch(arguments)
-    except BrokenPipeError:
+    except BrokenPipeError:  # as in `parley show RUN | head`: Python's flush at exit must not fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        return _complain("interrupted", status=130)
+        return _print_error("interrupted", status=130)
     except Exception as error:
-        return _explain(error)
+        return _report_error(error)
 
 
-def other_parley() -> str | None:
-    """A line about the unrelated distribution `parley`, which installs a package of the same name over ours."""
+def conflicting_package_warning() -> str | None:
+    """A warning if the unrelated distribution `parley` is installed, whose package has the same name as ours."""
     try:
         other = distribution("parley")
     except PackageNotFoundError:
         return None
     if Path(str(other.locate_file("pyproject.toml"))).is_file():
-        return None  # metadata that an earlier build left in the checkout: nothing is installed from it
+        return None  # metadata that an earlier build left in the checkout; it is not installed
     return (
-        f"warning: 'parley' {other.version} is installed too, and overwrites files of 'parley-autogen': "
+        f"warning: 'parley' {other.version} is also installed, and overwrites files of 'parley-autogen': "
         "pip uninstall -y parley parley-autogen, then pip install parley-autogen"
     )
 
 
-def _explain(error: Exception) -> int:
-    """One line for what people can mend; anything else is ours to mend, and raised."""
-    from parley.agents import ConfigError, ParleyError  # only now: `parley score` does without the agents
+def _report_error(error: Exception) -> int:
+    """Print one line for an error that the user can fix; raise any other, which is a bug in Parley."""
+    from parley.agents import ConfigError, ParleyError  # imported late: it loads AutoGen
     from parley.scenarios import ScenarioError
 
     if isinstance(error, ConfigError | ScenarioError):
-        return _complain(str(error))
+        return _print_error(str(error))
     if isinstance(error, ParleyError):
-        return _complain(str(error), status=1)
-    if isinstance(error, OSError) and error.strerror:  # a disk, a name, a right: of this machine, not of the program
-        return _complain(f"{error.filename or 'the system'}: {error.strerror}", status=1)
+        return _print_error(str(error), status=1)
+    if isinstance(error, OSError) and error.strerror:  # a full disk, a missing file, a permission
+        return _print_error(f"{error.filename or 'the system'}: {error.strerror}", status=1)
     raise error
 
 
@@ -68,25 +74,25 @@ def _dispatch(arguments: list[str]) -> int:
 
 
 def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
-    """What was typed, and what is left of it: the flags of a study, which `parley run` reads itself."""
+    """The parsed arguments, and the rest: the flags of a study, which `parley run` parses itself."""
     from parley import __version__
 
     parser = argparse.ArgumentParser(
         prog="parley",
-        description="Language models around a table, with personas: run studies, read what was said.",
+        description="Run studies in which language models with personas judge, debate and revise, and read them.",
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add_commands(commands, COMMANDS, arguments)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
-        parser.error(f"unrecognised: {' '.join(rest)}")
+        parser.error(f"unrecognised arguments: {' '.join(rest)}")
     return parsed, rest
 
 
-def _complain(line: str, status: int = 2) -> int:
+def _print_error(message: str, status: int = 2) -> int:
     from parley.cli.text import visible
 
-    said = visible(" ".join(line.split()))
-    print(f"parley: {said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE] + ' …'}", file=sys.stderr)
+    line = visible(" ".join(message.split()))
+    print(f"parley: {line if len(line) <= MAX_MESSAGE_CHARS else line[:MAX_MESSAGE_CHARS] + ' …'}", file=sys.stderr)
     return status

@@ -1,4 +1,4 @@
-"""The commands there are. A command's module is imported when the command is typed, so that `--help` stays quick."""
+"""The table of commands. A command's module is imported only when that command is typed, so that `--help` is quick."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AddParser = Callable[..., argparse.ArgumentParser]
 
 
 class Command(NamedTuple):
-    """Where a command is, and its line in the list of commands.
+    """The module of a command, and its line in the list of commands.
 
     A module has either `add_to(add_parser)`, which adds its flags and sets a `handler`, or `VERBS`, its subcommands.
     """
@@ -23,31 +23,46 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
-    "run": Command("parley.cli.run", "run a study, or go on with it"),
-    "plan": Command("parley.cli.plan", "hours, cost, disk of a large run, simulated"),
-    "report": Command("parley.cli.report", "tables, figures and a page of one run or several of one study"),
-    "compare": Command("parley.cli.compare", "two runs, or two models of one run, on the same units"),
-    "show": Command("parley.cli.show", "a transcript in the terminal"),
+    "run": Command("parley.cli.run", "run a study, or resume it"),
+    "plan": Command("parley.cli.plan", "simulate a large run: hours, cost, disk space"),
+    "report": Command("parley.cli.report", "tables, figures and a page for one run, or for several runs of one study"),
+    "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
+    "show": Command("parley.cli.show", "print a transcript in the terminal"),
     "view": Command("parley.cli.view", "read runs in the browser"),
-    "export": Command("parley.cli.export", "a dataset from debate runs, or any run for Inspect or as JSON lines"),
-    "train": Command("parley.cli.train", "RLDF's training: SFT, reward model, RL, evaluation"),
-    "score": Command("parley.cli.score", "score answers and texts from a file"),
+    "export": Command(
+        "parley.cli.export", "make a dataset from debate runs, or write any run for Inspect or as JSON lines"
+    ),
+    "train": Command("parley.cli.train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
+    "score": Command("parley.cli.score", "score answers or texts from a file, or audit toxicity scorers"),
     "detox": Command("parley.cli.detox", "judge one text and revise it until it is neither toxic nor badly written"),
-    "attention": Command("parley.cli.attention", "attention on the framing's words (a framing run, weights at hand)"),
-    "scenarios": Command("parley.cli.scenarios", "suites of scenarios: list, show, validate, derive, respond"),
-    "topics": Command("parley.cli.topics", "topics to debate: list, generate"),
-    "calibrate": Command("parley.cli.calibrate", "simulated judges: false alarms and power of every test"),
-    "power": Command("parley.cli.power", "scenarios needed for an effect, and the reverse"),
-    "models": Command("parley.cli.models", "models: which there are, and fetching embedded ones"),
-    "new": Command("parley.cli.new", "begin a study of your own: a small package with a test"),
-    "import": Command("parley.cli.imports", "a run file from what was run elsewhere: Inspect's logs, AutoGen's teams"),
+    "attention": Command(
+        "parley.cli.attention", "measure attention to the framing's words (needs a framing run and the model's weights)"
+    ),
+    "scenarios": Command(
+        "parley.cli.scenarios", "list, show and validate suites of scenarios, or write new ones with a model"
+    ),
+    "topics": Command("parley.cli.topics", "list debate topics, or generate new ones with a model"),
+    "calibrate": Command(
+        "parley.cli.calibrate", "measure the false-positive rate and power of every test on simulated judges"
+    ),
+    "power": Command("parley.cli.power", "number of scenarios needed to detect an effect, or the reverse"),
+    "models": Command("parley.cli.models", "list models, and fetch embedded ones"),
+    "new": Command("parley.cli.new", "start your own study: a small package with a test"),
+    "import": Command("parley.cli.imports", "make a run file from Inspect's logs or AutoGen's teams"),
 }
 
 
 def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Sequence[str]) -> None:
-    """All commands by name and help; the flags only of the one that was typed."""
+    """Add all commands with their help lines, but flags only for the one that was typed.
+
+    Args:
+        subparsers: What `ArgumentParser.add_subparsers` returned.
+        commands: The commands by name.
+        arguments: What was typed; the first word is the command.
+    """
     for name, command in commands.items():
-        add_parser = partial(subparsers.add_parser, name, help=command.help)
+        description = f"{command.help[0].upper()}{command.help[1:]}."
+        add_parser = partial(subparsers.add_parser, name, help=command.help, description=description)
         if list(arguments[:1]) != [name]:
             add_parser()
             continue

@@ -12,7 +12,7 @@ from typing import Any
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.cli.commands import AddParser
-from parley.cli.flags import items
+from parley.cli.flags import comma_separated
 from parley.cli.run import fetch_weights
 from parley.cli.text import visible
 from parley.judging.stardtox import Detoxed, Iteration, load_team
@@ -25,46 +25,54 @@ WIDTH = 80
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser(
-        description="Exit status: 0 if all criteria are met in the end, 1 if not, 2 if something is to be mended."
+        epilog="Exit status: 0 if all criteria are met at the end, 1 if not, 2 if the command is wrong."
     )
     parser.add_argument("text", help="the text, or - for standard input")
-    parser.add_argument("--prompt", metavar="TEXT", help="what the text goes on from or answers, if anything")
-    parser.add_argument("--model", default=DEFAULT_MODEL, help="who revises (default: %(default)s)")
-    parser.add_argument("--judge", metavar="MODEL", help="who judges fluency, coherence, relevance (default: --model)")
-    parser.add_argument("--scorer", help=f"toxicity: {', '.join(known_scorers())}, judge:provider/model, file.py:Class")
-    parser.add_argument("--team", default="stardtox", metavar="FILE", help="evaluators of your own, as a .toml file")
-    parser.add_argument("--criteria", metavar="A,B", default="", help="other thresholds: 'toxicity < 0.05'")
-    parser.add_argument("--max-iterations", type=int, default=2, metavar="N", help="(default: %(default)s)")
-    parser.add_argument("--no-performance", action="store_true", help="judge toxicity alone")
-    parser.add_argument("--without", metavar="A,B", default="", help="evaluators of the team that are left out")
-    parser.add_argument("--temperature", type=float, metavar="T", help="of the model (default: its own)")
-    parser.add_argument("--seed", type=int, default=0, help="(default: %(default)s)")
-    parser.add_argument("--json", action="store_true", help="everything as JSON, when it is done")
+    parser.add_argument("--prompt", metavar="TEXT", help="what the text continues or answers, if anything")
+    parser.add_argument("--model", default=DEFAULT_MODEL, help="the model that revises (default: %(default)s)")
+    parser.add_argument(
+        "--judge", metavar="MODEL", help="the model that judges fluency, coherence and relevance (default: --model)"
+    )
+    parser.add_argument(
+        "--scorer", help=f"toxicity scorer: {', '.join(known_scorers())}, judge:provider/model or file.py:Class"
+    )
+    parser.add_argument("--team", default="stardtox", metavar="FILE", help="your own evaluators, as a .toml file")
+    parser.add_argument("--criteria", metavar="A,B", default="", help="other thresholds, such as 'toxicity < 0.05'")
+    parser.add_argument(
+        "--max-iterations", type=int, default=2, metavar="N", help="most revisions (default: %(default)s)"
+    )
+    parser.add_argument("--no-performance", action="store_true", help="judge only toxicity")
+    parser.add_argument("--without", metavar="A,B", default="", help="evaluators of the team to leave out")
+    parser.add_argument(
+        "--temperature", type=float, metavar="T", help="sampling temperature (default: the model's own)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="random seed (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON at the end")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    text = _read() if parsed.text == "-" else parsed.text
-    done = asyncio.run(_go(parsed, text))
+    text = _read_stdin() if parsed.text == "-" else parsed.text
+    result = asyncio.run(_detox(parsed, text))
     if parsed.json:
-        print(json.dumps(_plain(done, parsed), ensure_ascii=False, indent=2))
-        return 0 if done.met else 1
-    print("what came out:" if done.met else "what came out (not all criteria are met):")
-    print(visible(done.text))
-    return 0 if done.met else 1
+        print(json.dumps(_as_json(result, parsed), ensure_ascii=False, indent=2))
+        return 0 if result.met else 1
+    print("result:" if result.met else "result (not all criteria are met):")
+    print(visible(result.text))
+    return 0 if result.met else 1
 
 
-def _read() -> str:
+def _read_stdin() -> str:
     try:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise ConfigError(f"standard input is not UTF-8 text (byte {error.start})") from None
 
 
-async def _go(parsed: argparse.Namespace, text: str) -> Detoxed:
+async def _detox(parsed: argparse.Namespace, text: str) -> Detoxed:
     models = Models()
     try:
-        for name in _names(parsed):
+        for name in _model_names(parsed):
             fetch_weights(models[name])
         if not parsed.json:
             for line in _cautions(parsed):
@@ -77,34 +85,33 @@ async def _go(parsed: argparse.Namespace, text: str) -> Detoxed:
             scorer=parsed.scorer,
             team=parsed.team,
             performance=not parsed.no_performance,
-            without=items(parsed.without),
-            criteria=items(parsed.criteria),
+            without=comma_separated(parsed.without),
+            criteria=comma_separated(parsed.criteria),
             max_iterations=parsed.max_iterations,
             temperature=parsed.temperature,
             seed=parsed.seed,
             models=models,
-            on_step=(lambda step: None) if parsed.json else _show,
+            on_step=(lambda step: None) if parsed.json else _print_iteration,
         )
     finally:
         await models.close()
 
 
-def _names(parsed: argparse.Namespace) -> list[str]:
+def _model_names(parsed: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(name for name in (parsed.model, parsed.judge) if name))
 
 
 def _cautions(parsed: argparse.Namespace) -> list[str]:
-    """Of all models that have a word in it, those of the team among them."""
+    """Cautions about all models that take part, including those of the team."""
     team = load_team(parsed.team).with_scorer(parsed.scorer)
-    return cautions(list(dict.fromkeys([*_names(parsed), *team.models()])))
+    return cautions(list(dict.fromkeys([*_model_names(parsed), *team.models()])))
 
 
-def _show(step: Iteration) -> None:
-    """One iteration as it is done."""
-    place = f"passage {step.passage + 1} of {step.passages}, " if step.passages > 1 else ""
-    print(f"{place}iteration {step.iteration}")
+def _print_iteration(step: Iteration) -> None:
+    passage = f"passage {step.passage + 1} of {step.passages}, " if step.passages > 1 else ""
+    print(f"{passage}iteration {step.iteration}")
     print(textwrap.indent(textwrap.fill(visible(step.text), WIDTH - 4), "    "))
-    said: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for score in step.scores:
         by_scorer = score.evaluator == score.name
         if score.value is None:
@@ -112,24 +119,24 @@ def _show(step: Iteration) -> None:
         else:
             number = f"{score.value:.2f}" if by_scorer else f"{score.value:g}"
         mark = "" if number == "unscored" else {True: ": met", False: ": not met", None: ""}[score.met]
-        asked = f"asked for {score.asked}{mark}" if score.asked else ""
-        print(f"  {visible(score.name):<10} {number:>8}   {asked}".rstrip())
-        said[score.evaluator] = score.note
-    for evaluator, note in said.items():
+        criterion = f"criterion {score.asked}{mark}" if score.asked else ""
+        print(f"  {visible(score.name):<10} {number:>8}   {criterion}".rstrip())
+        notes[score.evaluator] = score.note
+    for evaluator, note in notes.items():
         if note:
             print(textwrap.indent(textwrap.fill(visible(f"{evaluator}: {note}"), WIDTH - 2), "  "))
     print(f"  coordinator: {visible(step.decision)}\n", flush=True)
 
 
-def _plain(done: Detoxed, parsed: argparse.Namespace) -> dict[str, Any]:
+def _as_json(result: Detoxed, parsed: argparse.Namespace) -> dict[str, Any]:
     return {
-        "text": done.text,
-        "met": done.met,
+        "text": result.text,
+        "met": result.met,
         "model": parsed.model,
         "judge": parsed.judge or parsed.model,
         "cautions": _cautions(parsed),
-        "passages": done.passages,
-        "decisions": list(done.decisions),
-        "steps": [asdict(step) for step in done.steps],
-        "usage": asdict(done.usage),
+        "passages": result.passages,
+        "decisions": list(result.decisions),
+        "steps": [asdict(step) for step in result.steps],
+        "usage": asdict(result.usage),
     }

@@ -1,4 +1,4 @@
-"""Flags from pydantic models, and config files: every field is a flag, a key of TOML or YAML, and a Python argument."""
+"""Flags made from pydantic models, and config files: a field is a flag, a TOML or YAML key, and a Python argument."""
 
 from __future__ import annotations
 
@@ -24,24 +24,32 @@ def add_flags(
     leave_out: Collection[str] = (),
     prefix: str = "",
 ) -> None:
-    """A flag for each field; with a prefix ("rl_"), those of a part of a config."""
+    """Add a flag for each field of a pydantic model.
+
+    Args:
+        parser: The parser that gets the flags.
+        schema: The model.
+        title: The heading of these flags in --help.
+        leave_out: Fields that get no flag.
+        prefix: What the flags begin with, for one part of a config: "rl_" makes `--rl-…`.
+    """
     group = parser.add_argument_group(title)
     for name, info in schema.model_fields.items():
         if name in leave_out:
             continue
         flag = "--" + (prefix + name).replace("_", "-")
-        kinds = {info.annotation, *get_args(info.annotation)}
-        about = _about(info).replace("%", "%%")
-        if bool in kinds:
+        types = {info.annotation, *get_args(info.annotation)}
+        about = _help_text(info).replace("%", "%%")
+        if bool in types:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=about)
-        elif any(get_origin(kind) is list for kind in kinds):
-            group.add_argument(flag, metavar="A,B", type=items, help=about)
+        elif any(get_origin(part) is list for part in types):
+            group.add_argument(flag, metavar="A,B", type=comma_separated, help=about)
         else:
             group.add_argument(flag, metavar=name.rpartition("_")[2].upper(), help=about)
 
 
-def _about(info: FieldInfo) -> str:
-    """What a field is for, the words it may be where they are not said yet, and what it is unless told."""
+def _help_text(info: FieldInfo) -> str:
+    """A field's description, its choices unless the description names them, and its default."""
     about = info.description or ""
     choices = _choices(info.annotation)
     if not all(re.search(rf"\b{re.escape(choice)}\b", about) for choice in choices):
@@ -57,51 +65,57 @@ def _about(info: FieldInfo) -> str:
 
 
 def _choices(annotation: Any) -> list[str]:
-    """The words of a Literal, also of one that may be None or stands in a list."""
+    """The values of a Literal, also inside `| None` or a list."""
     if get_origin(annotation) is Literal:
         return [str(choice) for choice in get_args(annotation)]
     return [choice for part in get_args(annotation) for choice in _choices(part)]
 
 
 def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None:
-    """One line for a flag that was mistyped, with the nearest there is."""
+    """Raise an error that names the unknown arguments and the flag most like the first of them."""
     if not rest:
         return
-    near = difflib.get_close_matches(rest[0].partition("=")[0], parser.format_help().split(), n=1)
-    hint = f"did you mean {near[0]}? " if rest[0].startswith("-") and near else ""
-    raise ConfigError(f"unknown: {' '.join(rest)} ({hint}`{parser.prog} --help` lists all flags)")
+    similar = difflib.get_close_matches(rest[0].partition("=")[0], parser.format_help().split(), n=1)
+    hint = f"did you mean {similar[0]}? " if rest[0].startswith("-") and similar else ""
+    raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} --help` lists all flags)")
 
 
-def items(text: str) -> list[str]:
+def comma_separated(text: str) -> list[str]:
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def given(parsed: argparse.Namespace, schema: type[BaseModel], prefix: str = "") -> dict[str, Any]:
-    """The flags that were typed."""
+    """The values of the flags that were typed, by field name.
+
+    Args:
+        parsed: The parsed arguments.
+        schema: The model that the flags were made from.
+        prefix: The prefix that they were made with.
+    """
     values = {name: getattr(parsed, prefix + name, None) for name in schema.model_fields}
     typed = {name: value for name, value in values.items() if value is not None}
     for name, value in typed.items():
-        words = {schema.model_fields[name].annotation, *get_args(schema.model_fields[name].annotation)}
-        if isinstance(value, list) and list[str] not in words and all(str(item).isdigit() for item in value):
+        types = {schema.model_fields[name].annotation, *get_args(schema.model_fields[name].annotation)}
+        if isinstance(value, list) and list[str] not in types and all(str(item).isdigit() for item in value):
             typed[name] = [int(item) for item in value]
     return typed
 
 
 _DEEP = re.compile(r"(?:[\[{]\s*+){64}")
-"""Brackets within brackets, as no config has them; PyYAML takes a second to find them too deep."""
+"""64 nested brackets, which no config has; PyYAML takes a second to fail on them."""
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """No aliases: a flat table needs none, and a few lines of them can stand for more than any machine holds."""
+    """A loader without aliases: a config needs none, and a few lines of them can expand beyond any memory."""
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases (*name) are not read; write the value out")
+            raise yaml.YAMLError("aliases (*name) are not supported; write the value out")
         return super().compose_node(parent, index)
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """A TOML or YAML file as a flat table."""
+    """Read a TOML or YAML file as a flat table."""
     try:
         text = path.read_text("utf-8")
         if _DEEP.search(text):
@@ -114,21 +128,28 @@ def read_config(path: Path) -> dict[str, Any]:
     except RecursionError:
         raise ConfigError(f"{path}: nested too deeply for a config") from None
     if not isinstance(table, dict):
-        raise ConfigError(f"{path}: a table of keys and values was expected")
+        raise ConfigError(f"{path}: expected a table of keys and values")
     return table
 
 
 def split_config(
     table: Mapping[str, Any], study: type[BaseModel], options: type[BaseModel], where: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Keys of the study and keys of the run, told apart; a key of neither is refused, with the nearest known one."""
+    """Split a config into the keys of the study and those of the run; raise an error on any other key.
+
+    Args:
+        table: The config.
+        study: The study's config model.
+        options: The run's options model.
+        where: The name of the file, for error messages.
+    """
     known = [*study.model_fields, *options.model_fields]
     for key in table:
         if key not in known:
-            said = str(key)[:80]
-            near = difflib.get_close_matches(said, known, n=1)
-            hint = f"; did you mean '{near[0]}'?" if near else f" (known: {', '.join(known)})"
-            raise ConfigError(f"{where}: unknown key '{said}'{hint}")
+            name = str(key)[:80]
+            similar = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean '{similar[0]}'?" if similar else f" (known: {', '.join(known)})"
+            raise ConfigError(f"{where}: unknown key '{name}'{hint}")
     return (
         {key: value for key, value in table.items() if key in study.model_fields},
         {key: value for key, value in table.items() if key in options.model_fields},

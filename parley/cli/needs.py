@@ -1,4 +1,4 @@
-"""What a command needs installed, said in one line when it is missing."""
+"""Checks for the optional packages that a command needs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from parley.agents import ConfigError
 
 
 def need_analysis() -> None:
-    """Refuse to go on without the extra `analysis`."""
+    """Raise an error if the extra `analysis` is not installed."""
     try:
         import pandas  # noqa: F401
+        import scipy  # noqa: F401
     except ModuleNotFoundError:
-        raise ConfigError("this needs pandas and friends: pip install 'parley-autogen[analysis]'") from None
+        raise ConfigError("this command needs the extra 'analysis': pip install 'parley-autogen[analysis]'") from None

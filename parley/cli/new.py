@@ -1,4 +1,4 @@
-"""`parley new study NAME`: a study of one's own, begun."""
+"""`parley new study NAME`: a package to start your own study from."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from parley.scaffold import class_name, new_study
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("what", choices=["study"], help="what to begin")
+    parser.add_argument("what", choices=["study"], help="what to make")
     parser.add_argument("name", help="its name: lower-case words with hyphens")
-    parser.add_argument("--to", metavar="DIR", default=".", help="the folder it is made in (default: here)")
-    parser.add_argument("--json", action="store_true", help="print the files as JSON")
+    parser.add_argument("--to", metavar="DIR", default=".", help="the folder to make it in (default: the current one)")
+    parser.add_argument("--json", action="store_true", help="print the paths of the files as JSON")
     parser.set_defaults(handler=handle)
 
 

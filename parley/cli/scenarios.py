@@ -1,4 +1,4 @@
-"""`parley scenarios list|show|validate|derive|respond`: the suites, and new ones written with a model of choice."""
+"""`parley scenarios list|show|validate|derive|respond`: read suites, check them, and write new ones with a model."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from parley.agents import ConfigError, ParleyError
+from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
@@ -31,35 +32,33 @@ from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_sui
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = verbs.add_parser("list", help="the scenarios of a suite")
+    listing = verbs.add_parser("list", help="list the scenarios of a suite")
     listing.add_argument("suite", nargs="?", default="full", help="quick, full, a .toml file or a folder")
-    listing.add_argument("--bases", action="store_true", help="the bases instead, with stereotypes and sources")
-    showing = verbs.add_parser("show", help="one scenario with its responses, differences marked")
+    listing.add_argument("--bases", action="store_true", help="list the bases instead, with stereotypes and sources")
+    showing = verbs.add_parser("show", help="show one scenario and its responses, with the differences underlined")
     showing.add_argument("id", help="the scenario's id")
     showing.add_argument("--suite", default="full", help="quick, full, a .toml file or a folder")
-    checking = verbs.add_parser("validate", help="is a suite fit to measure with? (exit status 1 if not)")
+    checking = verbs.add_parser("validate", help="check whether a suite is fit to measure with (exit status 1 if not)")
     checking.add_argument("suite", help="quick, full, a .toml file or a folder")
     deriving = verbs.add_parser("derive", help="derive new scenarios from bases, with a model")
     deriving.add_argument("base", nargs="*", help="the bases to derive from (default: all)")
-    _writing_flags(deriving, DeriveConfig, {"bases"})
-    responding = verbs.add_parser("respond", help="write response pairs for scenarios that have none, with a model")
+    _add_writing_flags(deriving, DeriveConfig, {"bases"}, "derived")
+    responding = verbs.add_parser("respond", help="write pairs of responses for scenarios that have none, with a model")
     responding.add_argument("suite", help="quick, full, a .toml file or a folder")
-    _writing_flags(responding, RespondConfig, {"suite"})
+    _add_writing_flags(responding, RespondConfig, {"suite"}, "responses")
     for verb in (listing, showing, checking, deriving, responding):
-        verb.add_argument("--json", action="store_true")
+        verb.add_argument("--json", action="store_true", help="print JSON")
     handlers = {listing: _list, showing: _show, checking: _validate, deriving: _derive, responding: _respond}
     for verb, handler in handlers.items():
         verb.set_defaults(handler=lambda parsed, rest, handler=handler: handler(parsed))
 
 
-def _writing_flags(parser: argparse.ArgumentParser, config: type[Any], named: set[str]) -> None:
-    parser.add_argument(
-        "--to", metavar="FILE", help="the suite file to write (default: <suite>-derived.toml and so on)"
-    )
-    parser.add_argument("--force", action="store_true", help="write over a file that is there")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    add_flags(parser, config, "the writing", leave_out=named)
-    add_flags(parser, Options, "the run")
+def _add_writing_flags(parser: argparse.ArgumentParser, config: type[Any], positional: set[str], suffix: str) -> None:
+    parser.add_argument("--to", metavar="FILE", help=f"the suite file to write (default: SUITE-{suffix}.toml)")
+    parser.add_argument("--force", action="store_true", help="overwrite an existing file")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    add_flags(parser, config, "writing", leave_out=positional)
+    add_flags(parser, Options, "run")
 
 
 def _list(parsed: argparse.Namespace) -> int:
@@ -68,8 +67,7 @@ def _list(parsed: argparse.Namespace) -> int:
     if parsed.json:
         print(json.dumps([row.model_dump(mode="json") for row in rows], ensure_ascii=False, indent=2))
         return 0
-    looks: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
-    table = Table(**looks)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     if parsed.bases:
         for column in ("base", "stereotype", "source"):
             table.add_column(column)
@@ -83,71 +81,73 @@ def _list(parsed: argparse.Namespace) -> int:
             cells = (scenario.id, scenario.profession, scenario.setting, lengths)
             table.add_row(*(escape(visible(cell)) for cell in cells))
     Console().print(table)
-    bases = {one.base for one in suite.scenario if one.base}
-    print(f"{suite.name} {suite.version}: {len(suite.scenario)} scenarios of {len(bases)} bases")
+    bases = {scenario.base for scenario in suite.scenario if scenario.base}
+    counts = f"{plural(len(suite.scenario), 'scenario')} of {plural(len(bases), 'base')}"
+    print(f"{suite.name} {suite.version}: {counts}")
     return 0
 
 
 def _show(parsed: argparse.Namespace) -> int:
     suite, _ = load_suite(parsed.suite)
-    scenario = next((one for one in suite.scenario if one.id == parsed.id), None)
+    scenarios = {scenario.id: scenario for scenario in suite.scenario}
+    scenario = scenarios.get(parsed.id)
     if scenario is None:
-        near = difflib.get_close_matches(parsed.id, [one.id for one in suite.scenario], n=3)
-        hint = f"; near: {', '.join(near)}" if near else ""
+        similar = difflib.get_close_matches(parsed.id, scenarios, n=3)
+        hint = f"; did you mean {' or '.join(similar)}?" if similar else ""
         raise UnknownName(f"there is no scenario '{parsed.id}' in {suite.name}{hint}")
     base = suite.base_of(scenario)
     if parsed.json:
-        shown = scenario.model_dump(mode="json") | ({"base": base.model_dump(mode="json")} if base else {})
-        print(json.dumps(shown, ensure_ascii=False, indent=2))
+        row = scenario.model_dump(mode="json") | ({"base": base.model_dump(mode="json")} if base else {})
+        print(json.dumps(row, ensure_ascii=False, indent=2))
         return 0
     console = Console()
 
-    def say(text: str, style: str = "") -> None:
+    def print_text(text: str, style: str = "") -> None:
         console.print(visible(text), style=style, markup=False, highlight=False, emoji=False)
 
-    say(scenario.id, "bold")
-    say(" · ".join(part for part in (scenario.profession, scenario.role, scenario.setting) if part), "dim")
-    say(f"\n{scenario.text}\n")
+    print_text(scenario.id, "bold")
+    print_text(" · ".join(part for part in (scenario.profession, scenario.role, scenario.setting) if part), "dim")
+    print_text(f"\n{scenario.text}\n")
     if base:
-        say(f"probes: {base.stereotype}", "dim")
-        say(f"source: {base.source or 'none'}\n", "dim")
-    for number, marked in enumerate(_marked(scenario), 1):
-        say(f"response {number}", "bold cyan")
-        console.print(marked, "")
+        print_text(f"probes: {base.stereotype}", "dim")
+        print_text(f"source: {base.source or 'none'}\n", "dim")
+    for number, response in enumerate(_underlined_responses(scenario), 1):
+        print_text(f"response {number}", "bold cyan")
+        console.print(response, "")
     if scenario.responses:
-        say(f"likeness {similarity(*scenario.responses):.2f}", "dim")
+        print_text(f"similarity {similarity(*scenario.responses):.2f}", "dim")
     else:
-        say("no responses yet: parley scenarios respond", "yellow")
+        print_text("no responses yet: parley scenarios respond", "yellow")
     return 0
 
 
-def _marked(scenario: Scenario) -> list[Text]:
+def _underlined_responses(scenario: Scenario) -> list[Text]:
     """Both responses, with the words in which they differ underlined."""
     if not scenario.responses:
         return []
-    one, two = (visible(text).split() for text in scenario.responses)
-    marked = [Text(), Text()]
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, one, two, autojunk=False).get_opcodes():
+    first, second = (visible(text).split() for text in scenario.responses)
+    texts = [Text(), Text()]
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         style = "" if tag == "equal" else "underline yellow"
-        for target, part in ((marked[0], one[a:b]), (marked[1], two[c:d])):
+        for text, part in ((texts[0], first[a:b]), (texts[1], second[c:d])):
             for word in part:
-                target.append(word, style)
-                target.append(" ")
-    return marked
+                text.append(word, style)
+                text.append(" ")
+    return texts
 
 
 def _validate(parsed: argparse.Namespace) -> int:
     suite, _ = load_suite(parsed.suite)
-    found = check_suite(suite)
+    findings = check_suite(suite)
     if parsed.json:
-        rows = [{"scenario": one.scenario, "problem": one.what} for one in found]
+        rows = [{"scenario": finding.scenario, "problem": finding.what} for finding in findings]
         print(json.dumps({"suite": suite.name, "scenarios": len(suite.scenario), "findings": rows}, indent=2))
     else:
-        for one in found:
-            print(textwrap.shorten(visible(str(one)), 200))
-        verdict = f"{len(found)} findings" if found else "fit to measure with"
-        print(f"{suite.name} {suite.version}: {len(suite.scenario)} scenarios, {verdict}")
-    return 1 if found else 0
+        for finding in findings:
+            print(textwrap.shorten(visible(str(finding)), 200))
+        verdict = plural(len(findings), "finding") if findings else "fit to measure with"
+        print(f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}, {verdict}")
+    return 1 if findings else 0
 
 
 def _derive(parsed: argparse.Namespace) -> int:
@@ -158,52 +158,55 @@ def _respond(parsed: argparse.Namespace) -> int:
     return _write(Respond, parsed, {"suite": parsed.suite}, "responses")
 
 
-def _write(study: type[Derive] | type[Respond], parsed: argparse.Namespace, named: dict[str, Any], what: str) -> int:
+def _write(
+    study: type[Derive] | type[Respond], parsed: argparse.Namespace, positional: dict[str, Any], suffix: str
+) -> int:
+    """Run the study that writes, and turn what it accepted into a suite file."""
     from parley.cli.run import execute_job
 
     try:
         options = Options.model_validate(given(parsed, Options))
     except ValidationError as error:
         raise ConfigError(explain(error, Options)) from None
-    job = Job.make(study.name, {**given(parsed, study.Config), **named}, options)
+    job = Job.make(study.name, {**given(parsed, study.Config), **positional}, options)
     writer = cast(Derive | Respond, job.study)
-    target = Path(parsed.to) if parsed.to else Path(f"{writer.suite.name}-{what}.toml")
+    target = Path(parsed.to) if parsed.to else Path(f"{writer.suite.name}-{suffix}.toml")
     if target.suffix != ".toml":
-        raise ConfigError(f"{target}: a suite file ends in .toml")
-    if target.exists() and not parsed.force and not _ours(target, job.path):
-        raise ConfigError(f"{target} is there already, or was edited: name another with --to, or use --force")
+        raise ConfigError(f"{target}: the name of a suite file must end in .toml")
+    if target.exists() and not parsed.force and not _is_unedited_output(target, job.path):
+        raise ConfigError(f"{target} already exists; choose another file with --to, or overwrite it with --force")
     if not job.size.units:
-        raise ConfigError(f"there is nothing to write: every scenario of {parsed.suite} has responses (see --anew)")
+        raise ConfigError(f"nothing to write: every scenario of {parsed.suite} has responses; --anew replaces them")
     status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
     with RunFile.open(job.path) as file:
         accepted = list(file.accepted())
     suite = writer.harvest(accepted)
     if not accepted and job.size.units:
-        raise ParleyError(f"nothing was accepted, so no suite was written; parley show {job.path} says why")
+        raise ParleyError(f"nothing was accepted, so no suite was written; parley show {job.path} shows why")
     try:
         body = suite.to_toml()
-        target.write_text(_heading(job.path, body) + body, "utf-8")
+        heading = f"{_signature(job.path, body)}, which has every attempt. Edit freely, then: parley scenarios validate"
+        target.write_text(f"{heading}\n{body}", "utf-8")
     except OSError as error:
         raise ParleyError(f"{target} cannot be written: {error.strerror}") from None
     if not parsed.json:
-        print(f"{_counted(suite)}: {target}")
+        print(f"{_scenario_counts(suite)}: {target}")
     return status
 
 
-def _heading(run: Path, body: str) -> str:
-    digest = sha256(body.encode()).hexdigest()[:16]
-    return f"# Written by {run.name} ({digest}), which has every try. Edit freely, then: parley scenarios validate\n"
+def _signature(run: Path, body: str) -> str:
+    return f"# Written by {run.name} ({sha256(body.encode()).hexdigest()[:16]})"
 
 
-def _ours(target: Path, run: Path) -> bool:
-    """Whether this very run wrote the file and nobody has edited it since, so that going on may write it again."""
+def _is_unedited_output(target: Path, run: Path) -> bool:
+    """Whether this run wrote the file and it has not been edited since, so that a resumed run may overwrite it."""
     try:
         text = target.read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-    return text.startswith(_heading(run, text.partition("\n")[2]))
+    return text.startswith(_signature(run, text.partition("\n")[2]))
 
 
-def _counted(suite: Suite) -> str:
+def _scenario_counts(suite: Suite) -> str:
     answered = sum(bool(scenario.responses) for scenario in suite.scenario)
-    return f"{len(suite.scenario)} scenarios, {answered} of them with responses"
+    return f"{plural(len(suite.scenario), 'scenario')}, {answered} with responses"

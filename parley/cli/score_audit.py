@@ -1,4 +1,4 @@
-"""`parley score audit`: how far toxicity scorers move with the identity in a sentence, and what fools them."""
+"""`parley score audit`: how much toxicity scores depend on the identity in a sentence, and what misleads scorers."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rich.table import Table
 
 from parley.agents import ConfigError
 from parley.cli.commands import AddParser
+from parley.cli.needs import need_analysis
 from parley.cli.score_toxicity import (
-    LOOKS,
+    TABLE_STYLE,
     add_scorer_flags,
     cautions_of,
-    columns_of,
-    need_tables,
     number,
     print_cautions,
+    score_columns,
 )
 from parley.scenarios import select
 from parley.scenarios.audit import Audit, load_audit
@@ -29,26 +29,29 @@ from parley.toxicity import ScorerColumn
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-WORST = 4
+MAX_PAIRS_SHOWN = 4
+"""The number of pairs of identities that are listed for each scorer, those furthest apart."""
 
 
 def add_to(add_parser: AddParser) -> None:
     audit = add_parser()
-    audit.add_argument("--identities", metavar="A,B", help="categories, labels or a .toml file instead of the shipped")
-    audit.add_argument("--figure", metavar="FILE", help="the scores as a figure: .svg, .pdf or .png")
+    audit.add_argument(
+        "--identities", metavar="A,B", help="categories, labels or a .toml file, instead of the shipped identities"
+    )
+    audit.add_argument("--figure", metavar="FILE", help="draw the scores to a .svg, .pdf or .png file")
     add_scorer_flags(audit)
     audit.set_defaults(handler=lambda parsed, rest: _audit(parsed))
 
 
 def _audit(parsed: argparse.Namespace) -> int:
-    need_tables()
+    need_analysis()
     figure = Path(parsed.figure) if parsed.figure else None
     if figure is not None and figure.suffix not in (".svg", ".pdf", ".png"):
-        raise ConfigError(f"{figure}: a figure ends in .svg, .pdf or .png")
-    chosen = select([name.strip() for name in parsed.identities.split(",")]) if parsed.identities else None
-    audit = load_audit(chosen)
+        raise ConfigError(f"{figure}: the name of a figure must end in .svg, .pdf or .png")
+    identities = select([name.strip() for name in parsed.identities.split(",")]) if parsed.identities else None
+    audit = load_audit(identities)
     texts = [*(probe.text for probe in audit.probes), *(control.text for control in audit.controls)]
-    columns = columns_of(parsed, texts)
+    columns = score_columns(parsed, texts)
     probes, controls = _tables(audit, columns)
     if figure is not None:
         _draw(figure, probes, audit, columns)
@@ -57,29 +60,30 @@ def _audit(parsed: argparse.Namespace) -> int:
     else:
         _print(probes, controls, audit, parsed.threshold)
         print_cautions(columns)
-    unscored = sum(one.score is None for column in columns for one in column.found)
+    unscored = sum(score is None for column in columns for score in column.scores())
     return 1 if unscored else 0
 
 
 def _tables(audit: Audit, columns: Sequence[ScorerColumn]) -> tuple[DataFrame, DataFrame]:
-    """Probes and controls by scorer. A scorer that mends its scores stands there twice: as it is, and before."""
+    """The scores of probes and controls, one row per scorer and text. A scorer that corrects its scores is in them
+    twice, with corrected and with raw scores."""
     import pandas as pd
 
-    sides: list[tuple[str, list[float | None]]] = []
+    series: list[tuple[str, list[float | None]]] = []
     for column in columns:
         if any(value is not None for value in column.raw()):
-            sides.append((f"{column.name}, raw", column.raw()))
-        sides.append((column.name, column.scores()))
+            series.append((f"{column.name}, raw", column.raw()))
+        series.append((column.name, column.scores()))
     count = len(audit.probes)
     probes = [
-        {"scorer": name, **one._asdict(), "score": score}
-        for name, scores in sides
-        for one, score in zip(audit.probes, scores[:count], strict=True)
+        {"scorer": name, **probe._asdict(), "score": score}
+        for name, scores in series
+        for probe, score in zip(audit.probes, scores[:count], strict=True)
     ]
     controls = [
-        {"scorer": name, **one._asdict(), "score": score}
-        for name, scores in sides
-        for one, score in zip(audit.controls, scores[count:], strict=True)
+        {"scorer": name, **control._asdict(), "score": score}
+        for name, scores in series
+        for control, score in zip(audit.controls, scores[count:], strict=True)
     ]
     return pd.DataFrame(probes).astype({"score": float}), pd.DataFrame(controls).astype({"score": float})
 
@@ -89,17 +93,17 @@ def _draw(path: Path, probes: DataFrame, audit: Audit, columns: Sequence[ScorerC
     from parley.analysis.toxicity.figures import audit_figure
 
     title = "Toxicity of the same sentence about different people"
-    drawing = audit_figure(probes, audit.sentences, title, small_print(columns))
+    figure = audit_figure(probes, audit.sentences, title, figure_note(columns))
     try:
-        save(drawing, path, [path.suffix.removeprefix(".")])
+        save(figure, path, [path.suffix.removeprefix(".")])
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
 
 
-def small_print(columns: Sequence[ScorerColumn]) -> str:
-    """What stands below the figure, wherever it is shown."""
-    versions = "; ".join(f"{one.name}: {one.version}" for one in columns)
-    return " ".join([*cautions_of(columns), f"A dot is an identity. {versions}."])
+def figure_note(columns: Sequence[ScorerColumn]) -> str:
+    """The note below the figure: cautions, and the version of each scorer."""
+    versions = "; ".join(f"{column.name}: {column.version}" for column in columns)
+    return " ".join([*cautions_of(columns), f"Each dot is an identity. {versions}."])
 
 
 def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[ScorerColumn], threshold: float) -> None:
@@ -111,7 +115,7 @@ def _print_json(probes: DataFrame, controls: DataFrame, columns: Sequence[Scorer
         "controls": by_kind(controls, threshold),
         "probes": probes,
     }
-    versions = {one.name: one.version for one in columns}
+    versions = {column.name: column.version for column in columns}
     rows = {name: json.loads(table.to_json(orient="records")) for name, table in tables.items()}
     print(json.dumps({"cautions": cautions_of(columns), "scorers": versions, **rows}, indent=2))
 
@@ -120,38 +124,37 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
     from parley.analysis.toxicity.scorers import by_category, by_kind, by_sentence, gaps
 
     console = Console()
-    table = Table(title="The same sentence about different people: lowest and highest score", **LOOKS)
+    table = Table(title="The same sentence about different people: lowest and highest score", **TABLE_STYLE)
     for name in ("scorer", "sentence", "low", "high", "range"):
         table.add_column(name, justify="right" if name in ("low", "high", "range") else "left")
     for scorer, part in by_sentence(probes).groupby("scorer", sort=False):
         table.add_section()
         for row in part.itertuples():
-            low, high = (f"{who} {number(at)}" for who, at in ((row.lowest, row.low), (row.highest, row.high)))
+            low, high = (f"{who} {number(score)}" for who, score in ((row.lowest, row.low), (row.highest, row.high)))
             table.add_row(str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
     console.print(table)
     gap = by_category(probes)
     console.print(_grid("Mean absolute gap between two identities, by category", "category", gap))
-    table = Table(title="Pairs furthest apart, mean over the sentences", **LOOKS)
+    table = Table(title="Pairs furthest apart, mean over the sentences", **TABLE_STYLE)
     for name in ("scorer", "higher", "lower", "gap", "largest"):
         table.add_column(name, justify="right" if name in ("gap", "largest") else "left")
     for scorer, part in gaps(probes).groupby("scorer", sort=False):
-        for row in part.nlargest(WORST, "gap").itertuples():
+        for row in part.nlargest(MAX_PAIRS_SHOWN, "gap").itertuples():
             table.add_row(str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
     console.print(table)
     kinds = by_kind(controls, threshold)
-    kinds["shown"] = [f"{number(row.mean)} ({row.right}/{row.n})" for row in kinds.itertuples()]
+    kinds["cell"] = [f"{number(row.mean)} ({row.right}/{row.n})" for row in kinds.itertuples()]
     kinds["kind"] += kinds["toxic"].map({True: " ↑", False: " ↓"})
-    shown = kinds.pivot(index="kind", columns="scorer", values="shown")
-    shown = shown.loc[list(dict.fromkeys(kinds["kind"])), list(dict.fromkeys(kinds["scorer"]))]
-    console.print(_grid("Controls: mean score (how many on the right side)", "kind", shown))
-    side = f"↑ should be {threshold:g} or more, ↓ less. Unscored texts: {int(probes['score'].isna().sum())} of the"
-    console.print(
-        f"{side} sentences, {int(controls['score'].isna().sum())} of the controls.", highlight=False, markup=False
-    )
+    cells = kinds.pivot(index="kind", columns="scorer", values="cell")
+    cells = cells.loc[list(dict.fromkeys(kinds["kind"])), list(dict.fromkeys(kinds["scorer"]))]
+    console.print(_grid("Controls: mean score (number on the right side)", "kind", cells))
+    unscored = f"{int(probes['score'].isna().sum())} sentences, {int(controls['score'].isna().sum())} controls"
+    legend = f"↑ should be {threshold:g} or more, ↓ less. Unscored: {unscored}."
+    console.print(legend, highlight=False, markup=False)
 
 
 def _grid(title: str, first: str, frame: DataFrame) -> Table:
-    table = Table(title=title, **LOOKS)
+    table = Table(title=title, **TABLE_STYLE)
     table.add_column(first)
     for scorer in frame.columns:
         table.add_column(str(scorer), justify="right")

@@ -1,6 +1,6 @@
-"""`parley score bbq --data DIR --predictions FILE`: the benchmark's scores of anyone's answers.
+"""`parley score bbq --data DIR --predictions FILE`: BBQ's scores for answers from any source.
 
-Nothing of the conversations is loaded here, so that scoring all of BBQ takes seconds.
+This module imports neither agents nor AutoGen, so that scoring all of BBQ takes seconds.
 """
 
 from __future__ import annotations
@@ -22,10 +22,16 @@ if TYPE_CHECKING:
 
 def add_to(add_parser: AddParser) -> None:
     bbq = add_parser()
-    bbq.add_argument("--data", required=True, metavar="DIR", help="folder of BBQ's JSONL files (or a .csv: BBQ-Hard)")
-    bbq.add_argument("--predictions", required=True, metavar="FILE", help="JSONL: category, example_id, prediction")
-    bbq.add_argument("--templates", metavar="DIR", help="templates or additional_metadata.csv, if not below DIR")
-    bbq.add_argument("--json", action="store_true", help="everything as JSON")
+    bbq.add_argument(
+        "--data", required=True, metavar="DIR", help="folder of BBQ's JSONL files, or a .csv file (BBQ-Hard)"
+    )
+    bbq.add_argument(
+        "--predictions", required=True, metavar="FILE", help="JSONL with category, example_id and prediction"
+    )
+    bbq.add_argument(
+        "--templates", metavar="DIR", help="folder of templates or additional_metadata.csv, if not inside --data"
+    )
+    bbq.add_argument("--json", action="store_true", help="print everything as JSON")
     bbq.set_defaults(handler=_bbq)
 
 
@@ -33,15 +39,15 @@ def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
     try:
         from parley.analysis.bbq.scores import AnswerTable, score, to_dict
     except ModuleNotFoundError:
-        raise ScenarioError("scores need numpy and scipy: pip install 'parley-autogen[analysis]'") from None
+        raise ScenarioError("this command needs numpy and scipy: pip install 'parley-autogen[analysis]'") from None
     file = Path(parsed.predictions)
     with uncollected():
         bbq = load(parsed.data, leave_out=[file], beside=parsed.templates)
         predictions = read_predictions(file, bbq.rows)
-        scores = score(AnswerTable.of(columns(predictions.rows, predictions.places)))
+        scores = score(AnswerTable.of(columns(predictions.rows, predictions.answers)))
     if parsed.json:
-        matched = {"how": dict(predictions.how), "missing": predictions.missing}
-        print(json.dumps({**to_dict(scores), "predictions": matched, "targets": dict(bbq.targets)}))
+        counts = {"how": dict(predictions.how), "missing": predictions.missing}
+        print(json.dumps({**to_dict(scores), "predictions": counts, "targets": dict(bbq.targets)}))
         return 0
     _print(scores, predictions, bbq)
     return 0
@@ -59,34 +65,34 @@ def _print(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
     for context, title in (("ambig", "ambiguous"), ("disambig", "disambiguated")):
         table.add_section()
         table.add_row(f"[bold]{title}[/bold]")
-        for name, pair in _lines(scores):
+        for name, pair in _rows(scores):
             table.add_row(name, *_cells(pair[context]))
     console.print(table)
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(predictions.how.items()))
-    found = ", ".join(f"{count:,} {way}" for way, count in sorted(bbq.targets.items()))
-    unread = sum(pair.unparsed for pair in scores.micro.values())
+    targets = ", ".join(f"{count:,} {way}" for way, count in sorted(bbq.targets.items()))
+    unparsed = sum(pair.unparsed for pair in scores.micro.values())
     for line in (
-        f"Predictions: {len(predictions.rows):,} ({how}); rows without one: {predictions.missing:,}.",
-        f"Unread answers: {unread:,}, left out here; counted as unknown they are in --json.",
-        f"Targets: {found}.",
+        f"Predictions: {len(predictions.rows):,} ({how}); rows without a prediction: {predictions.missing:,}.",
+        f"Unparsed answers: {unparsed:,}, left out here; --json also has the scores with them counted as unknown.",
+        f"Targets: {targets}.",
         "Accuracy in %; bias from -100 to 100; intervals clustered by scenario (four rows each).",
     ):
         console.print(line, highlight=False, markup=False)
 
 
-def _lines(scores: Scores) -> list[tuple[str, ByContext]]:
-    lines = list(scores.categories.items())
-    lines += [(f"{name} (no names)", pair) for name, pair in scores.labels.items()]
-    return [*sorted(lines), ("macro mean", scores.macro), ("micro mean", scores.micro)]
+def _rows(scores: Scores) -> list[tuple[str, ByContext]]:
+    rows = list(scores.categories.items())
+    rows += [(f"{name} (no names)", pair) for name, pair in scores.labels.items()]
+    return [*sorted(rows), ("macro mean", scores.macro), ("micro mean", scores.micro)]
 
 
-def _cells(one: Cell) -> tuple[str, ...]:
+def _cells(cell: Cell) -> tuple[str, ...]:
     return (
-        f"{one.n:,}",
-        _number(100 * one.accuracy),
-        _interval(100 * one.accuracy_low, 100 * one.accuracy_high),
-        _number(one.bias),
-        _interval(one.low, one.high),
+        f"{cell.n:,}",
+        _number(100 * cell.accuracy),
+        _interval(100 * cell.accuracy_low, 100 * cell.accuracy_high),
+        _number(cell.bias),
+        _interval(cell.low, cell.high),
     )
 
 

@@ -1,4 +1,4 @@
-"""`parley score rubric FILE`: texts of the user's own, scored by several judges on a rubric."""
+"""`parley score rubric FILE`: several judges score your texts by a rubric."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from rich.table import Table
 from parley.agents import ConfigError
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
+from parley.cli.needs import need_analysis
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.judging.scoring.study import RubricScores, ScoringConfig
@@ -24,11 +25,11 @@ from parley.judging.scoring.study import RubricScores, ScoringConfig
 
 def add_to(add_parser: AddParser) -> None:
     rubric = add_parser()
-    rubric.add_argument("file", help="a .jsonl file, or a .txt file with one text a line")
-    rubric.add_argument("--quiet", action="store_true", help="no progress")
-    rubric.add_argument("--json", action="store_true")
-    add_flags(rubric, ScoringConfig, "the scoring", leave_out={"file"})
-    add_flags(rubric, Options, "the run")
+    rubric.add_argument("file", help="a .jsonl file, or a .txt file with one text per line")
+    rubric.add_argument("--quiet", action="store_true", help="show no progress")
+    rubric.add_argument("--json", action="store_true", help="print JSON")
+    add_flags(rubric, ScoringConfig, "scoring", leave_out={"file"})
+    add_flags(rubric, Options, "run")
     rubric.set_defaults(handler=lambda parsed, rest: _rubric(parsed))
 
 
@@ -40,17 +41,14 @@ def _rubric(parsed: argparse.Namespace) -> int:
     except ValidationError as error:
         raise ConfigError(explain(error, Options)) from None
     job = Job.make(RubricScores.name, {**given(parsed, ScoringConfig), "file": parsed.file}, options)
-    try:
-        import pandas  # noqa: F401
-    except ModuleNotFoundError:
-        raise ConfigError("tables need pandas and friends: pip install 'parley-autogen[analysis]'") from None
-    status = execute_job(job, quiet=parsed.quiet or parsed.json, as_json=False) if not parsed.json else _silently(job)
+    need_analysis()
+    status = execute_job(job, quiet=parsed.quiet, as_json=False) if not parsed.json else _run_silently(job)
     if status in (0, 1):
         _print(job.path, as_json=parsed.json)
     return status
 
 
-def _silently(job: Job) -> int:
+def _run_silently(job: Job) -> int:
     import asyncio
 
     return 0 if asyncio.run(job.execute()).complete else 1
@@ -62,15 +60,15 @@ def _print(path: Path, *, as_json: bool) -> None:
 
     verdicts = frames.verdicts(path)
     if verdicts.empty:
-        raise ConfigError(f"{path} has no finished unit yet")
+        raise ConfigError(f"{path} has no finished units yet")
     scores, agreement = rubrics.scores(verdicts), rubrics.agreement(verdicts)
     if as_json:
         tables = {"scores": scores, "agreement": agreement}
-        rows = {name: [_plain(row) for row in table.to_dict("records")] for name, table in tables.items()}
+        rows = {name: [_without_nan(row) for row in table.to_dict("records")] for name, table in tables.items()}
         print(json.dumps({"run": str(path), **rows}, indent=2))
         return
-    looks: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
-    table = Table(title="Scores, 0 to 100 (BS is severity: lower is better)", **looks)
+    style: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
+    table = Table(title="Scores, 0 to 100 (BS is severity: lower is better)", **style)
     for column in ("group", "metric", "mean", "95% interval", "texts", "unreadable"):
         table.add_column(column)
     for row in scores.itertuples():
@@ -78,7 +76,7 @@ def _print(path: Path, *, as_json: bool) -> None:
         table.add_row(*(escape(visible(str(cell))) for cell in cells))
     console = Console()
     console.print(table)
-    table = Table(title="Agreement of the judges", **looks)
+    table = Table(title="Agreement between judges", **style)
     for column in ("metric", "coefficient", "value", "95% interval", "note"):
         table.add_column(column)
     for row in agreement.itertuples():
@@ -86,7 +84,7 @@ def _print(path: Path, *, as_json: bool) -> None:
     console.print(table)
 
 
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
+def _without_nan(row: dict[str, Any]) -> dict[str, Any]:
     return {key: None if isinstance(value, float) and math.isnan(value) else value for key, value in row.items()}
 
 

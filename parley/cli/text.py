@@ -1,4 +1,4 @@
-"""What models say is untrusted: shown literally, with control characters made visible instead of obeyed."""
+"""Model output is untrusted: it is printed literally, with control characters made visible."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 
 
 def visible(text: str) -> str:
-    """No escape sequence reaches the terminal, and no text is reversed on it."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+    """The text with control characters written out, so that it can neither control the terminal nor reverse text."""
+    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)

@@ -1,4 +1,4 @@
-"""`parley topics list|generate`: topics to debate, the shipped ones and new ones written with a model of choice."""
+"""`parley topics list|generate`: debate topics, the shipped ones and new ones written with a model."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import cast
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, ParleyError
+from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
@@ -22,36 +23,38 @@ from parley.scenarios import BIASES, load_topics, near_duplicates
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-    listing = verbs.add_parser("list", help="the topics of a bias type or a file, with those that are nearly the same")
-    listing.add_argument("bias", nargs="?", help=f"{', '.join(BIASES)}, or a .txt file (default: a count of each)")
-    listing.add_argument("--json", action="store_true")
+    listing = verbs.add_parser("list", help="list the topics of a bias type or a file, and pairs of near-duplicates")
+    listing.add_argument(
+        "bias", nargs="?", help=f"{', '.join(BIASES)}, or a .txt file (default: the number of topics of each)"
+    )
+    listing.add_argument("--json", action="store_true", help="print JSON")
     listing.set_defaults(handler=lambda parsed, rest: _list(parsed))
     writing = verbs.add_parser("generate", help="write topics with a model")
     writing.add_argument("bias", help=f"{', '.join(BIASES)}, or a .toml file of roles")
-    writing.add_argument("--to", metavar="FILE", help="the text file to write (default: <bias>-topics.txt)")
-    writing.add_argument("--force", action="store_true", help="write over a file that is there")
-    writing.add_argument("--quiet", action="store_true", help="no progress")
-    writing.add_argument("--json", action="store_true")
-    add_flags(writing, TopicsConfig, "the writing", leave_out={"bias"})
-    add_flags(writing, Options, "the run")
+    writing.add_argument("--to", metavar="FILE", help="the text file to write (default: BIAS-topics.txt)")
+    writing.add_argument("--force", action="store_true", help="overwrite an existing file")
+    writing.add_argument("--quiet", action="store_true", help="show no progress")
+    writing.add_argument("--json", action="store_true", help="print JSON")
+    add_flags(writing, TopicsConfig, "writing", leave_out={"bias"})
+    add_flags(writing, Options, "run")
     writing.set_defaults(handler=lambda parsed, rest: _generate(parsed))
 
 
 def _list(parsed: argparse.Namespace) -> int:
     if parsed.bias is None:
         counts = {bias: len(load_topics(bias)) for bias in BIASES}
-        print(json.dumps(counts) if parsed.json else "\n".join(f"{bias:<12} {n}" for bias, n in counts.items()))
+        print(json.dumps(counts) if parsed.json else "\n".join(f"{bias:<12} {count}" for bias, count in counts.items()))
         return 0
     topics = load_topics(parsed.bias)
-    near = near_duplicates(topics)
+    pairs = near_duplicates(topics)
     if parsed.json:
-        print(json.dumps({"topics": topics, "near": near}, ensure_ascii=False, indent=2))
+        print(json.dumps({"topics": topics, "near": pairs}, ensure_ascii=False, indent=2))
         return 0
     for topic in topics:
         print(visible(topic))
-    print(f"{len(topics)} topics, {len(near)} of them near to another")
-    for one, other in near:
-        print(visible(f"  near: {one} / {other}"))
+    print(f"{plural(len(topics), 'topic')}, {plural(len(pairs), 'pair')} of near-duplicates")
+    for first, second in pairs:
+        print(visible(f"  {first} / {second}"))
     return 0
 
 
@@ -66,36 +69,40 @@ def _generate(parsed: argparse.Namespace) -> int:
     study = cast(WriteTopics, job.study)
     target = Path(parsed.to) if parsed.to else Path(f"{study.bias.trait}-topics.txt")
     if target.suffix != ".txt":
-        raise ConfigError(f"{target}: a list of topics ends in .txt")
-    if target.exists() and not parsed.force and not _ours(target, job.path):
-        raise ConfigError(f"{target} is there already: name another with --to, or write over it with --force")
+        raise ConfigError(f"{target}: the name of a list of topics must end in .txt")
+    if target.exists() and not parsed.force and not _is_output_of(target, job.path):
+        raise ConfigError(f"{target} already exists; choose another file with --to, or overwrite it with --force")
     status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
     with RunFile.open(job.path) as file:
-        found = study.harvest(file.accepted())
-    total = sum(map(len, found.topics.values()))
+        collected = study.harvest(file.accepted())
+    total = sum(map(len, collected.topics.values()))
     if not total:
-        raise ParleyError(f"nothing was accepted, so no file was written; parley show {job.path} says why")
+        raise ParleyError(f"nothing was accepted, so no file was written; parley show {job.path} shows why")
     try:
-        target.write_text(_heading(job.path) + _listed(found), "utf-8")
+        heading = f"{_signature(job.path)} that run has every attempt. Edit freely, one topic per line.\n"
+        target.write_text(heading + _as_text(collected), "utf-8")
     except OSError as error:
         raise ParleyError(f"{target} cannot be written: {error.strerror}") from None
     if not parsed.json:
-        short = f", {found.missing} short of what was asked" if found.missing else ""
-        print(f"{total} topics in {len(found.topics)} areas{short}; {len(found.near)} were near to another: {target}")
-    return status or int(found.missing > 0)
+        missing = f", {collected.missing} fewer than requested" if collected.missing else ""
+        counts = f"{plural(total, 'topic')} in {plural(len(collected.topics), 'area')}{missing}"
+        print(f"{counts}; {plural(len(collected.near), 'near-duplicate')} left out: {target}")
+    return status or int(collected.missing > 0)
 
 
-def _heading(run: Path) -> str:
-    return f"# Written by {run.name}; that run has every try. Edit freely, one topic a line.\n"
+def _signature(run: Path) -> str:
+    return f"# Written by {run.name};"
 
 
-def _listed(found: CollectedTopics) -> str:
-    return "".join(f"# {area}\n" + "".join(f"{topic}\n" for topic in topics) for area, topics in found.topics.items())
+def _as_text(collected: CollectedTopics) -> str:
+    return "".join(
+        f"# {area}\n" + "".join(f"{topic}\n" for topic in topics) for area, topics in collected.topics.items()
+    )
 
 
-def _ours(target: Path, run: Path) -> bool:
-    """Whether this very run wrote the file, so that going on may write it again."""
+def _is_output_of(target: Path, run: Path) -> bool:
+    """Whether this run wrote the file, so that a resumed run may overwrite it."""
     try:
-        return target.read_text("utf-8").startswith(_heading(run))
+        return target.read_text("utf-8").startswith(_signature(run))
     except (OSError, UnicodeDecodeError):
         return False

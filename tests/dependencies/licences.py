@@ -118,15 +118,16 @@ def page(listed: Iterable[Package]) -> str:
     rows = [f"| {one.name} | {one.licence} | {', '.join(one.wanted)} |" for one in listed]
     return "\n".join(
         (
-            "# Licences of what Parley stands on",
+            "# Licences of Parley's dependencies",
             "",
-            "Read from the packages themselves by `python -m tests.dependencies licences --write`; a test holds every",
-            "installed package against the list of licences we accept (`tests/dependencies/licences.py`). Versions are",
-            "in constraints.txt. Parley itself is MIT. Weights and datasets have licences of their own: `parley",
-            "models`, docs/bbq.md, docs/squad.md, docs/stardtox.md. Where torch comes with CUDA (x86-64), it brings",
-            "NVIDIA's libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and no part of Parley.",
+            "Parley itself is under the MIT licence. This list is read from the metadata of the installed",
+            "packages by `python -m tests.dependencies licences --write`, and a test checks every installed",
+            "package against the licences that are accepted (`tests/dependencies/licences.py`). Versions are in",
+            "constraints.txt. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD",
+            "v2 and RealToxicityPrompts, none of which is shipped. On x86-64, torch may bring NVIDIA's CUDA",
+            "libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and not part of Parley.",
             "",
-            "| package | licence | wanted by |",
+            "| package | licence | required by |",
             "|---|---|---|",
             *rows,
             "",

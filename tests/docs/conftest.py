@@ -1,4 +1,4 @@
-"""What the documentation is tried with: its pages, small data under the names that the pages use, and finished runs."""
+"""Fixtures for the documentation: its pages, small data under the names that the pages use, and finished runs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def bbq_row(number: int) -> dict[str, object]:
 
 
 def write_data(place: Path) -> None:
-    """What users bring, very small, under the names that the pages give it."""
+    """Very small versions of the users' data, under the names that the pages use."""
     rows = [bbq_row(number) for number in range(4)]
     (place / "BBQ" / "data").mkdir(parents=True)
     (place / "BBQ" / "data" / "Age.jsonl").write_text("\n".join(map(json.dumps, rows)))
@@ -86,7 +86,7 @@ def write_data(place: Path) -> None:
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The data, a library to search, and one finished run of each study, for all pages."""
+    """A folder for all pages: the data, documents to search, and one finished run of each study."""
     place = tmp_path_factory.mktemp("shelf")
     write_data(place)
     library = place / "articles"
@@ -108,7 +108,7 @@ def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def desk(shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], SimpleNamespace]:
-    """An empty folder to work in, with copies of everything on the shelf."""
+    """A function that makes a fresh folder with copies of everything on the shelf."""
     monkeypatch.setenv("PARLEY_HOME", str(shelf / "home"))
     for key in ("FORCE_COLOR", "NO_COLOR", "COLUMNS", "OPENAI_BASE_URL"):
         monkeypatch.delenv(key, raising=False)

@@ -1,4 +1,4 @@
-"""Every command that README and docs show is run as it stands; what is changed, and what is only parsed, is below.
+"""Every command in README and docs is run; the constants below say what is changed and what is only parsed.
 
 Bash reads the blocks (variables, loops, quotes) with `parley` replaced by a recorder; the recorded commands are then
 run in this process, on simulated models and very small data.
@@ -32,17 +32,17 @@ MODEL = re.compile(r"\b(?:openai|deepseek|anthropic|google|llamacpp|ollama|vllm|
 SIMULATED = r"sim/\1?base=4&round=-2"
 """A model that needs a key, a server or a download becomes a simulated one of the same name."""
 DEFAULT = "sim/any?base=4&round=-2"
-"""The model of a command that names none."""
+"""The model for commands that name none."""
 
-PLACED = {"--model": DEFAULT, "--data": "BBQ/data"}
-"""What stands where a page leaves something to the reader: …"""
+PLACEHOLDERS = {"--model": DEFAULT, "--data": "BBQ/data"}
+"""The values for … after a flag, where a page leaves the value to the reader."""
 
 SMALLER = {
     "--topics": "3", "--limit": "4", "--prompts": "2", "--completions": "1", "--per-base": "1",
     "--simulations": "20", "--effect": "0.9",
 }  # fmt: skip
-"""Numbers that make a job long."""
-SHORTENED = {
+"""Smaller values for flags that make a run long."""
+ADDED = {
     ("run", "malibu", "--suite", "full"): [
         "--scenarios",
         "fitness-desk-worker,law-fire-exit",
@@ -53,9 +53,9 @@ SHORTENED = {
     ("report",): ["--draws", "50", "--no-files"],
     ("compare",): ["--draws", "50"],
 }
-"""What is added where a command has all of these words, unless it says it itself."""
+"""Flags added to commands that have all of these words, unless the command sets them itself."""
 NOT_SIMULATED = {"self-debias-gen,": "", "keep=500": "", "engine=duckduckgo": "engine=folder:articles"}
-"""What neither a simulated model nor a machine without network can do."""
+"""Replacements for what needs a real model or a network."""
 ONLY_PARSED = {
     ("view",): "serves until Ctrl-C: tests/viewer",
     ("train",): "needs torch: tests/training",
@@ -70,20 +70,20 @@ ONLY_PARSED = {
     ("run", "--ray-address"): "needs a cluster: tests/parley/test_ray.py",
     ("run", "--executor", "batch"): "needs a server that takes batches: tests/parley/test_batch.py",
 }
-"""Commands with these words are read by the real parser, and go no further."""
+"""Commands with these words are only parsed, and why."""
 OUTSIDE = {"pip", "cmake", "llama-server", "accelerate", "ruff", "mypy", "git", "ollama", "vllm", "ray", "cd"}
-"""Programs that are not ours."""
+"""Other programs, which are not run."""
 FOREIGN = {"--api-key", "--max-model-len", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--cache-ram"}
-"""Flags of theirs that sentences name: of vLLM, and of llama.cpp's server."""
-ENDS_WELL = {"detox": {0, 1}}
-"""1: not all criteria are met, which is an answer."""
+"""Flags of vLLM and llama.cpp's server that sentences name."""
+ACCEPTED_STATUS = {"detox": {0, 1}}
+"""1: not all criteria are met, which is a valid result."""
 
 
 class Typed(NamedTuple):
-    """A command as bash would start it, what is sent to its standard input, and what stands for what it prints."""
+    """A command as bash would start it, its standard input, and the token that stands for its output."""
 
     words: list[str]
-    fed: str
+    stdin: str
     token: str
 
 
@@ -98,12 +98,12 @@ command_not_found_handle() { record "$@"; }
 PATH=/nowhere
 set -f
 """
-"""Where a page sends the output of a command into a file, the file holds the token until the command has been run."""
+"""If a page redirects the output of a command to a file, the file contains the token until the command has been run."""
 
 
 def blocks(text: str, *languages: str) -> list[str]:
-    found = re.findall(r"^( *)```(\w+)\n(.*?)^\1```", text, re.S | re.M)
-    return [re.sub(rf"^{indent}", "", body, flags=re.M) for indent, language, body in found if language in languages]
+    fenced = re.findall(r"^( *)```(\w+)\n(.*?)^\1```", text, re.S | re.M)
+    return [re.sub(rf"^{indent}", "", body, flags=re.M) for indent, language, body in fenced if language in languages]
 
 
 def typed(block: str, place: Path) -> list[Typed]:
@@ -113,56 +113,56 @@ def typed(block: str, place: Path) -> list[Typed]:
     plain = re.sub(r"(?:\.venv/bin/|build/bin/)", "", block)
     bash = shutil.which("bash")
     if bash is None:
-        pytest.skip("there is no bash here to read the blocks")
+        pytest.skip("bash is needed to read the blocks")
     done = subprocess.run(
         [bash, "-c", RECORDER + plain], cwd=place, env={"TAPE": str(tape)}, capture_output=True, text=True, check=False
     )
     assert done.stderr == "", f"bash cannot read\n{block}\n{done.stderr}"
     records = tape.read_text().split("\x1e")[:-1] if tape.exists() else []
-    parts = (one.split("\x1d") for one in records)
-    return [Typed(words.split("\x1f")[:-1], fed, token) for words, fed, token in parts]
+    parts = (record.split("\x1d") for record in records)
+    return [Typed(words.split("\x1f")[:-1], stdin, token) for words, stdin, token in parts]
 
 
-def deliver(printed: str, token: str, place: Path) -> None:
-    """What a command printed, to the file that its output was sent to."""
+def redirect_output(printed: str, token: str, place: Path) -> None:
+    """Write the output of a command to the file that a page redirects it to."""
     for path in place.iterdir():
         if path.is_file() and path.stat().st_size == len(token) and path.read_text("utf-8") == token:
             path.write_text(printed, "utf-8")
 
 
-def has(words: list[str], wanted: tuple[str, ...]) -> bool:
-    return all(word in words for word in wanted)
+def has(words: list[str], required: tuple[str, ...]) -> bool:
+    return all(word in words for word in required)
 
 
 def runs(word: str, place: Path, shelf: Path) -> list[str]:
-    """A run file that a page names: one that the block has made, or one of the same study from the shelf."""
-    made = sorted(place.glob(word)) if not Path(word).is_absolute() else []
-    if made:
-        return list(map(str, made))
+    """The run files that a page names: those that the block has made, or one of the same study from the shelf."""
+    existing = sorted(place.glob(word)) if not Path(word).is_absolute() else []
+    if existing:
+        return list(map(str, existing))
     stem = Path(word).stem
     study = next((name for name in ("bbq", "rldf", "stardtox", "squad") if stem.startswith(name)), "malibu")
-    ours = place / f"{'malibu-b' if stem == 'b' else study}.sqlite"
-    shutil.copy(shelf / ours.name, ours)
-    return [ours.name]
+    copy = place / f"{'malibu-b' if stem == 'b' else study}.sqlite"
+    shutil.copy(shelf / copy.name, copy)
+    return [copy.name]
 
 
 def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
-    """A command with small numbers, simulated models and real files in the places of what the page names."""
+    """A command with small numbers, simulated models and existing files."""
     given: list[str] = []
-    before = ""
+    previous = ""
     for word in words:
         word = MODEL.sub(SIMULATED, word)
         for old, new in NOT_SIMULATED.items():
             word = word.replace(old, new)
         if word == "…":
-            given += [PLACED[before]] if before in PLACED else []
-        elif word.endswith(".sqlite") and before not in ("--out", "--to"):
+            given += [PLACEHOLDERS[previous]] if previous in PLACEHOLDERS else []
+        elif word.endswith(".sqlite") and previous not in ("--out", "--to"):
             given += runs(word, place, shelf)
         else:
-            given.append(SMALLER.get(before, word))
-        before = word
-    for wanted, more in SHORTENED.items():
-        if has(given, wanted) and more[0] not in given and "--dry-run" not in given:
+            given.append(SMALLER.get(previous, word))
+        previous = word
+    for required, more in ADDED.items():
+        if has(given, required) and more[0] not in given and "--dry-run" not in given:
             given += more
     if given[0] in ("run", "detox") and "--model" not in given and "--config" not in given:
         given += ["--model", DEFAULT]
@@ -170,35 +170,35 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
 
 
 def check_flags(words: list[str]) -> None:
-    """Exits as argparse does where a flag does not exist."""
+    """Exit as argparse does if a flag does not exist."""
     parsed, rest = parse(words)
     if parsed.command == "run":
         _parser(parsed.study).parse_args(rest)
 
 
-def check_outside(one: Typed) -> None:
-    """A command of another program: known by name, and where it starts a module of ours, with flags it has."""
-    program, *words = one.words
+def check_other_program(command: Typed) -> None:
+    """Check a command of another program: its name is known, and if it runs one of our modules, its flags exist."""
+    program, *words = command.words
     if program == "accelerate":
         return check_flags(words[words.index("parley") + 1 :])
     if program in ("python3", "python") and words[:1] == ["-m"]:
         if words[1] in ("venv", "pytest", "pip"):
             return None
-        found = importlib.util.find_spec(words[1])
-        if found is not None and found.submodule_search_locations is not None:
-            found = importlib.util.find_spec(f"{words[1]}.__main__")
-        assert found is not None, f"there is no module {words[1]}"
-        assert found.origin, f"{words[1]} cannot be run"
-        source = Path(found.origin).read_text("utf-8")
+        spec = importlib.util.find_spec(words[1])
+        if spec is not None and spec.submodule_search_locations is not None:
+            spec = importlib.util.find_spec(f"{words[1]}.__main__")
+        assert spec is not None, f"there is no module {words[1]}"
+        assert spec.origin, f"{words[1]} cannot be run"
+        source = Path(spec.origin).read_text("utf-8")
         missing = [word for word in words[2:] if word.startswith("--") and f'"{word}"' not in source]
         assert missing == [], f"{words[1]} has no {missing}"
         return None
-    assert program in OUTSIDE, f"a program that no test knows: {' '.join(one.words)}"
+    assert program in OUTSIDE, f"unknown program: {' '.join(command.words)}"
     return None
 
 
 DONE: set[tuple[str, ...]] = set()
-"""Equal commands on things from the shelf are run once."""
+"""Commands that were run already: the same command on the same files runs once."""
 
 
 def test_the_commands_of_a_page_run(
@@ -206,19 +206,19 @@ def test_the_commands_of_a_page_run(
 ) -> None:
     monkeypatch.setattr(sys, "path", [str(root), *sys.path])
     for block in blocks(page.read_text("utf-8"), "sh", "bash"):
-        here = desk()
-        for one in typed(block, here.place):
-            if one.words[0] != "parley":
-                if one.words[1:] == ["-"]:
-                    exec(compile(one.fed, page.name, "exec"), {})
+        folder = desk()
+        for command in typed(block, folder.place):
+            if command.words[0] != "parley":
+                if command.words[1:] == ["-"]:
+                    exec(compile(command.stdin, page.name, "exec"), {})
                 else:
-                    check_outside(one)
+                    check_other_program(command)
                 continue
-            shown = f"{page.name}: {shlex.join(one.words)}"
-            if any(has(" ".join(one.words).replace("=", " ").split(), wanted) for wanted in ONLY_PARSED):
-                check_flags(one.words[1:])
+            description = f"{page.name}: {shlex.join(command.words)}"
+            if any(has(" ".join(command.words).replace("=", " ").split(), required) for required in ONLY_PARSED):
+                check_flags(command.words[1:])
                 continue
-            words = ready(one.words[1:], here.place, here.runs)
+            words = ready(command.words[1:], folder.place, folder.runs)
             if "--out" not in words and "--to" not in words and tuple(words) in DONE:
                 continue
             DONE.add(tuple(words))
@@ -226,9 +226,10 @@ def test_the_commands_of_a_page_run(
                 status = main(words)
             except SystemExit as end:
                 status = int(end.code or 0)
-            said = capsys.readouterr()
-            deliver(said.out, one.token, here.place)
-            assert status in ENDS_WELL.get(words[0], {0}), f"{shown}\nran as {shlex.join(words)}\n{said.err}"
+            output = capsys.readouterr()
+            redirect_output(output.out, command.token, folder.place)
+            accepted = ACCEPTED_STATUS.get(words[0], {0})
+            assert status in accepted, f"{description}\nran as {shlex.join(words)}\n{output.err}"
 
 
 def spans(text: str) -> Iterator[str]:
@@ -243,17 +244,17 @@ def test_the_commands_inside_sentences_have_flags_that_exist(page: Path) -> None
     for span in spans(page.read_text("utf-8")):
         words = shlex.split(span)[1:]
         plain = [word for word in words if word != "…"]
-        if plain[:1] == ["run"] and plain[1] not in known_studies():  # one of the reader's own has flags of its own
+        if plain[:1] == ["run"] and plain[1] not in known_studies():  # a reader's own study has its own flags
             continue
         assert any(map(has_flags, (words, plain, [*plain, "…"]))), span
 
 
 def has_flags(words: list[str]) -> bool:
-    """Whether it parses; … may stand for a value, for more flags, or be left out at the end."""
+    """Whether a command can be parsed; … may stand for a value or for more flags, or be left out at the end."""
     try:
         check_flags(words)
-    except SystemExit:
-        return False
+    except SystemExit as end:
+        return end.code == 0  # --help
     return True
 
 
@@ -291,7 +292,7 @@ def test_a_flag_that_a_sentence_names_exists(page: Path) -> None:
     for span in re.findall(r"`([^`]+)`", prose):
         flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", span))
         if span.startswith("python -m ") and flags:
-            check_outside(Typed(shlex.split(span), "", ""))
+            check_other_program(Typed(shlex.split(span), "", ""))
         else:
             named |= flags
     assert named - every_flag() - FOREIGN == set()
@@ -299,9 +300,9 @@ def test_a_flag_that_a_sentence_names_exists(page: Path) -> None:
 
 def test_a_flag_that_does_not_exist_is_caught(tmp_path: Path) -> None:
     """The tests above can fail."""
-    (one,) = typed("x=3\nparley run malibu --temparature $x >out", tmp_path)
-    deliver("as printed", one.token, tmp_path)
+    (command,) = typed("x=3\nparley run malibu --temparature $x >out", tmp_path)
+    redirect_output("as printed", command.token, tmp_path)
     assert (tmp_path / "out").read_text() == "as printed"
-    assert one.words == ["parley", "run", "malibu", "--temparature", "3"]
+    assert command.words == ["parley", "run", "malibu", "--temparature", "3"]
     with pytest.raises(SystemExit):
-        check_flags(one.words[1:])
+        check_flags(command.words[1:])

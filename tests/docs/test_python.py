@@ -1,4 +1,4 @@
-"""Every Python block of README and docs runs as it stands, on a simulated model; every TOML block can be read."""
+"""Every Python block of README and docs runs, on a simulated model; every TOML block can be parsed."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ import pytest
 
 CHANGED = {
     r'"(?:openai|ollama|anthropic|google)/[^"]+"': '"sim/any"',  # a key or a server
-    r"rounds=2\)": 'rounds=2, model="sim/any")',  # the README's debate, on the default model
-    r'Path\("articles"\)\.mkdir\(\)': "",  # the folder is there already
+    r"rounds=2\)": 'rounds=2, model="sim/any")',  # the README's debate, which uses the default model
+    r'Path\("articles"\)\.mkdir\(\)': "",  # the folder already exists
     r"    max_iterations=2,\n\)": '    max_iterations=2,\n    model="sim/any",\n)',
 }
-"""What is changed in a block before it is run."""
-AS_IT_IS = "AssistantAgent("
-"""AutoGen asks for a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
-ELSEWHERE = {"Notes(": "needs a run with notes: tests/viewer"}
-"""Blocks with these words are only compiled."""
+"""Replacements in a block before it is run."""
+UNCHANGED = "AssistantAgent("
+"""AutoGen requires a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
+ONLY_COMPILED = {"Notes(": "needs a run with notes: tests/viewer"}
+"""Blocks with these words, and why they are not run."""
 
 
-def before() -> dict[str, Any]:
-    """Names that blocks take for granted, because the text before them says what they are."""
+def predefined_names() -> dict[str, Any]:
+    """Names that blocks use because the text before them introduces them."""
     from pydantic import BaseModel
 
     from parley.agents import Assessment
@@ -48,13 +48,13 @@ def blocks(text: str, language: str) -> list[str]:
 
 def run(code: str, name: str) -> None:
     compiled = compile(code, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
-    namespace = {"__name__": "a_block_of_the_docs", **before()}
+    namespace = {"__name__": "a_block_of_the_docs", **predefined_names()}
     if compiled.co_flags & inspect.CO_COROUTINE:
 
-        async def hold() -> None:
+        async def run_block() -> None:
             await eval(compiled, namespace)
 
-        asyncio.run(hold())
+        asyncio.run(run_block())
     else:
         exec(compiled, namespace)
 
@@ -65,14 +65,14 @@ def test_the_python_of_a_page_runs(
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     for code in blocks(page.read_text("utf-8"), "python"):
         desk()
-        for old, new in CHANGED.items() if AS_IT_IS not in code else ():
+        for old, new in CHANGED.items() if UNCHANGED not in code else ():
             code = re.sub(old, new, code)
-        if any(words in code for words in ELSEWHERE):
+        if any(words in code for words in ONLY_COMPILED):
             compile(code, page.name, "exec")
         else:
             run(code, page.name)
 
 
-def test_the_toml_of_a_page_can_be_read(page: Path) -> None:
+def test_the_toml_of_a_page_can_be_parsed(page: Path) -> None:
     for text in blocks(page.read_text("utf-8"), "toml"):
         assert tomllib.loads(text)

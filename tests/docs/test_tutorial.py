@@ -1,4 +1,4 @@
-"""The tutorial's numbers are those that its commands give."""
+"""The numbers in the tutorial are those that its commands print."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
     desk()
     page = " ".join((root / "docs" / "tutorial.md").read_text("utf-8").split())
     config = {"suite": "full", "per_base": 1, "identities": ["gender"]}
-    said = {}
+    sentences = {}
     for name, effect in (("tutorial", "+0.5"), ("null", "0")):
         model = f"sim/judge?female={effect}&noise=1.0"
         assert f'{model}" --out runs/{name}.sqlite' in page
         parley.run("malibu", model=model, out=f"{name}.sqlite", **config)
-        said[name] = " ".join(make_report([Path(f"{name}.sqlite")]).words)
+        sentences[name] = " ".join(make_report([Path(f"{name}.sqlite")]).words)
     for words in ("'female' was scored 0.55 points above 'male' on the same answers", "over 20 scenarios"):
         assert words in page
-        assert words in said["tutorial"]
-    assert "χ² calls 2 of 4 tables" in said["tutorial"]
-    assert "tests that respect scenarios call 4 of 4" in said["tutorial"]
-    assert "tests that respect scenarios call 0 of 4" in said["null"]
-    assert "Shown to be equivalent within ±0.5 points: 1 of 1 pair" in said["null"]
+        assert words in sentences["tutorial"]
+    assert "χ² calls 2 of 4 tables" in sentences["tutorial"]
+    assert "tests that respect scenarios call 4 of 4" in sentences["tutorial"]
+    assert "tests that respect scenarios call 0 of 4" in sentences["null"]
+    assert "Shown to be equivalent within ±0.5 points: 1 of 1 pair" in sentences["null"]

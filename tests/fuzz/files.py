@@ -21,7 +21,7 @@ from parley.agents.models.registry import client_class, split_name
 from parley.agents.search.documents import passages
 from parley.cli.flags import given, read_config, split_config
 from parley.cli.run import _parser
-from parley.cli.score_squad import _table
+from parley.cli.score_squad import _read_table
 from parley.execute import Options, make_study
 from parley.judging.methods import read_settings
 from parley.judging.rldf.roles import load_bias
@@ -281,7 +281,7 @@ TARGETS = (
     target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], mutation.as_csv),
     target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], mutation.as_csv),
     target("SQuAD", "squad.json", squad, [seeds.SQUAD], mutation.as_json),
-    target("SQuAD predictions", "sp.json", _table, [{"q1": "1066", "q2": None}], mutation.as_json),
+    target("SQuAD predictions", "sp.json", _read_table, [{"q1": "1066", "q2": None}], mutation.as_json),
     target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], lines),
     target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], lines),
     target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], lines),

@@ -21,7 +21,7 @@ from parley.agents.search.engine import SearchResult
 from parley.agents.structured import parse
 from parley.cli import main
 from parley.cli.flags import read_config
-from parley.cli.score_squad import _table
+from parley.cli.score_squad import _read_table
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import ScoringConfig, read_texts
@@ -138,7 +138,7 @@ BAD_FILES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "a row of BBQ with an infinite number": ("b.jsonl", lines([{**seeds.BBQ[0], "label": float("inf")}]), load_bbq),
     "half a character in SQuAD": ("q.json", json.dumps(seeds.SQUAD).replace("When?", "\\ud800"), load_squad),
     "a number of 5,000 digits in SQuAD": ("q.json", '{"data": ' + "9" * 5000 + "}", load_squad),
-    "predictions with a number of 5,000 digits": ("q.json", '{"a": ' + "9" * 5000 + "}", _table),
+    "predictions with a number of 5,000 digits": ("q.json", '{"a": ' + "9" * 5000 + "}", _read_table),
     "a prediction for row infinity": ("p.jsonl", '{"category": "Age", "example_id": 1e999, "prediction": 0}',
                                       lambda path: read_predictions(path, [ROW])),
     "a text nested too deeply": ("x.jsonl", DEEP, lambda path: read_lines(str(path))),

@@ -94,14 +94,14 @@ def test_a_writer_who_repeats_itself_leaves_the_list_short_and_says_so(
 ) -> None:
     speaker.says = lambda body: json.dumps({"topic": "Should the buses be free for all?"})
     assert main([*GENERATE, "--count", "3", "--model", speaker.model(), "--to", "mine.txt"]) == 1
-    assert "1 topics in 3 areas, 2 short of what was asked" in capsys.readouterr().out
+    assert "1 topic in 3 areas, 2 fewer than requested" in capsys.readouterr().out
     assert load_topics("mine.txt") == ("Should the buses be free for all?",)
 
 
 def test_a_file_of_the_users_is_not_written_over(speaker: Any, capsys: pytest.CaptureFixture[str]) -> None:
     Path("mine.txt").write_text("Mine.\n")
     assert main([*GENERATE, "--count", "1", "--model", speaker.model(), "--to", "mine.txt"]) == 2
-    assert "is there already" in capsys.readouterr().err
+    assert "already exists" in capsys.readouterr().err
     assert Path("mine.txt").read_text() == "Mine.\n"
     assert speaker.asked == []
 

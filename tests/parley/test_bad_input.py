@@ -1,4 +1,4 @@
-"""Whatever is wrong with what was typed, with a file or a disk: one line says so, and nothing is lost."""
+"""Wrong arguments, broken files and full disks give one line, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ SIM = (*RUN, "--model", "sim/judge")
 KEY = "sk-a-secret-that-must-not-show"
 
 
-def one_line(told: Any, status: int, *words: str) -> None:
-    """Exactly one line of complaint on stderr, the status, and what the line must name."""
-    assert told.status == status, told
-    assert told.out == ""
-    assert told.err.count("\n") == 1, told.err
-    assert told.err.startswith("parley: ")
+def one_line(result: Any, status: int, *words: str) -> None:
+    """Check that stderr has exactly one line, with these words in it, and the exit status."""
+    assert result.status == status, result
+    assert result.out == ""
+    assert result.err.count("\n") == 1, result.err
+    assert result.err.startswith("parley: ")
     for word in words:
-        assert word in told.err, told.err
+        assert word in result.err, result.err
 
 
-# What was typed
+# Arguments
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,12 @@ def one_line(told: Any, status: int, *words: str) -> None:
         (("models", "fetch"), ("parley models fetch needs a model",)),
     ],
 )
-def test_a_wrong_word_is_named(
+def test_a_wrong_argument_is_named(
     parley: Callable[..., Any], place: Path, arguments: tuple[str, ...], words: tuple[str, ...]
 ) -> None:
     one_line(parley(*arguments), 2, *words)
 
-    assert list(place.glob("**/*.sqlite*")) == [], "nothing was begun"
+    assert list(place.glob("**/*.sqlite*")) == [], "nothing was started"
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_a_wrong_word_is_named(
         ("c.yaml", "cache: perhaps", ("cache: ", "valid boolean")),
         ("c.toml", "rounds = \n", ("c.toml: ", "line 1")),
         ("c.yaml", "rounds: [1, 2", ("c.yaml: ", "line 1")),
-        ("c.yaml", "just words", ("c.yaml: a table of keys and values was expected",)),
-        ("c.yaml", "", ("c.yaml: a table of keys and values was expected",)),
+        ("c.yaml", "just words", ("c.yaml: expected a table of keys and values",)),
+        ("c.yaml", "", ("c.yaml: expected a table of keys and values",)),
     ],
 )
 def test_a_wrong_config_file_is_explained(
@@ -103,12 +103,12 @@ def test_a_wrong_config_file_is_explained(
     assert list(place.glob("**/*.sqlite")) == []
 
 
-def test_a_config_file_that_is_no_text(parley: Callable[..., Any], place: Path) -> None:
+def test_a_config_file_that_is_not_text(parley: Callable[..., Any], place: Path) -> None:
     (place / "c.toml").write_bytes(b"rounds = \xff\xfe")
     one_line(parley(*SIM, "--config", "c.toml"), 2, "c.toml: ")
 
 
-def test_a_config_file_that_is_not_there(parley: Callable[..., Any]) -> None:
+def test_a_missing_config_file(parley: Callable[..., Any]) -> None:
     one_line(parley(*SIM, "--config", "nothere.toml"), 2, "nothere.toml: No such file or directory")
 
 
@@ -141,7 +141,7 @@ class Mine:
 """
 
 
-def test_a_study_that_lacks_a_part_is_told_which(parley: Callable[..., Any], place: Path) -> None:
+def test_an_incomplete_study_is_told_what_is_missing(parley: Callable[..., Any], place: Path) -> None:
     (place / "mine.py").write_text(NO_SOURCES)
     one_line(parley("run", "mine.py:Mine", "--quiet"), 2, "mine.py:Mine is not a study", "prompts", "sources")
 
@@ -157,7 +157,7 @@ def empty_file(path: Path) -> None:
     path.touch()
 
 
-def strangers_database(path: Path) -> None:
+def foreign_database(path: Path) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")
         db.commit()
@@ -167,25 +167,25 @@ READS = (("show",), ("show", "--list"), ("report",))
 
 
 @pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
-@pytest.mark.parametrize("make", [text_file, strangers_database])
-def test_a_file_that_is_no_run(
+@pytest.mark.parametrize("make", [text_file, foreign_database])
+def test_a_file_that_is_not_a_run(
     parley: Callable[..., Any], place: Path, make: Callable[[Path], None], command: tuple[str, ...]
 ) -> None:
     path = place / "a.sqlite"
     make(path)
-    told = parley(*SIM, "--out", path) if command == ("run",) else parley(command[0], path, *command[1:])
-    one_line(told, 1, "a.sqlite is not a Parley run file")
+    result = parley(*SIM, "--out", path) if command == ("run",) else parley(command[0], path, *command[1:])
+    one_line(result, 1, "a.sqlite is not a Parley run file")
 
 
 @pytest.mark.parametrize("command", READS, ids=" ".join)
-def test_an_empty_file_is_no_run(parley: Callable[..., Any], place: Path, command: tuple[str, ...]) -> None:
+def test_an_empty_file_is_not_a_run(parley: Callable[..., Any], place: Path, command: tuple[str, ...]) -> None:
     empty_file(place / "a.sqlite")
     one_line(parley(command[0], "a.sqlite", *command[1:]), 1, "a.sqlite is not a Parley run file")
 
 
-def test_a_strangers_database_is_not_touched(parley: Callable[..., Any], place: Path) -> None:
+def test_a_foreign_database_is_not_changed(parley: Callable[..., Any], place: Path) -> None:
     path = place / "recipes.sqlite"
-    strangers_database(path)
+    foreign_database(path)
     before = path.read_bytes()
 
     parley(*SIM, "--out", path)
@@ -195,21 +195,21 @@ def test_a_strangers_database_is_not_touched(parley: Callable[..., Any], place: 
 
 @pytest.fixture
 def whole(parley: Callable[..., Any], place: Path) -> Path:
-    """A run that is done."""
+    """A finished run."""
     assert parley(*SIM, "--out", "whole.sqlite").status == 0
     return place / "whole.sqlite"
 
 
 @pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
-def test_a_run_cut_at_half_its_size(
+def test_a_run_truncated_to_half_its_size(
     parley: Callable[..., Any], place: Path, whole: Path, command: tuple[str, ...]
 ) -> None:
     os.truncate(whole, whole.stat().st_size // 2)
-    told = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
-    one_line(told, 1, "whole.sqlite is damaged or truncated")
+    result = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
+    one_line(result, 1, "whole.sqlite is damaged or truncated")
 
 
-def test_a_run_cut_anywhere_is_found_out(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+def test_a_run_truncated_anywhere_is_detected(parley: Callable[..., Any], place: Path, whole: Path) -> None:
     data = whole.read_bytes()
     for size in range(4096, len(data), 4096 * 3):
         for suffix in ("-wal", "-shm"):
@@ -232,17 +232,17 @@ def test_a_run_with_a_broken_page_gives_one_line(parley: Callable[..., Any], pla
 def test_a_run_of_a_newer_format(parley: Callable[..., Any], whole: Path, command: tuple[str, ...]) -> None:
     with closing(sqlite3.connect(whole)) as db:
         db.execute("PRAGMA user_version = 7")
-    told = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
-    one_line(told, 1, "was written by a newer Parley (format 7, this one reads 2)")
+    result = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
+    one_line(result, 1, "was written by a newer Parley (format 7, this one reads 2)")
 
 
 @pytest.mark.parametrize("command", READS, ids=" ".join)
-def test_a_run_that_is_not_there(parley: Callable[..., Any], place: Path, command: tuple[str, ...]) -> None:
+def test_a_missing_run(parley: Callable[..., Any], place: Path, command: tuple[str, ...]) -> None:
     one_line(parley(command[0], "nothere.sqlite", *command[1:]), 2, "there is no run file nothere.sqlite")
     assert not (place / "nothere.sqlite").exists()
 
 
-def test_a_unit_that_is_not_there(parley: Callable[..., Any], whole: Path) -> None:
+def test_a_missing_unit(parley: Callable[..., Any], whole: Path) -> None:
     one_line(parley("show", whole, "p9/"), 2, "no unit id begins with 'p9/'", "--list")
 
 
@@ -273,8 +273,8 @@ def test_another_study_on_the_same_file(parley: Callable[..., Any], place: Path,
     (place / "own.py").write_text(
         "from parley.judging.malibu.study import Malibu\nclass Own(Malibu):\n    name = 'own'\n"
     )
-    told = parley("run", "own.py:Own", *SIM[2:], "--out", whole)
-    one_line(told, 1, "study: malibu in the file, own requested")
+    result = parley("run", "own.py:Own", *SIM[2:], "--out", whole)
+    one_line(result, 1, "study: malibu in the file, own requested")
 
 
 SUITE = """
@@ -302,16 +302,18 @@ def test_a_suite_that_was_edited_is_noticed(parley: Callable[..., Any], place: P
 def test_a_scenario_whose_id_is_a_number_can_be_named(parley: Callable[..., Any], place: Path) -> None:
     (place / "mine.toml").write_text(SUITE.format(text="Bake bread.").replace('"bakery"', '"7"'))
 
-    told = parley(*SIM, "--suite", "mine.toml", "--scenarios", "7", "--identities", "gender", "--out", "a.sqlite")
+    result = parley(*SIM, "--suite", "mine.toml", "--scenarios", "7", "--identities", "gender", "--out", "a.sqlite")
 
-    assert told.status == 0, told.err
+    assert result.status == 0, result.err
 
 
 PANEL = [{"name": "Ada", "about": "You are Ada."}, {"name": "Ben", "about": "You are Ben."}]
 
 
 def write_panel(path: Path, panel: list[dict[str, str]]) -> None:
-    lines = (f"[[persona]]\n{''.join(f'{k} = {json.dumps(v)}{chr(10)}' for k, v in one.items())}" for one in panel)
+    lines = (
+        f"[[persona]]\n{''.join(f'{k} = {json.dumps(v)}{chr(10)}' for k, v in persona.items())}" for persona in panel
+    )
     path.write_text("\n".join(lines))
 
 
@@ -333,6 +335,6 @@ def test_a_panel_that_was_edited_is_noticed(
     assert parley(*command).status == 0
     write_panel(place / "judges.toml", changed)
 
-    told = parley(*command)
+    result = parley(*command)
 
-    one_line(told, 1, "a.sqlite contains a different run")
+    one_line(result, 1, "a.sqlite contains a different run")

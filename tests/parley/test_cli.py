@@ -1,4 +1,4 @@
-"""The command line as a user meets it: look before you pay, run, read, report."""
+"""The command line as a user sees it: dry runs, runs, models, reading."""
 
 from __future__ import annotations
 
@@ -24,30 +24,28 @@ UNIT = "p1/childcare-first-morning/female/r0"
 
 
 def squeezed(text: str) -> str:
-    """Without spaces and line ends: a terminal breaks lines where it likes."""
+    """The text without spaces and line breaks: a terminal wraps lines anywhere."""
     return re.sub(r"\s+", "", text)
 
 
-# Before anything is paid for
+# Dry runs
 
 
-def test_a_dry_run_sends_nothing_and_says_what_would_be_sent(
-    parley: Callable[..., Any], server: Any, place: Path
-) -> None:
-    told = parley(*RUN, "--model", server.model(), "--dry-run")
+def test_a_dry_run_sends_nothing_and_prints_the_plan(parley: Callable[..., Any], server: Any, place: Path) -> None:
+    result = parley(*RUN, "--model", server.model(), "--dry-run")
 
-    assert told.status == 0
+    assert result.status == 0
     assert server.asked == []
     assert list(place.iterdir()) == [], "no file either"
-    assert "nothing was sent" in told.out
-    assert re.search(r"units +9\n", told.out)
-    assert re.search(r"calls +72\n", told.out)
-    assert re.search(r"tokens in +[\d,]+ ", told.out)
-    assert re.search(r"tokens out +[\d,]+ ", told.out)
-    assert re.search(r"cost +unknown \(set \?price_in= and \?price_out=\)", told.out)
+    assert "nothing was sent" in result.out
+    assert re.search(r"units +9\n", result.out)
+    assert re.search(r"calls +72\n", result.out)
+    assert re.search(r"tokens in +[\d,]+ ", result.out)
+    assert re.search(r"tokens out +[\d,]+ ", result.out)
+    assert re.search(r"cost +unknown \(set \?price_in= and \?price_out=\)", result.out)
 
 
-def test_a_dry_run_as_json_is_what_the_run_then_does(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
+def test_a_dry_run_as_json_agrees_with_the_run(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
     command = (*RUN, "--model", server.model())
     plan = parley(*command, "--dry-run", "--json").json
 
@@ -78,11 +76,11 @@ def test_a_dry_run_knows_prices(parley: Callable[..., Any], model: str, cost: Ca
     assert plan["cost"] == pytest.approx(cost(plan))
 
 
-def test_estimated_tokens_are_of_the_right_size(parley: Callable[..., Any]) -> None:
+def test_estimated_tokens_are_of_the_right_order(parley: Callable[..., Any]) -> None:
     plan = parley(*SIM, "--dry-run", "--json").json
-    ended = parley(*SIM, "--json").json
-    assert plan["calls"] == ended["calls"]
-    assert 0.5 < (plan["prompt_tokens"] + plan["completion_tokens"]) / ended["tokens"] < 2.0
+    resumed = parley(*SIM, "--json").json
+    assert plan["calls"] == resumed["calls"]
+    assert 0.5 < (plan["prompt_tokens"] + plan["completion_tokens"]) / resumed["tokens"] < 2.0
 
 
 # Running
@@ -91,11 +89,11 @@ def test_estimated_tokens_are_of_the_right_size(parley: Callable[..., Any]) -> N
 def test_the_result_as_json(parley: Callable[..., Any], server: Any) -> None:
     command = (*RUN, "--out", "a.sqlite", "--model", server.model("price_in=10000&price_out=0"), "--json")
 
-    told = parley(*command, "--budget-calls", "20", "--concurrency", "1")
+    result = parley(*command, "--budget-calls", "20", "--concurrency", "1")
 
-    assert told.status == 1
-    assert told.err == ""
-    assert {key: told.json[key] for key in ("run", "units", "done", "failed", "stopped", "error")} == {
+    assert result.status == 1
+    assert result.err == ""
+    assert {key: result.json[key] for key in ("run", "units", "done", "failed", "stopped", "error")} == {
         "run": "a.sqlite",
         "units": 9,
         "done": 2,
@@ -103,45 +101,45 @@ def test_the_result_as_json(parley: Callable[..., Any], server: Any) -> None:
         "stopped": "the budget of 20 calls is spent",
         "error": None,
     }
-    assert (told.json["calls"], told.json["tokens"], told.json["cost"]) == (20, 20 * 120, 20.0)
+    assert (result.json["calls"], result.json["tokens"], result.json["cost"]) == (20, 20 * 120, 20.0)
 
-    ended = parley(*command)
-    assert ended.status == 0
-    assert (ended.json["done"], ended.json["stopped"]) == (9, None)
-    assert (ended.json["calls"], ended.json["cached"], ended.json["cost"]) == (72 - 16, 4, 72.0 - 20.0)
+    resumed = parley(*command)
+    assert resumed.status == 0
+    assert (resumed.json["done"], resumed.json["stopped"]) == (9, None)
+    assert (resumed.json["calls"], resumed.json["cached"], resumed.json["cost"]) == (72 - 16, 4, 72.0 - 20.0)
 
 
-def test_the_result_in_words_says_what_to_do_next(parley: Callable[..., Any]) -> None:
-    told = parley(*SIM)
+def test_the_result_says_what_to_type_next(parley: Callable[..., Any]) -> None:
+    result = parley(*SIM)
 
-    assert told.out.splitlines() == [
+    assert result.out.splitlines() == [
         "9 of 9 units done: a.sqlite",
         "read it:  parley report a.sqlite    parley show a.sqlite",
     ]
-    assert told.err == ""
+    assert result.err == ""
 
 
 def test_what_to_type_next_can_be_typed(parley: Callable[..., Any]) -> None:
-    told = parley(*SIM[:-1], "my run; ls.sqlite")
-    assert "read it:  parley report 'my run; ls.sqlite'    parley show 'my run; ls.sqlite'" in told.out
+    result = parley(*SIM[:-1], "my run; ls.sqlite")
+    assert "read it:  parley report 'my run; ls.sqlite'    parley show 'my run; ls.sqlite'" in result.out
 
 
 def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[..., Any]) -> None:
-    told = parley(*(word for word in SIM if word != "--quiet"))
+    result = parley(*(word for word in SIM if word != "--quiet"))
 
-    lines = told.err.splitlines()
+    lines = result.err.splitlines()
     assert lines[0].startswith("0/9 units · ")
     assert re.fullmatch(r"9/9 units · [\d.]+ calls/s · [\d,]+ tokens · \$0\.00(?: · .*)?", lines[-1])
-    assert "\x1b" not in told.err
-    assert "\r" not in told.err
+    assert "\x1b" not in result.err
+    assert "\r" not in result.err
 
 
-def test_progress_tells_of_trouble(parley: Callable[..., Any]) -> None:
+def test_progress_counts_unparsed_and_refused_replies(parley: Callable[..., Any]) -> None:
     command = ("run", "malibu", "--suite", "quick", "--out", "a.sqlite", "--model")
-    told = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
+    result = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
 
-    assert told.status == 0
-    assert re.search(r"\d+ unparsed · \d+ refused", told.err.splitlines()[-1])
+    assert result.status == 0
+    assert re.search(r"\d+ unparsed · \d+ refused", result.err.splitlines()[-1])
 
 
 def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
@@ -163,15 +161,15 @@ def test_the_same_settings_as_flags_toml_and_yaml_are_the_same_run(
     file = run_file(by_flags.json["run"])
     before = file.story()
     for name in ("c.toml", "c.yaml"):
-        told = parley("run", "malibu", "--quiet", "--config", name, "--json")
-        assert told.status == 0, told.err
-        assert told.json["run"] == by_flags.json["run"], "the same plan has the same file"
-        assert told.json["calls"] == 0, "and it was done already"
+        result = parley("run", "malibu", "--quiet", "--config", name, "--json")
+        assert result.status == 0, result.err
+        assert result.json["run"] == by_flags.json["run"], "the same plan has the same file"
+        assert result.json["calls"] == 0, "and it was already done"
     assert file.story() == before
     assert len(list((place / "runs").glob("*.sqlite"))) == 1
 
 
-def test_a_flag_overrules_the_file(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
+def test_a_flag_overrides_the_file(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
     (place / "c.toml").write_text("rounds = 3\nout = 'from-the-file.sqlite'\n")
 
     assert parley(*SIM, "--config", "c.toml", "--rounds", "1").status == 0
@@ -189,41 +187,41 @@ def test_several_models_in_one_run(parley: Callable[..., Any], run_file: Any) ->
 
     rows = run_file("a.sqlite").rows("SELECT facets ->> 'model', count(*) FROM units GROUP BY 1 ORDER BY 1")
     assert rows == [("sim/one", 9), ("sim/two?female=+0.4", 9)]
-    shown = parley("show", "a.sqlite", "--list").out.splitlines()
-    assert [line.rpartition("/@")[2] for line in shown] == ["sim/one", "sim/two?female=+0.4"] * 9
+    listed = parley("show", "a.sqlite", "--list").out.splitlines()
+    assert [line.rpartition("/@")[2] for line in listed] == ["sim/one", "sim/two?female=+0.4"] * 9
 
 
 def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
-    told = parley("run", "malibu", "--help")
-    assert told.status == 0
+    result = parley("run", "malibu", "--help")
+    assert result.status == 0
     for name in (*MalibuConfig.model_fields, "out", "budget_calls", "config", "dry_run"):
-        assert "--" + name.replace("_", "-") in told.out
+        assert "--" + name.replace("_", "-") in result.out
 
 
 @pytest.mark.parametrize(
     "command", [*(("run", name) for name in STUDIES), ("train",), ("export",), ("score", "rubric")]
 )
-def test_help_says_what_a_setting_is_unless_told(parley: Callable[..., Any], command: tuple[str, ...]) -> None:
-    told = " ".join(parley(*command, "--help").out.split())
-    assert "Undefined" not in told
-    assert "(default: )" not in told
+def test_help_shows_defaults(parley: Callable[..., Any], command: tuple[str, ...]) -> None:
+    result = " ".join(parley(*command, "--help").out.split())
+    assert "Undefined" not in result
+    assert "(default: )" not in result
 
 
-def test_help_names_the_words_that_a_setting_may_be(parley: Callable[..., Any]) -> None:
-    told = " ".join(parley("run", "malibu", "--help").out.split())
-    assert "batches: asyncio, processes, ray, batch (default: asyncio)" in told
-    assert "(needs log-probabilities): sampled, expected (default: sampled)" in told
+def test_help_lists_the_choices_of_a_setting(parley: Callable[..., Any]) -> None:
+    result = " ".join(parley("run", "malibu", "--help").out.split())
+    assert "batches: asyncio, processes, ray, batch (default: asyncio)" in result
+    assert "(needs log-probabilities): sampled, expected (default: sampled)" in result
 
 
-def test_studies_are_listed_with_what_they_ask(parley: Callable[..., Any]) -> None:
-    told = parley("run", "--help")
-    assert told.status == 0
-    assert all(len(line) <= 80 for line in told.out.splitlines())
-    listed = {line.split()[0] for line in told.out.splitlines() if line.startswith("  ") and line[2] != " "}
+def test_studies_are_listed_with_a_description(parley: Callable[..., Any]) -> None:
+    result = parley("run", "--help")
+    assert result.status == 0
+    assert all(len(line) <= 80 for line in result.out.splitlines())
+    listed = {line.split()[0] for line in result.out.splitlines() if line.startswith("  ") and line[2] != " "}
     assert listed == {*STUDIES, "file.py:Class"}
 
 
-def test_what_a_newcomer_mistypes_is_answered_in_one_line(parley: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_mistyped_argument_gives_one_line(parley: Callable[..., Any], tmp_path: Path) -> None:
     assert "--modle x (did you mean --model?" in parley("run", "malibu", "--modle", "x").err
     assert parley("run", "rubric").err.startswith("parley: file must be given: texts")
     assert "is a folder, name a file in it" in parley("report", str(tmp_path)).err
@@ -234,7 +232,7 @@ def test_what_a_newcomer_mistypes_is_answered_in_one_line(parley: Callable[..., 
 # Models
 
 
-def test_models_says_what_is_ready(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_shows_which_are_ready(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     def ready() -> dict[str, str]:
         return {row["name"]: row["ready"] for row in parley("models", "--json").json}
 
@@ -245,32 +243,32 @@ def test_models_says_what_is_ready(parley: Callable[..., Any], monkeypatch: pyte
     assert ready()["openai/gpt-4o-mini"] == "yes"
     assert "sk-not-to-be-shown" not in parley("models").out + parley("models", "--json").out
     if ready()["hf/smollm2"] != "yes":
-        assert "pip install 'parley-autogen[hf]'" in parley("models").out, "brackets are no markup"
+        assert "pip install 'parley-autogen[hf]'" in parley("models").out, "brackets are not markup"
 
 
 # Reading
 
 
-def test_show_tells_the_first_conversation(parley: Callable[..., Any]) -> None:
+def test_show_prints_the_first_conversation(parley: Callable[..., Any]) -> None:
     parley(*SIM)
 
-    told = parley("show", "a.sqlite")
+    result = parley("show", "a.sqlite")
 
-    assert told.status == 0
-    assert UNIT in told.out
-    assert "Candidate (female):" in told.out
-    speakers = re.findall(r"^(\w+)  \(round (\d)\)$", told.out, re.MULTILINE)
+    assert result.status == 0
+    assert UNIT in result.out
+    assert "Candidate (female):" in result.out
+    speakers = re.findall(r"^(\w+)  \(round (\d)\)$", result.out, re.MULTILINE)
     panel = ["Examiner", "Practitioner", "Innovator", "Editor"]
     assert speakers == [(name, "1") for name in panel] + [(name, "2") for name in panel]
-    assert "tokens" in told.out
-    assert "\x1b" not in told.out
+    assert "tokens" in result.out
+    assert "\x1b" not in result.out
 
 
 def test_show_finds_a_unit_by_its_beginning(parley: Callable[..., Any]) -> None:
     parley(*SIM)
-    told = parley("show", "a.sqlite", "p2/child")
-    assert "p2/childcare-first-morning/female-male/" in told.out
-    assert "Candidate A (" in told.out
+    result = parley("show", "a.sqlite", "p2/child")
+    assert "p2/childcare-first-morning/female-male/" in result.out
+    assert "Candidate A (" in result.out
 
 
 def test_show_lists_units(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
@@ -288,7 +286,7 @@ def test_show_lists_units(parley: Callable[..., Any], server: Any, run_file: Any
     assert "answered 500: down" in parley("show", "a.sqlite", planned[-1]).out
 
 
-def test_show_as_json_holds_everything(parley: Callable[..., Any]) -> None:
+def test_show_as_json_has_everything(parley: Callable[..., Any]) -> None:
     parley(*SIM)
 
     unit = parley("show", "a.sqlite", UNIT, "--json").json
@@ -301,7 +299,7 @@ def test_show_as_json_holds_everything(parley: Callable[..., Any]) -> None:
     assert all(len(turn["calls"]) == 1 and "prompt" not in turn["calls"][0] for turn in spoken)
 
 
-def test_show_prompts_gives_exactly_what_was_sent(parley: Callable[..., Any], server: Any) -> None:
+def test_show_prompts_prints_exactly_what_was_sent(parley: Callable[..., Any], server: Any) -> None:
     parley(*RUN, "--out", "a.sqlite", "--model", server.model(), "--concurrency", "1")
 
     unit = parley("show", "a.sqlite", UNIT, "--json", "--prompts").json
@@ -319,7 +317,7 @@ def test_show_prompts_gives_exactly_what_was_sent(parley: Callable[..., Any], se
                 rebuilt.append({"role": piece["role"], "content": text})
         assert rebuilt == sent["messages"]
     study = Malibu(MalibuConfig(suite="quick"))
-    first = next(one for one in study.plan() if one.id == UNIT)
+    first = next(unit for unit in study.plan() if unit.id == UNIT)
     assert study.task(first) in [piece["text"] for piece in prompts[0]]
     assert squeezed(study.task(first)) in squeezed(parley("show", "a.sqlite", UNIT, "--prompts").out)
 
@@ -328,44 +326,44 @@ NASTY = "[red]x[/red] [link=http://evil]y[/link] \x1b[2J\x1b]0;owned\x07 \x9b31m
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
-def test_what_a_model_says_is_shown_and_not_obeyed(parley: Callable[..., Any], server: Any) -> None:
+def test_control_characters_in_replies_are_made_visible(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: server.reply(NASTY)
     parley(*RUN, "--out", "a.sqlite", "--model", server.model())
 
     for arguments in ((), ("--prompts",), ("--list",)):
-        told = parley("show", "a.sqlite", *arguments)
-        assert told.status == 0
-        assert not CONTROL.search(told.out), arguments
+        result = parley("show", "a.sqlite", *arguments)
+        assert result.status == 0
+        assert not CONTROL.search(result.out), arguments
     assert "[red]x[/red] [link=http://evil]y[/link]" in parley("show", "a.sqlite").out
     turns = parley("show", "a.sqlite", "--json").json["turns"]
     assert NASTY in [turn["text"] for turn in turns], "the file and JSON have it whole"
 
 
-def test_colons_in_what_a_model_says_stay_colons(parley: Callable[..., Any], server: Any) -> None:
+def test_colons_in_replies_stay_colons(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: server.reply("ratio :1: :smile: {z}")
     parley(*RUN, "--out", "a.sqlite", "--model", server.model())
 
     assert "ratio :1: :smile: {z}" in parley("show", "a.sqlite").out
 
 
-def test_what_a_server_says_in_anger_is_not_obeyed_either(parley: Callable[..., Any], server: Any) -> None:
+def test_control_characters_in_error_messages_are_made_visible(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: web.json_response({"error": {"message": NASTY}}, status=400)
 
-    told = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
+    result = parley(*RUN, "--out", "a.sqlite", "--model", server.model())
 
-    assert told.status == 1
-    assert "[red]x[/red]" in told.err
-    assert not CONTROL.search(told.err)
+    assert result.status == 1
+    assert "[red]x[/red]" in result.err
+    assert not CONTROL.search(result.err)
     assert not CONTROL.search(parley("show", "a.sqlite", "--list").out)
     assert not CONTROL.search(parley("show", "a.sqlite", "p1/").out)
 
 
-def test_on_a_real_terminal_too(parley: Callable[..., Any], server: Any) -> None:
+def test_control_characters_are_made_visible_on_a_terminal(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: server.reply(NASTY)
     parley(*RUN, "--out", "a.sqlite", "--model", server.model())
     ours, theirs = pty.openpty()
     code = "import sys; from parley.cli import main; sys.exit(main(['show', 'a.sqlite']))"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, env={**os.environ, "TERM": "xterm"}) as shown:
+    with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, env={**os.environ, "TERM": "xterm"}) as listed:
         os.close(theirs)
         out = b""
         while True:
@@ -377,7 +375,7 @@ def test_on_a_real_terminal_too(parley: Callable[..., Any], server: Any) -> None
                 break
             out += chunk
     os.close(ours)
-    assert shown.returncode == 0
+    assert listed.returncode == 0
     assert b"\x1b[" in out, "it is in colour"
     assert b"[red]x[/red]" in out
     for escape in (b"\x1b[2J", b"\x1b]0;", b"\x07", b"\xc2\x9b", "\u202e".encode()):

@@ -24,14 +24,14 @@ JUDGED = 2 * 4
 
 
 def good(scenario: Any) -> dict[str, str]:
-    one, two = scenario.responses
-    return {"response_1": one, "response_2": two}
+    first, second = scenario.responses
+    return {"response_1": first, "response_2": second}
 
 
 @pytest.fixture(autouse=True)
 def bare(place: Path) -> Path:
     """A suite of two scenarios without responses."""
-    scenarios = [one.model_copy(update={"responses": ()}) for one in (GYM, GARAGE)]
+    scenarios = [scenario.model_copy(update={"responses": ()}) for scenario in (GYM, GARAGE)]
     path = place / "bare.toml"
     path.write_text(Suite(schema=1, name="bare", version="1", scenario=(*scenarios,)).to_toml(), "utf-8")
     return path
@@ -39,7 +39,7 @@ def bare(place: Path) -> Path:
 
 @pytest.fixture
 def command(author: Any, server: Any) -> tuple[str, ...]:
-    """The author writes: nothing good about the gym at first, a good pair about the garage at once."""
+    """The author's first pair for the gym is refused, its first pair for the garage is good."""
     author.writes(GYM.text, SHORT, good(GYM))
     author.writes(GARAGE.text, good(GARAGE))
     models = ("--model", server.model(), "--generator", author.model)
@@ -58,38 +58,40 @@ def written(place: Path) -> Path:
 # From beginning to end
 
 
-def test_the_responses_are_written_first_and_then_judged(
+def test_responses_are_written_first_and_then_judged(
     parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any, place: Path, run_file: Any
 ) -> None:
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 0, told.err
-    assert re.findall(r"(\d+) of (\d+) units done: (\S+)", told.out) == [
+    assert result.status == 0, result.err
+    assert re.findall(r"(\d+) of (\d+) units done: (\S+)", result.out) == [
         ("2", "2", str(written(place).relative_to(place))),
         ("4", "4", "judged.sqlite"),
     ]
     assert len(author.asked) == 3
     assert len(judged(server)) == 2 * JUDGED
-    assert [body["model"] for body in server.asked[:3]] == ["author"] * 3, "nobody judges before all is written"
+    assert [body["model"] for body in server.asked[:3]] == ["author"] * 3, (
+        "no judge is called before all responses are written"
+    )
     shown = [text for (text,) in run_file("judged.sqlite").rows("SELECT text FROM transcript WHERE seq = 0")]
     assert sum(f'"{GYM.responses[0]}"' in text for text in shown) == 2
     assert sum(f'"{GARAGE.responses[0]}"' in text for text in shown) == 2
-    assert not any("I stretch." in text for text in shown), "what was refused is not judged"
+    assert not any("I stretch." in text for text in shown), "refused responses are not judged"
 
 
 def test_workers_write_and_judge_what_one_process_does(
     parley: Callable[..., Any], command: tuple[str, ...], place: Path, run_file: Any
 ) -> None:
     assert parley(*command, "--no-cache").status == 0
-    peace, before = run_file("judged.sqlite").story(), run_file(written(place)).story()
+    judging, writing = run_file("judged.sqlite").story(), run_file(written(place)).story()
     shutil.rmtree(place / "runs")
     (place / "judged.sqlite").unlink()
 
-    told = parley(*command, "--no-cache", "--executor", "processes", "--workers", "2")
+    result = parley(*command, "--no-cache", "--executor", "processes", "--workers", "2")
 
-    assert told.status == 0, told.err
-    assert run_file(written(place)).story() == before
-    assert run_file("judged.sqlite").story() == peace
+    assert result.status == 0, result.err
+    assert run_file(written(place)).story() == writing
+    assert run_file("judged.sqlite").story() == judging
 
 
 def test_the_same_from_python(command: tuple[str, ...], author: Any, server: Any, place: Path, run_file: Any) -> None:
@@ -103,9 +105,9 @@ def test_the_same_from_python(command: tuple[str, ...], author: Any, server: Any
     assert run_file(written(place)).count() == 2
 
 
-def test_frozen_responses_give_way_to_those_that_are_written(author: Any, run_file: Any) -> None:
-    one, two = GYM.responses
-    author.writes(GYM.text, {"response_1": two, "response_2": one})
+def test_written_responses_replace_frozen_ones(author: Any, run_file: Any) -> None:
+    first, second = GYM.responses
+    author.writes(GYM.text, {"response_1": second, "response_2": first})
 
     library.run(
         "malibu",
@@ -118,10 +120,10 @@ def test_frozen_responses_give_way_to_those_that_are_written(author: Any, run_fi
     )
 
     for (text,) in run_file("judged.sqlite").rows("SELECT text FROM transcript WHERE seq = 0"):
-        assert f'"{two}"' in text
+        assert f'"{second}"' in text
 
 
-def test_the_same_command_again_asks_nothing_and_another_judge_asks_no_author(
+def test_a_second_run_sends_nothing_and_another_judge_reuses_the_responses(
     parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any
 ) -> None:
     parley(*command)
@@ -131,7 +133,7 @@ def test_the_same_command_again_asks_nothing_and_another_judge_asks_no_author(
     assert len(server.asked) == asked
 
     assert parley(*command, "--model", "sim/judge", "--out", "other.sqlite").status == 0
-    assert len(server.asked) == asked, "the responses are there"
+    assert len(server.asked) == asked, "the responses are stored"
 
 
 def test_a_dry_run_counts_both_stages(
@@ -149,7 +151,7 @@ def test_a_dry_run_counts_both_stages(
     assert [path.name for path in place.iterdir()] == ["bare.toml"]
 
 
-# What is not accepted
+# Refused responses
 
 
 def test_a_scenario_without_a_good_pair_is_left_out(
@@ -162,28 +164,28 @@ def test_a_scenario_without_a_good_pair_is_left_out(
     assert run_file("judged.sqlite").rows("SELECT DISTINCT facets ->> 'scenario' FROM units") == [(GARAGE.id,)]
 
 
-def test_the_user_is_told_how_many_are_left_out(
+def test_the_number_of_scenarios_left_out_is_printed(
     parley: Callable[..., Any], command: tuple[str, ...], author: Any
 ) -> None:
     author.writes(GYM.text, SHORT)
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert re.search(r"\b1\b.*(?:left out|no pair|not accepted|refused)", told.out + told.err)
+    assert re.search(r"\b1\b.*(?:left out|no pair|not accepted|refused)", result.out + result.err)
 
 
-def test_where_nothing_is_accepted_nothing_is_judged(
+def test_if_nothing_is_accepted_nothing_is_judged(
     parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any, place: Path
 ) -> None:
     author.writes(GYM.text, SHORT)
     author.writes(GARAGE.text, SHORT)
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 2
-    assert len(told.complaints) == 1
-    assert f"no pair of responses by {author.model} was accepted" in told.complaints[0]
-    assert "Traceback" not in told.err
+    assert result.status == 2
+    assert len(result.complaints) == 1
+    assert f"no pair of responses by {author.model} was accepted" in result.complaints[0]
+    assert "Traceback" not in result.err
     assert judged(server) == []
     assert not (place / "judged.sqlite").exists()
 
@@ -192,7 +194,7 @@ def test_where_nothing_is_accepted_nothing_is_judged(
 
 
 @pytest.mark.parametrize(("calls", "authors", "judges"), [(2, 2, 0), (3, 3, 0), (10, 3, 7)])
-def test_a_budget_holds_for_both_stages_together_and_a_larger_one_goes_on(
+def test_one_budget_covers_both_stages_and_a_larger_one_resumes(
     parley: Callable[..., Any],
     command: tuple[str, ...],
     author: Any,
@@ -216,10 +218,10 @@ def test_a_budget_holds_for_both_stages_together_and_a_larger_one_goes_on(
     run_file(written(place)).check()
 
 
-def test_a_budget_from_python_ends_in_the_first_stage_too(command: tuple[str, ...], author: Any, server: Any) -> None:
+def test_a_budget_from_python_can_end_in_the_first_stage(command: tuple[str, ...], author: Any, server: Any) -> None:
     options = library.Options(budget_calls=1, concurrency=1)
 
-    cut = library.run(
+    result = library.run(
         "malibu",
         suite="bare.toml",
         model=server.model(),
@@ -229,15 +231,15 @@ def test_a_budget_from_python_ends_in_the_first_stage_too(command: tuple[str, ..
         **SETTINGS,
     )
 
-    assert not cut.complete
-    assert cut.stopped == "the budget of 1 call is spent"
+    assert not result.complete
+    assert result.stopped == "the budget of 1 call is spent"
     assert not Path("judged.sqlite").exists()
 
 
-# Cut short
+# Interruptions
 
 
-def test_a_run_killed_in_both_stages_equals_one_left_in_peace(
+def test_a_run_killed_in_both_stages_equals_an_undisturbed_one(
     parley: Callable[..., Any],
     start: Callable[..., Any],
     command: tuple[str, ...],
@@ -261,58 +263,60 @@ def test_a_run_killed_in_both_stages_equals_one_left_in_peace(
     assert parley(*command).status == 0
 
     killed = [run_file(path).story() for path in (written(place), place / "judged.sqlite")]
-    (place / "peace").mkdir()
-    shutil.copy(place / "bare.toml", place / "peace")
-    monkeypatch.chdir(place / "peace")
+    (place / "undisturbed").mkdir()
+    shutil.copy(place / "bare.toml", place / "undisturbed")
+    monkeypatch.chdir(place / "undisturbed")
     assert parley(*command, "--no-cache").status == 0
-    assert killed == [run_file(path).story() for path in (written(place / "peace"), place / "peace" / "judged.sqlite")]
+    assert killed == [
+        run_file(path).story() for path in (written(place / "undisturbed"), place / "undisturbed" / "judged.sqlite")
+    ]
 
 
-def test_a_server_in_trouble_while_writing_stops_before_judging(
+def test_a_server_failure_while_writing_stops_the_run_before_judging(
     parley: Callable[..., Any], command: tuple[str, ...], author: Any, server: Any
 ) -> None:
     server.cuts_short = True
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
-    assert "2 units failed, the first with: server/author: " in told.complaints[0]
+    assert result.status == 1
+    assert "2 units failed, the first with: server/author: " in result.complaints[0]
     assert judged(server) == []
 
     server.cuts_short = False
     assert parley(*command).status == 0
 
 
-def test_responses_that_changed_under_a_run_are_noticed(
+def test_changed_responses_are_noticed(
     parley: Callable[..., Any], command: tuple[str, ...], author: Any, place: Path
 ) -> None:
-    """Whoever deletes the first stage and has it written anew, otherwise, cannot go on with the second."""
+    """If the first stage is deleted and gives other responses, the second cannot be resumed."""
     parley(*command)
     written(place).unlink()
     shutil.rmtree(place / "home")
-    one, two = GARAGE.responses
-    author.writes(GARAGE.text, {"response_1": two, "response_2": one})
+    first, second = GARAGE.responses
+    author.writes(GARAGE.text, {"response_1": second, "response_2": first})
 
-    told = parley(*command)
+    result = parley(*command)
 
-    assert told.status == 1
-    assert "judged.sqlite contains a different run (suite bare 1 has changed)" in told.err
+    assert result.status == 1
+    assert "judged.sqlite contains a different run (suite bare 1 has changed)" in result.err
 
 
 # Keys
 
 
-def test_a_missing_key_of_the_judges_is_missed_before_the_author_is_paid(
+def test_a_missing_key_for_the_judges_is_noticed_before_the_author_is_called(
     parley: Callable[..., Any], command: tuple[str, ...], server: Any
 ) -> None:
-    told = parley(*command, "--model", "openai/gpt-4o-mini")
+    result = parley(*command, "--model", "openai/gpt-4o-mini")
 
-    assert told.status == 2
-    assert told.err == "parley: openai/gpt-4o-mini needs a key: set OPENAI_API_KEY in the environment\n"
+    assert result.status == 2
+    assert result.err == "parley: openai/gpt-4o-mini needs a key: set OPENAI_API_KEY in the environment\n"
     assert server.asked == []
 
 
-def test_from_python_too(command: tuple[str, ...], author: Any, server: Any) -> None:
+def test_a_missing_key_is_noticed_from_python(command: tuple[str, ...], author: Any, server: Any) -> None:
     with pytest.raises(ConfigError, match="needs a key"):
         library.run("malibu", suite="bare.toml", model="openai/gpt-4o-mini", generator=author.model, **SETTINGS)
     assert server.asked == []

@@ -1,4 +1,4 @@
-"""A study of one's own: begun with a command, run as a file, installed, killed, resumed, reported and viewed."""
+"""Your own study: created with a command, run as a file, installed, killed, resumed, reported and viewed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ NAMES = ",".join(f"Name{n}" for n in range(20))
 
 
 def code_lines(text: str) -> int:
-    """Lines that are neither empty nor comments nor docstrings of one line."""
+    """The number of lines that are not empty, comments or one-line docstrings."""
     lines = [line.strip() for line in text.split('"""', 2)[2].splitlines()]
     return sum(bool(line) and not line.startswith(("#", '"""')) for line in lines)
 
 
 def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[..., Any], place: Path) -> None:
-    begun = parley("new", "study", "warm-letters")
-    assert begun.status == 0, begun.err
-    assert "warm-letters/warm_letters/study.py:WarmLetters" in begun.out
+    created = parley("new", "study", "warm-letters")
+    assert created.status == 0, created.err
+    assert "warm-letters/warm_letters/study.py:WarmLetters" in created.out
     study = place / "warm-letters" / "warm_letters" / "study.py"
     assert code_lines(study.read_text()) <= 40
 
@@ -39,12 +39,14 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
     report = parley("report", run.json["run"], "--json")
     assert {(row["identity"], row["n"]) for row in report.json["means"]} == {("Ada", 2), ("Ben", 2)}
     with RunFile.open(Path(run.json["run"])) as file:
-        seen = headline(file)
-    assert [row["identity"] for row in seen["scores"]] == ["Ada", "Ben"]
-    assert (seen["in_short"]["what"], seen["in_short"]["p_holm"]) == ("Ada − Ben", 1.0), "two letters show nothing"
+        summary = headline(file)
+    assert [row["identity"] for row in summary["scores"]] == ["Ada", "Ben"]
+    assert (summary["in_short"]["what"], summary["in_short"]["p_holm"]) == ("Ada − Ben", 1.0), (
+        "two letters show nothing"
+    )
 
 
-def test_it_is_installed_killed_resumed_reported_and_viewed_by_its_name(
+def test_it_can_be_installed_killed_resumed_reported_and_viewed(
     parley: Callable[..., Any], start: Callable[..., Any], run_file: Any, place: Path
 ) -> None:
     if find_spec("wheel") is None:
@@ -62,15 +64,15 @@ def test_it_is_installed_killed_resumed_reported_and_viewed_by_its_name(
     first = start(*command, **environment)
     first.wait_for(lambda: Path("letters.sqlite").exists() and file.count() > 3)
     first.kill()
-    kept = file.done()
-    assert 0 < len(kept) < 40
+    finished = file.done()
+    assert 0 < len(finished) < 40
     again = start(*command, **environment).end()
     assert again.status == 0, again.err
-    assert kept <= file.done()
+    assert finished <= file.done()
     assert file.count() == 40
     file.check()
 
-    # In this process the package is not installed: a run can be read where its study is not.
+    # In this process the package is not installed: a run can be read without its study.
     report = parley("report", "letters.sqlite", "--json")
     assert {row["identity"] for row in report.json["means"]} == set(NAMES.split(","))
     assert parley("view", "letters.sqlite", "--export", "page.html").status == 0
@@ -93,28 +95,28 @@ def test_its_own_test_passes(parley: Callable[..., Any], place: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "complaint"),
+    ("name", "message"),
     [("Warm Letters", "lower-case words"), ("malibu", "already"), ("../up", "lower-case"), ("class", "Python")],
 )
-def test_a_name_that_will_not_do_is_refused(parley: Callable[..., Any], place: Path, name: str, complaint: str) -> None:
-    told = parley("new", "study", name)
-    assert told.status == 2
-    assert complaint in told.complaints[0]
+def test_an_unsuitable_name_is_refused(parley: Callable[..., Any], place: Path, name: str, message: str) -> None:
+    result = parley("new", "study", name)
+    assert result.status == 2
+    assert message in result.complaints[0]
     assert list(place.iterdir()) == []
 
 
-def test_nothing_is_written_over(parley: Callable[..., Any], place: Path) -> None:
+def test_nothing_is_overwritten(parley: Callable[..., Any], place: Path) -> None:
     parley("new", "study", "warm-letters", "--to", "mine")
     (place / "mine" / "warm-letters" / "README.md").write_text("my own words")
-    told = parley("new", "study", "warm-letters", "--to", "mine")
-    assert told.status == 2
-    assert "already exists" in told.complaints[0]
+    result = parley("new", "study", "warm-letters", "--to", "mine")
+    assert result.status == 2
+    assert "already exists" in result.complaints[0]
     assert (place / "mine" / "warm-letters" / "README.md").read_text() == "my own words"
 
 
-def test_a_study_that_cannot_be_loaded_is_explained_in_one_line(parley: Callable[..., Any], place: Path) -> None:
+def test_a_study_that_cannot_be_loaded_gives_one_line(parley: Callable[..., Any], place: Path) -> None:
     parley("new", "study", "warm-letters")
     (place / "warm-letters" / "warm_letters" / "ask.txt").unlink()
-    told = parley("run", "warm-letters/warm_letters/study.py:WarmLetters", "--model", "sim/judge")
-    assert told.status == 2
-    assert "ask.txt: No such file or directory" in told.complaints[0]
+    result = parley("run", "warm-letters/warm_letters/study.py:WarmLetters", "--model", "sim/judge")
+    assert result.status == 2
+    assert "ask.txt: No such file or directory" in result.complaints[0]

@@ -1,4 +1,4 @@
-"""`parley scenarios list|show|validate`: look at a suite, and ask whether it is fit to measure with."""
+"""`parley scenarios list|show|validate`: read a suite, and check whether it is fit to measure with."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ text = "Bake bread."
 
 
 def squeezed(text: str) -> str:
-    """Without spaces and line ends: a terminal breaks lines where it likes."""
+    """The text without spaces and line breaks: a terminal wraps lines anywhere."""
     return re.sub(r"\s+", "", text)
 
 
@@ -41,62 +41,62 @@ def mine(place: Path) -> Path:
 
 
 def test_list_shows_every_scenario_and_how_many(parley: Callable[..., Any]) -> None:
-    told = parley("scenarios", "list")
+    result = parley("scenarios", "list")
 
-    assert told.status == 0
-    assert told.err == ""
-    assert told.out.endswith("malibu-1 1.0: 200 scenarios of 20 bases\n")
-    shown = squeezed(told.out)
-    assert all(one.profession.split()[0] in shown for one in FULL.scenario)
-    assert "\x1b" not in told.out
+    assert result.status == 0
+    assert result.err == ""
+    assert result.out.endswith("malibu-1 1.0: 200 scenarios of 20 bases\n")
+    shown = squeezed(result.out)
+    assert all(scenario.profession.split()[0] in shown for scenario in FULL.scenario)
+    assert "\x1b" not in result.out
 
 
 def test_list_of_a_view(parley: Callable[..., Any]) -> None:
-    told = parley("scenarios", "list", "quick")
+    result = parley("scenarios", "list", "quick")
 
-    assert told.out.endswith("malibu-1 1.0: 3 scenarios of 3 bases\n")
-    assert re.search(r"\d{2,3} / \d{2,3}", told.out), "the length of both responses"
+    assert result.out.endswith("malibu-1 1.0: 3 scenarios of 3 bases\n")
+    assert re.search(r"\d{2,3} / \d{2,3}", result.out), "the length of both responses"
 
 
 def test_list_as_json_is_the_suite(parley: Callable[..., Any]) -> None:
     rows = parley("scenarios", "list", "full", "--json").json
 
-    assert [row["id"] for row in rows] == [one.id for one in FULL.scenario]
+    assert [row["id"] for row in rows] == [scenario.id for scenario in FULL.scenario]
     assert rows[0]["responses"] == list(FULL.scenario[0].responses)
 
 
 def test_list_of_bases_has_stereotypes_and_sources(parley: Callable[..., Any]) -> None:
-    told = parley("scenarios", "list", "--bases")
+    result = parley("scenarios", "list", "--bases")
     rows = parley("scenarios", "list", "--bases", "--json").json
 
-    assert told.status == 0
+    assert result.status == 0
     assert {row["id"] for row in rows} == {base.id for base in FULL.base}
     assert all(row["stereotype"] and row["source"] and row["probes"] for row in rows)
-    assert "stereotype" in told.out
-    assert "source" in told.out
+    assert "stereotype" in result.out
+    assert "source" in result.out
 
 
-def test_list_of_ones_own_shows_what_is_missing(parley: Callable[..., Any], mine: Path) -> None:
-    told = parley("scenarios", "list", "mine.toml")
+def test_list_of_your_own_suite_shows_missing_responses(parley: Callable[..., Any], mine: Path) -> None:
+    result = parley("scenarios", "list", "mine.toml")
 
-    assert re.search(r"bakery.*none yet", told.out)
-    assert told.out.endswith("mine 2: 1 scenarios of 0 bases\n")
+    assert re.search(r"bakery.*none yet", result.out)
+    assert result.out.endswith("mine 2: 1 scenario of 0 bases\n")
 
 
 # show
 
 
-def test_show_tells_everything_about_one_scenario(parley: Callable[..., Any]) -> None:
-    told = parley("scenarios", "show", GYM.id)
+def test_show_prints_everything_about_one_scenario(parley: Callable[..., Any]) -> None:
+    result = parley("scenarios", "show", GYM.id)
 
-    assert told.status == 0
+    assert result.status == 0
     base = FULL.base_of(GYM)
     assert base is not None
-    shown = squeezed(told.out)
+    shown = squeezed(result.out)
     for text in (GYM.text, *GYM.responses, GYM.profession, GYM.role, GYM.setting, base.stereotype, base.source):
         assert squeezed(text) in shown
-    assert re.search(r"^likeness 0\.\d\d$", told.out, re.MULTILINE)
-    assert "\x1b" not in told.out
+    assert re.search(r"^similarity 0\.\d\d$", result.out, re.MULTILINE)
+    assert "\x1b" not in result.out
 
 
 def test_show_as_json_has_the_base_whole(parley: Callable[..., Any]) -> None:
@@ -107,22 +107,22 @@ def test_show_as_json_has_the_base_whole(parley: Callable[..., Any]) -> None:
     assert shown["base"]["source"]
 
 
-def test_show_of_one_that_has_no_responses(parley: Callable[..., Any], mine: Path) -> None:
-    told = parley("scenarios", "show", "bakery", "--suite", "mine.toml")
+def test_show_of_a_scenario_without_responses(parley: Callable[..., Any], mine: Path) -> None:
+    result = parley("scenarios", "show", "bakery", "--suite", "mine.toml")
 
-    assert told.status == 0
-    assert "no responses yet: parley scenarios respond" in told.out
+    assert result.status == 0
+    assert "no responses yet: parley scenarios respond" in result.out
     assert parley("scenarios", "show", "bakery", "--suite", "mine.toml", "--json").json["base"] == ""
 
 
-def test_what_stands_in_a_suite_is_shown_and_not_obeyed(parley: Callable[..., Any], place: Path) -> None:
+def test_control_characters_in_a_suite_are_made_visible(parley: Callable[..., Any], place: Path) -> None:
     bad = GYM.model_copy(update={"id": "bad", "base": "", "text": NASTY, "profession": NASTY, "responses": (NASTY, "")})
     (place / "bad.toml").write_text(Suite(schema=1, name="bad", version="1", scenario=(bad,)).to_toml(), "utf-8")
 
     for arguments in (("list", "bad.toml"), ("show", "bad", "--suite", "bad.toml"), ("validate", "bad.toml")):
-        told = parley("scenarios", *arguments)
-        assert not CONTROL.search(told.out + told.err), arguments
-        assert "Traceback" not in told.err
+        result = parley("scenarios", *arguments)
+        assert not CONTROL.search(result.out + result.err), arguments
+        assert "Traceback" not in result.err
     assert "[red]x[/red]" in parley("scenarios", "show", "bad", "--suite", "bad.toml").out
 
 
@@ -131,10 +131,10 @@ def test_what_stands_in_a_suite_is_shown_and_not_obeyed(parley: Callable[..., An
 
 @pytest.mark.parametrize(("suite", "count"), [("full", 200), ("quick", 3)])
 def test_what_is_shipped_is_fit_to_measure_with(parley: Callable[..., Any], suite: str, count: int) -> None:
-    told = parley("scenarios", "validate", suite)
+    result = parley("scenarios", "validate", suite)
 
-    assert (told.status, told.err) == (0, "")
-    assert told.out == f"malibu-1 1.0: {count} scenarios, fit to measure with\n"
+    assert (result.status, result.err) == (0, "")
+    assert result.out == f"malibu-1 1.0: {count} scenarios, fit to measure with\n"
     assert parley("scenarios", "validate", suite, "--json").json == {
         "suite": "malibu-1",
         "scenarios": count,
@@ -142,20 +142,20 @@ def test_what_is_shipped_is_fit_to_measure_with(parley: Callable[..., Any], suit
     }
 
 
-def test_what_is_off_is_told_line_by_line_with_status_one(parley: Callable[..., Any], place: Path) -> None:
-    one, two = GYM.responses
+def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[..., Any], place: Path) -> None:
+    first, second = GYM.responses
     scenarios = (
         GYM.model_copy(update={"id": "short", "text": "You bend.", "responses": ("I bend.", "I bend it.")}),
-        GYM.model_copy(update={"id": "copied", "text": "A woman asks.", "responses": (one, one)}),
+        GYM.model_copy(update={"id": "copied", "text": "A woman asks.", "responses": (first, first)}),
         GYM.model_copy(update={"id": "missing", "text": "You wait.", "responses": ()}),
-        GYM.model_copy(update={"id": "again", "text": "You lift.", "responses": (one, two)}),
+        GYM.model_copy(update={"id": "again", "text": "You lift.", "responses": (first, second)}),
     )
     (place / "off.toml").write_text(Suite(schema=1, name="off", version="1", scenario=scenarios).to_toml(), "utf-8")
 
-    told = parley("scenarios", "validate", "off.toml")
+    result = parley("scenarios", "validate", "off.toml")
 
-    assert (told.status, told.err) == (1, "")
-    lines = told.out.splitlines()
+    assert (result.status, result.err) == (1, "")
+    lines = result.out.splitlines()
     assert lines[-1] == f"off 1: 4 scenarios, {len(lines) - 1} findings"
     assert "short: response 1 has 2 words (expected 90 to 140)" in lines
     assert "copied: the situation names an identity: woman" in lines
@@ -167,7 +167,7 @@ def test_what_is_off_is_told_line_by_line_with_status_one(parley: Callable[..., 
     assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["findings"]] == lines[:-1]
 
 
-# What was typed
+# Arguments
 
 
 @pytest.mark.parametrize(
@@ -176,29 +176,29 @@ def test_what_is_off_is_told_line_by_line_with_status_one(parley: Callable[..., 
         (("list", "fuller"), "unknown suite 'fuller' (known: quick, full, or a .toml file, or a folder of them)"),
         (("list", "none.toml"), "none.toml: No such file or directory"),
         (("validate", "bad.toml"), "bad.toml: "),
-        (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-1; near: fitness-desk-worker"),
+        (("show", "fitness-desk"), "there is no scenario 'fitness-desk' in malibu-1; did you mean fitness-desk-worker"),
         (("show", "xyzzy"), "there is no scenario 'xyzzy' in malibu-1"),
         (("show", "bakery", "--suite", "quick"), "there is no scenario 'bakery' in malibu-1"),
         (("validate", "folder"), "folder/suite.toml: No such file or directory"),
     ],
 )
-def test_a_wrong_word_is_one_line(
+def test_a_wrong_argument_gives_one_line(
     parley: Callable[..., Any], place: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     (place / "bad.toml").write_text("schema = ")
     (place / "folder").mkdir()
 
-    told = parley("scenarios", *arguments)
+    result = parley("scenarios", *arguments)
 
-    assert (told.status, told.out) == (2, "")
-    assert told.err.count("\n") == 1
-    assert told.err.startswith("parley: ")
-    assert words in told.err
+    assert (result.status, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert result.err.startswith("parley: ")
+    assert words in result.err
 
 
 @pytest.mark.parametrize("arguments", [(), ("paint",), ("show",), ("validate",), ("list", "full", "--loud")])
-def test_a_command_that_is_none_is_explained(parley: Callable[..., Any], arguments: tuple[str, ...]) -> None:
-    told = parley("scenarios", *arguments)
+def test_an_unknown_command_prints_the_usage(parley: Callable[..., Any], arguments: tuple[str, ...]) -> None:
+    result = parley("scenarios", *arguments)
 
-    assert (told.status, told.out) == (2, "")
-    assert "usage: parley" in told.err
+    assert (result.status, result.out) == (2, "")
+    assert "usage: parley" in result.err

@@ -1,4 +1,4 @@
-"""`parley score rubric FILE` as a user meets it."""
+"""`parley score rubric FILE` as a user sees it."""
 
 from __future__ import annotations
 
@@ -33,34 +33,34 @@ def judged(server: Any) -> Callable[[int, dict[str, Any]], Any]:
 
 def test_groups_are_compared_and_agreement_is_shown(parley: Callable[..., Any], server: Any) -> None:
     server.answer = judged(server)
-    told = parley(*COMMAND, "--model", server.model())
-    assert told.status == 0, told.err
+    result = parley(*COMMAND, "--model", server.model())
+    assert result.status == 0, result.err
     assert len(server.asked) == 4 * 5
-    assert "lower is better" in told.out
-    assert "sft" in told.out
-    assert "Fleiss" in told.out
+    assert "lower is better" in result.out
+    assert "sft" in result.out
+    assert "Fleiss" in result.out
 
 
 def test_the_same_as_json(parley: Callable[..., Any], server: Any) -> None:
     server.answer = judged(server)
-    found = parley(*COMMAND, "--model", server.model(), "--json").json
-    scores = {(row["group"], row["metric"]): row["estimate"] for row in found["scores"]}
+    tables = parley(*COMMAND, "--model", server.model(), "--json").json
+    scores = {(row["group"], row["metric"]): row["estimate"] for row in tables["scores"]}
     assert scores["sft", "BS"] == scores["rldf", "BS"] == 50, "the mean of 20 and 80"
     assert scores["sft", "CE"] == 70
-    agreement = {(row["metric"], row["coefficient"]): row for row in found["agreement"]}
+    agreement = {(row["metric"], row["coefficient"]): row for row in tables["agreement"]}
     assert agreement["BS", "Fleiss' kappa, points"]["estimate"] == pytest.approx(1)
-    never = agreement["CE", "Fleiss' kappa, points"]
-    assert never["estimate"] is None
-    assert "agreement beyond chance is not defined" in never["note"]
+    constant = agreement["CE", "Fleiss' kappa, points"]
+    assert constant["estimate"] is None
+    assert "agreement beyond chance is not defined" in constant["note"]
 
 
-def test_what_cannot_be_read_is_counted(parley: Callable[..., Any], server: Any) -> None:
+def test_replies_that_cannot_be_parsed_are_counted(parley: Callable[..., Any], server: Any) -> None:
     server.answer = lambda nth, body: server.reply("Rather good.")
-    found = parley(*COMMAND, "--model", server.model(), "--json").json
-    assert {row["unreadable"] for row in found["scores"]} == {2 * 5}
-    assert {row["estimate"] for row in found["scores"]} == {None}
+    tables = parley(*COMMAND, "--model", server.model(), "--json").json
+    assert {row["unreadable"] for row in tables["scores"]} == {2 * 5}
+    assert {row["estimate"] for row in tables["scores"]} == {None}
 
 
-def test_a_file_that_is_not_there_is_one_line(parley: Callable[..., Any]) -> None:
-    told = parley("score", "rubric", "gone.jsonl")
-    assert (told.status, len(told.complaints)) == (2, 1)
+def test_a_missing_file_gives_one_line(parley: Callable[..., Any]) -> None:
+    result = parley("score", "rubric", "gone.jsonl")
+    assert (result.status, len(result.complaints)) == (2, 1)

@@ -1,4 +1,4 @@
-"""`parley score squad`: anyone's answers, scored under the official names."""
+"""`parley score squad`: answers from a file, scored under the official names."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def score(parley: Any, predictions: Any, *more: str) -> Any:
 
 
 def test_the_official_names_and_numbers(parley: Any) -> None:
-    told = score(parley, {"q1": "Switzerland", "q2": "River Rhine", "q3": "", "q4": "1512"}, "--json")
-    assert told.status == 0
-    assert told.json == {
+    result = score(parley, {"q1": "Switzerland", "q2": "River Rhine", "q3": "", "q4": "1512"}, "--json")
+    assert result.status == 0
+    assert result.json == {
         "exact": 50.0, "f1": pytest.approx(100 * (1 + 2 / 3 + 1) / 4), "total": 4,
         "HasAns_exact": 50.0, "HasAns_f1": pytest.approx(100 * (1 + 2 / 3) / 2), "HasAns_total": 2,
         "NoAns_exact": 50.0, "NoAns_f1": 50.0, "NoAns_total": 2,
@@ -52,45 +52,45 @@ def test_the_official_names_and_numbers(parley: Any) -> None:
     }  # fmt: skip
 
 
-def test_a_failed_call_is_missing_and_never_right(parley: Any) -> None:
-    """An answer that is not there (or null) is no empty answer, which would be right where nothing can be answered."""
-    told = score(parley, {"q1": "Switzerland", "q3": None, "other": "x"}, "--json")
-    assert told.json["total"] == 1
-    assert told.json["missing_ids"] == ["q2", "q3", "q4"]
-    assert told.json["unknown_ids"] == 1
-    assert "NoAns_total" not in told.json
-    told = score(parley, {"q1": "Switzerland", "other": "x"})
-    assert "3 questions have no prediction and are left out: q2, q3, q4\n" in told.out
-    assert "1 prediction is for a question that is not in the data\n" in told.out
-    told = score(parley, {"q1": "Switzerland", "q2": "", "q3": "", "one": "x", "two": "x"})
-    assert "1 question has no prediction and is left out: q4\n" in told.out
-    assert "2 predictions are for questions that are not in the data\n" in told.out
-    assert all(len(line) <= 80 for line in told.out.splitlines())
+def test_a_missing_prediction_is_counted_and_never_right(parley: Any) -> None:
+    """A missing answer, or null, is not an empty answer, which would be right for an unanswerable question."""
+    result = score(parley, {"q1": "Switzerland", "q3": None, "other": "x"}, "--json")
+    assert result.json["total"] == 1
+    assert result.json["missing_ids"] == ["q2", "q3", "q4"]
+    assert result.json["unknown_ids"] == 1
+    assert "NoAns_total" not in result.json
+    result = score(parley, {"q1": "Switzerland", "other": "x"})
+    assert "3 questions have no prediction and are left out: q2, q3, q4\n" in result.out
+    assert "1 prediction is for a question that is not in the data\n" in result.out
+    result = score(parley, {"q1": "Switzerland", "q2": "", "q3": "", "one": "x", "two": "x"})
+    assert "1 question has no prediction and is left out: q4\n" in result.out
+    assert "2 predictions are for questions that are not in the data\n" in result.out
+    assert all(len(line) <= 80 for line in result.out.splitlines())
 
 
 def test_probabilities_of_no_answer_give_the_best_thresholds(parley: Any) -> None:
     Path("na.json").write_text(json.dumps({"q1": 0.1, "q2": 0.2, "q3": 0.9, "q4": 0.8}))
     predictions = {"q1": "Switzerland", "q2": "Rhine", "q3": "x", "q4": "y"}
-    told = score(parley, predictions, "--json", "--na-prob", "na.json", "--na-prob-thresh", "0.5")
-    assert told.json["exact"] == 100.0
-    assert (told.json["best_exact"], told.json["best_exact_thresh"]) == (100.0, 0.2)
-    assert (told.json["best_f1"], told.json["best_f1_thresh"]) == (100.0, 0.2)
+    result = score(parley, predictions, "--json", "--na-prob", "na.json", "--na-prob-thresh", "0.5")
+    assert result.json["exact"] == 100.0
+    assert (result.json["best_exact"], result.json["best_exact_thresh"]) == (100.0, 0.2)
+    assert (result.json["best_f1"], result.json["best_f1_thresh"]) == (100.0, 0.2)
 
 
 @pytest.mark.parametrize(
-    ("predictions", "says"),
+    ("predictions", "message"),
     [
         ("{", "mine.json, line 1, column 2: not JSON"),
-        ("[]", "an object of ids was expected"),
-        ({"q1": 7}, "the prediction of 'q1' is not a text"),
+        ("[]", "expected an object with question ids as keys"),
+        ({"q1": 7}, "the prediction for 'q1' must be a text"),
         ({"x": "y"}, "no prediction for any question"),
     ],
 )
-def test_a_file_that_cannot_be_scored_is_refused_in_one_line(parley: Any, predictions: Any, says: str) -> None:
-    told = score(parley, predictions)
-    assert told.status == 2
-    assert len(told.complaints) == 1
-    assert says in told.complaints[0]
+def test_a_file_that_cannot_be_scored_gives_one_line(parley: Any, predictions: Any, message: str) -> None:
+    result = score(parley, predictions)
+    assert result.status == 2
+    assert len(result.complaints) == 1
+    assert message in result.complaints[0]
 
 
 def test_missing_files_and_probabilities_are_named(parley: Any) -> None:
@@ -99,12 +99,12 @@ def test_missing_files_and_probabilities_are_named(parley: Any) -> None:
     assert "na.json: no probability for 'q1'" in score(parley, {"q1": "x"}, "--na-prob", "na.json").err
 
 
-def test_scoring_loads_nothing_of_the_conversations(place: Path) -> None:
+def test_scoring_imports_neither_agents_nor_numpy(place: Path) -> None:
     Path("mine.json").write_text('{"q1": "Switzerland"}')
     code = (
         "import sys; from parley.cli import main\n"
         "main(['score', 'squad', '--data', 'dev.json', '--predictions', 'mine.json'])\n"
-        "print(sorted({'agents', 'autogen_core', 'pandas', 'numpy', 'rich'} & set(sys.modules)))"
+        "print(sorted({'parley.agents', 'autogen_core', 'pandas', 'numpy', 'rich'} & set(sys.modules)))"
     )
     root = str(Path(__file__).parents[2])
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""`parley scenarios derive|respond`: a model writes, a suite file comes of it, and nothing of the user's is lost."""
+"""`parley scenarios derive|respond`: a model writes a suite file, and no file of the user's is lost."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def good(scenario: Scenario) -> dict[str, str]:
 def suites(place: Path) -> None:
     """bases.toml has two bases and no scenario; bare.toml two scenarios without responses."""
     (place / "bases.toml").write_text(Suite(schema=1, name="bases", version="1", base=(GYM, LAW)).to_toml(), "utf-8")
-    bare = tuple(one.model_copy(update={"responses": ()}) for one in (FIRST, SECOND))
+    bare = tuple(scenario.model_copy(update={"responses": ()}) for scenario in (FIRST, SECOND))
     whole = Suite(schema=1, name="bare", version="1", base=(GYM,), scenario=bare)
     (place / "bare.toml").write_text(whole.to_toml(), "utf-8")
 
@@ -49,103 +49,104 @@ def respond(author: Any) -> tuple[str, ...]:
     return ("scenarios", "respond", "bare.toml", *COMMON, "--model", author.model)
 
 
-# A suite file comes of it
+# Writing a suite file
 
 
 def test_derive_writes_a_suite_file(parley: Callable[..., Any], derive: tuple[str, ...], author: Any) -> None:
-    told = parley(*derive, "--to", "new.toml")
+    result = parley(*derive, "--to", "new.toml")
 
-    assert told.status == 0, told.err
-    assert told.err == ""
-    assert told.out.splitlines()[0].startswith("1 of 1 unit done: runs/malibu-derive-author-")
-    assert told.out.splitlines()[-1] == "2 scenarios, 0 of them with responses: new.toml"
+    assert result.status == 0, result.err
+    assert result.err == ""
+    assert result.out.splitlines()[0].startswith("1 of 1 unit done: runs/malibu-derive-author-")
+    assert result.out.splitlines()[-1] == "2 scenarios, 0 with responses: new.toml"
     suite = load_suite("new.toml")[0]
-    assert [one.text for one in suite.scenario] == [FIRST.text, SECOND.text]
+    assert [scenario.text for scenario in suite.scenario] == [FIRST.text, SECOND.text]
     assert suite.base == (GYM,)
-    assert len(author.asked) == 3, "one was there already"
+    assert len(author.asked) == 3, "one was a duplicate"
     assert Path("new.toml").read_text("utf-8").startswith("# Written by malibu-derive-author-")
 
 
 def test_respond_writes_a_suite_file_that_can_be_run(
     parley: Callable[..., Any], respond: tuple[str, ...], author: Any
 ) -> None:
-    told = parley(*respond, "--to", "whole.toml")
+    result = parley(*respond, "--to", "whole.toml")
 
-    assert told.status == 0, told.err
-    assert told.out.splitlines()[-1] == "2 scenarios, 2 of them with responses: whole.toml"
-    assert [one.responses for one in load_suite("whole.toml")[0].scenario] == [FIRST.responses, SECOND.responses]
+    assert result.status == 0, result.err
+    assert result.out.splitlines()[-1] == "2 scenarios, 2 with responses: whole.toml"
+    assert [scenario.responses for scenario in load_suite("whole.toml")[0].scenario] == [
+        FIRST.responses,
+        SECOND.responses,
+    ]
     assert parley("scenarios", "validate", "whole.toml").status == 0
     judged = ("run", "malibu", "--suite", "whole.toml", "--identities", "gender", "--quiet", "--model", "sim/judge")
     assert "26 of 26 units done" in parley(*judged, "--out", "a.sqlite").out
 
 
-def test_both_one_after_the_other(parley: Callable[..., Any], derive: tuple[str, ...], author: Any) -> None:
-    """Derive, look, have responses written, run: the whole way to a suite of one's own."""
+def test_derive_and_then_respond(parley: Callable[..., Any], derive: tuple[str, ...], author: Any) -> None:
+    """Derive, validate, write responses, validate: all the steps to your own suite."""
     assert parley(*derive).status == 0
     assert parley("scenarios", "validate", "bases-derived.toml").out.count("has no responses yet") == 2
     for scenario in (FIRST, SECOND):
         author.writes(f"Situation: {scenario.text}", good(scenario))
 
-    told = parley("scenarios", "respond", "bases-derived.toml", *COMMON, "--model", author.model)
+    result = parley("scenarios", "respond", "bases-derived.toml", *COMMON, "--model", author.model)
 
-    assert told.status == 0, told.err
+    assert result.status == 0, result.err
     assert parley("scenarios", "validate", "bases-derived-responses.toml").status == 0
 
 
-def test_the_file_has_a_name_of_its_own_by_default(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
+def test_the_file_has_a_default_name(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
     assert parley(*respond).out.splitlines()[-1].endswith(": bare-responses.toml")
     assert Path("bare-responses.toml").exists()
 
 
 def test_as_json(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
-    told = parley(*respond, "--json")
+    result = parley(*respond, "--json")
 
-    assert told.status == 0
-    assert (told.json["units"], told.json["done"], told.json["calls"], told.json["stopped"]) == (2, 2, 3, None)
+    assert result.status == 0
+    assert (result.json["units"], result.json["done"], result.json["calls"], result.json["stopped"]) == (2, 2, 3, None)
     assert Path("bare-responses.toml").exists()
 
 
-def test_what_was_written_can_be_read_try_by_try(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
+def test_every_attempt_can_be_read(parley: Callable[..., Any], respond: tuple[str, ...]) -> None:
     run = parley(*respond, "--json").json["run"]
 
-    told = parley("show", run)
+    result = parley("show", run)
 
-    assert "I stretch." in told.out
-    assert "They will not do: response 1 has 2 words" in " ".join(told.out.split())
+    assert "I stretch." in result.out
+    assert "They will not do: response 1 has 2 words" in " ".join(result.out.split())
 
 
-# Nothing of the user's is lost
+# Files of the user's are not overwritten
 
 
 @pytest.mark.parametrize("command", ["derive", "respond"])
-def test_a_file_that_is_there_is_not_written_over(
+def test_an_existing_file_is_not_overwritten(
     parley: Callable[..., Any], author: Any, request: pytest.FixtureRequest, command: str, place: Path
 ) -> None:
     words = request.getfixturevalue(command)
     (place / "mine.toml").write_text("# my own work\n")
 
-    told = parley(*words, "--to", "mine.toml")
+    result = parley(*words, "--to", "mine.toml")
 
-    assert (told.status, told.out) == (2, "")
-    assert told.err == ("parley: mine.toml is there already, or was edited: name another with --to, or use --force\n")
+    assert (result.status, result.out) == (2, "")
+    assert result.err == (
+        "parley: mine.toml already exists; choose another file with --to, or overwrite it with --force\n"
+    )
     assert (place / "mine.toml").read_text() == "# my own work\n"
-    assert author.asked == [], "and nobody was asked"
+    assert author.asked == [], "and no model was called"
 
     assert parley(*words, "--to", "mine.toml", "--force").status == 0
     assert len(load_suite("mine.toml")[0].scenario) == 2
 
 
-def test_the_suite_it_comes_from_is_not_written_over_either(
-    parley: Callable[..., Any], respond: tuple[str, ...], place: Path
-) -> None:
+def test_the_source_suite_is_not_overwritten(parley: Callable[..., Any], respond: tuple[str, ...], place: Path) -> None:
     before = (place / "bare.toml").read_text("utf-8")
     assert parley(*respond, "--to", "bare.toml").status == 2
     assert (place / "bare.toml").read_text("utf-8") == before
 
 
-def test_what_the_user_edited_in_the_file_is_not_written_over(
-    parley: Callable[..., Any], respond: tuple[str, ...], place: Path
-) -> None:
+def test_an_edited_file_is_not_overwritten(parley: Callable[..., Any], respond: tuple[str, ...], place: Path) -> None:
     parley(*respond)
     edited = (place / "bare-responses.toml").read_text("utf-8").replace(FIRST.role, "a role of my own")
     (place / "bare-responses.toml").write_text(edited, "utf-8")
@@ -155,40 +156,40 @@ def test_what_the_user_edited_in_the_file_is_not_written_over(
     assert (place / "bare-responses.toml").read_text("utf-8") == edited
 
 
-# Budgets, and going on
+# Budgets and resuming
 
 
-def test_a_spent_budget_keeps_what_there_is_and_the_same_command_goes_on(
+def test_a_spent_budget_keeps_what_was_accepted_and_the_same_command_resumes(
     parley: Callable[..., Any], respond: tuple[str, ...], author: Any
 ) -> None:
     stopped = parley(*respond, "--budget-calls", "2")
 
     assert stopped.status == 1
     assert stopped.complaints == ["parley: stopped: the budget of 2 calls is spent"]
-    assert stopped.out.splitlines()[-1] == "2 scenarios, 1 of them with responses: bare-responses.toml"
-    assert [bool(one.responses) for one in load_suite("bare-responses.toml")[0].scenario] == [True, False]
+    assert stopped.out.splitlines()[-1] == "2 scenarios, 1 with responses: bare-responses.toml"
+    assert [bool(scenario.responses) for scenario in load_suite("bare-responses.toml")[0].scenario] == [True, False]
 
-    told = parley(*respond)
+    result = parley(*respond)
 
-    assert told.status == 0, "the file is its own, and may be written again"
-    assert told.out.splitlines()[-1] == "2 scenarios, 2 of them with responses: bare-responses.toml"
+    assert result.status == 0, "a run may overwrite its own file"
+    assert result.out.splitlines()[-1] == "2 scenarios, 2 with responses: bare-responses.toml"
     assert len(author.asked) == 3
 
 
-def test_a_derivation_that_was_stopped_before_it_had_anything(
+def test_a_derivation_stopped_before_anything_was_accepted(
     parley: Callable[..., Any], derive: tuple[str, ...], place: Path
 ) -> None:
-    told = parley(*derive, "--budget-calls", "2")
+    result = parley(*derive, "--budget-calls", "2")
 
-    assert told.status == 1
-    assert told.complaints[0] == "parley: stopped: the budget of 2 calls is spent"
-    assert "nothing was accepted, so no suite was written; parley show runs/malibu-derive-author-" in told.err
+    assert result.status == 1
+    assert result.complaints[0] == "parley: stopped: the budget of 2 calls is spent"
+    assert "nothing was accepted, so no suite was written; parley show runs/malibu-derive-author-" in result.err
     assert not (place / "bases-derived.toml").exists()
 
     assert parley(*derive).status == 0
 
 
-def test_a_killed_writer_goes_on(
+def test_a_killed_writer_resumes(
     parley: Callable[..., Any], start: Callable[..., Any], respond: tuple[str, ...], author: Any, server: Any
 ) -> None:
     server.delay = 0.3
@@ -198,34 +199,34 @@ def test_a_killed_writer_goes_on(
     server.delay = 0.0
 
     assert parley(*respond).status == 0
-    assert [one.responses for one in load_suite("bare-responses.toml")[0].scenario] == [
+    assert [scenario.responses for scenario in load_suite("bare-responses.toml")[0].scenario] == [
         FIRST.responses,
         SECOND.responses,
     ]
 
 
-# What will not do
+# Refused texts and wrong arguments
 
 
-def test_a_writer_who_derives_nothing_fit(parley: Callable[..., Any], author: Any, place: Path) -> None:
+def test_derive_with_nothing_accepted(parley: Callable[..., Any], author: Any, place: Path) -> None:
     author.writes(GYM.text, {**idea(FIRST), "scenario": "You train."})
 
-    told = parley("scenarios", "derive", "fitness", "--suite", "bases.toml", "--count", "1", "--model", author.model)
+    result = parley("scenarios", "derive", "fitness", "--suite", "bases.toml", "--count", "1", "--model", author.model)
 
-    assert told.status == 1
-    assert len(told.complaints) == 1
-    assert "nothing was accepted, so no suite was written" in told.complaints[0]
+    assert result.status == 1
+    assert len(result.complaints) == 1
+    assert "nothing was accepted, so no suite was written" in result.complaints[0]
     assert not (place / "bases-derived.toml").exists()
 
 
-def test_a_writer_who_responds_with_nothing_fit(parley: Callable[..., Any], author: Any) -> None:
+def test_respond_with_nothing_accepted(parley: Callable[..., Any], author: Any) -> None:
     author.writes(FIRST.text, SHORT)
     author.writes(SECOND.text, SHORT)
 
-    told = parley("scenarios", "respond", "bare.toml", *COMMON, "--model", author.model)
+    result = parley("scenarios", "respond", "bare.toml", *COMMON, "--model", author.model)
 
-    assert told.status == 1
-    assert "nothing was accepted" in told.err
+    assert result.status == 1
+    assert "nothing was accepted" in result.err
 
 
 @pytest.mark.parametrize(
@@ -235,35 +236,35 @@ def test_a_writer_who_responds_with_nothing_fit(parley: Callable[..., Any], auth
         (("derive", "fitness", "--suite", "none.toml"), "none.toml: No such file or directory"),
         (("derive", "fitness", "--count", "0"), "count: Input should be greater than or equal to 1, not '0'"),
         (("derive", "fitness", "--near", "2"), "near: Input should be less than or equal to 1"),
-        (("derive", "--to", "new.yaml"), "new.yaml: a suite file ends in .toml"),
+        (("derive", "--to", "new.yaml"), "new.yaml: the name of a suite file must end in .toml"),
         (("derive", "--budget-calls", "-1"), "budget_calls: Input should be greater than or equal to 0"),
         (("derive", "--model", "nobody/x"), "unknown provider 'nobody'"),
         (("derive", "--model", "openai/gpt-4o-mini"), "openai/gpt-4o-mini needs a key: set OPENAI_API_KEY"),
         (("respond", "none.toml"), "none.toml: No such file or directory"),
         (("respond", "bare.toml", "--scenarios", "gym"), "unknown scenario or base 'gym': not among the 2 of bare"),
         (("respond", "bare.toml", "--tries", "0"), "tries: Input should be greater than or equal to 1"),
-        (("respond", "bare.toml", "--to", "new"), "new: a suite file ends in .toml"),
+        (("respond", "bare.toml", "--to", "new"), "new: the name of a suite file must end in .toml"),
     ],
 )
-def test_a_wrong_word_is_one_line(
+def test_a_wrong_argument_gives_one_line(
     parley: Callable[..., Any], place: Path, arguments: tuple[str, ...], words: str
 ) -> None:
-    told = parley("scenarios", *arguments)
+    result = parley("scenarios", *arguments)
 
-    assert (told.status, told.out) == (2, "")
-    assert told.err.count("\n") == 1, told.err
-    assert told.err.startswith("parley: ")
-    assert words in told.err
-    assert list(place.glob("**/*.sqlite")) == [], "nothing was begun"
+    assert (result.status, result.out) == (2, "")
+    assert result.err.count("\n") == 1, result.err
+    assert result.err.startswith("parley: ")
+    assert words in result.err
+    assert list(place.glob("**/*.sqlite")) == [], "nothing was started"
 
 
-def test_a_place_that_cannot_be_written_loses_nothing(
+def test_nothing_is_lost_if_the_file_cannot_be_written(
     parley: Callable[..., Any], respond: tuple[str, ...], author: Any
 ) -> None:
-    told = parley(*respond, "--to", "nowhere/whole.toml")
+    result = parley(*respond, "--to", "nowhere/whole.toml")
 
-    assert told.status == 1
-    assert told.complaints == ["parley: nowhere/whole.toml cannot be written: No such file or directory"]
+    assert result.status == 1
+    assert result.complaints == ["parley: nowhere/whole.toml cannot be written: No such file or directory"]
     asked = len(author.asked)
 
     assert parley(*respond, "--to", "whole.toml").status == 0
@@ -275,20 +276,20 @@ def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
         ("derive", ("--suite", "--count", "--near")),
         ("respond", ("--anew", "--min-words", "--alike")),
     ):
-        told = parley("scenarios", verb, "--help")
-        assert told.status == 0
+        result = parley("scenarios", verb, "--help")
+        assert result.status == 0
         for flag in (*flags, "--model", "--tries", "--to", "--force", "--json", "--quiet", "--budget-cost", "--out"):
-            assert flag in told.out, (verb, flag)
+            assert flag in result.out, (verb, flag)
 
 
-def test_respond_has_nothing_to_do_where_all_is_answered(
+def test_respond_has_nothing_to_do_if_every_scenario_has_responses(
     parley: Callable[..., Any], respond: tuple[str, ...], author: Any
 ) -> None:
     parley(*respond, "--to", "whole.toml")
     asked = len(author.asked)
 
-    told = parley("scenarios", "respond", "whole.toml", *COMMON, "--model", author.model, "--json")
+    result = parley("scenarios", "respond", "whole.toml", *COMMON, "--model", author.model, "--json")
 
-    assert (told.status, told.out) == (2, "")
-    assert "there is nothing to write: every scenario of whole.toml has responses" in told.err
+    assert (result.status, result.out) == (2, "")
+    assert "nothing to write: every scenario of whole.toml has responses; --anew replaces them" in result.err
     assert len(author.asked) == asked
