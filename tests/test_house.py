@@ -218,7 +218,7 @@ def test_what_a_room_needs_travels_with_it() -> None:
     assert {path.resolve() for path in beside} - shipped == set()
 
 
-def test_constraints_hold_names_and_versions_only() -> None:
+def test_constraints_have_names_and_versions_only() -> None:
     lines = (ROOT / "constraints.txt").read_text("utf-8").splitlines()
     wrong = [x for x in lines if x and not x.startswith("#") and not re.fullmatch(r"[A-Za-z0-9._-]+==[^\s/@]+", x)]
     assert wrong == []

@@ -30,7 +30,7 @@ FEW = ("--draws", "50")
 Parley = Callable[..., Any]
 
 
-def hold(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any) -> Path:
+def record_run(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any) -> Path:
     options = library.Options(cache=False, out=str(path))
     assert library.run(
         "malibu", model=model, suite=settings.pop("suite", "quick"), options=options, **settings
@@ -40,7 +40,7 @@ def hold(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any) -> P
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return hold(tmp_path_factory.mktemp("run") / "a.sqlite", design="counterbalanced", controls=True)
+    return record_run(tmp_path_factory.mktemp("run") / "a.sqlite", design="counterbalanced", controls=True)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models in one run: on sixteen texts, only the second favours an identity."""
     models = ["sim/judge?noise=0.5&seed=1", "sim/fan?female=+1.5&noise=0.5"]
     texts = {"suite": "full", "per_base": 1, "rounds": 1, "identities": ["gender"], "controls": False}
-    return hold(tmp_path_factory.mktemp("both") / "both.sqlite", models, phases=[1], **texts)
+    return record_run(tmp_path_factory.mktemp("both") / "both.sqlite", models, phases=[1], **texts)
 
 
 def strict(text: str) -> Any:
@@ -203,7 +203,7 @@ def test_two_files_of_one_name_are_two_runs(parley: Parley, run: Path, place: Pa
 
 
 def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> None:
-    hold(place / "b.sqlite", "sim/judge", phases=[1])
+    record_run(place / "b.sqlite", "sim/judge", phases=[1])
     result = parley("compare", run, "b.sqlite", "--json", *FEW, "--seed", 3)
     assert (result.status, result.err) == (0, "")
     data = strict(result.out)
