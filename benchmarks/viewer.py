@@ -182,7 +182,7 @@ def measure(path: Path, times: int) -> dict[str, Any]:
         slowest_meanwhile = max(slowest_meanwhile, 1000 * (time.perf_counter() - begun))
         if table_after is None and not found["loading"]:
             table_after = time.perf_counter() - start
-        if not found["loading"] and found["looked"] >= found["done"]:
+        if not found["loading"] and found["indexed"] >= found["done"]:
             break
         time.sleep(0.5)
     built = time.perf_counter() - start

@@ -22,7 +22,7 @@ CHANGED = {
 """What is changed in a block before it is run."""
 AS_IT_IS = "AssistantAgent("
 """AutoGen asks for a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
-ELSEWHERE = {"Notes(": "needs a run with notes: tests/viewer"}
+ELSEWHERE = {"NotesFile(": "needs a run with notes: tests/viewer"}
 """Blocks with these words are only compiled."""
 
 

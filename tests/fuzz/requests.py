@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes, urlsplit
 
-from parley.viewer.description import description
+from parley.viewer.openapi import openapi_description
 from parley.viewer.server import serve
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import ODD, VALUES
@@ -62,7 +62,7 @@ def text_of(value: Any) -> str:
 
 
 def asked(known: Sequence[str]) -> Callable[[random.Random, Sequence[Ask]], Ask]:
-    paths = description()["paths"]
+    paths = openapi_description()["paths"]
 
     def make(rng: random.Random, kept: Sequence[Ask]) -> Ask:
         path, operations = rng.choice(list(paths.items()))

@@ -15,9 +15,9 @@ from parley.cli import show
 from parley.cli.text import visible
 from parley.reports import load
 from parley.runs import RunFile, examined
-from parley.viewer.index import _read
-from parley.viewer.library import Library
-from parley.viewer.reading import unit_whole
+from parley.viewer.index import read_batch
+from parley.viewer.reading import read_unit
+from parley.viewer.run_folder import RunFolder
 from parley.viewer.table import UnitTable
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import VALUES
@@ -97,15 +97,15 @@ def feed(content: bytes) -> None:
     for old in RUN.parent.iterdir():
         old.unlink()
     RUN.write_bytes(content)
-    summary = Library(RUN).summary(RUN.name)
+    summary = RunFolder(RUN).summary(RUN.name)
     with examined(RUN):
         with closing(RunFile.open(RUN)) as file:
             file.info()
             UnitTable(file)
             units = file.rows("SELECT position, id FROM units")[1][:3]
-            _read(file, units)
+            read_batch(file, units)
             for _, unit in units:
-                unit_whole(file, unit)
+                read_unit(file, unit)
         frames.verdicts(RUN)
         load(RUN)
     show_it(RUN)

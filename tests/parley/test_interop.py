@@ -159,7 +159,7 @@ def test_an_autogen_team_is_read_however_it_was_saved(parley: Callable[..., Any]
     assert told.status == 0, told.err
     assert "parley report" not in told.out, "there are no verdicts"
     with closing(RunFile.open(Path(f"runs/autogen-{kind}.sqlite"))) as file:
-        assert headline(file)["why_none"] == "nothing was scored in it"
+        assert headline(file)["unavailable"] == "this run has no verdicts"
     turns = frames.turns(f"runs/autogen-{kind}.sqlite")
     assert list(turns["text"]) == [message["content"] for message in dumped["messages"]]
     assert list(turns["speaker"]) == ["user", "ada", "ben", "ada", "ben"]

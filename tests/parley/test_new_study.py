@@ -42,7 +42,7 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
     with closing(RunFile.open(Path(run.json["run"]))) as file:
         seen = headline(file)
     assert [row["identity"] for row in seen["scores"]] == ["Ada", "Ben"]
-    assert (seen["in_short"]["what"], seen["in_short"]["p_holm"]) == ("Ada − Ben", 1.0), "two letters show nothing"
+    assert (seen["largest"]["label"], seen["largest"]["p_holm"]) == ("Ada − Ben", 1.0), "two letters show nothing"
 
 
 def test_it_is_installed_killed_resumed_reported_and_viewed_by_its_name(
