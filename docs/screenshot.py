@@ -1,8 +1,8 @@
-"""The picture of the README: a unit of a real run in the viewer, taken by Chromium.
+"""Takes the README's screenshot: a unit of a real run in the viewer, in Chromium.
 
     python -m docs.screenshot runs/malibu-smollm2-4015b49f.sqlite p2/fitness
 
-The run is that of the README's first command. Needs playwright and Pillow (extra `dev`), and Chromium.
+The run is the one that the README's first command makes. Needs playwright and Pillow (extra `dev`), and Chromium.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from parley.viewer.server import serve
 OUT = Path(__file__).parent / "figures" / "viewer.png"
 
 
-def unit_like(run: Path, words: str) -> str:
+def find_unit(run: Path, part: str) -> str:
+    """The first unit whose id contains the text."""
     with closing(RunFile.open(run)) as file:
-        _, rows = file.rows("SELECT id FROM units WHERE id LIKE ?", [f"%{words}%"])
+        _, rows = file.rows("SELECT id FROM units WHERE id LIKE ?", [f"%{part}%"])
     return str(rows[0][0])
 
 
-async def take(run: Path, words: str, out: Path) -> None:
+async def take_screenshot(run: Path, unit_part: str, out: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    unit = unit_like(run, words)
+    unit = find_unit(run, unit_part)
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copy(run, folder)  # the viewer's page then shows a file name and no path
+        shutil.copy(run, folder)  # the page then shows the file's name without a path
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(serve(Path(folder), "127.0.0.1", 0, address.set_result))
+        server = asyncio.create_task(serve(Path(folder), "127.0.0.1", 0, address.set_result))
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = await browser.new_page(viewport={"width": 1280, "height": 860})
@@ -44,14 +45,16 @@ async def take(run: Path, words: str, out: Path) -> None:
             await page.wait_for_load_state("networkidle")
             await page.screenshot(path=out)
             await browser.close()
-        serving.cancel()
-    Image.open(out).convert("RGB").quantize(128).save(out, optimize=True)  # a third of the size, and looks the same
+        server.cancel()
+    Image.open(out).convert("RGB").quantize(128).save(
+        out, optimize=True
+    )  # a third of the size
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description="Take the picture of the README.")
+    parser = argparse.ArgumentParser(description="Take the README's screenshot.")
     parser.add_argument("run", type=Path)
     parser.add_argument("unit", help="part of the unit's id")
     parser.add_argument("--out", type=Path, default=OUT)
     parsed = parser.parse_args()
-    asyncio.run(take(parsed.run, parsed.unit, parsed.out))
+    asyncio.run(take_screenshot(parsed.run, parsed.unit, parsed.out))

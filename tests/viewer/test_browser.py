@@ -207,7 +207,7 @@ def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, o
             page.get_by_role("button", name="Save and continue").click()
         expect(page.locator("main")).to_contain_text("You have labelled all 4 items")
     page.goto(address + "label?run=quick.sqlite")
-    expect(page.locator("main")).to_contain_text("Agreement between raters (2 raters)")
+    expect(page.locator("main")).to_contain_text("Agreement between raters (2)")
     expect(page.locator("main")).to_contain_text("Fleiss' κ")
     with closing(sqlite3.connect(runs / "quick.notes.sqlite")) as db:
         assert db.execute("SELECT count(DISTINCT unit), count(DISTINCT rater) FROM labels").fetchone() == (4, 2)

@@ -72,5 +72,5 @@ export function markChanges(before, after, side) {
 export function sideBySide(before, after, names) {
   return h("div", { class: "sides" },
     ["before", "after"].map((side, index) => h("section", {}, h("h4", {}, names[index]), h("div", { class: "prose", dir: "auto" }, markChanges(before, after, side)))),
-    h("p", { class: "muted" }, before === after ? "The two texts are identical." : "Removed words are marked on the left, added words on the right."));
+    h("p", { class: "muted" }, before === after ? "The two texts are identical." : "Marked words are on one side only."));
 }

@@ -46,7 +46,7 @@ export function labelPage(main, params) {
     if (unavailable) return h("p", { class: "muted" }, unavailable);
     if (!raters.length) return h("p", { class: "muted" }, "no labels yet");
     const interval = (row) => (row.low === null || row.low === undefined ? "–" : `${number(row.low)} to ${number(row.high)}`);
-    return [h("h3", {}, `Agreement between raters (${plural(raters.length, "rater")})`),
+    return [h("h3", {}, `Agreement between raters (${raters.length})`),
       simpleTable(["metric", "Fleiss' κ", "95% CI", "ratings", ""],
         between_raters.map((row) => [[row.metric, row.subject].filter(Boolean).join(" "), number(row.kappa), interval(row), String(row.n), h("span", { class: "muted" }, row.note)])),
       h("h3", {}, "Agreement with the panel"),
