@@ -58,15 +58,14 @@ def licence_of(metadata: Message) -> str:
     if expression := metadata.get("License-Expression"):
         return str(expression)
     stated = str(metadata.get("License") or "").strip()
-    classifiers = [
-        line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or [] if line.startswith("License")
-    ]
+    classifiers = [line for line in metadata.get_all("Classifier") or [] if line.startswith("License")]
+    classified = [line.rpartition(" :: ")[2] for line in classifiers]
     first = next((line.strip() for line in stated.splitlines() if line.strip()), "")
-    for text in (stated if "\n" not in stated else "", *classifiers, first):
+    for text in (stated if "\n" not in stated else "", *classified, first):
         licence = SPELLINGS.get(text.lower(), text)
         if licence and all(part in ACCEPTED for part in re.split(r" AND | OR ", licence)):
             return licence
-    return classifiers[0] if classifiers else first[:60]
+    return classified[0] if classified else first[:60]
 
 
 def requirements_by_extra() -> dict[str, list[Requirement]]:
@@ -76,15 +75,14 @@ def requirements_by_extra() -> dict[str, list[Requirement]]:
 
     def expand(lines: Iterable[str]) -> Iterator[Requirement]:
         for requirement in map(Requirement, lines):
-            if requirement.name == "parley":
+            if requirement.name == project["name"]:
                 for extra in requirement.extras:
                     yield from expand(extras[extra])
             else:
                 yield requirement
 
-    return {"core": list(expand(project["dependencies"]))} | {
-        name: list(expand(lines)) for name, lines in extras.items()
-    }
+    groups = {"core": project["dependencies"], **extras}
+    return {name: list(expand(lines)) for name, lines in groups.items()}
 
 
 @lru_cache(maxsize=1)
@@ -123,15 +121,15 @@ def render_page(packages: Iterable[Package]) -> str:
     rows = [f"| {package.name} | {package.licence} | {', '.join(package.extras)} |" for package in packages]
     return "\n".join(
         (
-            "# Licences of what Parley stands on",
+            "# Licences of Parley's dependencies",
             "",
-            "Read from the packages themselves by `python -m tests.dependencies licences --write`; a test holds every",
-            "installed package against the list of licences we accept (`tests/dependencies/licences.py`). Versions are",
-            "in constraints.txt. Parley itself is MIT. Weights and datasets have licences of their own: `parley",
-            "models`, docs/bbq.md, docs/squad.md, docs/stardtox.md. Where torch comes with CUDA (x86-64), it brings",
-            "NVIDIA's libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and no part of Parley.",
+            "Read from the packages' metadata by `python -m tests.dependencies licences --write`. A test checks every installed",
+            "package against the accepted licences (`tests/dependencies/licences.py`). Versions are in constraints.txt. Parley",
+            "itself is MIT. Weights and datasets have their own licences: see `parley models`, docs/bbq.md, docs/squad.md and",
+            "docs/stardtox.md. On x86-64, torch depends on NVIDIA's CUDA libraries (nvidia-…, cuda-…), which are under NVIDIA's",
+            "own terms and not part of Parley.",
             "",
-            "| package | licence | wanted by |",
+            "| package | licence | needed by |",
             "|---|---|---|",
             *rows,
             "",
