@@ -117,24 +117,23 @@ def installed_packages() -> tuple[list[Package], list[str]]:
     return packages, sorted(missing)
 
 
+PAGE_HEAD = """\
+# Licences of Parley's dependencies
+
+Read from the packages' metadata by `python -m tests.dependencies licences --write`. A test checks every installed
+package against the accepted licences (`tests/dependencies/licences.py`). Versions are in constraints.txt. Parley
+itself is MIT. Weights and datasets have their own licences: see `parley models`, docs/bbq.md, docs/squad.md and
+docs/stardtox.md. On x86-64, torch depends on NVIDIA's CUDA libraries (nvidia-…, cuda-…), which are under NVIDIA's
+own terms and not part of Parley.
+
+| package | licence | needed by |
+|---|---|---|
+"""
+
+
 def render_page(packages: Iterable[Package]) -> str:
-    rows = [f"| {package.name} | {package.licence} | {', '.join(package.extras)} |" for package in packages]
-    return "\n".join(
-        (
-            "# Licences of Parley's dependencies",
-            "",
-            "Read from the packages' metadata by `python -m tests.dependencies licences --write`. A test checks every installed",
-            "package against the accepted licences (`tests/dependencies/licences.py`). Versions are in constraints.txt. Parley",
-            "itself is MIT. Weights and datasets have their own licences: see `parley models`, docs/bbq.md, docs/squad.md and",
-            "docs/stardtox.md. On x86-64, torch depends on NVIDIA's CUDA libraries (nvidia-…, cuda-…), which are under NVIDIA's",
-            "own terms and not part of Parley.",
-            "",
-            "| package | licence | needed by |",
-            "|---|---|---|",
-            *rows,
-            "",
-        )
-    )
+    rows = (f"| {package.name} | {package.licence} | {', '.join(package.extras)} |\n" for package in packages)
+    return PAGE_HEAD + "".join(rows)
 
 
 def read_page() -> dict[str, tuple[str, str]]:
