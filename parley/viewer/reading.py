@@ -159,7 +159,7 @@ def redact_fields(fields: Mapping[str, str], facets: Mapping[str, str]) -> dict[
 
 
 def redact(text: str, words: Iterable[str]) -> str:
-    """The text with the words blacked out where they stand as whole words."""
+    """The text with the words blacked out, as whole words only."""
     for word in sorted(set(words), key=len, reverse=True):
         text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", REDACTED, text, flags=re.IGNORECASE)
     return text

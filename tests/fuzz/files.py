@@ -84,8 +84,9 @@ def target(
     file_name: str,
     parse: Callable[[Path], object],
     trees: Sequence[Any],
-    write: Writer,
-    *texts: str,
+    write: Writer = mutation.as_json,
+    *,
+    texts: Sequence[str] = (),
     weight: float = 1.0,
 ) -> Target:
     """A target whose seeds are trees, written as text, and further texts."""
@@ -242,10 +243,7 @@ TARGETS = (
         config,
         [seeds.CONFIG],
         mutation.as_yaml,
-        seeds.BOMB,
-        seeds.MERGE,
-        "rounds: 2001-99-99",
-        "rounds: 0b_",
+        texts=(seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_"),
         weight=0.5,
     ),
     Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], mutate_flags, flags, 0.5),
@@ -276,8 +274,7 @@ TARGETS = (
         "t.txt",
         topics,
         [],
-        as_jsonl,
-        "# mine\nShould older people drive at night?\nWho should care for whom?\n",
+        texts=["# mine\nShould older people drive at night?\nWho should care for whom?\n"],
     ),
     target("BBQ, JSONL", "bbq.jsonl", bbq, [seeds.BBQ], as_jsonl),
     target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], mutation.as_csv),
@@ -288,7 +285,7 @@ TARGETS = (
     target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], as_jsonl),
     target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], as_jsonl),
     target("texts, CSV", "y.csv", texts, [[["text", "score"], ["A kind word.", "0.5"]]], mutation.as_csv),
-    target("texts, lines", "z.txt", texts, [], as_jsonl, "One.\nTwo.\n\x0cThree.\n"),
+    target("texts, lines", "z.txt", texts, [], texts=["One.\nTwo.\n\x0cThree.\n"]),
     target("texts for rubrics", "rubric.jsonl", rubric_texts, [seeds.TEXTS], as_jsonl),
     target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),
     target(
@@ -299,7 +296,7 @@ TARGETS = (
         as_jsonl,
     ),
     target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [seeds.DOCUMENTS], as_jsonl),
-    target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], as_jsonl, seeds.HTML),
+    target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], texts=[seeds.HTML]),
 )
 
 
