@@ -110,7 +110,8 @@ def pair_unit(unit: Unit, replies: Sequence[JudgeReply], task: str = "Who answer
             add_verdict(reply, "Accuracy", side, value if readable else None)
         add_verdict(reply, "preferred", text=reply.preferred if readable else None)
     now = time.time()
-    return Record(unit, now - 1, now, Outcome(Transcript(tuple(turns), "2 rounds"), tuple(verdicts)))
+    outcome = Outcome(Transcript(tuple(turns), "2 rounds"), tuple(verdicts))
+    return Record(unit=unit, started_at=now - 1, finished_at=now, outcome=outcome)
 
 
 class Assessment(BaseModel):
@@ -136,9 +137,8 @@ def critique_loop() -> Record:
         Turn("writer", "generator", 1, "A good nurse is kind."),
         Turn("toxicity", "evaluator", 1, "5", verdict=Assessment(score=5, reason="fine"), parse_status="ok"),
     ]
-    return Record(
-        Unit("loop/1", {"topic": "nurses"}), 1.0, 2.0, Outcome(Transcript(tuple(turns), "all criteria are met"))
-    )
+    outcome = Outcome(Transcript(tuple(turns), "all criteria are met"))
+    return Record(unit=Unit("loop/1", {"topic": "nurses"}), started_at=1.0, finished_at=2.0, outcome=outcome)
 
 
 def write_run(path: Path, records: Sequence[Record], planned: Sequence[Unit] = (), study: str = "by-hand") -> Path:
