@@ -97,11 +97,12 @@ def _is_token(text: str, token: str) -> bool:
 async def _authorize(request: web.Request, handler: Handler, token: str | None) -> web.StreamResponse:
     try:
         url = request.url
+        host = url.host or ""  # parsed on first use, and not before
     except ValueError:
         return web.Response(status=400, text="The Host header of this request is not valid.")
     if token is None:
         # DNS rebinding: another site can point its own domain name at this machine.
-        if not is_loopback(url.host or "") or url.user is not None:
+        if not is_loopback(host) or url.user is not None:
             return web.Response(status=403, text="This viewer only answers requests to localhost.")
     else:
         token_in_address = request.query.get("token")
