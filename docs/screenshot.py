@@ -46,9 +46,7 @@ async def take_screenshot(run: Path, unit_part: str, out: Path) -> None:
             await page.screenshot(path=out)
             await browser.close()
         server.cancel()
-    Image.open(out).convert("RGB").quantize(128).save(
-        out, optimize=True
-    )  # a third of the size
+    Image.open(out).convert("RGB").quantize(128).save(out, optimize=True)  # a third of the size
 
 
 if __name__ == "__main__":
