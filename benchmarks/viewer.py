@@ -184,7 +184,7 @@ def measure(path: Path, times: int) -> dict[str, Any]:
         slowest_meanwhile = max(slowest_meanwhile, 1000 * (time.perf_counter() - sent))
         if table_after is None and not page["loading"]:
             table_after = time.perf_counter() - start
-        if not page["loading"] and page["looked"] >= page["done"]:
+        if not page["loading"] and page["indexed"] >= page["done"]:
             break
         time.sleep(0.5)
     built = time.perf_counter() - start

@@ -29,13 +29,13 @@ def find_unit(run: Path, part: str) -> str:
     return str(rows[0][0])
 
 
-async def take(run: Path, part: str, out: Path) -> None:
+async def take_screenshot(run: Path, part: str, out: Path) -> None:
     chromium = shutil.which("chromium") or shutil.which("google-chrome")
     unit = find_unit(run, part)
     with tempfile.TemporaryDirectory() as folder:
         shutil.copy(run, folder)  # so that the page shows a file name and not a path
         address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        serving = asyncio.create_task(serve(Path(folder), "127.0.0.1", 0, address.set_result))
+        server = asyncio.create_task(serve(Path(folder), "127.0.0.1", 0, address.set_result))
         async with async_playwright() as playwright:
             browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = await browser.new_page(viewport={"width": 1280, "height": 860})
@@ -43,7 +43,7 @@ async def take(run: Path, part: str, out: Path) -> None:
             await page.wait_for_load_state("networkidle")
             await page.screenshot(path=out)
             await browser.close()
-        serving.cancel()
+        server.cancel()
     Image.open(out).convert("RGB").quantize(128).save(out, optimize=True)  # a third of the size, no visible change
 
 
@@ -53,4 +53,4 @@ if __name__ == "__main__":
     parser.add_argument("unit", help="part of the unit's id")
     parser.add_argument("--out", type=Path, default=OUT)
     parsed = parser.parse_args()
-    asyncio.run(take(parsed.run, parsed.unit, parsed.out))
+    asyncio.run(take_screenshot(parsed.run, parsed.unit, parsed.out))

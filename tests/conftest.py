@@ -1,4 +1,4 @@
-"""What several folders share: an empty place to work in, the command, run files, and a model's server on loopback."""
+"""Fixtures that several folders share: an empty working folder, the command, run files, and a model server."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from aiohttp import web
 
 from parley.cli import main
 
-KEYS = (
+ENVIRONMENT = (
     "OPENAI_API_KEY",
     "PERSPECTIVE_API_KEY",
     "PARLEY_SERVER_KEY",
@@ -32,8 +32,8 @@ KEYS = (
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Every story begins in an empty folder, with an empty home and no keys."""
-    for name in KEYS:
+    """An empty working folder, with an empty home and no API keys."""
+    for name in ENVIRONMENT:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
     monkeypatch.chdir(tmp_path)
@@ -41,8 +41,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a command printed, and how it ended."""
+class CommandResult:
+    """The exit status and output of a command."""
 
     status: int
     out: str
@@ -50,6 +50,7 @@ class Told:
 
     @property
     def complaints(self) -> list[str]:
+        """Parley's own error lines."""
         return [line for line in self.err.splitlines() if line.startswith("parley: ")]
 
     @property
@@ -58,28 +59,28 @@ class Told:
 
 
 @pytest.fixture
-def told() -> type[Told]:
-    return Told
+def told() -> type[CommandResult]:
+    return CommandResult
 
 
 @pytest.fixture
-def parley(capsys: pytest.CaptureFixture[str]) -> Callable[..., Told]:
-    """The command, in this process."""
+def parley(capsys: pytest.CaptureFixture[str]) -> Callable[..., CommandResult]:
+    """Runs a command in this process."""
 
-    def run(*arguments: object) -> Told:
+    def run(*arguments: object) -> CommandResult:
         capsys.readouterr()
         try:
             status = main([str(argument) for argument in arguments])
         except SystemExit as end:
             status = int(end.code or 0)
-        said = capsys.readouterr()
-        return Told(status, said.out, said.err)
+        printed = capsys.readouterr()
+        return CommandResult(status, printed.out, printed.err)
 
     return run
 
 
 class File:
-    """A run file, read with plain SQL as any user could."""
+    """Reads a run file with plain SQL, as a user could."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -99,14 +100,14 @@ class File:
         return int(self.one(f"SELECT count(*) FROM units WHERE status = '{status}'"))
 
     def starts(self) -> int:
-        """How often a run was begun here; 0 as long as there is no file."""
+        """How often the run was started or resumed; 0 if there is no file yet."""
         try:
             return int(self.one("SELECT count(*) FROM events WHERE kind = 'started'"))
         except sqlite3.OperationalError:
             return 0
 
     def story(self) -> dict[str, list[tuple[Any, ...]]]:
-        """All that the run found out, without what differs from day to day (times, costs, attempts)."""
+        """The contents of the run, except what differs between executions (times, costs, attempts)."""
         return {
             "units": self.rows("SELECT id, position, facets, status, error, stop_reason FROM units ORDER BY id"),
             "transcript": self.rows(
@@ -120,22 +121,22 @@ class File:
         }
 
     def check(self) -> None:
-        """Nothing stands twice, and nothing without what it belongs to."""
+        """No duplicate rows, no rows without their unit or message, no unused texts."""
         assert self.one("PRAGMA integrity_check") == "ok"
         for table, key in (("units", "id"), ("messages", "unit, seq"), ("calls", "unit, seq, nth")):
             assert self.rows(f"SELECT {key} FROM {table} GROUP BY {key} HAVING count(*) > 1") == []
-        undone = "SELECT id FROM units WHERE status != 'done'"
+        unfinished = "SELECT id FROM units WHERE status != 'done'"
         for table in ("messages", "calls", "verdicts"):
             assert self.rows(f"SELECT unit FROM {table} WHERE unit NOT IN (SELECT id FROM units)") == []
-            assert self.rows(f"SELECT unit FROM {table} WHERE unit IN ({undone})") == []
+            assert self.rows(f"SELECT unit FROM {table} WHERE unit IN ({unfinished})") == []
         assert self.rows("SELECT unit, seq FROM calls EXCEPT SELECT unit, seq FROM messages") == []
         assert self.rows("SELECT unit FROM messages GROUP BY unit HAVING max(seq) + 1 != count(*)") == []
         assert self.rows("SELECT unit FROM verdicts GROUP BY unit HAVING max(nth) + 1 != count(*)") == []
         assert self.rows("SELECT unit FROM calls GROUP BY unit, seq HAVING max(nth) + 1 != count(*)") == []
-        used = {at for row in self.rows("SELECT text, persona FROM messages") for at in row if at is not None}
+        used = {text for row in self.rows("SELECT text, persona FROM messages") for text in row if text is not None}
         for prompt, reply in self.rows("SELECT prompt, reply FROM calls"):
-            used |= {at for _, _, at in json.loads(prompt)} | {reply}
-        assert {at for (at,) in self.rows("SELECT id FROM texts")} == used
+            used |= {text for _, _, text in json.loads(prompt)} | {reply}
+        assert {text for (text,) in self.rows("SELECT id FROM texts")} == used
 
 
 @pytest.fixture
@@ -144,20 +145,24 @@ def run_file() -> type[File]:
 
 
 def fill(node: dict[str, Any], seed: int, path: str = "") -> Any:
-    """An answer that fits a schema, always the same for the same seed."""
-    at = hashlib.blake2b(f"{seed}{path}".encode()).digest()[0]
+    """A value that fits a schema, always the same for the same seed."""
+    byte = hashlib.blake2b(f"{seed}{path}".encode()).digest()[0]
     if "enum" in node:
-        return node["enum"][at % len(node["enum"])]
+        return node["enum"][byte % len(node["enum"])]
     if node.get("type") == "object":
         return {key: fill(child, seed, f"{path}.{key}") for key, child in node["properties"].items()}
-    return at % 11 if node.get("type") in ("integer", "number") else f"remark {at}"
+    return byte % 11 if node.get("type") in ("integer", "number") else f"remark {byte}"
 
 
 Answer = Callable[[int, dict[str, Any]], web.StreamResponse | None]
 
 
 class Server:
-    """An OpenAI-compatible server on loopback. `answer(n, body)` may give the n-th request another response."""
+    """An OpenAI-compatible server on loopback.
+
+    `asked` has the bodies of all requests; `answer(n, body)` may replace the response to the n-th. `silent` never
+    answers; `cuts_short` closes the connection in the middle of a response.
+    """
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
@@ -195,17 +200,18 @@ class Server:
         self.headers.append(dict(request.headers))
         await asyncio.sleep(3600 if self.silent else self.delay)
         if self.cuts_short:
-            half = web.StreamResponse(headers={"Content-Length": "500"})
-            await half.prepare(request)
-            await half.write(b'{"choices": [{"message": {"con')
+            partial = web.StreamResponse(headers={"Content-Length": "500"})
+            await partial.prepare(request)
+            await partial.write(b'{"choices": [{"message": {"con')
             assert request.transport is not None
             request.transport.abort()
-            return half
-        other = self.answer(nth, body)
-        return self.reply(self.fitting(body)) if other is None else other
+            return partial
+        response = self.answer(nth, body)
+        return self.reply(self.fitting(body)) if response is None else response
 
     @staticmethod
     def fitting(body: dict[str, Any]) -> str:
+        """A reply that fits the requested schema."""
         schema = body["response_format"]["json_schema"]["schema"]
         return json.dumps(fill(schema, body["seed"]))
 
@@ -225,15 +231,16 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    serving = Server()
-    yield serving
-    serving.close()
+    running = Server()
+    yield running
+    running.close()
 
 
 class BatchServer(Server):
-    """It also takes batches. They stay `in_progress` while `slow`, and lines named in `errors` are answered with those.
+    """A server that also accepts batches. `error(n, line)` may give the n-th line an error.
 
-    `deaf` makes a batch and never says so; `broken` makes it and answers 500, once.
+    `slow` keeps a batch in progress; `refuses` lets it fail. `deaf` creates a batch and never answers; `broken` creates
+    it and answers 500, once.
     """
 
     def __init__(self) -> None:
@@ -263,14 +270,14 @@ class BatchServer(Server):
     async def _create(self, request: web.Request) -> web.Response:
         body = await request.json()
         assert (body["endpoint"], body["completion_window"]) == ("/v1/chat/completions", "24h")
-        made = {**body, "id": f"batch_{len(self.batches)}", "status": "validating"}
-        self.batches[made["id"]] = made
+        batch = {**body, "id": f"batch_{len(self.batches)}", "status": "validating"}
+        self.batches[batch["id"]] = batch
         if self.deaf:
             await asyncio.sleep(3600)
         if self.broken:
             self.broken = False
             return web.Response(status=500)
-        return web.json_response(made)
+        return web.json_response(batch)
 
     async def _list(self, request: web.Request) -> web.Response:
         return web.json_response({"data": list(self.batches.values())[::-1], "has_more": False})
@@ -296,10 +303,10 @@ class BatchServer(Server):
             self.asked.append(line["body"])
             body = json.loads(self.reply(self.fitting(line["body"])).text or "")
             good.append({"custom_id": line["custom_id"], "response": {"status_code": 200, "body": body}, "error": None})
-        for key, found in (("output_file_id", good), ("error_file_id", bad)):
-            if found:
+        for key, results in (("output_file_id", good), ("error_file_id", bad)):
+            if results:
                 batch[key] = f"{batch['id']}-{key}"
-                self.files[batch[key]] = found[::-1]  # in any order but the one they were asked in
+                self.files[batch[key]] = results[::-1]  # a provider may answer in any order
         batch["status"] = "completed"
         batch["request_counts"] = {"total": len(lines), "completed": len(good), "failed": len(bad)}
 
@@ -310,14 +317,17 @@ class BatchServer(Server):
 
 @pytest.fixture
 def batch_server() -> Iterator[BatchServer]:
-    serving = BatchServer()
-    yield serving
-    serving.close()
+    running = BatchServer()
+    yield running
+    running.close()
 
 
 class Author:
-    """A model on the server that writes what it was given: of a conversation about `topic`, the n-th try is the n-th
-    reply, the last one again and again. What it says depends on what it is asked only, never on when."""
+    """A model on the server with prepared replies.
+
+    In a conversation about `topic`, the n-th request gets the n-th reply, and further requests the last one. Replies
+    depend only on the conversation, never on the order of requests.
+    """
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -329,24 +339,24 @@ class Author:
         return self._server.model(name="author")
 
     def writes(self, topic: str, *replies: dict[str, str] | str) -> None:
-        self._replies[topic] = tuple(one if isinstance(one, str) else json.dumps(one) for one in replies)
+        self._replies[topic] = tuple(reply if isinstance(reply, str) else json.dumps(reply) for reply in replies)
 
     @property
     def asked(self) -> list[list[dict[str, str]]]:
-        """The conversations it was asked to go on with, in the order they came."""
+        """The conversations it was sent, in the order of the requests."""
         return [body["messages"] for body in self._server.asked if body["model"] == "author"]
 
     def told(self, topic: str) -> list[str]:
-        """The last word to it before each of its replies about a topic."""
-        return [talk[-1]["content"] for talk in self.asked if topic in talk[1]["content"]]
+        """The last message before each of its replies about a topic."""
+        return [messages[-1]["content"] for messages in self.asked if topic in messages[1]["content"]]
 
     def _answer(self, nth: int, body: dict[str, Any]) -> web.Response | None:
         if body["model"] != "author":
             return None
-        talk = body["messages"]
-        replies = next(found for topic, found in self._replies.items() if topic in talk[1]["content"])
-        tries = sum(message["role"] == "assistant" for message in talk)
-        return self._server.reply(replies[min(tries, len(replies) - 1)])
+        messages = body["messages"]
+        replies = next(replies for topic, replies in self._replies.items() if topic in messages[1]["content"])
+        attempts = sum(message["role"] == "assistant" for message in messages)
+        return self._server.reply(replies[min(attempts, len(replies) - 1)])
 
 
 @pytest.fixture
@@ -354,39 +364,42 @@ def author(server: Server) -> Author:
     return Author(server)
 
 
-WIDTH, HEADS, INNER = 32, 2, 64
-TEMPLATE = (
+WIDTH, HEADS, INNER_WIDTH = 32, 2, 64
+CHAT_TEMPLATE = (
     "{% for message in messages %}{{ '<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>\n' }}"
     "{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+SPECIAL_TOKENS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 
 
-def _letters() -> list[str]:
-    """The printable letters that stand for the 256 bytes in a byte-level vocabulary (GPT-2's)."""
-    plain = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
-    return [chr(byte) if byte in plain else chr(256 + sum(b not in plain for b in range(byte))) for byte in range(256)]
+def _byte_characters() -> list[str]:
+    """The printable characters that represent the 256 bytes in GPT-2's byte-level vocabulary."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    return [
+        chr(byte) if byte in printable else chr(256 + sum(other not in printable for other in range(byte)))
+        for byte in range(256)
+    ]
 
 
 @pytest.fixture(scope="session")
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A language model of a few thousand random weights that reads bytes, as a GGUF file: it says nonsense, at once.
+    """A byte-level language model with a few thousand random weights, as a GGUF file: it writes nonsense, quickly.
 
-    What llama.cpp does around a model (slots, batches, kept beginnings, grammars) is real on it.
+    What llama.cpp does around a model (slots, batches, prefix cache, grammars) can be tested with it.
     """
     import gguf
     import numpy as np
 
     path = tmp_path_factory.mktemp("tiny") / "tiny.gguf"
-    letters = _letters()
-    merged = letters[ord(" ")] + "t"
-    tokens = [*SPECIAL, *letters, merged]
+    characters = _byte_characters()
+    merged = characters[ord(" ")] + "t"
+    tokens = [*SPECIAL_TOKENS, *characters, merged]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(16_384)
     writer.add_embedding_length(WIDTH)
     writer.add_block_count(1)
-    writer.add_feed_forward_length(INNER)
+    writer.add_feed_forward_length(INNER_WIDTH)
     writer.add_head_count(HEADS)
     writer.add_head_count_kv(HEADS)
     writer.add_rope_dimension_count(WIDTH // HEADS)
@@ -395,13 +408,15 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("gpt-2")
     writer.add_token_list(tokens)
-    writer.add_token_types([gguf.TokenType.CONTROL] * len(SPECIAL) + [gguf.TokenType.NORMAL] * (len(letters) + 1))
-    writer.add_token_merges([f"{letters[ord(' ')]} t"])
+    writer.add_token_types(
+        [gguf.TokenType.CONTROL] * len(SPECIAL_TOKENS) + [gguf.TokenType.NORMAL] * (len(characters) + 1)
+    )
+    writer.add_token_merges([f"{characters[ord(' ')]} t"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     writer.add_pad_token_id(0)
     writer.add_add_bos_token(False)
-    writer.add_chat_template(TEMPLATE)
+    writer.add_chat_template(CHAT_TEMPLATE)
     rng = np.random.default_rng(0)
 
     def add(name: str, *shape: int) -> None:
@@ -413,9 +428,9 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     add("output", len(tokens), WIDTH)
     for name in ("attn_q", "attn_k", "attn_v", "attn_output"):
         add(f"blk.0.{name}", WIDTH, WIDTH)
-    add("blk.0.ffn_gate", INNER, WIDTH)
-    add("blk.0.ffn_up", INNER, WIDTH)
-    add("blk.0.ffn_down", WIDTH, INNER)
+    add("blk.0.ffn_gate", INNER_WIDTH, WIDTH)
+    add("blk.0.ffn_up", INNER_WIDTH, WIDTH)
+    add("blk.0.ffn_down", WIDTH, INNER_WIDTH)
     add("blk.0.attn_norm", WIDTH)
     add("blk.0.ffn_norm", WIDTH)
     writer.write_header_to_file()

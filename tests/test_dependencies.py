@@ -1,4 +1,4 @@
-"""What Parley stands on: licences we accept, versions that are audited where that can be asked, and extras by name."""
+"""Dependencies: accepted licences, an audit of the pinned versions, and errors that name a missing extra."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ from tests.dependencies import audit, bare, licences
 ROOT = Path(__file__).parents[1]
 
 
-def test_every_installed_package_has_a_licence_we_accept() -> None:
-    listed, _ = licences.packages()
-    assert {"pydantic", "aiohttp", "autogen-core"} <= {one.name for one in listed}
-    assert [f"{one.name}: '{one.licence}'" for one in listed if not one.accepted] == []
+def test_every_installed_package_has_an_accepted_licence() -> None:
+    packages, _ = licences.installed_packages()
+    assert {"pydantic", "aiohttp", "autogen-core"} <= {package.name for package in packages}
+    assert [f"{package.name}: '{package.licence}'" for package in packages if not package.accepted] == []
 
 
-def test_the_page_of_licences_is_what_the_packages_say() -> None:
-    known = licences.read_page()
-    listed, _ = licences.packages()
-    assert len(known) > 100
-    wrong = [one.name for one in listed if known.get(one.name, (one.licence,))[0] != one.licence]
+def test_the_licences_page_matches_the_packages() -> None:
+    listed = licences.read_page()
+    packages, _ = licences.installed_packages()
+    assert len(listed) > 100
+    wrong = [package.name for package in packages if listed.get(package.name, (package.licence,))[0] != package.licence]
     assert wrong == [], "python -m tests.dependencies licences --write"
 
 
-def test_what_any_extra_asks_for_is_on_the_page_wherever_it_is_installed() -> None:
-    asked = {canonicalize_name(one.name) for group in licences.groups().values() for one in group}
-    assert sorted(asked - set(licences.read_page())) == []
+def test_the_licences_page_lists_all_requirements() -> None:
+    """Also those that are not installed on this platform."""
+    extras = licences.requirements_by_extra().values()
+    required = {canonicalize_name(requirement.name) for requirements in extras for requirement in requirements}
+    assert sorted(required - set(licences.read_page())) == []
 
 
 @pytest.mark.parametrize(
@@ -44,17 +46,17 @@ def test_what_any_extra_asks_for_is_on_the_page_wherever_it_is_installed() -> No
     [("MIT", True), ("MIT AND PSF-2.0", True), ("GPL-3.0 OR MIT", True), ("MIT AND GPL-3.0", False), ("", False),
      ("GPL-3.0-only", False), ("Proprietary", False), ("Apache-2.0 OR BSD-3-Clause", True)],
 )  # fmt: skip
-def test_a_licence_counts_by_all_its_parts(licence: str, accepted: bool) -> None:
+def test_all_parts_of_a_licence_expression_count(licence: str, accepted: bool) -> None:
     assert licences.Package("x", "1", licence, ("core",)).accepted is accepted
 
 
-class Database(BaseHTTPRequestHandler):
-    """An OSV database that knows one thing against one version."""
+class OsvDatabase(BaseHTTPRequestHandler):
+    """An OSV database with one advisory for one version."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
-        known = ("aiohttp", "3.0.0")
-        results = [{"vulns": [{"id": "OSV-1"}]} if (q["package"]["name"], q["version"]) == known else {} for q in asked]
+        queries = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+        versions = [(query["package"]["name"], query["version"]) for query in queries]
+        results = [{"vulns": [{"id": "OSV-1"}]} if version == ("aiohttp", "3.0.0") else {} for version in versions]
         body = json.dumps({"results": results}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -62,12 +64,12 @@ class Database(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Nothing on the terminal."""
+        """Log nothing."""
 
 
 @pytest.fixture
 def database() -> Iterator[str]:
-    server = HTTPServer(("127.0.0.1", 0), Database)
+    server = HTTPServer(("127.0.0.1", 0), OsvDatabase)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}/v1/querybatch"
@@ -76,12 +78,12 @@ def database() -> Iterator[str]:
     server.server_close()
 
 
-def test_what_is_known_against_a_version_is_named(database: str) -> None:
+def test_the_advisories_of_a_version_are_named(database: str) -> None:
     assert audit.advisories({"aiohttp": "3.0.0", "rich": "14.0.0"}, database) == {"aiohttp": ["OSV-1"]}
     assert audit.advisories(audit.pins(ROOT / "constraints.txt"), database) == {}
 
 
-def test_not_asked_is_not_safe() -> None:
+def test_an_unreachable_database_is_an_error() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.dependencies", "audit", "--service", "http://127.0.0.1:9/"],
         cwd=ROOT, capture_output=True, text=True, check=False,
@@ -92,28 +94,30 @@ def test_not_asked_is_not_safe() -> None:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """What each command said in a process where no extra is installed."""
-    place = tmp_path_factory.mktemp("bare")
+def bare_results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The result of each command in a process where no extra is installed."""
+    folder = tmp_path_factory.mktemp("bare")
     done = subprocess.run(
-        [sys.executable, "-m", "tests.dependencies.bare", str(place)],
+        [sys.executable, "-m", "tests.dependencies.bare", str(folder)],
         cwd=ROOT, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    return {one["command"]: one for one in json.loads(done.stdout.splitlines()[-1])}
+    return {result["command"]: result for result in json.loads(done.stdout.splitlines()[-1])}
 
 
 @pytest.mark.parametrize(
-    ("extra", "words"), bare.COMMANDS, ids=[f"{extra}: {' '.join(words[:2])}" for extra, words in bare.COMMANDS]
+    ("extra", "command"), bare.COMMANDS, ids=[f"{extra}: {' '.join(command[:2])}" for extra, command in bare.COMMANDS]
 )
-def test_an_extra_that_is_missing_is_named(told: dict[str, dict[str, Any]], extra: str, words: tuple[str, ...]) -> None:
-    one = told[" ".join(words)]
-    assert one["status"] == 2, one
-    assert f"pip install 'parley-autogen[{extra}]'" in one["said"]
-    assert one["said"].count("\n") == 1, one["said"]
+def test_the_error_names_the_missing_extra(
+    bare_results: dict[str, dict[str, Any]], extra: str, command: tuple[str, ...]
+) -> None:
+    result = bare_results[" ".join(command)]
+    assert result["status"] == 2, result
+    assert f"pip install 'parley-autogen[{extra}]'" in result["error"]
+    assert result["error"].count("\n") == 1, result["error"]
 
 
-def test_every_extra_with_a_command_behind_it_was_tried() -> None:
+def test_every_extra_with_a_command_is_tested() -> None:
     """`openai` is for AutoGen's own client, `notebooks`, `docs` and `dev` are for working on Parley."""
     others = {"openai", "notebooks", "docs", "dev", "core"}
-    assert {extra for extra, _ in bare.COMMANDS} | others == set(licences.groups())
+    assert {extra for extra, _ in bare.COMMANDS} | others == set(licences.requirements_by_extra())

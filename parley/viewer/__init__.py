@@ -1,1 +1,1 @@
-"""The viewer: read every word of a run in the browser. `parley view`, or `serve` from Python."""
+"""The viewer: read runs in the browser. `parley view`, or `parley.viewer.server.serve` from Python."""

@@ -1,11 +1,12 @@
-"""What the pages ask for, as JSON. Reading happens in threads, on files opened for the answer and closed again."""
+"""The JSON interface that the pages read. Files are read in threads, and opened for each request."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import closing
 from typing import Annotated, Any, TypeVar
 
 from aiohttp import ClientPayloadError, web
@@ -14,56 +15,61 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.agents import ConfigError
 from parley.viewer import compare, reading
-from parley.viewer.context import ViewerContext
 from parley.viewer.export import export_page
-from parley.viewer.library import Library, stamp
-from parley.viewer.notes import Notes
-from parley.viewer.table import Query, UnitTable
+from parley.viewer.notes import NotesFile
+from parley.viewer.open_run import OpenRun
+from parley.viewer.run_folder import RunFolder, file_stamp
+from parley.viewer.table import UnitQuery, UnitTable
 
-PATIENCE = 10.0
-"""Seconds for what is sent with a request: notes and labels are small."""
-Whole = Annotated[int, Field(ge=-(2**63), lt=2**63)]
-"""A number that a database can hold."""
-T = TypeVar("T")
+BODY_TIMEOUT_SECONDS = 10.0
+"""For reading a request's body: notes and labels are small."""
+MAX_FACET_CHOICES = 200
+"""A facet with more values is not offered for comparison."""
+Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+"""An integer that SQLite can store."""
 M = TypeVar("M", bound=BaseModel)
 routes = web.RouteTableDef()
 
 
-class Room:
-    """The library and the desks that are open."""
+class ViewerState:
+    """What all requests share: the folder, and the runs opened so far.
 
-    def __init__(self, library: Library) -> None:
-        self.library = library
-        self._desks: dict[str, tuple[int, ViewerContext]] = {}
+    Args:
+        folder: the run files to show.
+    """
+
+    def __init__(self, folder: RunFolder) -> None:
+        self.folder = folder
+        self._runs: dict[str, tuple[int, OpenRun]] = {}
         self._lock = threading.Lock()
 
-    def desk(self, name: str) -> ViewerContext:
-        """The run's desk; a new one when another file stands at its place."""
-        path = self.library.path(name)
+    def run(self, name: str) -> OpenRun:
+        """The run of this name, opened again if its file was replaced."""
+        path = self.folder.path(name)
         with self._lock:
-            number, desk = self._desks.get(name, (0, None))
-            if desk is None or number != path.stat().st_ino:
-                if desk is not None:
-                    desk.close()
-                desk = ViewerContext(path)
-                self._desks[name] = (path.stat().st_ino, desk)
-            return desk
+            inode, run = self._runs.get(name, (0, None))
+            if run is None or inode != path.stat().st_ino:
+                if run is not None:
+                    run.close()
+                run = OpenRun(path)
+                self._runs[name] = (path.stat().st_ino, run)
+            return run
 
     def table(self, name: str) -> UnitTable:
-        table = self.desk(name).table(wait=True)
+        table = self.run(name).table(wait=True)
         assert table is not None
         return table
 
     def close(self) -> None:
-        for _, desk in self._desks.values():
-            desk.close()
+        for _, run in self._runs.values():
+            run.close()
 
 
-ROOM: web.AppKey[Room] = web.AppKey("room", Room)
+STATE: web.AppKey[ViewerState] = web.AppKey("state", ViewerState)
 
 
-class Asked(BaseModel):
-    """What stands in a page's address: the filters, the judge, the order, the page."""
+class PageParams(BaseModel):
+    """The parameters in a page's address, beside its filters (f.FACET and d.FIGURE)."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -75,161 +81,176 @@ class Asked(BaseModel):
     page: int = Field(0, ge=0)
     size: int = Field(50, ge=1, le=500)
     q: str = Field("", max_length=500)
-    asked: bool = False
-    """Search what the table was asked, too."""
+    prompts: bool = False
+    """Search prompts as well as replies."""
 
 
-def read_query(given: MultiMapping[str]) -> tuple[Query, Asked]:
+def read_query(values: MultiMapping[str]) -> tuple[UnitQuery, PageParams]:
     try:
-        asked = Asked.model_validate(
-            {key: value for key, value in given.items() if key in Asked.model_fields and value}
+        params = PageParams.model_validate(
+            {key: value for key, value in values.items() if key in PageParams.model_fields and value}
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{first['loc'][0]}: {first['msg']}") from None
-    wanted: dict[str, list[str]] = {}
-    for key, value in given.items():
+        raise ConfigError(_first_problem(error)) from None
+    filters: dict[str, list[str]] = {}
+    for key, value in values.items():
         if key.startswith(("f.", "d.")):
-            wanted.setdefault(key, []).append(value)
-    query = Query(wanted, asked.judge, asked.low, asked.high, asked.sort, asked.desc, asked.page, asked.size)
-    return query, asked
+            filters.setdefault(key, []).append(value)
+    query = UnitQuery(
+        filters=filters,
+        judge=params.judge,
+        low=params.low,
+        high=params.high,
+        sort=params.sort,
+        descending=params.desc,
+        page=params.page,
+        size=params.size,
+    )
+    return query, params
 
 
-async def answer(work: Callable[[], Any]) -> web.Response:
-    found = await asyncio.to_thread(lambda: json.dumps(work(), ensure_ascii=True, allow_nan=False))
-    return web.Response(text=found, content_type="application/json")
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+
+
+async def respond(work: Callable[[], Any]) -> web.Response:
+    """Run the work in a thread and send its result as JSON."""
+    text = await asyncio.to_thread(lambda: json.dumps(work(), ensure_ascii=True, allow_nan=False))
+    return web.Response(text=text, content_type="application/json")
 
 
 async def read_body(request: web.Request, model: type[M]) -> M:
-    """What was sent, as UTF-8 whatever its header says; whoever sends it drop by drop is not waited for."""
+    """The request's body, read as UTF-8 whatever charset its header names, within a time limit."""
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
             return model.model_validate_json(await request.read())
     except TimeoutError:
         raise web.HTTPRequestTimeout from None
     except (web.RequestPayloadError, ClientPayloadError) as error:
-        raise ConfigError(f"what was sent cannot be read: {error}") from None
+        raise ConfigError(f"the request's body cannot be read: {error}") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        raise ConfigError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise ConfigError(_first_problem(error)) from None
 
 
-def wanted(request: web.Request, key: str = "run") -> str:
+def required(request: web.Request, key: str = "run") -> str:
+    """A parameter that the address must have."""
     value = request.query.get(key)
     if not value:
-        raise ConfigError(f"'{key}' is missing in the address")
+        raise ConfigError(f"the address needs {key}=…")
     return value
 
 
 @routes.get("/api/runs")
-async def runs(request: web.Request) -> web.Response:
-    library = request.app[ROOM].library
+async def get_runs(request: web.Request) -> web.Response:
+    folder = request.app[STATE].folder
 
-    def work() -> Mapping[str, Any]:
-        return {"place": library.root.name or str(library.root), "runs": [{"name": name} for name in library.names()]}
+    def work() -> dict[str, Any]:
+        return {"folder": folder.root.name or str(folder.root), "runs": [{"name": name} for name in folder.names()]}
 
-    return await answer(work)
+    return await respond(work)
 
 
 @routes.get("/api/run")
-async def run(request: web.Request) -> web.Response:
-    name, room = wanted(request), request.app[ROOM]
-    return await answer(lambda: room.library.summary(name))
+async def get_run(request: web.Request) -> web.Response:
+    name, state = required(request), request.app[STATE]
+    return await respond(lambda: state.folder.summary(name))
 
 
 @routes.get("/api/pulse")
-async def pulse(request: web.Request) -> web.Response:
-    """Whether anything was written since: cheap enough to ask every second."""
-    name, room = wanted(request), request.app[ROOM]
+async def get_pulse(request: web.Request) -> web.Response:
+    """Changes with every write to the run or its notes: cheap enough to request every second."""
+    name, state = required(request), request.app[STATE]
 
     def work() -> dict[str, Any]:
-        path = room.library.path(name)
-        return {"stamp": "-".join(map(str, stamp(path))), "notes": str(Notes(path).version())}
+        path = state.folder.path(name)
+        return {"stamp": "-".join(map(str, file_stamp(path))), "notes": str(NotesFile(path).version())}
 
-    return await answer(work)
+    return await respond(work)
 
 
 @routes.get("/api/headline")
-async def headline(request: web.Request) -> web.Response:
-    name, room = wanted(request), request.app[ROOM]
-    return await answer(lambda: room.desk(name).headline())
+async def get_headline(request: web.Request) -> web.Response:
+    name, state = required(request), request.app[STATE]
+    return await respond(lambda: state.run(name).headline())
 
 
 @routes.get("/api/units")
-async def units(request: web.Request) -> web.Response:
-    name, room = wanted(request), request.app[ROOM]
-    query, asked = read_query(request.query)
-    return await answer(lambda: room.desk(name).page(query, asked.q, asked=asked.asked))
+async def get_units(request: web.Request) -> web.Response:
+    name, state = required(request), request.app[STATE]
+    query, params = read_query(request.query)
+    return await respond(lambda: state.run(name).page(query, params.q, include_prompts=params.prompts))
 
 
 @routes.get("/api/unit")
-async def unit(request: web.Request) -> web.Response:
-    name, unit_id, room = wanted(request), wanted(request, "unit"), request.app[ROOM]
-    query, asked = read_query(request.query)
+async def get_unit(request: web.Request) -> web.Response:
+    name, unit_id, state = required(request), required(request, "unit"), request.app[STATE]
+    query, params = read_query(request.query)
 
     def work() -> dict[str, Any]:
-        desk = room.desk(name)
-        with desk.file() as file:
-            found = reading.unit_whole(file, unit_id)
-        found["notes"] = desk.notes.of(unit_id)
-        found["neighbours"] = _neighbours(desk, query, asked, int(found["position"]))
-        return found
+        run = state.run(name)
+        with run.file() as file:
+            unit = reading.read_unit(file, unit_id)
+        unit["notes"] = run.notes.notes(unit_id)
+        unit["neighbours"] = _neighbours(run, query, params, int(unit["position"]))
+        return unit
 
-    return await answer(work)
+    return await respond(work)
 
 
-def _neighbours(desk: ViewerContext, query: Query, asked: Asked, position: int) -> dict[str, Any]:
-    """The units before and after in the list one came from."""
-    table = desk.table()
+def _neighbours(run: OpenRun, query: UnitQuery, params: PageParams, position: int) -> dict[str, Any]:
+    """The units before and after in the filtered list that the page was opened from."""
+    table = run.table()
     if table is None:
-        desk.begin()
+        run.start_indexing()
         return {}
-    places = table.positions(query, desk.search(asked.q, asked=asked.asked))
+    positions = table.positions(query, run.search(params.q, include_prompts=params.prompts))
     try:
-        at = places.index(position)
+        index = positions.index(position)
     except ValueError:
         return {}
     partner = table.partner[position]
     return {
-        "at": at,
-        "of": len(places),
-        "previous": table.ids[places[at - 1]] if at else None,
-        "next": table.ids[places[at + 1]] if at + 1 < len(places) else None,
+        "index": index,
+        "total": len(positions),
+        "previous": table.ids[positions[index - 1]] if index else None,
+        "next": table.ids[positions[index + 1]] if index + 1 < len(positions) else None,
         "other_order": table.ids[partner] if partner >= 0 else None,
     }
 
 
 @routes.get("/api/texts")
-async def texts(request: web.Request) -> web.Response:
-    name, ids, room = wanted(request), wanted(request, "ids").split(","), request.app[ROOM]
+async def get_texts(request: web.Request) -> web.Response:
+    name, ids, state = required(request), required(request, "ids").split(","), request.app[STATE]
 
     def work() -> dict[str, str]:
-        with room.desk(name).file() as file:
-            return reading.texts(file, ids)
+        with closing(state.run(name).file()) as file:
+            return reading.read_texts(file, ids)
 
-    return await answer(work)
+    return await respond(work)
 
 
 @routes.get("/api/compare")
-async def comparison(request: web.Request) -> web.Response:
-    name, room, given = wanted(request), request.app[ROOM], request.query
-    query, _ = read_query(given)
+async def get_comparison(request: web.Request) -> web.Response:
+    name, state, params = required(request), request.app[STATE], request.query
+    query, _ = read_query(params)
 
     def work() -> dict[str, Any]:
-        a = room.table(name)
-        if other := given.get("with"):
-            b = room.table(other)
-            pairs = compare.same_units(a, b)
+        a = state.table(name)
+        if other := params.get("with"):
+            b = state.table(other)
+            pairs = compare.match_by_id(a, b)
         else:
             b = a
-            pairs = compare.swapped_units(a, given.get("facet", ""), given.get("x", ""), given.get("y", ""))
-        found = compare.differences(a, b, pairs, query.judge, query.page, query.size)
-        found["facets"] = {key: col.labels for key, col in a.facets.items() if 2 <= len(col.labels) <= 200}
-        found["judges"] = [judge for judge in a.lenses if judge]
-        found["sizes"] = [a.size, b.size]
-        return found
+            pairs = compare.match_by_facet(a, params.get("facet", ""), params.get("x", ""), params.get("y", ""))
+        result = compare.differences(a, b, pairs, query.judge, query.page, query.size)
+        result["facets"] = {
+            facet: column.labels for facet, column in a.facets.items() if 2 <= len(column.labels) <= MAX_FACET_CHOICES
+        }
+        result["judges"] = a.judges()
+        return result
 
-    return await answer(work)
+    return await respond(work)
 
 
 def download(name: str) -> dict[str, str]:
@@ -237,10 +258,13 @@ def download(name: str) -> dict[str, str]:
 
 
 @routes.get("/api/export")
-async def export(request: web.Request) -> web.Response:
-    name, room = wanted(request), request.app[ROOM]
-    query, asked = read_query(request.query)
-    page = await asyncio.to_thread(
-        lambda: export_page(room.library, room.desk(name), name, query, asked.q, asked.asked)
-    )
+async def get_export(request: web.Request) -> web.Response:
+    name, state = required(request), request.app[STATE]
+    query, params = read_query(request.query)
+
+    def work() -> str:
+        run = state.run(name)
+        return export_page(state.folder, run, name, query, text=params.q, include_prompts=params.prompts)
+
+    page = await asyncio.to_thread(work)
     return web.Response(text=page, content_type="text/html", headers=download(f"{name.replace('/', '-')}.html"))

@@ -1,4 +1,4 @@
-"""What the pages are made of: the files of `static/`, as they ship in the package."""
+"""The static files of the pages, as shipped in the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ TYPES = {"js": "text/javascript", "css": "text/css", "html": "text/html"}
 
 @cache
 def static_names() -> frozenset[str]:
-    return frozenset(one.name for one in files("parley.viewer").joinpath("static").iterdir())
+    return frozenset(file.name for file in files("parley.viewer").joinpath("static").iterdir())
 
 
 @cache

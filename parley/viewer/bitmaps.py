@@ -1,23 +1,23 @@
-"""Sets of positions as Python integers, one bit a unit: intersections and counts cost microseconds at 100,000 units."""
+"""Sets of positions as Python integers, one bit per unit: intersecting and counting 100,000 takes microseconds."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import compress
 
-_ONE = ord("1")
-_TO_BITS = bytes(1 if byte == ord("1") else 0 for byte in range(256))
+_DIGIT_ONE = ord("1")
+_DIGIT_TO_BIT = bytes(1 if byte == _DIGIT_ONE else 0 for byte in range(256))
 
 
 def from_positions(positions: Iterable[int], size: int) -> int:
     flags = bytearray(b"0") * size
     for position in positions:
-        flags[position] = _ONE
+        flags[position] = _DIGIT_ONE
     return int(flags[::-1], 2) if size else 0
 
 
 def from_codes(codes: Sequence[int], labels: int) -> list[int]:
-    """A set for every code from 0 to labels - 1; negative codes are in none."""
+    """One set for each code from 0 to labels - 1; negative codes are in none."""
     buffers = [bytearray((len(codes) >> 3) + 1) for _ in range(labels)]
     for position, code in enumerate(codes):
         if code >= 0:
@@ -26,8 +26,8 @@ def from_codes(codes: Sequence[int], labels: int) -> list[int]:
 
 
 def bits(mask: int, size: int) -> bytes:
-    """One byte a position, 0 or 1."""
-    return format(mask, f"0{size}b")[::-1].encode().translate(_TO_BITS) if size else b""
+    """One byte per position, 0 or 1."""
+    return format(mask, f"0{size}b")[::-1].encode().translate(_DIGIT_TO_BIT) if size else b""
 
 
 def members(mask: int, size: int, order: Sequence[int] | None = None) -> list[int]:

@@ -1,6 +1,7 @@
-"""A subset of a run as one HTML file that works from disk, offline: the viewer's own pages with their data inside.
+"""Part of a run as one HTML file that works offline: the viewer's own pages with their data inside.
 
-Scripts and styles are allowed by their hashes and nothing else is: what a model wrote cannot become part of the page.
+The page's security policy allows its script and its style by their hashes and nothing else, so that text written by a
+model cannot run as part of the page.
 """
 
 from __future__ import annotations
@@ -14,12 +15,13 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.viewer import reading
 from parley.viewer.assets import static
-from parley.viewer.context import ViewerContext
-from parley.viewer.library import Library
-from parley.viewer.table import Query
+from parley.viewer.figures import PANEL
+from parley.viewer.open_run import OpenRun
+from parley.viewer.run_folder import RunFolder
+from parley.viewer.table import UnitQuery
 
-AT_MOST = 2000
-"""Units in one file: a page larger than that is no longer pleasant to open."""
+MAX_UNITS = 2000
+"""A larger page is slow to open."""
 MODULES = (
     "dom.js",
     "api.js",
@@ -36,39 +38,50 @@ MODULES = (
 )
 
 
-def export_page(library: Library, desk: ViewerContext, name: str, query: Query, words: str, asked: bool) -> str:
-    table = desk.table(wait=True)
+def export_page(
+    folder: RunFolder, run: OpenRun, name: str, query: UnitQuery, *, text: str, include_prompts: bool
+) -> str:
+    """The page with all units that match.
+
+    Args:
+        folder: the folder of the run, for its summary.
+        run: the run.
+        name: the run's name in the folder.
+        query: filters and order; its page and size are ignored.
+        text: the text search, or "".
+        include_prompts: search prompts as well as replies.
+    """
+    table = run.table(wait=True)
     assert table is not None
-    if not desk.wait(3600):
-        raise ConfigError("the run is still being looked at; try again in a moment")
-    places = table.positions(query, desk.search(words, asked=asked))
-    if not places:
+    if not run.wait_until_indexed(3600):
+        raise ConfigError("the run is still being indexed: try again in a moment")
+    positions = table.positions(query, run.search(text, include_prompts=include_prompts))
+    if not positions:
         raise ConfigError("no unit matches: there is nothing to export")
-    if len(places) > AT_MOST:
-        raise ConfigError(f"{len(places):,} units match, and one file holds {AT_MOST:,} at most: filter further")
-    with desk.file() as file:
-        units = [reading.unit_whole(file, table.ids[position]) for position in places]
-        prompts = {
-            ref
-            for one in units
-            for message in one["messages"]
+    if len(positions) > MAX_UNITS:
+        raise ConfigError(f"{len(positions):,} units match, but one file can contain {MAX_UNITS:,}: add a filter")
+    with run.file() as file:
+        units = [reading.read_unit(file, table.ids[position]) for position in positions]
+        text_ids = {
+            text_id
+            for unit in units
+            for message in unit["messages"]
             for call in message["calls"]
-            for _, _, ref in call["prompt"]
+            for _, _, text_id in call["prompt"]
         }
-        texts = reading.texts(file, prompts)
-    for one in units:
-        one["notes"] = desk.notes.of(one["id"])
-        del one["facets"]
-    judges = [judge for judge in table.lenses if judge]
+        texts = reading.read_texts(file, text_ids)
+    for unit in units:
+        unit["notes"] = run.notes.notes(unit["id"])
+        del unit["facets"]  # the rows have them
+    judges = table.judges()
     data = {
         "name": name,
-        "summary": library.summary(name) | {"state": "exported"},
-        "headline": desk.headline(),
+        "summary": folder.summary(name) | {"state": "exported"},
+        "headline": run.headline(),
         "judges": judges,
-        "rows": {judge: [table.row(position, judge) for position in places] for judge in ["", *judges]},
+        "rows": {judge: [table.row(position, judge) for position in positions] for judge in [PANEL, *judges]},
         "units": units,
         "texts": texts,
-        "chosen": {key: list(values) for key, values in query.wanted.items()} | ({"q": [words]} if words else {}),
     }
     return single_file(data)
 
@@ -79,8 +92,8 @@ def single_file(data: dict[str, Any]) -> str:
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    # A "<" in the data would let a text close the block it stands in.
-    inside = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c")
+    # A "<" in the data could end the script element that contains it.
+    embedded = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c")
     page = static("index.html")
     page = page.replace('<link rel="stylesheet" href="/static/viewer.css">', "<style>" + style + "</style>")
     head, tail = page.split('<script type="module" src="/static/app.js"></script>')
@@ -88,15 +101,15 @@ def single_file(data: dict[str, Any]) -> str:
         '<meta charset="utf-8">',
         f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{policy}">',
     )
-    block = f'<script type="application/json" id="data">{inside}</script>'
+    data_block = f'<script type="application/json" id="data">{embedded}</script>'
     return (
         f"{head}{tail.replace('</body>', '')}".replace("</html>", "")
-        + f'{block}<script type="module">{script}</script></body></html>\n'
+        + f'{data_block}<script type="module">{script}</script></body></html>\n'
     )
 
 
 def bundle(modules: list[str]) -> str:
-    """The modules as one script, in order: imports and exports fall away, so names must differ between modules."""
+    """The modules as one script, in order, without imports and exports: names must be unique across modules."""
     joined = "\n".join(modules)
     joined = re.sub(r"^import .*? from .*?;\n", "", joined, flags=re.M | re.S)
     return re.sub(r"^export (?=async function|function|const|let|class)", "", joined, flags=re.M)

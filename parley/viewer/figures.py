@@ -1,32 +1,33 @@
-"""What a finished unit comes to, for the panel and for each of its judges: score, margin, choice, changes of mind."""
+"""The figures of a finished unit, for the panel and for each judge: score, margin, choice, changes of mind."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 PANEL = ""
+"""The key of the panel's figures, beside those of its judges by name."""
 EVALUATOR = "evaluator"
 WORST_FIRST = ("unscored", "refused", "unparsed", "repaired", "ok")
 
 
 class UnitFigures(NamedTuple):
-    """A unit through one pair of eyes. What is not there is None, never 0."""
+    """A unit's figures according to the panel or one judge. A missing figure is None, never 0."""
 
     score: float | None
-    """Mean of the values of the last word; none where several evaluators measure on scales of their own."""
+    """Mean value of the final verdicts; None where evaluators use different scales."""
     margin: float | None
     """For pairs: mean of subject A minus mean of subject B."""
     choice: str | None
-    """What was said in words, by majority: A, B or tie for pairs."""
+    """The majority of the final verdicts in words: A, B or tie for pairs."""
     changed: bool | None
-    """Whether the first word on the choice (or else the mean score) differs from the last one."""
+    """Whether the first round's choice (or, without choices, its mean score) differs from the final one."""
     parse: str | None
     """The worst parse status among the replies."""
 
 
-class Spent(NamedTuple):
+class UnitUsage(NamedTuple):
     messages: int
     tokens: int
     latency: float
@@ -44,48 +45,59 @@ class VerdictRow(NamedTuple):
 
 
 def unit_figures(verdicts: Sequence[VerdictRow], replies: Iterable[tuple[str, str | None]]) -> dict[str, UnitFigures]:
-    """By judge, and under "" as the panel. `replies` are speakers with the parse status of what they said."""
+    """Figures by judge, and under `PANEL` for the panel.
+
+    Args:
+        verdicts: all verdicts of the unit.
+        replies: speaker and parse status of each reply.
+    """
     statuses: dict[str, list[str]] = {}
     for speaker, status in replies:
         if status is not None:
             statuses.setdefault(speaker, []).append(status)
-    chair = [row for row in verdicts if row.role == "chair"]
-    everyone = [status for found in statuses.values() for status in found]
-    seen = {PANEL: _seen(verdicts, chair or _round(verdicts, max), everyone)}
+    all_statuses = [status for by_speaker in statuses.values() for status in by_speaker]
+    chair = [row for row in verdicts if row.role == "chair"]  # the chair states the panel's verdict
+    figures = {PANEL: _figures(verdicts, chair or _of_round(verdicts, max), all_statuses)}
     by_judge: dict[str, list[VerdictRow]] = {}
     for row in verdicts:
         by_judge.setdefault(row.judge, []).append(row)
     for judge in dict.fromkeys([*by_judge, *statuses]):
-        mine = by_judge.get(judge, [])
-        seen[judge] = _seen(mine, _round(mine, max), statuses.get(judge, []))
-    return seen
+        rows = by_judge.get(judge, [])
+        figures[judge] = _figures(rows, _of_round(rows, max), statuses.get(judge, []))
+    return figures
 
 
-def _round(rows: Sequence[VerdictRow], which: Any) -> list[VerdictRow]:
+def _of_round(rows: Sequence[VerdictRow], which: Callable[[Iterable[int]], int]) -> list[VerdictRow]:
+    """The verdicts of the first (`min`) or last (`max`) round."""
     if not rows:
         return []
-    wanted = which(row.round for row in rows)
-    return [row for row in rows if row.round == wanted]
+    chosen_round = which(row.round for row in rows)
+    return [row for row in rows if row.round == chosen_round]
 
 
-def _seen(rows: Sequence[VerdictRow], last: Sequence[VerdictRow], statuses: Sequence[str]) -> UnitFigures:
-    score, choice = _mean(last), _choice(last)
-    first = _round(rows, min)
+def _figures(rows: Sequence[VerdictRow], final: Sequence[VerdictRow], statuses: Sequence[str]) -> UnitFigures:
+    score, choice = _mean(final), _choice(final)
+    first = _of_round(rows, min)
     changed: bool | None = None
-    if last and first and first[0].round != last[0].round:
+    if final and first and first[0].round != final[0].round:
         before, after = (_choice(first), choice) if choice else (_mean(first), score)
         changed = before != after if before is not None and after is not None else None
-    sides = [_mean([row for row in last if row.subject == side]) for side in ("A", "B")]
-    margin = sides[0] - sides[1] if sides[0] is not None and sides[1] is not None else None
-    return UnitFigures(score, margin, choice, changed, min(statuses, key=_badness) if statuses else None)
+    a, b = (_mean([row for row in final if row.subject == subject]) for subject in ("A", "B"))
+    return UnitFigures(
+        score=score,
+        margin=a - b if a is not None and b is not None else None,
+        choice=choice,
+        changed=changed,
+        parse=min(statuses, key=_severity) if statuses else None,
+    )
 
 
-def _badness(status: str) -> int:
+def _severity(status: str) -> int:
     return WORST_FIRST.index(status) if status in WORST_FIRST else len(WORST_FIRST)
 
 
 def _mean(rows: Sequence[VerdictRow]) -> float | None:
-    """A value beside words is the code of a choice (an answer's place), unless the words are an evaluator's reason."""
+    """A value with a text is the number of a chosen option, not a score, unless the text is an evaluator's reason."""
     scored = [row for row in rows if row.value is not None and (row.text is None or row.role == EVALUATOR)]
     if len({row.judge for row in scored if row.role == EVALUATOR}) > 1:
         return None
@@ -97,9 +109,9 @@ def _choice(rows: Sequence[VerdictRow]) -> str | None:
 
 
 def majority(votes: Iterable[str | None]) -> str | None:
-    """What most said; "tie" if two choices have equally many votes; None if nobody could be read."""
-    heard = [vote for vote in votes if vote is not None]
-    if not heard:
+    """The most frequent vote; "tie" if two are equally frequent; None without a readable vote."""
+    readable = [vote for vote in votes if vote is not None]
+    if not readable:
         return None
-    counted = Counter(heard).most_common(2)
-    return "tie" if len(counted) == 2 and counted[0][1] == counted[1][1] else counted[0][0]
+    top = Counter(readable).most_common(2)
+    return "tie" if len(top) == 2 and top[0][1] == top[1][1] else top[0][0]

@@ -1,4 +1,4 @@
-"""The report's own figures for the viewer's pages: the same report that `parley report` writes, with fewer draws."""
+"""The report's figures for the viewer's pages: the report that `parley report` writes, with fewer bootstrap draws."""
 
 from __future__ import annotations
 
@@ -11,40 +11,43 @@ from parley.runs import RunFile
 if TYPE_CHECKING:
     from parley.analysis.reporting.report import Report
 
-LARGE = 4_000_000
-"""Verdicts beyond which the figures are left to `parley report`."""
+MAX_VERDICTS = 4_000_000
+"""With more verdicts than this, the report takes too long for a page."""
 DRAWS = 400
 
 
 def headline(file: RunFile) -> dict[str, Any]:
-    """Cautions and sentences; mean scores and differences between identities over all metrics; win rates."""
-    found: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
+    """Cautions, the report's sentences, mean scores and differences over all metrics, win rates.
+
+    Without figures, "unavailable" gives the reason.
+    """
+    page: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
     if file.counts()["done"] == 0:
-        return {**found, "why_none": "no unit is finished yet"}
+        return {**page, "unavailable": "no unit is done yet"}
     verdicts = file.rows("SELECT count(*) FROM verdicts")[1][0][0]
     if verdicts == 0:
-        return {**found, "why_none": "nothing was scored in it"}
-    if verdicts > LARGE:
-        return {**found, "why_none": "the run is large: parley report gives its figures"}
+        return {**page, "unavailable": "this run has no verdicts"}
+    if verdicts > MAX_VERDICTS:
+        return {**page, "unavailable": "this run is too large for figures here: use parley report"}
     try:
         report = make_report([file.path], draws=DRAWS)
     except (ParleyError, ValueError) as error:
-        return {**found, "why_none": str(error)}
-    found["in_words"] = list(report.words)
+        return {**page, "unavailable": str(error)}
+    page["sentences"] = list(report.words)
     tables = {table.name for table in report.tables}
     if "means" in tables and "differences" in tables:
-        scores = _overall(_renamed(report, "means", {"mean": "estimate"}))
-        gaps = _overall(_renamed(report, "differences", {"difference": "estimate", "p_adjusted": "p_holm"}))
+        scores = _overall(_rows(report, "means", {"mean": "estimate"}))
+        differences = _overall(_rows(report, "differences", {"difference": "estimate", "p_adjusted": "p_holm"}))
         if scores:
-            found |= {"scores": scores, "differences": [row for row in gaps if row.get("within", True)]}
+            page |= {"scores": scores, "differences": [row for row in differences if row.get("within", True)]}
     if "win_rates" in tables:
-        wins = _renamed(report, "win_rates", {"rate": "estimate"})
-        found["win_rates"] = [{**row, "low": row["cluster_low"], "high": row["cluster_high"]} for row in wins]
-    found["in_short"] = _in_short(found)
-    return found
+        rates = _rows(report, "win_rates", {"rate": "estimate"})
+        page["win_rates"] = [{**row, "low": row["cluster_low"], "high": row["cluster_high"]} for row in rates]
+    page["largest"] = _largest(page)
+    return page
 
 
-def _renamed(report: Report, table: str, names: dict[str, str]) -> list[dict[str, Any]]:
+def _rows(report: Report, table: str, names: dict[str, str]) -> list[dict[str, Any]]:
     from parley.analysis.reporting.report import json_values
 
     rows: list[dict[str, Any]] = json_values(report.table(table).rename(columns=names))
@@ -52,7 +55,7 @@ def _renamed(report: Report, table: str, names: dict[str, str]) -> list[dict[str
 
 
 def _overall(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows over all metrics, or those of the last round's only metric; none where metrics stand side by side."""
+    """The rows over all metrics, or the last round's if there is one metric; none if several have no overall row."""
     if any(row.get("metric", "all") == "all" for row in rows):
         return [row for row in rows if row.get("metric", "all") == "all"]
     if len({row["metric"] for row in rows}) != 1:
@@ -61,21 +64,21 @@ def _overall(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**row, "metric": "all"} for row in rows if row.get("round", 0) == last]
 
 
-def _in_short(found: dict[str, Any]) -> dict[str, Any] | None:
-    """The one line of the runs page: the difference (or win rate) furthest from nothing, with its interval."""
-    gaps = [row for row in found.get("differences", ()) if row["estimate"] is not None]
-    if gaps:
-        row = max(gaps, key=lambda one: abs(one["estimate"]))
+def _largest(page: dict[str, Any]) -> dict[str, Any] | None:
+    """The figure on the runs page: the largest difference, or the win rate furthest from one half."""
+    differences = [row for row in page.get("differences", ()) if row["estimate"] is not None]
+    if differences:
+        row = max(differences, key=lambda row: abs(row["estimate"]))
         return {
-            "what": f"{row['first']} − {row['second']}",
+            "label": f"{row['first']} − {row['second']}",
             "unit": "points",
-            "of": len(gaps),
+            "count": len(differences),
             **{key: row[key] for key in ("estimate", "low", "high")},
             "p_holm": row.get("p_holm"),
         }
-    rates = [row for row in found.get("win_rates", ()) if row["estimate"] is not None]
+    rates = [row for row in page.get("win_rates", ()) if row["estimate"] is not None]
     if rates:
-        row = max(rates, key=lambda one: abs(one["estimate"] - 0.5))
+        row = max(rates, key=lambda row: abs(row["estimate"] - 0.5))
         values = {key: row[key] for key in ("estimate", "low", "high")}
-        return {"what": f"{row['identity']} wins", "unit": "share", "of": len(rates), **values, "p_holm": None}
+        return {"label": f"{row['identity']} wins", "unit": "share", "count": len(rates), **values, "p_holm": None}
     return None

@@ -1,7 +1,7 @@
-"""What makes a large run fast to search: the full text and the figures of every finished unit, in a cache file.
+"""The search index: the full text and the figures of every finished unit, in a cache file.
 
-It is derived, grows unit by unit while the viewer is open, and may be deleted at any time. It lives in Parley's home
-and not beside the run, so that looking at a run changes nothing in its folder. Why: docs/decisions.md.
+The index is derived from the run, grows while the viewer is open, and may be deleted at any time. It lives in Parley's
+home and not beside the run, so that viewing a run changes nothing in its folder. Why: docs/decisions.md.
 """
 
 from __future__ import annotations
@@ -18,135 +18,154 @@ from typing import Any
 
 from parley.agents.home import home
 from parley.runs import RunFile
-from parley.viewer.figures import Spent, UnitFigures, VerdictRow, unit_figures
+from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figures
 
-FORMAT = 2
-BATCH = 400
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS figures (
-    position INTEGER PRIMARY KEY, seen TEXT NOT NULL,
-    messages INTEGER NOT NULL, tokens INTEGER NOT NULL, latency REAL NOT NULL, cost REAL, cached INTEGER NOT NULL
-);
+IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
+"""Position, figures by judge, usage."""
+FORMAT = 3
+"""Raised with every change of the schema; an index of another format is rebuilt."""
+BATCH_SIZE = 400
+TEXT_TABLE = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-    said, asked, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2'
+    replies, prompts, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2'
 );
 """
+SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS figures (
+    position INTEGER PRIMARY KEY, by_judge TEXT NOT NULL,
+    messages INTEGER NOT NULL, tokens INTEGER NOT NULL, latency REAL NOT NULL, cost REAL, cached INTEGER NOT NULL
+);
+{TEXT_TABLE}"""
 _TERM = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
 
 
 class SearchIndex:
-    """The cache file of one run. Several processes may add to it."""
+    """The cache file of one run. Several processes may add to it concurrently.
+
+    Args:
+        run: the run file.
+    """
 
     def __init__(self, run: Path) -> None:
         self.run = run
-        self.path = _place(run)
+        self.path = _cache_path(run)
         with RunFile.open(run) as file, closing(self._open()) as db:
-            self._begin_anew_if_another_run(db, _identity(file))
+            self._clear_if_other_run(db, _run_identity(file))
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
         if db.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
-            old = db.execute("SELECT name FROM sqlite_master WHERE name IN ('about', 'figures', 'words')").fetchall()
-            for (name,) in old:  # read to the end first: a table that is being read is locked
+            tables = db.execute("SELECT name FROM sqlite_master WHERE name IN ('about', 'figures', 'words')").fetchall()
+            for (name,) in tables:  # fetched before: sqlite_master is locked while it is being read
                 db.execute(f"DROP TABLE {name}")
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(SCHEMA)
             db.execute(f"PRAGMA user_version = {FORMAT}")
-        db.execute("PRAGMA synchronous = OFF")  # derived: lost in a power cut, it is made again
+        db.execute("PRAGMA synchronous = OFF")  # if a power failure destroys it, it is rebuilt
         return db
 
-    def _begin_anew_if_another_run(self, db: sqlite3.Connection, identity: str) -> None:
-        """The same path may hold another run than last time."""
-        found = db.execute("SELECT value FROM about WHERE key = 'run'").fetchone()
-        if found is None or found[0] != identity:
+    def _clear_if_other_run(self, db: sqlite3.Connection, identity: str) -> None:
+        """The path may now belong to a different run."""
+        row = db.execute("SELECT value FROM about WHERE key = 'run'").fetchone()
+        if row is None or row[0] != identity:
             db.execute("BEGIN IMMEDIATE")
             db.execute("DELETE FROM figures")
             db.execute("DROP TABLE words")
-            db.execute(next(part for part in SCHEMA.split(";") if "fts5" in part))
+            db.execute(TEXT_TABLE)
             db.execute("DELETE FROM about")
             db.execute("INSERT INTO about VALUES ('run', ?)", (identity,))
             db.execute("COMMIT")
 
-    def figures(self) -> list[tuple[int, dict[str, UnitFigures], Spent]]:
-        """All there are by now."""
+    def units(self) -> list[IndexedUnit]:
+        """All units indexed so far."""
         with closing(self._open()) as db:
-            return [_unpacked(row) for row in db.execute("SELECT * FROM figures")]
+            return [
+                (
+                    position,
+                    {judge: UnitFigures(*values) for judge, values in json.loads(by_judge).items()},
+                    UnitUsage(*usage),
+                )
+                for position, by_judge, *usage in db.execute("SELECT * FROM figures")
+            ]
 
-    def remember(self, key: str, value: Any) -> None:
-        """Keep something costly that was computed from the run."""
+    def store(self, key: str, value: Any) -> None:
+        """Cache a value that is slow to compute from the run."""
         with closing(self._open()) as db:
             db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (key, json.dumps(value)))
 
-    def recall(self, key: str) -> Any:
+    def load(self, key: str) -> Any:
         with closing(self._open()) as db:
-            found = db.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
-        return json.loads(found[0]) if found else None
+            row = db.execute("SELECT value FROM about WHERE key = ?", (key,)).fetchone()
+        return json.loads(row[0]) if row else None
 
-    def catch_up(self) -> Iterator[list[tuple[int, dict[str, UnitFigures], Spent]]]:
-        """Add what was finished since last time, a batch at a time; each batch is kept when it is given."""
+    def update(self) -> Iterator[list[IndexedUnit]]:
+        """Index the units finished since the last update, in batches; each is stored before it is yielded."""
         with closing(self._open()) as db:
-            known = {row[0] for row in db.execute("SELECT position FROM figures")}
+            indexed = {row[0] for row in db.execute("SELECT position FROM figures")}
             with RunFile.open(self.run) as file:
                 _, done = file.rows("SELECT position, id FROM units WHERE status = 'done' ORDER BY position")
-            todo = [(position, unit) for position, unit in done if position not in known]
-            for start in range(0, len(todo), BATCH):
-                batch = todo[start : start + BATCH]
+            todo = [(position, unit) for position, unit in done if position not in indexed]
+            for start in range(0, len(todo), BATCH_SIZE):
+                batch = todo[start : start + BATCH_SIZE]
                 with RunFile.open(self.run) as file:
-                    rows, texts = _read(file, batch)
+                    units, texts = read_batch(file, batch)
                 db.execute("BEGIN IMMEDIATE")
-                low, high = batch[0][0], batch[-1][0]
-                new = {row[0] for row in rows} - {
-                    row[0]
-                    for row in db.execute("SELECT position FROM figures WHERE position BETWEEN ? AND ?", (low, high))
-                }
+                first, last = batch[0][0], batch[-1][0]
+                rows = db.execute("SELECT position FROM figures WHERE position BETWEEN ? AND ?", (first, last))
+                added_meanwhile = {row[0] for row in rows}  # by another process
                 db.executemany(
                     "INSERT INTO figures VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    [(p, json.dumps(seen, separators=(",", ":")), *spent) for p, seen, spent in rows if p in new],
+                    [
+                        (position, json.dumps(by_judge, separators=(",", ":")), *usage)
+                        for position, by_judge, usage in units
+                        if position not in added_meanwhile
+                    ],
                 )
                 db.executemany(
-                    "INSERT INTO words (rowid, said, asked) VALUES (?, ?, ?)", [row for row in texts if row[0] in new]
+                    "INSERT INTO words (rowid, replies, prompts) VALUES (?, ?, ?)",
+                    [row for row in texts if row[0] not in added_meanwhile],
                 )
                 db.execute("COMMIT")
-                yield rows
+                yield units
 
-    def matching(self, query: str, *, asked: bool) -> list[int]:
-        """Positions of the units in which the words occur: in what was said, or also in what the table was asked."""
-        expression = fts_query(query)
+    def search(self, text: str, *, include_prompts: bool) -> list[int]:
+        """Positions of the units whose replies, or also prompts, contain the search terms."""
+        expression = fts_query(text)
         if not expression:
             return []
         with closing(self._open()) as db:
-            scope = expression if asked else f"{{said}} : ({expression})"
-            # As one value: a row at a time, giving the interpreter up and taking it back costs three times as much.
-            found = db.execute("SELECT json_group_array(rowid) FROM words WHERE words MATCH ?", (scope,)).fetchone()
-        positions: list[int] = json.loads(found[0])
+            scope = expression if include_prompts else f"{{replies}} : ({expression})"
+            # As one JSON value: row by row, releasing and taking the interpreter lock takes three times as long.
+            row = db.execute("SELECT json_group_array(rowid) FROM words WHERE words MATCH ?", (scope,)).fetchone()
+        positions: list[int] = json.loads(row[0])
         return positions
 
 
 def fts_query(text: str) -> str:
-    """Words are all wanted; "a phrase", a beginning*, -unwanted. Nothing typed can be a syntax error."""
-    wanted: list[str] = []
-    unwanted: list[str] = []
-    for minus, phrase, word in _TERM.findall(text.replace("\x00", " ")):  # where SQLite would take it for the end
+    """The search as an FTS5 expression: all words are required; "a phrase", prefix*, -excluded. Any text is valid."""
+    required: list[str] = []
+    excluded: list[str] = []
+    for minus, phrase, word in _TERM.findall(text.replace("\x00", " ")):  # SQLite ends a string at a NUL
         term = phrase or word
         star = "*" if word.endswith("*") and len(word) > 1 else ""
         if re.search(r"\w", term):
             quoted = '"' + term.rstrip("*").replace('"', '""') + '"' + star
-            (unwanted if minus else wanted).append(quoted)
-    if not wanted:
+            (excluded if minus else required).append(quoted)
+    if not required:
         return ""
-    return " AND ".join(wanted) if not unwanted else f"({' AND '.join(wanted)}) NOT ({' OR '.join(unwanted)})"
+    return " AND ".join(required) if not excluded else f"({' AND '.join(required)}) NOT ({' OR '.join(excluded)})"
 
 
 def search_terms(text: str) -> list[str]:
-    """The wanted words and phrases, for marking them in a text."""
-    found = [(phrase or word.rstrip("*")) for minus, phrase, word in _TERM.findall(text) if not minus]
-    return [term for term in found if re.search(r"\w", term)]
+    """The required words and phrases of a search, to highlight them."""
+    terms = [(phrase or word.rstrip("*")) for minus, phrase, word in _TERM.findall(text) if not minus]
+    return [term for term in terms if re.search(r"\w", term)]
 
 
-def _place(run: Path) -> Path:
-    whole = run.resolve()
-    name = f"{whole.stem}-{hashlib.blake2b(str(whole).encode(), digest_size=6).hexdigest()}.sqlite"
+def _cache_path(run: Path) -> Path:
+    resolved = run.resolve()
+    name = f"{resolved.stem}-{hashlib.blake2b(str(resolved).encode(), digest_size=6).hexdigest()}.sqlite"
     for folder in (home() / "viewer", Path(tempfile.gettempdir()) / "parley-viewer"):
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -156,22 +175,16 @@ def _place(run: Path) -> Path:
             return folder / name
         except (OSError, sqlite3.Error):
             continue
-    raise OSError(f"no place for the viewer's cache; set PARLEY_HOME to a folder that can be written ({home()})")
+    raise OSError(f"the viewer's cache cannot be written to {home()}: set PARLEY_HOME to a folder that is writable")
 
 
-def _identity(file: RunFile) -> str:
+def _run_identity(file: RunFile) -> str:
     _, first = file.rows("SELECT min(at) FROM events")
     return json.dumps([file.info().get("plan"), first[0][0]])
 
 
-def _unpacked(row: Sequence[Any]) -> tuple[int, dict[str, UnitFigures], Spent]:
-    return row[0], {judge: UnitFigures(*values) for judge, values in json.loads(row[1]).items()}, Spent(*row[2:])
-
-
-def _read(
-    file: RunFile, batch: Sequence[tuple[int, str]]
-) -> tuple[list[tuple[int, dict[str, UnitFigures], Spent]], list[tuple[int, str, str]]]:
-    """Figures and texts of some units."""
+def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[IndexedUnit], list[tuple[int, str, str]]]:
+    """Figures and texts (position, replies, prompts) of units given by position and id."""
     ids = [unit for _, unit in batch]
     marks = ",".join("?" * len(ids))
     messages: dict[str, list[tuple[Any, ...]]] = {unit: [] for unit in ids}
@@ -186,7 +199,7 @@ def _read(
         f"SELECT unit, judge, role, round, subject, value, text FROM verdicts WHERE unit IN ({marks})", ids
     )[1]:
         verdicts[unit].append(VerdictRow(*values))
-    spent = {
+    totals = {
         row[0]: row[1:]
         for row in file.rows(
             "SELECT unit, sum(prompt_tokens + completion_tokens), sum(latency), "
@@ -195,13 +208,13 @@ def _read(
             ids,
         )[1]
     }
-    rows, texts = [], []
+    units, texts = [], []
     for position, unit in batch:
-        replies = [(speaker, status) for speaker, role, status, _ in messages[unit] if role != "narrator"]
-        tokens, latency, cost, cached = spent.get(unit, (0, 0.0, 0.0, 0))
-        seen = unit_figures(verdicts[unit], replies)
-        rows.append((position, seen, Spent(len(messages[unit]), tokens, latency, cost, cached)))
-        said = "\n\n".join(text for _, role, _, text in messages[unit] if role != "narrator")
-        asked = "\n\n".join(text for _, role, _, text in messages[unit] if role == "narrator")
-        texts.append((position, said, asked))
-    return rows, texts
+        spoken = [message for message in messages[unit] if message[1] != "narrator"]
+        figures = unit_figures(verdicts[unit], [(speaker, status) for speaker, _, status, _ in spoken])
+        tokens, latency, cost, cached = totals.get(unit, (0, 0.0, 0.0, 0))
+        units.append((position, figures, UnitUsage(len(messages[unit]), tokens, latency, cost, cached)))
+        replies = "\n\n".join(text for *_, text in spoken)
+        prompts = "\n\n".join(text for _, role, _, text in messages[unit] if role == "narrator")
+        texts.append((position, replies, prompts))
+    return units, texts

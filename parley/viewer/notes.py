@@ -1,6 +1,7 @@
-"""What people say about a run: tags and comments on units and messages, and the labels of blind raters.
+"""Notes and blind labels: tags and comments on units and messages, and the scores of human raters.
 
-They stand in RUN.notes.sqlite beside the run: the run itself is never touched, and whoever copies the folder has both.
+They are stored in RUN.notes.sqlite beside the run. The run file itself is never changed, and a copy of the folder
+contains both.
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,21 @@ CREATE TABLE IF NOT EXISTS labels (
     value REAL, text TEXT, at REAL NOT NULL, PRIMARY KEY (nth_set, unit, rater, subject, metric)
 ) WITHOUT ROWID;
 """
-APPLICATION = 0x5041524E
+APPLICATION_ID = 0x5041524E
 """SQLite's application id: 'PARN'."""
 
 
 class NotesError(ParleyError):
-    """Notes that cannot be kept or read."""
+    """Notes that cannot be written or read."""
 
 
-class Notes:
+class NotesFile:
+    """The notes and labels of one run.
+
+    Args:
+        run: the run file; its notes need not exist yet.
+    """
+
     def __init__(self, run: Path) -> None:
         self.path = run.with_name(run.name.removesuffix(".sqlite") + ".notes.sqlite")
 
@@ -47,98 +54,101 @@ class Notes:
         except OSError:
             return 0
 
-    def _open(self, *, write: bool = False) -> sqlite3.Connection | None:
-        """For reading None where nobody has said anything yet: reading makes no file."""
-        if not write and not self.path.exists():
-            return None
-        try:
-            db = sqlite3.connect(self.path, isolation_level=None, timeout=10)
-            db.row_factory = sqlite3.Row
-            if write:
-                db.executescript(SCHEMA)
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-            elif db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-                raise NotesError(f"{self.path.name} is there but holds no notes of Parley's")
-            return db
-        except sqlite3.Error as error:
-            raise NotesError(f"{self.path.name} cannot be {'written' if write else 'read'}: {error}") from None
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, isolation_level=None, timeout=10)
+        db.row_factory = sqlite3.Row
+        return db
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        db = self._open()
-        if db is None:
+        if not self.path.exists():  # connecting would create the file
             return []
+        try:
+            db = self._connect()
+            if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+                raise NotesError(f"{self.path.name} is not a notes file")
+        except sqlite3.Error as error:
+            raise NotesError(f"{self.path.name} cannot be read: {error}") from None
         with closing(db):
             return [dict(row) for row in db.execute(sql, values)]
 
-    def _write(self, sql: str, values: Sequence[Any]) -> int:
-        db = self._open(write=True)
-        assert db is not None
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
         try:
-            with closing(db):
-                return int(db.execute(sql, values).lastrowid or 0)
+            with closing(self._connect()) as db:
+                db.executescript(SCHEMA)
+                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                yield db
         except sqlite3.Error as error:
             raise NotesError(f"{self.path.name} cannot be written: {error}") from None
 
     def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:
-        return self._write(
-            "INSERT INTO notes (unit, seq, author, tag, comment, at) VALUES (?, ?, ?, ?, ?, ?)",
-            (unit, seq, author, tag, comment, time.time()),
-        )
+        """Add a note and return its id.
+
+        Args:
+            unit: the unit's id.
+            seq: the message's number, or None for a note on the whole unit.
+            author: the author's name, or "".
+            tag: a tag, or "".
+            comment: a comment, or "".
+        """
+        with self._writing() as db:
+            cursor = db.execute(
+                "INSERT INTO notes (unit, seq, author, tag, comment, at) VALUES (?, ?, ?, ?, ?, ?)",
+                (unit, seq, author, tag, comment, time.time()),
+            )
+            return int(cursor.lastrowid or 0)
 
     def withdraw(self, note: int) -> None:
-        """It is no longer shown; it stays in the file."""
-        self._write("UPDATE notes SET withdrawn_at = ? WHERE id = ?", (time.time(), note))
+        """Stop showing a note. It stays in the file."""
+        with self._writing() as db:
+            db.execute("UPDATE notes SET withdrawn_at = ? WHERE id = ?", (time.time(), note))
 
-    def of(self, unit: str | None = None) -> list[dict[str, Any]]:
-        """The notes on a unit and its messages, or all."""
+    def notes(self, unit: str | None = None) -> list[dict[str, Any]]:
+        """The notes on a unit and its messages, or all notes of the run."""
         return self._rows(
             "SELECT id, unit, seq, author, tag, comment, at FROM notes "
             "WHERE withdrawn_at IS NULL AND (?1 IS NULL OR unit = ?1) ORDER BY id",
             (unit,),
         )
 
-    def tags(self) -> dict[str, list[str]]:
-        """The units that carry each tag."""
-        found: dict[str, list[str]] = {}
+    def units_by_tag(self) -> dict[str, list[str]]:
+        units: dict[str, list[str]] = {}
         for row in self._rows(
             "SELECT DISTINCT tag, unit FROM notes WHERE withdrawn_at IS NULL AND tag != '' ORDER BY tag"
         ):
-            found.setdefault(row["tag"], []).append(row["unit"])
-        return found
+            units.setdefault(row["tag"], []).append(row["unit"])
+        return units
 
-    def new_set(self, seed: int, items: Sequence[str], chosen: Mapping[str, Any]) -> int:
-        return self._write(
-            "INSERT INTO sets (seed, items, chosen, at) VALUES (?, ?, ?, ?)",
-            (seed, json.dumps(list(items)), json.dumps(dict(chosen)), time.time()),
-        )
+    def add_set(self, seed: int, items: Sequence[str], filters: Mapping[str, Any]) -> int:
+        """Add a set of units to label and return its id; `filters` are those it was drawn with."""
+        with self._writing() as db:
+            cursor = db.execute(
+                "INSERT INTO sets (seed, items, chosen, at) VALUES (?, ?, ?, ?)",
+                (seed, json.dumps(list(items)), json.dumps(dict(filters)), time.time()),
+            )
+            return int(cursor.lastrowid or 0)
 
     def sets(self) -> list[dict[str, Any]]:
-        found = self._rows("SELECT id, seed, items, chosen, at FROM sets ORDER BY id")
-        return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in found]
+        rows = self._rows("SELECT id, seed, items, chosen, at FROM sets ORDER BY id")
+        return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
 
-    def label(
-        self, nth: int, unit: str, rater: str, given: Sequence[tuple[str, str, float | None, str | None]]
+    def add_labels(
+        self, set_id: int, unit: str, rater: str, labels: Sequence[tuple[str, str, float | None, str | None]]
     ) -> None:
-        """All a rater says about one item: (subject, metric, value, text)…, in one transaction."""
-        db = self._open(write=True)
-        assert db is not None
-        try:
-            with closing(db):
-                db.execute("BEGIN IMMEDIATE")
-                db.executemany(
-                    "INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                    [
-                        (nth, unit, rater, subject, metric, value, text, time.time())
-                        for subject, metric, value, text in given
-                    ],
-                )
-                db.execute("COMMIT")
-        except sqlite3.Error as error:
-            raise NotesError(f"{self.path.name} cannot be written: {error}") from None
+        """Store one rater's labels of one item, (subject, metric, value, text)…, in one transaction."""
+        now = time.time()
+        with self._writing() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany(
+                "INSERT OR REPLACE INTO labels VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(set_id, unit, rater, *label, now) for label in labels],
+            )
+            db.execute("COMMIT")
 
-    def labels(self, nth: int | None = None) -> list[dict[str, Any]]:
+    def labels(self, set_id: int | None = None) -> list[dict[str, Any]]:
+        """The labels of one set, or all labels of the run."""
         return self._rows(
             'SELECT nth_set AS "set", unit, rater, subject, metric, value, text, at FROM labels '
             "WHERE ?1 IS NULL OR nth_set = ?1 ORDER BY nth_set, at",
-            (nth,),
+            (set_id,),
         )

@@ -1,4 +1,4 @@
-"""One unit read whole: facets, messages with what was parsed, calls, verdicts, and the parts its prompt was made of."""
+"""Reads one unit: facets, messages with what was parsed, calls, verdicts, and the values filled into its prompt."""
 
 from __future__ import annotations
 
@@ -9,45 +9,48 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from parley.runs import RunFile
-from parley.viewer.library import NotHere, facets_of
+from parley.viewer.run_folder import NotFound, parse_facets
 
-READABLE = 200_000
-"""Longer openings are not taken apart into their template's fields."""
+MAX_TASK_CHARACTERS = 200_000
+"""Longer tasks are not matched with the run's prompt templates."""
+REDACTED = "▇▇▇▇"
+TEXTS_PER_QUERY = 500
+"""SQLite limits the number of parameters in one statement."""
 
 
-def unit_whole(file: RunFile, unit: str) -> dict[str, Any]:
+def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     columns, rows = file.rows(
         "SELECT id, position, facets, status, error, stop_reason, started_at, finished_at FROM units WHERE id = ?",
-        (unit,),
+        (unit_id,),
     )
     if not rows:
-        raise NotHere(f"there is no unit '{unit}' in this run")
-    found = dict(zip(columns, rows[0], strict=True))
-    found["facets"] = facets_of(found["facets"])
-    found["messages"] = _messages(file, unit)
+        raise NotFound(f"there is no unit '{unit_id}' in this run")
+    unit = dict(zip(columns, rows[0], strict=True))
+    unit["facets"] = parse_facets(unit["facets"])
+    unit["messages"] = _messages(file, unit_id)
     columns, rows = file.rows(
         "SELECT judge, role, round, subject, metric, value, sampled, text, status FROM verdicts "
         "WHERE unit = ? ORDER BY nth",
-        (unit,),
+        (unit_id,),
     )
-    found["verdicts"] = [dict(zip(columns, row, strict=True)) for row in rows]
-    opening = next((one["text"] for one in found["messages"] if one["role"] == "narrator"), "")
-    found["fields"] = template_fields(opening, [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
-    return found
+    unit["verdicts"] = [dict(zip(columns, row, strict=True)) for row in rows]
+    task = next((message["text"] for message in unit["messages"] if message["role"] == "narrator"), "")
+    unit["fields"] = template_fields(task, [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
+    return unit
 
 
-def _messages(file: RunFile, unit: str) -> list[dict[str, Any]]:
+def _messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
     columns, rows = file.rows(
         "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected FROM transcript "
         "WHERE unit = ? ORDER BY seq",
-        (unit,),
+        (unit_id,),
     )
     messages = [dict(zip(columns, row, strict=True)) for row in rows]
     calls: dict[int, list[dict[str, Any]]] = {}
     columns, rows = file.rows(
         "SELECT seq, nth, model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
         "cached_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
-        (unit,),
+        (unit_id,),
     )
     for row in rows:
         call = dict(zip(columns, row, strict=True))
@@ -61,89 +64,102 @@ def _messages(file: RunFile, unit: str) -> list[dict[str, Any]]:
     return messages
 
 
-def texts(file: RunFile, ids: Iterable[str]) -> dict[str, str]:
-    """Texts by their ids, as prompts refer to them."""
-    wanted = sorted({int(one) for one in ids if one.isdecimal() and len(one) < 20})
-    found: dict[str, str] = {}
-    for start in range(0, len(wanted), 500):
-        part = wanted[start : start + 500]
-        marks = ",".join("?" * len(part))
-        found |= {
-            str(key): text for key, text in file.rows(f"SELECT id, text FROM texts WHERE id IN ({marks})", part)[1]
-        }
-    return found
+def read_texts(file: RunFile, ids: Iterable[str]) -> dict[str, str]:
+    """Texts by id, as calls refer to them in their prompts."""
+    numbers = sorted({int(text_id) for text_id in ids if text_id.isdecimal() and len(text_id) < 20})
+    texts: dict[str, str] = {}
+    for start in range(0, len(numbers), TEXTS_PER_QUERY):
+        batch = numbers[start : start + TEXTS_PER_QUERY]
+        marks = ",".join("?" * len(batch))
+        _, rows = file.rows(f"SELECT id, text FROM texts WHERE id IN ({marks})", batch)
+        texts |= {str(key): text for key, text in rows}
+    return texts
 
 
 def template_fields(text: str, templates: Sequence[str]) -> dict[str, str]:
-    """What was put into the prompt's placeholders, found by laying the run's own templates over the text.
+    """The values of the prompt's placeholders, found by matching the text with the run's own templates.
 
-    The longest template that fits wins. Literal parts are looked for from left to right, so the cost is linear
-    whatever the text holds.
+    The longest template that fits is used. Its literal parts are searched from left to right, so the time is linear
+    whatever the text contains.
     """
     best: tuple[int, dict[str, str]] = (0, {})
-    if len(text) <= READABLE:
+    if len(text) <= MAX_TASK_CHARACTERS:
         for template in templates:
-            fields = _laid_over(text, template)
+            fields = _match_template(text, template)
             if fields and len(template) > best[0]:
                 best = (len(template), fields)
     return best[1]
 
 
-def _laid_over(text: str, template: str) -> dict[str, str]:
+def _match_template(text: str, template: str) -> dict[str, str]:
     try:
         parts = list(string.Formatter().parse(template))
     except ValueError:
         return {}
+    # A stored rubric is JSON, which a formatter reads as one placeholder that fits every text.
+    if not all(name.isidentifier() for _, name, _, _ in parts if name is not None):
+        return {}
     fields: dict[str, str] = {}
-    at, waiting = 0, None
+    end, open_field = 0, None
     for literal, name, _, _ in parts:
-        found = text.find(literal, at) if literal else at
-        if found < 0 or (waiting is None and found != at):
+        start = text.find(literal, end) if literal else end
+        if start < 0 or (open_field is None and start != end):
             return {}
-        if waiting is not None:
-            fields[waiting] = text[at:found]
-        at, waiting = found + len(literal), name
-    if waiting is not None:
-        fields[waiting] = text[at:]
-    elif at != len(text):
+        if open_field is not None:
+            fields[open_field] = text[end:start]
+        end, open_field = start + len(literal), name
+    if open_field is not None:
+        fields[open_field] = text[end:]
+    elif end != len(text):
         return {}
     return fields
 
 
-def excerpts(file: RunFile, units: Sequence[str], terms: Sequence[str], *, asked: bool) -> dict[str, dict[str, Any]]:
-    """For each unit the first message with one of the terms, and the words around it."""
+def excerpts(
+    file: RunFile, units: Sequence[str], terms: Sequence[str], *, include_prompts: bool
+) -> dict[str, dict[str, Any]]:
+    """For each unit the first message that contains one of the terms, with the text around it."""
     if not units or not terms:
         return {}
     marks = ",".join("?" * len(units))
     _, rows = file.rows(
         f"SELECT unit, seq, speaker, role, text FROM transcript WHERE unit IN ({marks}) ORDER BY unit, seq", units
     )
-    needles = [term.casefold() for term in terms]
-    found: dict[str, dict[str, Any]] = {}
+    folded_terms = [term.casefold() for term in terms]
+    excerpt_by_unit: dict[str, dict[str, Any]] = {}
     for unit, seq, speaker, role, text in rows:
-        if unit in found or (role == "narrator" and not asked):
+        if unit in excerpt_by_unit or (role == "narrator" and not include_prompts):
             continue
         folded = text.casefold()
-        places = [place for needle in needles if (place := folded.find(needle)) >= 0]
-        if places:
-            start = max(0, min(places) - 60)
-            found[unit] = {"seq": seq, "speaker": speaker, "text": text[start : start + 200], "cut": start > 0}
-    return found
+        starts = [start for term in folded_terms if (start := folded.find(term)) >= 0]
+        if starts:
+            start = max(0, min(starts) - 60)
+            excerpt_by_unit[unit] = {
+                "seq": seq,
+                "speaker": speaker,
+                "text": text[start : start + 200],
+                "cut": start > 0,
+            }
+    return excerpt_by_unit
 
 
-def masked(fields: Mapping[str, str], facets: Mapping[str, str]) -> dict[str, str]:
-    """The fields a rater may see: no labels, no instructions."""
-    hidden = [value for key, value in facets.items() if key.startswith(("identity", "other")) and value]
-    shown = {}
-    for name, text in fields.items():
-        if name.startswith(("candidate", "label", "identity")) or name in ("metrics", "format"):
-            continue
-        shown[name] = blotted(text, hidden)
-    return shown
+def hidden_words(facets: Mapping[str, str]) -> list[str]:
+    """The identities of a unit, which raters must not see."""
+    return [value for key, value in facets.items() if key.startswith(("identity", "other")) and value]
 
 
-def blotted(text: str, words: Iterable[str]) -> str:
-    """The text with the words blacked out, wherever they stand as words."""
+def redact_fields(fields: Mapping[str, str], facets: Mapping[str, str]) -> dict[str, str]:
+    """The fields a rater may see: no labels and no instructions."""
+    words = hidden_words(facets)
+    return {
+        name: redact(text, words)
+        for name, text in fields.items()
+        if not name.startswith(("candidate", "label", "identity")) and name not in ("metrics", "format")
+    }
+
+
+def redact(text: str, words: Iterable[str]) -> str:
+    """The text with the words blacked out, as whole words only."""
     for word in sorted(set(words), key=len, reverse=True):
-        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", "▇" * 4, text, flags=re.IGNORECASE)
+        text = re.sub(rf"(?<!\w){re.escape(word)}(?!\w)", REDACTED, text, flags=re.IGNORECASE)
     return text

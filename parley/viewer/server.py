@@ -1,4 +1,5 @@
-"""The viewer's server: on loopback unless told otherwise, and then with a token; no page asks for anything outside."""
+"""The viewer's server. It listens on loopback by default and requires a token elsewhere; no page loads anything from
+other machines."""
 
 from __future__ import annotations
 
@@ -18,11 +19,10 @@ from aiohttp.typedefs import Middleware
 
 from parley.agents import ConfigError, ParleyError
 from parley.runs.diagnosis import find_damage
-from parley.viewer import annotations as people
-from parley.viewer import api, description
-from parley.viewer.api import ROOM, Room
+from parley.viewer import api, notes_api, openapi
+from parley.viewer.api import STATE, ViewerState
 from parley.viewer.assets import content_type, static, static_names
-from parley.viewer.library import Library, NotHere
+from parley.viewer.run_folder import NotFound, RunFolder
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PAGES = ("/", "/run", "/unit", "/compare", "/pair", "/label")
@@ -38,11 +38,11 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-SWITCHING = 0.0005
-"""Seconds a thread may keep the interpreter: answers go before the index that grows in the background."""
+SWITCH_INTERVAL_SECONDS = 0.0005
+"""How long a thread may keep the interpreter: short, so that indexing in the background does not delay requests."""
 COOKIE = "parley_view"
-PATIENCE = 20.0
-"""Seconds a connection may take for the head of its next request; see `api.read_body` for what follows the head."""
+HEAD_TIMEOUT_SECONDS = 20.0
+"""For a connection's next request line and headers; `api.read_body` limits the time for the body."""
 _LOG = logging.getLogger("parley.viewer")
 
 
@@ -55,28 +55,33 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def make_app(place: Path, *, token: str | None = None) -> web.Application:
-    """The application over a run file or a folder of them. With a token, whoever comes must bring it."""
-    app = web.Application(middlewares=[_guard(token), _errors], client_max_size=1 << 20)
-    app[ROOM] = Room(Library(place))
+def make_app(path: Path, *, token: str | None = None) -> web.Application:
+    """The viewer as an aiohttp application.
+
+    Args:
+        path: a run file, or a folder of them.
+        token: required of every client; without one, only requests to a loopback name are answered.
+    """
+    app = web.Application(middlewares=[_guard(token), _errors_as_json], client_max_size=1 << 20)
+    app[STATE] = ViewerState(RunFolder(path))
     for page in PAGES:
-        app.router.add_get(page, _shell)
+        app.router.add_get(page, _page)
     app.router.add_get("/static/{name}", _static)
     app.add_routes(api.routes)
-    app.add_routes(people.routes)
-    app.add_routes(description.routes)
-    app.on_cleanup.append(_leave)
+    app.add_routes(notes_api.routes)
+    app.add_routes(openapi.routes)
+    app.on_cleanup.append(_close_runs)
     return app
 
 
-async def _leave(app: web.Application) -> None:
-    await asyncio.to_thread(app[ROOM].close)
+async def _close_runs(app: web.Application) -> None:
+    await asyncio.to_thread(app[STATE].close)
 
 
 def _guard(token: str | None) -> Middleware:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-        response = await _let_in(request, handler, token)
+        response = await _authorize(request, handler, token)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -84,72 +89,74 @@ def _guard(token: str | None) -> Middleware:
     return guard
 
 
-def _same(given: str, token: str) -> bool:
-    """In constant time; whatever bytes a header or an address may hold."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
+def _is_token(text: str, token: str) -> bool:
+    """Compared in constant time; a header or an address may contain any bytes."""
+    return hmac.compare_digest(text.encode("utf-8", "surrogatepass"), token.encode())
 
 
-async def _let_in(request: web.Request, handler: Handler, token: str | None) -> web.StreamResponse:
+async def _authorize(request: web.Request, handler: Handler, token: str | None) -> web.StreamResponse:
     try:
-        there = request.url
+        url = request.url
+        host = url.host or ""  # parsed on first use, and not before
     except ValueError:
-        return web.Response(status=400, text="The Host of this request is no address.")
+        return web.Response(status=400, text="The Host header of this request is not valid.")
     if token is None:
-        # Another site's page can point a name of its own at this machine; such a name is not ours.
-        if not is_loopback(there.host or "") or there.user is not None:
-            return web.Response(status=403, text="This viewer answers to localhost only.")
+        # DNS rebinding: another site can point its own domain name at this machine.
+        if not is_loopback(host) or url.user is not None:
+            return web.Response(status=403, text="This viewer only answers requests to localhost.")
     else:
-        given = request.query.get("token")
-        if given is not None and request.method == "GET" and _same(given, token):
-            kept = [(key, value) for key, value in request.query.items() if key != "token"]
-            answer = web.Response(status=303, headers={"Location": str(request.rel_url.with_query(kept))})
-            answer.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
-            return answer
-        if not _same(request.cookies.get(COOKIE, ""), token):
+        token_in_address = request.query.get("token")
+        if token_in_address is not None and request.method == "GET" and _is_token(token_in_address, token):
+            # The browser keeps the token as a cookie, and the redirect removes it from the address.
+            other_params = [(key, value) for key, value in request.query.items() if key != "token"]
+            redirect = web.Response(status=303, headers={"Location": str(request.rel_url.with_query(other_params))})
+            redirect.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
+            return redirect
+        if not _is_token(request.cookies.get(COOKIE, ""), token):
             return web.Response(status=401, text="Open the address that parley view printed, with its token.")
-    # Browsers say who asks. Another site's page, and another port of this machine, may not even read.
-    asks = request.headers.get("Sec-Fetch-Site", "none")
-    if request.path.startswith("/api/") and asks not in ("same-origin", "none"):
-        return web.Response(status=403, text="Only the viewer's own pages may ask for this.")
+    # Browsers say which site a request comes from. Other sites, and other ports of this machine, may not even read.
+    site = request.headers.get("Sec-Fetch-Site", "none")
+    if request.path.startswith("/api/") and site not in ("same-origin", "none"):
+        return web.Response(status=403, text="Only the viewer's own pages may read this.")
     if request.method not in ("GET", "HEAD"):
-        # A form of another site's can neither send JSON nor hide where it comes from.
+        # Another site's form can neither send JSON nor hide its origin.
         origin = request.headers.get("Origin")
-        if request.content_type != "application/json" or (origin is not None and origin != str(there.origin())):
+        if request.content_type != "application/json" or (origin is not None and origin != str(url.origin())):
             return web.Response(status=403, text="Only the viewer's own pages may write.")
     return await handler(request)
 
 
 @web.middleware
-async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Errors for people: one line, as JSON."""
+async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Every error as one line in JSON."""
     try:
         return await handler(request)
     except web.HTTPException as error:
         return web.json_response({"error": error.reason}, status=error.status)
-    except NotHere as error:
+    except NotFound as error:
         return web.json_response({"error": str(error)}, status=404)
     except ConfigError as error:
         return web.json_response({"error": str(error)}, status=400)
     except (ParleyError, OSError) as error:
         return web.json_response({"error": str(error)}, status=500)
     except Exception as error:
-        if (line := await asyncio.to_thread(_fault, request)) is None:
+        if (message := await asyncio.to_thread(_damage, request)) is None:
             _LOG.exception("the viewer failed at %s", request.path)
-            line = f"the viewer failed ({type(error).__name__}); its terminal says more"
-        return web.json_response({"error": line}, status=500)
+            message = f"the viewer failed ({type(error).__name__}); see its terminal for details"
+        return web.json_response({"error": message}, status=500)
 
 
-def _fault(request: web.Request) -> str | None:
-    """What is wrong with the run that was asked about, if something is."""
-    room = request.app[ROOM]
+def _damage(request: web.Request) -> str | None:
+    """What is wrong with the requested run, if it is damaged."""
+    folder = request.app[STATE].folder
     for name in request.query.getall("run", []) + request.query.getall("with", []):
         with suppress(ParleyError, OSError):
-            if what := find_damage(room.library.path(name)):
-                return f"{name} is damaged: {what}"
+            if fault := find_damage(folder.path(name)):
+                return f"{name} is damaged: {fault}"
     return None
 
 
-async def _shell(request: web.Request) -> web.Response:
+async def _page(request: web.Request) -> web.Response:
     return web.Response(text=static("index.html"), content_type="text/html")
 
 
@@ -161,35 +168,42 @@ async def _static(request: web.Request) -> web.Response:
 
 
 def _quiet_logger() -> logging.Logger:
-    """Whoever sends what is no HTTP is told so, and does not fill the terminal."""
-    found = logging.getLogger("parley.viewer.http")
-    found.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
-    return found
+    """A logger that leaves out requests that are not valid HTTP: their sender gets an error, the terminal does not."""
+    logger = logging.getLogger("parley.viewer.http")
+    logger.addFilter(lambda record: not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError)))
+    return logger
 
 
-async def serve(place: Path, host: str, port: int, announce: Callable[[str], None]) -> None:
-    """Serve until cancelled; `announce` is told the address once it answers."""
+async def serve(path: Path, host: str, port: int, announce: Callable[[str], None]) -> None:
+    """Serve until cancelled.
+
+    Args:
+        path: a run file, or a folder of them.
+        host: the address to listen on; one that is not loopback requires a token, which is part of the printed address.
+        port: the port; 0 takes a free one.
+        announce: called with the viewer's address once it answers.
+    """
     token = None if is_loopback(host) else secrets.token_urlsafe(18)
     runner = web.AppRunner(
-        make_app(place, token=token),
+        make_app(path, token=token),
         access_log=None,
         logger=_quiet_logger(),
         shutdown_timeout=1.0,
-        keepalive_timeout=PATIENCE,
+        keepalive_timeout=HEAD_TIMEOUT_SECONDS,
         lingering_time=1.0,
     )
     await runner.setup()
-    switching = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCHING)
+    previous_interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
             raise ConfigError(f"cannot listen on {host}:{port}: {error.strerror or error}; try --port 0") from None
-        shown = runner.addresses[0][1]
+        actual_port = runner.addresses[0][1]
         name = f"[{host}]" if ":" in host else host
-        announce(f"http://{name}:{shown}/" + (f"?token={token}" if token else ""))
+        announce(f"http://{name}:{actual_port}/" + (f"?token={token}" if token else ""))
         await asyncio.Event().wait()
     finally:
-        sys.setswitchinterval(switching)
+        sys.setswitchinterval(previous_interval)
         await runner.cleanup()

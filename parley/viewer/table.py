@@ -1,8 +1,8 @@
-"""The units of a run as a table in memory: every facet and figure a filter and a sort key, counted as one filters.
+"""The units of a run as a table in memory, filtered and sorted by any facet or figure, with counts for every filter.
 
-Facets come from the plan and never change; figures are added as units are finished and looked at. Within a filter
-several values mean "or", across filters "and"; each filter's counts leave its own choice out, so that one sees what
-else there is.
+Facets come from the plan and never change; figures are added as finished units are indexed. Several values of one
+filter mean "or", several filters mean "and". The counts of a filter ignore its own selection, so that they show what
+the other values would give.
 """
 
 from __future__ import annotations
@@ -10,30 +10,36 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from parley.runs import RunFile
 from parley.viewer import bitmaps
-from parley.viewer.figures import PANEL, Spent, UnitFigures
-from parley.viewer.library import facets_of
+from parley.viewer.figures import PANEL, UnitFigures, UnitUsage
+from parley.viewer.run_folder import parse_facets
 
 Masks = dict[str, int]
-DERIVED = ("d.choice", "d.flip", "d.changed", "d.parse")
-MANY = 5000
-"""A facet with more values than this is a name of the unit, not a filter."""
+"""Sets of units (see `bitmaps`) by filter value."""
+FIGURE_FILTERS = ("d.choice", "d.flip", "d.changed", "d.parse")
+MAX_FILTER_VALUES = 5000
+"""A facet with more values identifies units and is not offered as a filter."""
 
 
-class TableColumn(NamedTuple):
+class FacetColumn(NamedTuple):
     labels: list[str]
     codes: array[int]
+    """For each unit the number of its label; -1 where it lacks the facet."""
     masks: list[int]
 
 
-class Query(NamedTuple):
-    """What is asked of the table. `wanted` maps a filter ("f.phase", "d.flip") to the values that may be."""
+@dataclass(frozen=True, kw_only=True)
+class UnitQuery:
+    """Which units to show, and in which order."""
 
-    wanted: Mapping[str, Sequence[str]] = {}
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Accepted values by filter: "f.phase" for a facet, "d.flip" for a figure."""
     judge: str = PANEL
+    """Whose figures are shown, filtered and sorted by."""
     low: float | None = None
     high: float | None = None
     sort: str = "position"
@@ -42,8 +48,8 @@ class Query(NamedTuple):
     size: int = 50
 
 
-class Lens:
-    """All units through one pair of eyes. A unit is put once, when it is finished; its bits are set then and there."""
+class JudgeFigures:
+    """The figures of all units according to the panel or one judge. Each unit is added once, when it is finished."""
 
     def __init__(self, size: int) -> None:
         self.score = array("d", [math.nan]) * size
@@ -52,62 +58,70 @@ class Lens:
         self.changed: list[bool | None] = [None] * size
         self.parse: list[str | None] = [None] * size
         self.flip: list[str | None] = [None] * size
-        self.groups: dict[str, dict[str, bytearray]] = {key: {} for key in DERIVED}
+        self._bits: dict[str, dict[str, bytearray]] = {key: {} for key in FIGURE_FILTERS}
         self._width = (size >> 3) + 1
 
-    def put(self, position: int, seen: UnitFigures, partner: int) -> None:
+    def add(self, position: int, figures: UnitFigures, partner: int) -> None:
         if self.parse[position] is not None or self.choice[position] is not None:
             return
-        self.score[position] = math.nan if seen.score is None else seen.score
-        self.margin[position] = math.nan if seen.margin is None else seen.margin
-        self.choice[position], self.changed[position], self.parse[position] = seen.choice, seen.changed, seen.parse
-        self._mark("d.choice", seen.choice, position)
-        self._mark("d.parse", seen.parse, position)
-        if seen.changed is not None:
-            self._mark("d.changed", "changed" if seen.changed else "kept", position)
-        if partner >= 0 and (flip := flipped(seen.choice, self.choice[partner])):
-            for one in (position, partner):
-                self.flip[one] = flip
-                self._mark("d.flip", flip, one)
+        self.score[position] = math.nan if figures.score is None else figures.score
+        self.margin[position] = math.nan if figures.margin is None else figures.margin
+        self.choice[position] = figures.choice
+        self.changed[position] = figures.changed
+        self.parse[position] = figures.parse
+        self._set_bit("d.choice", figures.choice, position)
+        self._set_bit("d.parse", figures.parse, position)
+        if figures.changed is not None:
+            self._set_bit("d.changed", "changed" if figures.changed else "unchanged", position)
+        if partner >= 0 and (flip := compare_orders(figures.choice, self.choice[partner])):
+            for unit in (position, partner):
+                self.flip[unit] = flip
+                self._set_bit("d.flip", flip, unit)
 
-    def _mark(self, key: str, label: str | None, position: int) -> None:
+    def _set_bit(self, key: str, label: str | None, position: int) -> None:
         if label is None:
             return
-        group = self.groups[key]
-        if label not in group:
-            group[label] = bytearray(self._width)
-        group[label][position >> 3] |= 1 << (position & 7)
+        masks = self._bits[key]
+        if label not in masks:
+            masks[label] = bytearray(self._width)
+        masks[label][position >> 3] |= 1 << (position & 7)
 
     def masks(self) -> dict[str, Masks]:
         return {
-            key: {label: int.from_bytes(buffer, "little") for label, buffer in sorted(group.items())}
-            for key, group in self.groups.items()
+            key: {label: int.from_bytes(buffer, "little") for label, buffer in sorted(masks.items())}
+            for key, masks in self._bits.items()
         }
 
 
-def flipped(mine: str | None, theirs: str | None) -> str | None:
-    """Flipped: shown in the other order, the same pair got the other verdict, so that the place decided.
+def compare_orders(choice: str | None, other_choice: str | None) -> str | None:
+    """Whether the same pair, shown in the other order, got the other verdict ("flipped") or the same ("consistent").
 
-    The same letter in both orders is the other candidate.
+    The same letter in both orders is flipped: the candidates have changed places, so the letters name different ones.
     """
-    if mine is None or theirs is None:
+    if choice is None or other_choice is None:
         return None
-    if "tie" in (mine, theirs):
-        return "kept" if mine == theirs else "with a tie"
-    return "flipped" if mine == theirs else "kept"
+    if "tie" in (choice, other_choice):
+        return "consistent" if choice == other_choice else "tie in one order"
+    return "flipped" if choice == other_choice else "consistent"
 
 
 class UnitTable:
+    """All units of a run, by their position in the plan.
+
+    Args:
+        file: the run.
+    """
+
     def __init__(self, file: RunFile) -> None:
         rows = file.rows("SELECT id, facets FROM units ORDER BY position")[1]
         self.ids = [row[0] for row in rows]
         self.size = len(self.ids)
-        self.everything = (1 << self.size) - 1
-        self.facets = _columns([row[1] for row in rows])
+        self.all_units = (1 << self.size) - 1
+        self.facets = _facet_columns([row[1] for row in rows])
         self.partner = _partners(self.facets, self.size)
-        self.lenses: dict[str, Lens] = {PANEL: Lens(self.size)}
-        self.spent: list[Spent | None] = [None] * self.size
-        self.looked = 0
+        self.by_judge: dict[str, JudgeFigures] = {PANEL: JudgeFigures(self.size)}
+        self.usage: list[UnitUsage | None] = [None] * self.size
+        self.indexed = 0
         self.status: Masks = {}
         self.errors: dict[int, str] = {}
         self.tags: Masks = {}
@@ -115,86 +129,95 @@ class UnitTable:
         self.refresh(file)
 
     def refresh(self, file: RunFile) -> None:
-        """Read again what changes while a run goes on."""
+        """Read the statuses and errors again: they change while the run continues."""
         _, rows = file.rows("SELECT status, position FROM units WHERE status IN ('planned', 'done', 'failed')")
         by_status: dict[str, list[int]] = {}
         for status, position in rows:
             by_status.setdefault(status, []).append(position)
-        self.status = {key: bitmaps.from_positions(found, self.size) for key, found in sorted(by_status.items())}
+        self.status = {
+            status: bitmaps.from_positions(positions, self.size) for status, positions in sorted(by_status.items())
+        }
         self.errors = dict(file.rows("SELECT position, error FROM units WHERE status = 'failed'")[1])
 
-    def add(self, figures: Iterable[tuple[int, dict[str, UnitFigures], Spent]]) -> None:
-        for position, seen, spent in figures:
-            if self.spent[position] is None:
-                self.looked += 1
-            self.spent[position] = spent
-            for judge, one in seen.items():
-                lens = self.lenses.get(judge)
-                if lens is None:
-                    lens = self.lenses[judge] = Lens(self.size)
-                lens.put(position, one, self.partner[position])
+    def add(self, units: Iterable[tuple[int, dict[str, UnitFigures], UnitUsage]]) -> None:
+        """Add finished units: position, figures by judge, usage."""
+        for position, figures_by_judge, usage in units:
+            if self.usage[position] is None:
+                self.indexed += 1
+            self.usage[position] = usage
+            for judge, figures in figures_by_judge.items():
+                if judge not in self.by_judge:
+                    self.by_judge[judge] = JudgeFigures(self.size)
+                self.by_judge[judge].add(position, figures, self.partner[position])
         self._orders = {}
 
-    def warm(self) -> None:
-        """Make the orders most asked for before someone waits for them."""
+    def sort_common_keys(self) -> None:
+        """Sort by the keys most used, before a request has to wait for it."""
         for key in ("score", "margin", "tokens", "latency"):
             for descending in (False, True):
-                self._order(Query(sort=key, descending=descending))
+                self._order(UnitQuery(sort=key, descending=descending))
 
-    def lens(self, judge: str) -> Lens:
-        return self.lenses.get(judge) or self.lenses[PANEL]
+    def figures(self, judge: str) -> JudgeFigures:
+        return self.by_judge.get(judge) or self.by_judge[PANEL]
 
-    def derived(self, judge: str) -> dict[str, Masks]:
-        """The filters that come from what happened, seen through a judge's eyes."""
-        return {"d.status": self.status, **self.lens(judge).masks(), "d.tag": self.tags}
+    def judges(self) -> list[str]:
+        return [judge for judge in self.by_judge if judge != PANEL]
 
-    def _groups(self, judge: str) -> dict[str, Masks]:
+    def positions_by_id(self) -> dict[str, int]:
+        return {unit: position for position, unit in enumerate(self.ids)}
+
+    def _all_masks(self, judge: str) -> dict[str, Masks]:
+        """Every filter with its values: facets, status, the judge's figures, tags."""
         columns = self.facets.items()
-        groups = {f"f.{name}": dict(zip(column.labels, column.masks, strict=True)) for name, column in columns}
-        return groups | self.derived(judge)
+        facets = {f"f.{name}": dict(zip(column.labels, column.masks, strict=True)) for name, column in columns}
+        return facets | {"d.status": self.status, **self.figures(judge).masks(), "d.tag": self.tags}
 
-    def page(self, query: Query, extra: int | None = None) -> dict[str, Any]:
-        """One page of units, how many match, and the counts of every filter. `extra` is the text search's set."""
-        base, chosen, groups = self._chosen(query, extra)
-        found = self._found(query, base, chosen)
-        shown = found[query.page * query.size : (query.page + 1) * query.size]
+    def page(self, query: UnitQuery, text_matches: int | None = None) -> dict[str, Any]:
+        """One page of units, the number of matches, and the counts of every filter.
+
+        Args:
+            query: filters, order and page.
+            text_matches: the set of units that the text search found; None without a search.
+        """
+        base, selected, masks_by_filter = self._apply_filters(query, text_matches)
+        matches = self._matches(query, base, selected)
+        visible = matches[query.page * query.size : (query.page + 1) * query.size]
         return {
             "total": self.size,
-            "matching": len(found),
-            "rows": [self.row(position, query.judge) for position in shown],
+            "matching": len(matches),
+            "rows": [self.row(position, query.judge) for position in visible],
             "filters": [
                 {"key": key, "values": values}
-                for key, masks in groups.items()
-                if (values := _counts(masks, base, chosen, key, query.wanted.get(key, ())))
+                for key, masks in masks_by_filter.items()
+                if (values := _counts(key, masks, base, selected, query.filters.get(key, ())))
             ],
-            "judges": [judge for judge in self.lenses if judge != PANEL],
+            "judges": self.judges(),
         }
 
-    def positions(self, query: Query, extra: int | None = None) -> list[int]:
+    def positions(self, query: UnitQuery, text_matches: int | None = None) -> list[int]:
         """All positions that match, in order."""
-        base, chosen, _ = self._chosen(query, extra)
-        return self._found(query, base, chosen)
+        base, selected, _ = self._apply_filters(query, text_matches)
+        return self._matches(query, base, selected)
 
-    def _chosen(self, query: Query, extra: int | None) -> tuple[int, Masks, dict[str, Masks]]:
-        """What is left before the filters, what each filter leaves, and all there is to choose from."""
-        groups = self._groups(query.judge)
-        base = self.everything if extra is None else extra
+    def _apply_filters(self, query: UnitQuery, text_matches: int | None) -> tuple[int, Masks, dict[str, Masks]]:
+        """The units before filtering, the units that each used filter selects, and all filters with their values."""
+        masks_by_filter = self._all_masks(query.judge)
+        base = self.all_units if text_matches is None else text_matches
         if query.low is not None or query.high is not None:
-            base &= self._scored(query)
-        return (
-            base,
-            {key: _union(groups.get(key, {}), values) for key, values in query.wanted.items() if values},
-            groups,
-        )
+            base &= self._in_score_range(query)
+        selected = {
+            key: _union(masks_by_filter.get(key, {}), values) for key, values in query.filters.items() if values
+        }
+        return base, selected, masks_by_filter
 
-    def _found(self, query: Query, base: int, chosen: Masks) -> list[int]:
-        for one in chosen.values():
-            base &= one
+    def _matches(self, query: UnitQuery, base: int, selected: Masks) -> list[int]:
+        for mask in selected.values():
+            base &= mask
         return bitmaps.members(base, self.size, self._order(query))
 
     def row(self, position: int, judge: str = PANEL) -> dict[str, Any]:
-        lens, spent = self.lens(judge), self.spent[position]
-        flag = 1 << position
+        figures, usage = self.figures(judge), self.usage[position]
+        bit = 1 << position
         return {
             "id": self.ids[position],
             "position": position,
@@ -203,114 +226,110 @@ class UnitTable:
                 for name, column in self.facets.items()
                 if (code := column.codes[position]) >= 0
             },
-            "status": next((key for key, mask in self.status.items() if mask & flag), "planned"),
+            "status": next((status for status, mask in self.status.items() if mask & bit), "planned"),
             "error": self.errors.get(position),
-            "score": _known(lens.score[position]),
-            "margin": _known(lens.margin[position]),
-            "choice": lens.choice[position],
-            "flip": lens.flip[position],
-            "changed": lens.changed[position],
-            "parse": lens.parse[position],
-            "tags": [tag for tag, mask in self.tags.items() if mask & flag],
-            **(spent._asdict() if spent else {}),
+            "score": _none_if_nan(figures.score[position]),
+            "margin": _none_if_nan(figures.margin[position]),
+            "choice": figures.choice[position],
+            "flip": figures.flip[position],
+            "changed": figures.changed[position],
+            "parse": figures.parse[position],
+            "tags": [tag for tag, mask in self.tags.items() if mask & bit],
+            **(usage._asdict() if usage else {}),
         }
 
-    def _scored(self, query: Query) -> int:
+    def _in_score_range(self, query: UnitQuery) -> int:
         low = -math.inf if query.low is None else query.low
         high = math.inf if query.high is None else query.high
-        values = self.lens(query.judge).score  # NaN is in no range: a unit without a score never matches
-        return bitmaps.from_positions((at for at, value in enumerate(values) if low <= value <= high), self.size)
+        scores = enumerate(self.figures(query.judge).score)  # a missing score is NaN, which is in no range
+        return bitmaps.from_positions((position for position, score in scores if low <= score <= high), self.size)
 
-    def _values(self, query: Query) -> Sequence[Any] | None:
-        key, lens = query.sort, self.lens(query.judge)
+    def _sort_values(self, query: UnitQuery) -> Sequence[Any] | None:
+        key, figures = query.sort, self.figures(query.judge)
         if key in ("score", "margin"):
-            values: Sequence[Any] = lens.score if key == "score" else lens.margin
-            return [None if math.isnan(value) else value for value in values]
-        if key in ("choice", "parse"):
-            return lens.choice if key == "choice" else lens.parse
-        if key == "flip":
-            return lens.flip
+            return [_none_if_nan(value) for value in (figures.score if key == "score" else figures.margin)]
+        if key in ("choice", "parse", "flip"):
+            return {"choice": figures.choice, "parse": figures.parse, "flip": figures.flip}[key]
         if key == "id":
             return self.ids
-        if key in Spent._fields:
-            at = Spent._fields.index(key)
-            return [None if spent is None else spent[at] for spent in self.spent]
+        if key in UnitUsage._fields:
+            return [None if usage is None else getattr(usage, key) for usage in self.usage]
         if key.startswith("f.") and key[2:] in self.facets:
             column = self.facets[key[2:]]
             return [column.labels[code] if code >= 0 else None for code in column.codes]
         return None
 
-    def _order(self, query: Query) -> Sequence[int] | None:
-        """All positions in the order asked for, made once; what has no value stands last in both directions."""
+    def _order(self, query: UnitQuery) -> Sequence[int] | None:
+        """All positions in the requested order, sorted once; units without a value come last in both directions."""
         if query.sort == "position":
             return range(self.size - 1, -1, -1) if query.descending else None
         key = (query.sort, query.judge, query.descending)
         if key not in self._orders:
-            values = self._values(query)
+            values = self._sort_values(query)
             if values is None:
                 return None
-            known = [at for at in range(self.size) if values[at] is not None]
-            known.sort(key=values.__getitem__, reverse=query.descending)
-            self._orders[key] = known + [at for at in range(self.size) if values[at] is None]
+            with_value = [position for position in range(self.size) if values[position] is not None]
+            with_value.sort(key=values.__getitem__, reverse=query.descending)
+            self._orders[key] = with_value + [position for position in range(self.size) if values[position] is None]
         return self._orders[key]
 
 
-def _known(value: float) -> float | None:
+def _none_if_nan(value: float) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _columns(rows: Sequence[str]) -> dict[str, TableColumn]:
-    """Facets by name, from one JSON text a unit; read one by one, so that a large run is never whole in memory."""
+def _facet_columns(rows: Sequence[str]) -> dict[str, FacetColumn]:
+    """Facets by name, from one JSON text per unit, parsed one at a time to keep memory small."""
     labels: dict[str, dict[str, int]] = {}
     codes: dict[str, array[int]] = {}
     for position, text in enumerate(rows):
-        for name, value in facets_of(text).items():
+        for name, value in parse_facets(text).items():
             if name not in codes:
                 labels[name], codes[name] = {}, array("i", [-1]) * len(rows)
             known = labels[name]
             codes[name][position] = known.setdefault(value, len(known))
     return {
-        name: TableColumn(
+        name: FacetColumn(
             list(known),
             codes[name],
-            bitmaps.from_codes(codes[name], len(known)) if len(known) <= MANY else [0] * len(known),
+            bitmaps.from_codes(codes[name], len(known)) if len(known) <= MAX_FILTER_VALUES else [0] * len(known),
         )
         for name, known in labels.items()
     }
 
 
-def _partners(facets: Mapping[str, TableColumn], size: int) -> array[int]:
-    """For a unit that shows a pair in one order, the unit that shows the same pair in the other; -1 where none is."""
+def _partners(facets: Mapping[str, FacetColumn], size: int) -> array[int]:
+    """For each unit that shows a pair, the position of the unit with the other order; -1 where there is none."""
     partner = array("i", [-1]) * size
     if "order" not in facets:
         return partner
     swapped = {name for name in facets if name == "order" or name.endswith(("_a", "_b"))}
-    kept = [column.codes for name, column in facets.items() if name not in swapped]
-    waiting: dict[tuple[int, ...], int] = {}
-    for position, key in enumerate(zip(*kept, strict=True) if kept else ()):
+    shared = [column.codes for name, column in facets.items() if name not in swapped]
+    unpaired: dict[tuple[int, ...], int] = {}
+    for position, key in enumerate(zip(*shared, strict=True) if shared else ()):
         if facets["order"].codes[position] < 0:
             continue
-        other = waiting.pop(key, None)
+        other = unpaired.pop(key, None)
         if other is None:
-            waiting[key] = position
+            unpaired[key] = position
         else:
             partner[position], partner[other] = other, position
     return partner
 
 
 def _union(masks: Masks, values: Sequence[str]) -> int:
-    found = 0
+    union = 0
     for value in values:
-        found |= masks.get(value, 0)
-    return found
+        union |= masks.get(value, 0)
+    return union
 
 
-def _counts(masks: Masks, base: int, chosen: Mapping[str, int], key: str, selected: Sequence[str]) -> list[list[Any]]:
-    """Value and count, given all other filters; a filter with a single value filters nothing and is left out."""
-    if not selected and (len(masks) < 2 or len(masks) > MANY) and key not in ("d.tag", "d.status"):
+def _counts(key: str, masks: Masks, base: int, selected: Masks, chosen: Sequence[str]) -> list[list[Any]]:
+    """Values with their counts under all other filters; none for a filter with one value, which filters nothing."""
+    if not chosen and (len(masks) < 2 or len(masks) > MAX_FILTER_VALUES) and key not in ("d.tag", "d.status"):
         return []
     others = base
-    for name, mask in chosen.items():
+    for name, mask in selected.items():
         if name != key:
             others &= mask
     return [[value, (mask & others).bit_count()] for value, mask in masks.items()]

@@ -1,6 +1,6 @@
-"""What Parley stands on: every package of every extra, its licence, and what is known against it.
+"""Parley's dependencies: every package of every extra, its licence and its known vulnerabilities.
 
-python -m tests.dependencies licences            the list, and whether each licence is one we accept
-python -m tests.dependencies licences --write    the same into docs/licences.md
-python -m tests.dependencies audit               known vulnerabilities of the pinned versions, by the OSV database
+python -m tests.dependencies licences            every package, and whether its licence is accepted
+python -m tests.dependencies licences --write    also write docs/licences.md
+python -m tests.dependencies audit               known vulnerabilities of the pinned versions (OSV database)
 """

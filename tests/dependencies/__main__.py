@@ -1,4 +1,4 @@
-"""See the package: `licences` and `audit`. Exit status: 0 nothing to mend, 1 something, 3 nobody could be asked."""
+"""The commands `licences` and `audit`. Exit status: 0 no problem, 1 a problem, 3 the database cannot be reached."""
 
 from __future__ import annotations
 
@@ -6,58 +6,60 @@ import argparse
 import json
 import sys
 
+from parley.agents.text import plural
 from tests.dependencies import audit, licences
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.dependencies")
-    verbs = parser.add_subparsers(dest="verb", required=True)
-    listing = verbs.add_parser("licences", help="of everything installed for Parley")
-    listing.add_argument("--write", action="store_true", help="write docs/licences.md")
-    listing.add_argument("--json", action="store_true")
-    asking = verbs.add_parser("audit", help="known vulnerabilities of the pinned versions")
-    asking.add_argument("--service", default=audit.SERVICE, help="another address of the OSV database")
-    asking.add_argument("--json", action="store_true")
+    commands = parser.add_subparsers(dest="command", required=True)
+    licences_parser = commands.add_parser("licences", help="the licences of all installed dependencies")
+    licences_parser.add_argument("--write", action="store_true", help="write docs/licences.md")
+    licences_parser.add_argument("--json", action="store_true")
+    audit_parser = commands.add_parser("audit", help="known vulnerabilities of the pinned versions")
+    audit_parser.add_argument("--service", default=audit.SERVICE, help="address of the OSV database")
+    audit_parser.add_argument("--json", action="store_true")
     parsed = parser.parse_args()
-    return _licences(parsed) if parsed.verb == "licences" else _audit(parsed)
+    return _licences(parsed) if parsed.command == "licences" else _audit(parsed)
 
 
 def _licences(parsed: argparse.Namespace) -> int:
-    listed, missing = licences.packages()
-    refused = [one for one in listed if not one.accepted]
+    packages, missing = licences.installed_packages()
+    refused = [package for package in packages if not package.accepted]
     if parsed.json:
-        print(json.dumps({"packages": [one._asdict() for one in listed], "not_installed": missing}))
+        print(json.dumps({"packages": [package._asdict() for package in packages], "not_installed": missing}))
     else:
-        for one in listed:
-            print(f"{one.name:<28.28} {one.licence:<26.26} {', '.join(one.wanted)[:24]}")
-        print(f"{len(listed)} packages, {len(refused)} with a licence that is not on our list")
+        for package in packages:
+            print(f"{package.name:<28.28} {package.licence:<26.26} {', '.join(package.extras)[:24]}")
+        print(f"{plural(len(packages), 'package')}, {len(refused)} with a licence that is not accepted")
         if missing:
-            print(f"not installed here, so not looked at: {', '.join(missing)}")
+            print(f"not installed, so not checked: {', '.join(missing)}")
     if parsed.write:
-        kept = licences.read_page() if licences.PAGE.exists() else {}
-        elsewhere = [
-            licences.Package(name, "", licence, tuple(wanted.split(", ")))
-            for name, (licence, wanted) in kept.items()
-            if name not in {one.name for one in listed}
+        listed = licences.read_page() if licences.PAGE.exists() else {}
+        installed = {package.name for package in packages}
+        elsewhere = [  # packages of other platforms stay on the page
+            licences.Package(name, "", licence, tuple(extras.split(", ")))
+            for name, (licence, extras) in listed.items()
+            if name not in installed
         ]
-        licences.PAGE.write_text(licences.page(sorted([*listed, *elsewhere])), "utf-8")
+        licences.PAGE.write_text(licences.render_page(sorted([*packages, *elsewhere])), "utf-8")
     return 1 if refused else 0
 
 
 def _audit(parsed: argparse.Namespace) -> int:
     pinned = audit.pins(licences.ROOT / "constraints.txt")
     try:
-        found = audit.advisories(pinned, parsed.service)
-    except audit.NotAsked as error:
-        print(f"NOT AUDITED: {error}. Nothing is known about these {len(pinned)} versions.", file=sys.stderr)
+        advisories = audit.advisories(pinned, parsed.service)
+    except audit.AuditUnavailable as error:
+        print(f"NOT AUDITED: {error}; {plural(len(pinned), 'version')} not checked", file=sys.stderr)
         return 3
     if parsed.json:
-        print(json.dumps(found))
+        print(json.dumps(advisories))
     else:
-        for name, ids in found.items():
+        for name, ids in advisories.items():
             print(f"{name} {pinned[name]}: {', '.join(ids)}")
-        print(f"{len(pinned)} versions asked about, {len(found)} with advisories")
-    return 1 if found else 0
+        print(f"{plural(len(pinned), 'version')} checked, {len(advisories)} with advisories")
+    return 1 if advisories else 0
 
 
 if __name__ == "__main__":

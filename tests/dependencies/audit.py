@@ -1,5 +1,5 @@
-"""Known vulnerabilities of the pinned versions, asked of the OSV database (https://osv.dev), which has PyPI's own
-advisories. Whoever cannot reach it is told so: not asked is not safe."""
+"""Known vulnerabilities of the pinned versions, from the OSV database (https://osv.dev), which includes PyPI's
+advisories. If the database cannot be reached, that is an error: unchecked is not safe."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from urllib.error import URLError
 
 SERVICE = "https://api.osv.dev/v1/querybatch"
-SECONDS = 30
+TIMEOUT_SECONDS = 30
 
 
-class NotAsked(Exception):
-    """The database could not be asked, and why."""
+class AuditUnavailable(Exception):
+    """The database could not be queried."""
 
 
 def pins(constraints: Path) -> dict[str, str]:
@@ -24,19 +24,19 @@ def pins(constraints: Path) -> dict[str, str]:
 
 
 def advisories(pinned: Mapping[str, str], service: str = SERVICE) -> dict[str, list[str]]:
-    """The ids of what is known against each package; packages without any are left out."""
-    queries = [{"package": {"name": name, "ecosystem": "PyPI"}, "version": at} for name, at in pinned.items()]
-    asked = urllib.request.Request(
+    """The ids of the advisories for each package; packages without any are left out."""
+    queries = [{"package": {"name": name, "ecosystem": "PyPI"}, "version": version} for name, version in pinned.items()]
+    request = urllib.request.Request(
         service, json.dumps({"queries": queries}).encode(), {"Content-Type": "application/json"}
     )
     try:
-        with urllib.request.urlopen(asked, timeout=SECONDS) as answer:
-            results = json.load(answer)["results"]
+        with urllib.request.urlopen(request, timeout=TIMEOUT_SECONDS) as response:
+            results = json.load(response)["results"]
     except (URLError, OSError) as error:
-        raise NotAsked(f"{service} cannot be reached ({getattr(error, 'reason', error)})") from None
+        raise AuditUnavailable(f"{service} cannot be reached ({getattr(error, 'reason', error)})") from None
     except (ValueError, KeyError, TypeError):
-        raise NotAsked(f"{service} answered what is no list of advisories") from None
+        raise AuditUnavailable(f"{service} did not answer with a list of advisories") from None
     if len(results) != len(queries):
-        raise NotAsked(f"{service} answered {len(results)} of {len(queries)} questions")
-    found = ([one["id"] for one in result.get("vulns", [])] for result in results)
-    return {name: ids for name, ids in zip(pinned, found, strict=True) if ids}
+        raise AuditUnavailable(f"{service} answered {len(results)} of {len(queries)} queries")
+    ids_by_package = ([advisory["id"] for advisory in result.get("vulns", [])] for result in results)
+    return {name: ids for name, ids in zip(pinned, ids_by_package, strict=True) if ids}

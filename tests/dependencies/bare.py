@@ -1,5 +1,5 @@
-"""Parley where nothing but its core is installed: `python -m tests.dependencies.bare FOLDER` tries a command for every
-extra in one process, in which the packages of all extras cannot be imported, and prints what was said as JSON."""
+"""Parley with only its core installed: `python -m tests.dependencies.bare FOLDER` runs a command for every extra in a
+process that cannot import the packages of any extra, and prints the errors as JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PACKAGES = (
     "anthropic", "profanity_check", "detoxify", "ddgs", "bm25s", "sklearn", "joblib", "ray",
     "llguidance", "zipfile_zstd", "opentelemetry.sdk", "opentelemetry.exporter",
 )  # fmt: skip
-"""Top-level modules of what the extras bring."""
+"""Top-level modules of the extras' packages."""
 COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("local", ("run", "malibu", "--suite", "quick", "--model", "local/smollm2", "--quiet")),
     ("hf", ("run", "malibu", "--suite", "quick", "--model", "hf/smollm2", "--quiet")),
@@ -40,11 +40,11 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("attention", ("attention", "framing.sqlite", "--weights", "weights.gguf")),
     ("training", ("train", "sft", "--data", "pairs.jsonl", "--min-pairs", "2")),
 )
-"""An extra, and a command that cannot be carried out without it."""
+"""An extra, and a command that needs it."""
 
 
-class Without(importlib.abc.MetaPathFinder):
-    """One of Python's finders, but for these packages: they are not there, as on a machine that never had them."""
+class BlockingFinder(importlib.abc.MetaPathFinder):
+    """Wraps one of Python's finders and finds none of these packages, as if they were not installed."""
 
     def __init__(self, finder: Any) -> None:
         self._finder = finder
@@ -54,13 +54,13 @@ class Without(importlib.abc.MetaPathFinder):
             return None
         return self._finder.find_spec(fullname, path, target)
 
-    def find_distributions(self, *asked: Any) -> Any:
+    def find_distributions(self, *arguments: Any) -> Any:
         find = getattr(self._finder, "find_distributions", None)
-        return find(*asked) if find else ()
+        return find(*arguments) if find else ()
 
 
 def prepare() -> None:
-    """The files that the commands name, by a run of a simulated model."""
+    """Write the files that the commands read."""
     import parley
     from tests.fuzz import seeds
 
@@ -78,12 +78,13 @@ def prepare() -> None:
         Path(name).write_text(text, "utf-8")
     with zipfile.ZipFile("packed.eval", "w") as archive:
         archive.writestr("header.json", "{}")
-    unknown = (99).to_bytes(2, "little")  # a way of packing that no Python knows, as older ones do not know Zstandard
-    plain = bytearray(Path("packed.eval").read_bytes())
-    for mark, at in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
-        start = plain.index(mark) + at
-        plain[start : start + 2] = unknown
-    Path("packed.eval").write_bytes(plain)
+    # A compression method that no Python knows, as older ones do not know Zstandard.
+    unknown = (99).to_bytes(2, "little")
+    content = bytearray(Path("packed.eval").read_bytes())
+    for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
+        start = content.index(signature) + offset
+        content[start : start + 2] = unknown
+    Path("packed.eval").write_bytes(content)
     parley.run("malibu", suite="quick", model="sim/judge", rounds=1, out="a.sqlite")
     parley.run("framing", topics_from="topics.txt", topics=1, model="sim/judge", out="framing.sqlite")
 
@@ -94,20 +95,20 @@ def main(folder: str) -> None:
     os.chdir(folder)
     os.environ["PARLEY_HOME"] = str(Path(folder) / "home")
     os.environ["ANTHROPIC_API_KEY"] = os.environ["GEMINI_API_KEY"] = os.environ["GOOGLE_API_KEY"] = "none"
-    sys.meta_path[:] = [Without(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
+    sys.meta_path[:] = [BlockingFinder(finder) for finder in sys.meta_path if hasattr(finder, "find_spec")]
     prepare()
     from parley.cli import main as parley_main
 
-    told = []
-    for extra, words in COMMANDS:
+    results = []
+    for extra, arguments in COMMANDS:
         err = io.StringIO()
         with contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
             try:
-                status: Any = parley_main(words)
+                status: Any = parley_main(arguments)
             except BaseException as error:
                 status = repr(error)
-        told.append({"extra": extra, "command": " ".join(words), "status": status, "said": err.getvalue()})
-    print(json.dumps(told))
+        results.append({"extra": extra, "command": " ".join(arguments), "status": status, "error": err.getvalue()})
+    print(json.dumps(results))
 
 
 if __name__ == "__main__":

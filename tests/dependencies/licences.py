@@ -1,4 +1,4 @@
-"""The licences of all that is installed for Parley, read from the packages themselves."""
+"""The licences of all installed dependencies, read from the packages' metadata."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ ACCEPTED = frozenset(
         "CC0-1.0", "CNRI-Python", "ISC", "MIT", "MIT-0", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Unlicense", "Zlib",
     )
 )  # fmt: skip
-"""All let an MIT-licensed program use and ship with them; MPL-2.0 asks that changes to its own files stay open."""
+"""Each allows an MIT-licensed program to use the package; MPL-2.0 requires that changes to its own files stay open."""
 OWN_TERMS = ("nvidia-", "cuda-")
-"""CUDA's libraries, which torch brings on x86-64: under NVIDIA's own terms. We ship none of them."""
+"""CUDA's libraries, which torch depends on for x86-64, under NVIDIA's own terms. Parley does not ship them."""
 SPELLINGS = {
     "apache 2.0": "Apache-2.0", "apache license, version 2.0": "Apache-2.0", "apache software license": "Apache-2.0",
     "apache-2.0 license": "Apache-2.0", "apache": "Apache-2.0", "apache license": "Apache-2.0",
@@ -37,107 +37,108 @@ SPELLINGS = {
 
 
 class Package(NamedTuple):
-    """A package, which parts of Parley want it, and its licence as SPDX writes it ("" where it names none)."""
+    """A package, its licence as an SPDX expression ("" if it states none), and the extras that need it."""
 
     name: str
     version: str
     licence: str
-    wanted: tuple[str, ...]
+    extras: tuple[str, ...]
 
     @property
     def accepted(self) -> bool:
-        """Of licences joined by AND all must be acceptable, by OR one."""
+        """Of licences joined by AND all must be accepted, of those joined by OR one."""
         if self.name.startswith(OWN_TERMS):
             return True
         parts = [re.split(r"\s+AND\s+", choice) for choice in re.split(r"\s+OR\s+", self.licence)]
-        return any(all(one.strip("() ") in ACCEPTED for one in part) for part in parts)
+        return any(all(licence.strip("() ") in ACCEPTED for licence in part) for part in parts)
 
 
 def licence_of(metadata: Message) -> str:
-    """From the expression, else the classifiers, else the field, of which only a short one is a name."""
+    """From the licence expression, else the classifiers, else the first line of the licence field."""
     if expression := metadata.get("License-Expression"):
         return str(expression)
     stated = str(metadata.get("License") or "").strip()
-    said = [line.rpartition(" :: ")[2] for line in metadata.get_all("Classifier") or [] if line.startswith("License")]
+    classifiers = [line for line in metadata.get_all("Classifier") or [] if line.startswith("License")]
+    classified = [line.rpartition(" :: ")[2] for line in classifiers]
     first = next((line.strip() for line in stated.splitlines() if line.strip()), "")
-    for one in (stated if "\n" not in stated else "", *said, first):
-        plain = SPELLINGS.get(one.lower(), one)
-        if plain and all(part in ACCEPTED for part in re.split(r" AND | OR ", plain)):
-            return plain
-    return said[0] if said else first[:60]
+    for text in (stated if "\n" not in stated else "", *classified, first):
+        licence = SPELLINGS.get(text.lower(), text)
+        if licence and all(part in ACCEPTED for part in re.split(r" AND | OR ", licence)):
+            return licence
+    return classified[0] if classified else first[:60]
 
 
-def groups() -> dict[str, list[Requirement]]:
-    """What is asked for without an extra ("core") and by each; extras of ours within extras are followed."""
+def requirements_by_extra() -> dict[str, list[Requirement]]:
+    """The requirements of the core ("core") and of each extra, including those of extras it contains."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
 
-    def flat(lines: Iterable[str]) -> Iterator[Requirement]:
+    def expand(lines: Iterable[str]) -> Iterator[Requirement]:
         for requirement in map(Requirement, lines):
-            if requirement.name == "parley-autogen":
+            if requirement.name == project["name"]:
                 for extra in requirement.extras:
-                    yield from flat(extras[extra])
+                    yield from expand(extras[extra])
             else:
                 yield requirement
 
-    return {"core": list(flat(project["dependencies"]))} | {name: list(flat(lines)) for name, lines in extras.items()}
+    groups = {"core": project["dependencies"], **extras}
+    return {name: list(expand(lines)) for name, lines in groups.items()}
 
 
 @lru_cache(maxsize=1)
-def packages() -> tuple[list[Package], list[str]]:
-    """Everything installed that any part asks for, directly or not; and what is asked for and not installed."""
+def installed_packages() -> tuple[list[Package], list[str]]:
+    """All installed packages that the core or an extra needs, directly or not; and the names of missing ones."""
     found: dict[str, tuple[Distribution, list[str]]] = {}
     missing: set[str] = set()
-    for group, requirements in groups().items():
+    for extra_name, requirements in requirements_by_extra().items():
         seen: set[tuple[str, frozenset[str]]] = set()
-        waiting = [(one.name, frozenset(one.extras)) for one in requirements]
-        while waiting:
-            name, extras = waiting.pop()
+        pending = [(requirement.name, frozenset(requirement.extras)) for requirement in requirements]
+        while pending:
+            name, extras = pending.pop()
             if (canonicalize_name(name), extras) in seen:
                 continue
             seen.add((canonicalize_name(name), extras))
             try:
-                there = distribution(name)
+                installed = distribution(name)
             except PackageNotFoundError:
                 missing.add(canonicalize_name(name))
                 continue
-            wanted = found.setdefault(canonicalize_name(name), (there, []))[1]
-            if group not in wanted:
-                wanted.append(group)
-            for one in map(Requirement, there.requires or ()):
-                if one.marker is None or any(one.marker.evaluate({"extra": extra}) for extra in (*extras, "")):
-                    waiting.append((one.name, frozenset(one.extras)))
-    listed = [
-        Package(name, there.version, licence_of(there.metadata), tuple(wanted))  # type: ignore[arg-type]
-        for name, (there, wanted) in sorted(found.items())
+            needed_by = found.setdefault(canonicalize_name(name), (installed, []))[1]
+            if extra_name not in needed_by:
+                needed_by.append(extra_name)
+            for requirement in map(Requirement, installed.requires or ()):
+                marker = requirement.marker
+                if marker is None or any(marker.evaluate({"extra": extra}) for extra in (*extras, "")):
+                    pending.append((requirement.name, frozenset(requirement.extras)))
+    packages = [
+        Package(name, installed.version, licence_of(installed.metadata), tuple(needed_by))  # type: ignore[arg-type]
+        for name, (installed, needed_by) in sorted(found.items())
     ]
-    return listed, sorted(missing)
+    return packages, sorted(missing)
 
 
-def page(listed: Iterable[Package]) -> str:
-    rows = [f"| {one.name} | {one.licence} | {', '.join(one.wanted)} |" for one in listed]
-    return "\n".join(
-        (
-            "# Licences of Parley's dependencies",
-            "",
-            "Parley itself is under the MIT licence. This list is read from the metadata of the installed",
-            "packages by `python -m tests.dependencies licences --write`, and a test checks every installed",
-            "package against the licences that are accepted (`tests/dependencies/licences.py`). Versions are in",
-            "constraints.txt. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD",
-            "v2 and RealToxicityPrompts, none of which is shipped. On x86-64, torch may bring NVIDIA's CUDA",
-            "libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and not part of Parley.",
-            "",
-            "| package | licence | required by |",
-            "|---|---|---|",
-            *rows,
-            "",
-        )
-    )
+PAGE_HEAD = """\
+# Licences of Parley's dependencies
+
+Read from the packages' metadata by `python -m tests.dependencies licences --write`. A test checks every installed
+package against the accepted licences (`tests/dependencies/licences.py`). Versions are in constraints.txt. Parley
+itself is MIT. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD v2 and
+RealToxicityPrompts, none of which is shipped. On x86-64, torch
+depends on NVIDIA's CUDA libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and not part of Parley.
+
+| package | licence | needed by |
+|---|---|---|
+"""
+
+
+def render_page(packages: Iterable[Package]) -> str:
+    rows = (f"| {package.name} | {package.licence} | {', '.join(package.extras)} |\n" for package in packages)
+    return PAGE_HEAD + "".join(rows)
 
 
 def read_page() -> dict[str, tuple[str, str]]:
-    """Licence and wanting parts by package, as the page has them."""
+    """Licence and extras by package, as listed on the page."""
     rows = (line.strip("| ").split(" | ") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| "))
     return {
-        name.strip(): (licence.strip(), wanted.strip()) for name, licence, wanted in rows if name.strip() != "package"
+        name.strip(): (licence.strip(), extras.strip()) for name, licence, extras in rows if name.strip() != "package"
     }

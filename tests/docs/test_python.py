@@ -22,8 +22,8 @@ CHANGED = {
 """Replacements in a block before it is run."""
 UNCHANGED = "AssistantAgent("
 """AutoGen requires a model with tools, which a simulated one is not; the block makes a client and sends nothing."""
-ONLY_COMPILED = {"Notes(": "needs a run with notes: tests/viewer"}
-"""Blocks with these words, and why they are not run."""
+ONLY_COMPILED = {"NotesFile(": "needs a run with notes: tests/viewer"}
+"""Blocks with these words are only compiled."""
 
 
 def predefined_names() -> dict[str, Any]:

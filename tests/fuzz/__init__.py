@@ -1,8 +1,8 @@
-"""Bad input by generation: everything that is parsed, fed with what nobody would write on purpose.
+"""Generated bad input for everything that is parsed.
 
     python -m tests.fuzz --inputs 100000 --seed 1
 
-Seeds are mutated by text, by bytes and by structure; what reaches lines of ours not reached before is kept and mutated
-further. An input may be accepted, or rejected with an error of ours; anything else is a crash, and more than a second
-of work is a hang.
+Valid inputs are mutated as text, as bytes and as structures; Hypothesis makes the random choices. An input must be
+accepted, or rejected with an error message of Parley's. Anything else is a failure, and so is more than a second of
+work. An input that fails is reduced to a small one.
 """

@@ -1,7 +1,7 @@
 """`python -m tests.fuzz --inputs 100000 --seed 1`: a campaign over every target, with a table at the end.
 
-`--only WORDS` takes the targets whose names hold the words. What failed is written to fuzz-findings/, each input with
-what happened; the exit status is 1 if anything did.
+`--only WORDS` selects the targets whose names contain the words. For each failure, the reduced input and the traceback
+are written to fuzz-findings/; the exit status is 1 if there was any.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from contextlib import suppress
 from pathlib import Path
 
@@ -24,95 +25,70 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from tests.fuzz.loop import Campaign
+from parley.agents.text import plural
+from tests.fuzz.loop import FuzzCounts, Target, TooSlow, fuzz
 from tests.fuzz.targets import all_targets
 
-ROUNDS = 10
-"""A campaign goes over all targets so often, so that one that is cut short has seen them all."""
+COLUMNS = ("parser", "inputs", "accepted", "rejected", "failures", "slowest")
+"""`slowest` is in seconds of processor time."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--inputs", type=int, default=100_000, help="in all (default 100,000)")
-    parser.add_argument("--seed", type=int, default=1, help="of every choice")
-    parser.add_argument("--only", default="", help="targets whose names hold these words")
+    parser.add_argument("--inputs", type=int, default=100_000, help="of all targets together (default 100,000)")
+    parser.add_argument("--seed", type=int, default=1, help="of all random choices")
+    parser.add_argument("--only", default="", metavar="WORDS", help="only targets whose names contain the words")
     parser.add_argument("--findings", default="fuzz-findings", help="folder for inputs that failed")
     parser.add_argument("--json", action="store_true", help="the table as JSON")
-    asked = parser.parse_args()
+    parsed = parser.parse_args()
     console = Console(stderr=True)
-    began = time.perf_counter()
+    started = time.perf_counter()
+    rows = []
     with all_targets() as targets:
-        chosen = [one for one in targets if asked.only.lower() in one.name.lower()]
-        weight = sum(one.weight for one in chosen)
-        campaigns = [Campaign(one, asked.seed) for one in chosen]
+        chosen = [target for target in targets if parsed.only.lower() in target.name.lower()]
+        total_weight = sum(target.weight for target in chosen)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-        with Progress(console=console) as bar, suppress(KeyboardInterrupt):  # what was tried until then is told
-            task = bar.add_task("inputs", total=asked.inputs)
-            for turn in range(ROUNDS):
-                for one in campaigns:
-                    until = -(-asked.inputs * one.target.weight * (turn + 1) // (weight * ROUNDS))
-                    one.go(int(until) - one.tally.inputs)
-                    bar.update(
-                        task, completed=sum(each.tally.inputs for each in campaigns), description=one.target.name
-                    )
-    failed = write_findings(campaigns, Path(asked.findings))
-    rows = [
-        (
-            one.target.name,
-            one.tally.inputs,
-            one.tally.accepted,
-            one.tally.rejected,
-            len(one.tally.crashes),
-            len(one.tally.hangs),
-            one.tally.slowest,
-            one.tally.lines,
-        )
-        for one in campaigns
-    ]
-    tell(rows, as_json=asked.json)
-    took = time.perf_counter() - began
-    console.print(f"{took:.0f} s, Python {platform.python_version()} on {platform.machine()}, seed {asked.seed}")
-    if failed:
-        console.print(f"{failed} findings: {asked.findings}/")
+        with Progress(console=console) as bar, suppress(KeyboardInterrupt):  # the table shows what was tried until then
+            task = bar.add_task("targets", total=len(chosen))
+            for target in chosen:
+                bar.update(task, description=target.name)
+                counts = FuzzCounts()
+                inputs = -(-parsed.inputs * target.weight // total_weight)
+                failures = run_target(target, int(inputs), parsed.seed, counts, Path(parsed.findings))
+                rows.append((target.name, counts.inputs, counts.accepted, counts.rejected, failures, counts.slowest))
+                bar.advance(task)
+    print_table(rows, as_json=parsed.json)
+    seconds = time.perf_counter() - started
+    console.print(f"{seconds:.0f} s, Python {platform.python_version()} on {platform.machine()}, seed {parsed.seed}")
+    if failed := sum(row[4] for row in rows):
+        console.print(f"{plural(failed, 'failure')}: {parsed.findings}/")
     return 1 if failed else 0
 
 
-COLUMNS = ("parser", "inputs", "taken", "refused", "crash", "hang", "slowest", "lines")
-"""`slowest` is in seconds of processor time; `lines` are lines of ours that were reached, where that could be seen."""
+def run_target(target: Target, inputs: int, seed: int, counts: FuzzCounts, findings: Path) -> int:
+    """The number of failures, 0 or 1: the first ends the target's campaign."""
+    try:
+        fuzz(target, inputs, seed, counts)
+    except (Exception, TooSlow):
+        findings.mkdir(parents=True, exist_ok=True)
+        name = "".join(char if char.isalnum() else "-" for char in target.name)
+        text = traceback.format_exc()  # includes the input
+        (findings / f"{name}.txt").write_text(text, "utf-8", errors="backslashreplace")
+        return 1
+    return 0
 
 
-def tell(rows: list[tuple[str, int, int, int, int, int, float, int]], *, as_json: bool) -> None:
-    whole = (
-        "all",
-        *(sum(row[at] for row in rows) for at in range(1, 6)),
-        max(row[6] for row in rows),
-        sum(row[7] for row in rows),
-    )
+def print_table(rows: list[tuple[str, int, int, int, int, float]], *, as_json: bool) -> None:
+    total = ("all", *(sum(row[column] for row in rows) for column in range(1, 5)), max(row[5] for row in rows))
     if as_json:
-        print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in (*rows, whole)]))
+        print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in (*rows, total)]))
         return
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for name in COLUMNS:
         table.add_column(name, justify="left" if name == "parser" else "right", no_wrap=True)
-    for row in (*rows, whole):
-        table.add_row(
-            str(row[0]), *(f"{value:,}" for value in row[1:6]), f"{row[6]:.2f}", f"{row[7]:,}" if row[7] else "–"
-        )
+    for row in (*rows, total):
+        table.add_row(str(row[0]), *(f"{value:,}" for value in row[1:5]), f"{row[5]:.2f}")
     Console(width=None if sys.stdout.isatty() else 80).print(table)
-
-
-def write_findings(campaigns: list[Campaign], folder: Path) -> int:
-    number = 0
-    for one in campaigns:
-        for what, found in (("crash", one.tally.crashes), ("hang", one.tally.hangs)):
-            for given, why in found[:50]:
-                folder.mkdir(parents=True, exist_ok=True)
-                name = f"{what}-{''.join(c if c.isalnum() else '-' for c in one.target.name)}-{number}"
-                content = given if isinstance(given, bytes) else repr(given).encode("utf-8", "backslashreplace")
-                (folder / f"{name}.input").write_bytes(content)
-                (folder / f"{name}.txt").write_text(f"{why}\n", "utf-8", errors="backslashreplace")
-                number += 1
-    return sum(len(one.tally.crashes) + len(one.tally.hangs) for one in campaigns)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What breaks parsers: values, words and shapes, each here because some parser somewhere fell over it."""
+"""Values, words and shapes that have broken parsers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Targets: the files people bring (configs, suites, datasets, predictions, pairs) and the flags they type.
+"""Targets: the files that users provide (configs, suites, datasets, predictions, pairs) and command-line flags.
 
-Accepted rows are counted against the file: none is dropped without a word.
+Accepted rows are counted: the number must match the file, so that none is dropped silently.
 """
 
 from __future__ import annotations
@@ -45,63 +45,65 @@ from tests.fuzz.loop import Rejected, Target
 from tests.fuzz.replies import ROW
 
 _FOLDER = tempfile.TemporaryDirectory(prefix="parley-fuzz-")
-PLACE = Path(_FOLDER.name)
+FOLDER = Path(_FOLDER.name)
 
 
-def at(name: str, feed: Callable[[Path], object]) -> Callable[[bytes], object]:
-    """The input as a file of that name, alone in a folder."""
-    path = PLACE / name.partition(".")[0] / name
+def as_file(name: str, parse: Callable[[Path], object]) -> Callable[[bytes], object]:
+    """Writes the input to a file of that name, alone in its folder, and parses it."""
+    path = FOLDER / name.partition(".")[0] / name
     path.parent.mkdir(exist_ok=True)
 
-    def write(content: bytes) -> object:
+    def parse_content(content: bytes) -> object:
         path.write_bytes(content)
-        return feed(path)
+        return parse(path)
 
-    return write
-
-
-Write = Callable[[Any], str]
+    return parse_content
 
 
-def made(trees: Sequence[Any], write: Write) -> Callable[[random.Random, Sequence[bytes]], bytes]:
-    """Mutated structure, mutated text, or mutated bytes."""
+Writer = Callable[[Any], str]
 
-    def make(rng: random.Random, kept: Sequence[bytes]) -> bytes:
+
+def file_mutator(trees: Sequence[Any], write: Writer) -> Callable[[random.Random, Sequence[bytes]], bytes]:
+    """Mutates the structure, the text or the bytes."""
+
+    def mutate(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
         kind = rng.random()
         if trees and kind < 0.45:
-            with contextlib.suppress(Exception):  # what its writer cannot write is made otherwise
+            with contextlib.suppress(Exception):  # not every tree can be written as TOML: mutate the text instead
                 return write(mutation.tree(rng, rng.choice(trees))).encode("utf-8", "surrogatepass")
-        chosen = rng.choice(kept)
+        content = rng.choice(corpus)
         if kind < 0.9:
-            return mutation.text(rng, [chosen.decode("utf-8", "surrogateescape")]).encode("utf-8", "surrogatepass")
-        return mutation.raw(rng, chosen)
+            return mutation.text(rng, [content.decode("utf-8", "surrogateescape")]).encode("utf-8", "surrogatepass")
+        return mutation.raw(rng, content)
 
-    return make
+    return mutate
 
 
 def target(
     name: str,
-    file: str,
-    feed: Callable[[Path], object],
+    file_name: str,
+    parse: Callable[[Path], object],
     trees: Sequence[Any],
-    write: Write,
-    *more: str,
+    write: Writer = mutation.as_json,
+    *,
+    texts: Sequence[str] = (),
     weight: float = 1.0,
 ) -> Target:
-    begun = [write(one).encode() for one in trees] + [one.encode() for one in more]
-    return Target(name, begun, made(trees, write), at(file, feed), weight)
+    """A target whose seeds are trees, written as text, and further texts."""
+    seeds = [write(tree).encode() for tree in trees] + [text.encode() for text in texts]
+    return Target(name, seeds, file_mutator(trees, write), as_file(file_name, parse), weight)
 
 
-def lines(rows: Any) -> str:
+def as_jsonl(rows: Any) -> str:
     return "".join(mutation.as_json(row) + "\n" for row in rows) if isinstance(rows, list) else mutation.as_json(rows)
 
 
-def shipped(*place: str) -> Any:
-    return tomllib.loads(files(place[0]).joinpath(*place[1:]).read_text("utf-8"))
+def shipped(package: str, *path: str) -> Any:
+    """A TOML file of the package."""
+    return tomllib.loads(files(package).joinpath(*path).read_text("utf-8"))
 
 
-def written(path: Path) -> int:
-    """Lines of a file that hold something."""
+def nonempty_lines(path: Path) -> int:
     return sum(bool(line.strip()) for line in path.read_bytes().split(b"\n"))
 
 
@@ -109,11 +111,11 @@ def config(path: Path) -> None:
     table = read_config(path)
     table.pop("study", None)
     study, options = split_config(table, _MALIBU, Options, path.name)
-    with_options(options)
+    check_options(options)
     measure(make_study("malibu", study))
 
 
-def with_options(options: dict[str, Any]) -> None:
+def check_options(options: dict[str, Any]) -> None:
     from pydantic import ValidationError
 
     from parley.agents import ConfigError
@@ -125,72 +127,67 @@ def with_options(options: dict[str, Any]) -> None:
         raise ConfigError(explain(error, Options)) from None
 
 
-def flags(words: list[str]) -> None:
-    complaint = io.StringIO()
+def flags(arguments: list[str]) -> None:
+    errors = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaint), contextlib.redirect_stdout(io.StringIO()):
-            parsed = _PARSER.parse_args(words)
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+            parsed = _PARSER.parse_args(arguments)
     except SystemExit as end:
-        raise Rejected(complaint.getvalue() or f"status {end.code}") from None
-    with_options(given(parsed, Options))
+        raise Rejected(errors.getvalue() or f"status {end.code}") from None
+    check_options(given(parsed, Options))
     measure(make_study("malibu", given(parsed, _MALIBU)))
 
 
-def typed(rng: random.Random, kept: Sequence[list[str]]) -> list[str]:
-    words = list(rng.choice(kept))
+def mutate_flags(rng: random.Random, corpus: Sequence[list[str]]) -> list[str]:
+    arguments = list(rng.choice(corpus))
     for _ in range(rng.randint(1, 3)):
-        at = rng.randrange(len(words))
-        words[at] = rng.choice(
-            (mutation.text(rng, [words[at]]), rng.choice(seeds.FLAGS), str(rng.choice(mutation.VALUES)))
+        index = rng.randrange(len(arguments))
+        arguments[index] = rng.choice(
+            (mutation.text(rng, [arguments[index]]), rng.choice(seeds.FLAGS), str(rng.choice(mutation.VALUES)))
         )
-    return words[: rng.randint(1, len(words))]
+    return arguments[: rng.randint(1, len(arguments))]
 
 
 def model_name(name: str) -> None:
-    plain, options = split_name(name)
-    client_class(plain).parse_options(plain, options)
+    model, options = split_name(name)
+    client_class(model).parse_options(model, options)
     read_settings([name])
 
 
-def names(seeds: Sequence[str]) -> Target:
-    return Target("model name", seeds, mutation.text, model_name)
-
-
 def rubric(path: Path) -> None:
-    found = load_rubric(str(path))
-    assert found.text()
-    assert len(found.names) == len(found.metric) > 0
+    loaded = load_rubric(str(path))
+    assert loaded.text()
+    assert len(loaded.names) == len(loaded.metric) > 0
 
 
 def personas(path: Path) -> None:
-    assert load_personas(path), "a panel of nobody"
+    assert load_personas(path), "an empty panel"
 
 
 def suite(path: Path) -> None:
-    found, _ = load_suite(str(path))
-    check_suite(found)
-    found.digest()
-    found.to_toml()
+    loaded, _ = load_suite(str(path))
+    check_suite(loaded)
+    loaded.digest()
+    loaded.to_toml()
 
 
 def topics(path: Path) -> None:
-    found = load_topics(str(path))
-    assert len(found) == len({topic_id(one) for one in found}), "two topics share an id"
-    near_duplicates(found)
+    loaded = load_topics(str(path))
+    assert len(loaded) == len({topic_id(topic) for topic in loaded}), "two topics share an id"
+    near_duplicates(loaded)
 
 
 def bias(path: Path) -> None:
-    found = load_bias(str(path))
-    for role in found.role:
+    for role in load_bias(str(path)).role:
         role.persona()
         role.gives_away("As a 60-year-old, I think so.")
 
 
 def bbq(path: Path) -> None:
-    found = load_bbq(path)
+    data = load_bbq(path)
     if path.suffix == ".jsonl":
-        assert len(found.rows) == sum(bool(line.strip()) for line in path.read_bytes().splitlines())
-    for row in found.rows:
+        assert len(data.rows) == sum(bool(line.strip()) for line in path.read_bytes().splitlines())
+    for row in data.rows:
         f"{row.scenario}{row.context}{row.question}".encode()
 
 
@@ -199,28 +196,27 @@ def bbq_metadata(path: Path) -> None:
 
 
 def squad(path: Path) -> None:
-    found = load_squad(path)
-    sample(found.questions, 3, 0)
-    for one in found.questions:
-        json.dumps(one, ensure_ascii=False).encode()
+    data = load_squad(path)
+    sample(data.questions, 3, 0)
+    for question in data.questions:
+        json.dumps(question, ensure_ascii=False).encode()
 
 
 def rtp(path: Path) -> None:
-    found = load_rtp(path)
-    assert len(found.rows) == written(path)
-    for row in found.rows:
+    data = load_rtp(path)
+    assert len(data.rows) == nonempty_lines(path)
+    for row in data.rows:
         f"{row.id}{row.text}".encode()
 
 
 def predictions(path: Path) -> None:
-    found = read_predictions(path, [ROW])
-    assert sum(found.how.values()) == len(found.rows)
+    table = read_predictions(path, [ROW])
+    assert sum(table.how.values()) == len(table.rows)
 
 
 def texts(path: Path) -> None:
-    for line in read_lines(
-        str(path), None if path.suffix == ".txt" else "text", None if path.suffix == ".txt" else "score"
-    ):
+    text_column, score_column = (None, None) if path.suffix == ".txt" else ("text", "score")
+    for line in read_lines(str(path), text_column, score_column):
         line.text.encode()
 
 
@@ -233,8 +229,7 @@ def rubric_texts(path: Path) -> None:
 
 
 def pairs(path: Path) -> None:
-    found = read_pairs(TrainConfig(data=str(path), min_pairs=2, rounds=3, roles=None))
-    assert found.train
+    assert read_pairs(TrainConfig(data=str(path), min_pairs=2, rounds=3, roles=None)).train
 
 
 _MALIBU = make_study("malibu", {"suite": "quick"}).Config
@@ -248,20 +243,20 @@ TARGETS = (
         config,
         [seeds.CONFIG],
         mutation.as_yaml,
-        seeds.BOMB,
-        seeds.MERGE,
-        "rounds: 2001-99-99",
-        "rounds: 0b_",
+        texts=(seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_"),
         weight=0.5,
     ),
-    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], typed, flags, 0.5),
-    names(
+    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], mutate_flags, flags, 0.5),
+    Target(
+        "model name",
         [
             "openai/gpt-4o?temperature=0.2&base_url=http://h/v1",
             "sim/judge?noise=1&female=+0.5",
             "local/smollm2",
             "server/x",
-        ]
+        ],
+        mutation.text,
+        model_name,
     ),
     target(
         "personas",
@@ -270,42 +265,40 @@ TARGETS = (
         [{"persona": [{"name": "Ada", "about": "You are Ada.", "model": "sim/x"}]}],
         mutation.as_toml,
     ),
-    target("rubric", "r.toml", rubric, [shipped("judging", "rubrics", "four.toml")], mutation.as_toml),
-    target("bias roles", "b.toml", bias, [shipped("judging", "personas", "rldf_age.toml")], mutation.as_toml),
+    target("rubric", "r.toml", rubric, [shipped("parley.judging", "rubrics", "four.toml")], mutation.as_toml),
+    target("bias roles", "b.toml", bias, [shipped("parley.judging", "personas", "rldf_age.toml")], mutation.as_toml),
     target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], mutation.as_toml),
     target("suite", "s.toml", suite, [seeds.SUITE], mutation.as_toml),
     target(
-        "topics", "t.txt", topics, [], lines, "# mine\nShould older people drive at night?\nWho should care for whom?\n"
+        "topics",
+        "t.txt",
+        topics,
+        [],
+        texts=["# mine\nShould older people drive at night?\nWho should care for whom?\n"],
     ),
-    target("BBQ, JSONL", "bbq.jsonl", bbq, [seeds.BBQ], lines),
+    target("BBQ, JSONL", "bbq.jsonl", bbq, [seeds.BBQ], as_jsonl),
     target("BBQ, CSV", "hard.csv", bbq, [seeds.BBQ_CSV], mutation.as_csv),
     target("BBQ metadata", "additional_metadata.csv", bbq_metadata, [seeds.METADATA], mutation.as_csv),
     target("SQuAD", "squad.json", squad, [seeds.SQUAD], mutation.as_json),
     target("SQuAD predictions", "sp.json", _read_table, [{"q1": "1066", "q2": None}], mutation.as_json),
-    target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], lines),
-    target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], lines),
-    target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], lines),
+    target("RealToxicityPrompts", "rtp.jsonl", rtp, [seeds.RTP], as_jsonl),
+    target("BBQ predictions", "bp.jsonl", predictions, [seeds.PREDICTIONS], as_jsonl),
+    target("texts, JSONL", "x.jsonl", texts, [seeds.TEXTS], as_jsonl),
     target("texts, CSV", "y.csv", texts, [[["text", "score"], ["A kind word.", "0.5"]]], mutation.as_csv),
-    target("texts, lines", "z.txt", texts, [], lines, "One.\nTwo.\n\x0cThree.\n"),
-    target("texts for rubrics", "rubric.jsonl", rubric_texts, [seeds.TEXTS], lines),
-    target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], lines),
+    target("texts, lines", "z.txt", texts, [], texts=["One.\nTwo.\n\x0cThree.\n"]),
+    target("texts for rubrics", "rubric.jsonl", rubric_texts, [seeds.TEXTS], as_jsonl),
+    target("pairs", "pairs.jsonl", pairs, [seeds.PAIRS], as_jsonl),
     target(
         "SFT rows",
         "sft.jsonl",
         read_sft,
         [[{"prompt": seeds.PAIRS[0]["prompt"], "completion": seeds.PAIRS[0]["chosen"]}]],
-        lines,
+        as_jsonl,
     ),
-    target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [seeds.DOCUMENTS], lines),
-    target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], lines, seeds.HTML),
+    target("documents, JSONL", "docs.jsonl", lambda path: list(passages(path.parent)), [seeds.DOCUMENTS], as_jsonl),
+    target("documents, HTML", "page.html", lambda path: list(passages(path.parent)), [], texts=[seeds.HTML]),
 )
 
 
-def beside_metadata() -> None:
-    """The rows that the metadata is about."""
-    folder = PLACE / "additional_metadata"
-    folder.mkdir(exist_ok=True)
-    (folder / "rows.jsonl").write_text(lines(seeds.BBQ))
-
-
-beside_metadata()
+# The rows that the metadata target describes.
+(FOLDER / "additional_metadata" / "rows.jsonl").write_text(as_jsonl(seeds.BBQ))

@@ -1,4 +1,4 @@
-"""A campaign: inputs for every target in turn, what became of each, and what is worth keeping to mutate further."""
+"""Feeds mutated inputs to a parser. Hypothesis makes the mutations' random choices, and reduces an input that fails."""
 
 from __future__ import annotations
 
@@ -6,121 +6,115 @@ import contextlib
 import random
 import signal
 import time
-import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import seed as set_seed
+from hypothesis import strategies as st
 
 from parley.agents import ParleyError
 from parley.scenarios import ScenarioError
-from tests.fuzz.coverage import Coverage
 
-HANG = 1.0
-"""Seconds of work on one input, as this process's clock counts them: other people's jobs do not make a hang."""
-GIVE_UP = 30
-"""Seconds by the wall after which an input is interrupted."""
-KEPT = 400
-"""Inputs a target keeps to mutate."""
+MAX_SECONDS = 1.0
+"""Of this process's time on one input, so that other load on the machine does not count."""
+TIMEOUT_SECONDS = 30
+"""Of real time, after which an input is interrupted."""
 
 
 class Rejected(Exception):
-    """What a target raises for a refusal that is no exception of ours: unparsed, with the problem in words."""
+    """Raised by a target for an input that was rejected without an exception: unparsed, with a problem in words."""
 
 
-class Hung(BaseException):
-    """Raised by the alarm; nothing catches it on the way."""
+class TooSlow(BaseException):
+    """An input took longer than `MAX_SECONDS`.
+
+    Not an Exception: no code under test catches it, and Hypothesis does not reduce the input, which would take hours.
+    """
 
 
 @dataclass(frozen=True)
 class Target:
-    """Something that parses. `make` writes the next input from what is kept; `feed` parses it and checks what is said
-    of an accepted input; `weight` is the share of inputs it gets."""
+    """Something that parses.
+
+    Args:
+        name: shown in the table.
+        seeds: valid inputs.
+        mutate: makes an input from the seeds.
+        parse: parses an input and checks the result.
+        weight: share of the inputs, relative to other targets.
+    """
 
     name: str
     seeds: Sequence[Any]
-    make: Callable[[random.Random, Sequence[Any]], Any]
-    feed: Callable[[Any], object]
+    mutate: Callable[[random.Random, Sequence[Any]], Any]
+    parse: Callable[[Any], object]
     weight: float = 1.0
 
 
 @dataclass
-class Tally:
+class FuzzCounts:
     inputs: int = 0
     accepted: int = 0
     rejected: int = 0
-    crashes: list[tuple[Any, str]] = field(default_factory=list)
-    hangs: list[tuple[Any, float]] = field(default_factory=list)
     slowest: float = 0.0
-    lines: int = 0
 
 
 @contextlib.contextmanager
-def alarm(seconds: int) -> Iterator[None]:
-    def ring(*_: object) -> None:
-        raise Hung
+def time_limit(seconds: int) -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise TooSlow(f"interrupted after {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, ring)
+    previous = signal.signal(signal.SIGALRM, stop)
     signal.alarm(seconds)
     try:
         yield
     finally:
         signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.signal(signal.SIGALRM, previous)
 
 
-class Campaign:
-    """One target's inputs, one after the other."""
+def fuzz(target: Target, inputs: int, seed: int, counts: FuzzCounts | None = None) -> FuzzCounts:
+    """Feed the seeds and mutated inputs to the target. The first failure is raised, with the input reduced.
 
-    def __init__(self, target: Target, seed: int) -> None:
-        self.target = target
-        self.tally = Tally()
-        self._rng = random.Random(f"{seed}/{target.name}")
-        self._kept = list(target.seeds)
-        self._coverage = Coverage()
+    Args:
+        target: what to feed.
+        inputs: how many mutated inputs.
+        seed: of all random choices.
+        counts: updated while it runs, for a caller that wants them after a failure.
+    """
+    counts = FuzzCounts() if counts is None else counts
 
-    def go(self, inputs: int) -> None:
-        for number in range(inputs):
-            first = self.tally.inputs < len(self.target.seeds)
-            given = self._kept[self.tally.inputs] if first else self.target.make(self._rng, self._kept)
-            before = self._coverage.reached
-            # Tracing is dear, so a part of the inputs goes without; the seeds never do.
-            if first or number % 3 == 0:
-                with self._coverage.watching():
-                    took = self._try(given)
-                if took > HANG:
-                    took = self._again(given)
-            else:
-                took = self._try(given)
-            self.tally.slowest = max(self.tally.slowest, took)
-            if took > HANG:
-                self.tally.hangs.append((given, took))
-            if self._coverage.reached > before and not first and len(self._kept) < KEPT:
-                self._kept.append(given)
-        self.tally.lines = self._coverage.reached
-
-    def _try(self, given: Any) -> float:
-        """What becomes of it; the seconds it took."""
-        tally = self.tally
-        tally.inputs += 1
+    def check(content: Any) -> None:
+        counts.inputs += 1
         started = time.process_time()
         try:
-            with alarm(GIVE_UP):
-                self.target.feed(given)
-            tally.accepted += 1
+            with time_limit(TIMEOUT_SECONDS):
+                target.parse(content)
+            counts.accepted += 1
         except (ParleyError, ScenarioError, Rejected) as error:
-            if str(error).strip():
-                tally.rejected += 1
-            else:
-                tally.crashes.append((given, "rejected without a word"))
-        except Hung:
-            pass  # its time tells
-        except Exception:
-            tally.crashes.append((given, traceback.format_exc(limit=-4)))
-        return time.process_time() - started
+            if not str(error).strip():
+                raise AssertionError("rejected without a message") from error
+            counts.rejected += 1
+        except TooSlow as error:
+            raise TooSlow(f"{error}: {content!r}") from None
+        seconds = time.process_time() - started
+        counts.slowest = max(counts.slowest, seconds)
+        if seconds > MAX_SECONDS:
+            raise TooSlow(f"{seconds:.1f} s: {content!r}")
 
-    def _again(self, given: Any) -> float:
-        """How long it takes without anyone watching."""
-        started = time.process_time()
-        with contextlib.suppress(Exception, Hung), alarm(GIVE_UP):
-            self.target.feed(given)
-        return time.process_time() - started
+    for content in target.seeds:
+        check(content)
+    choices = st.randoms(use_true_random=False)
+    run = given(choices.map(lambda rng: target.mutate(rng, target.seeds)))(check)
+    run = settings(
+        max_examples=inputs,
+        deadline=None,
+        database=None,
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+        phases=(Phase.generate, Phase.shrink),
+    )(run)
+    set_seed(seed)(run)()
+    return counts

@@ -1,4 +1,4 @@
-"""How an input becomes another one. All choices come from the generator that is given, so a seed repeats a campaign."""
+"""Mutations of inputs. All choices come from the random generator passed in, so a seed reproduces a campaign."""
 
 from __future__ import annotations
 
@@ -15,71 +15,68 @@ import yaml
 
 from tests.fuzz.dictionary import NUMBERS, ODD, SHAPES, VALUES
 
-LONGEST = 1_000_000
-"""Characters: a reply or a field of a megabyte must be read, or refused, within the second."""
+MAX_CHARACTERS = 1_000_000
+"""A reply or field of a megabyte must be parsed or rejected within a second."""
 
 
 def text(rng: random.Random, seeds: Sequence[str]) -> str:
-    """A few changes to one of the seeds."""
-    found = rng.choice(seeds)
+    """One of the seeds after a few edits."""
+    edited = rng.choice(seeds)
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5, 8))):
-        found = rng.choice(_EDITS)(rng, found, seeds)
-    return found[:LONGEST]
+        edited = rng.choice(_EDITS)(rng, edited, seeds)
+    return edited[:MAX_CHARACTERS]
 
 
-def _place(rng: random.Random, found: str) -> int:
-    return rng.randint(0, len(found))
+def _position(rng: random.Random, text: str) -> int:
+    return rng.randint(0, len(text))
 
 
-def _insert(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
-    at = _place(rng, found)
-    return found[:at] + rng.choice(rng.choice((ODD, NUMBERS))) + found[at:]
+def _insert(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
+    position = _position(rng, text)
+    return text[:position] + rng.choice(rng.choice((ODD, NUMBERS))) + text[position:]
 
 
-def _delete(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
-    start = _place(rng, found)
-    return found[:start] + found[start + rng.randint(1, 12) :]
+def _delete(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
+    start = _position(rng, text)
+    return text[:start] + text[start + rng.randint(1, 12) :]
 
 
-def _cut(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
-    return found[: _place(rng, found)]
+def _cut(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
+    return text[: _position(rng, text)]
 
 
-def _repeat(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
-    start = _place(rng, found)
-    piece = found[start : start + rng.randint(1, 30)]
-    return found[:start] + piece * rng.randint(2, 20) + found[start:]
+def _repeat(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
+    start = _position(rng, text)
+    piece = text[start : start + rng.randint(1, 30)]
+    return text[:start] + piece * rng.randint(2, 20) + text[start:]
 
 
-def _swell(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
-    """Something once becomes the same very often: what is not linear shows."""
-    at, shape = _place(rng, found), rng.choice(SHAPES)
-    often = rng.choice((50, 1500)) if rng.random() < 0.97 else rng.choice((20_000, 100_000, 300_000))
-    return found[:at] + shape * often + found[at:]
+def _swell(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
+    """Insert a shape many times: a parser whose time is not linear becomes slow."""
+    position, shape = _position(rng, text), rng.choice(SHAPES)
+    count = rng.choice((50, 1500)) if rng.random() < 0.97 else rng.choice((20_000, 100_000, 300_000))
+    return text[:position] + shape * count + text[position:]
 
 
-def _splice(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
+def _splice(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
     other = rng.choice(seeds)
-    return found[: _place(rng, found)] + other[_place(rng, other) :]
+    return text[: _position(rng, text)] + other[_position(rng, other) :]
 
 
-def _number(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
-    digits = [at for at, char in enumerate(found[:5000]) if char.isdigit()]
+def _number(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
+    digits = [position for position, char in enumerate(text[:5000]) if char.isdigit()]
     if not digits:
-        return _insert(rng, found, seeds)
-    at = rng.choice(digits)
-    return found[:at] + rng.choice(NUMBERS) + found[at + 1 :]
+        return _insert(rng, text, seeds)
+    position = rng.choice(digits)
+    return text[:position] + rng.choice(NUMBERS) + text[position + 1 :]
 
 
-def _flip(rng: random.Random, found: str, seeds: Sequence[str]) -> str:
-    if not found:
+def _flip(rng: random.Random, text: str, seeds: Sequence[str]) -> str:
+    if not text:
         return rng.choice(ODD)
-    at = rng.randrange(len(found))
-    return (
-        found[:at]
-        + chr(rng.choice((rng.randrange(128), rng.randrange(0x3000), rng.randrange(0x110000))))
-        + found[at + 1 :]
-    )
+    position = rng.randrange(len(text))
+    code_point = rng.choice((rng.randrange(128), rng.randrange(0x3000), rng.randrange(0x110000)))
+    return text[:position] + chr(code_point) + text[position + 1 :]
 
 
 _EDITS: tuple[Callable[[random.Random, str, Sequence[str]], str], ...] = (
@@ -87,55 +84,55 @@ _EDITS: tuple[Callable[[random.Random, str, Sequence[str]], str], ...] = (
 )  # fmt: skip
 
 
-def raw(rng: random.Random, found: bytes) -> bytes:
-    """Bits, bytes and lengths."""
-    changed = bytearray(found)
+def raw(rng: random.Random, content: bytes) -> bytes:
+    """Changes bits and bytes, inserts and deletes."""
+    changed = bytearray(content)
     for _ in range(rng.choice((1, 1, 2, 4, 16))):
         if not changed:
             return bytes(rng.randrange(256) for _ in range(rng.randrange(40)))
-        at = rng.randrange(len(changed))
+        index = rng.randrange(len(changed))
         kind = rng.randrange(5)
         if kind == 0:
-            changed[at] ^= 1 << rng.randrange(8)
+            changed[index] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            changed[at] = rng.choice((0, 0xFF, 0x80, 0x7F))
+            changed[index] = rng.choice((0, 0xFF, 0x80, 0x7F))
         elif kind == 2:
-            del changed[at:]
+            del changed[index:]
         elif kind == 3:
-            changed[at:at] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
+            changed[index:index] = bytes(rng.randrange(256) for _ in range(rng.randrange(1, 9)))
         else:
-            del changed[at : at + rng.randrange(1, 64)]
+            del changed[index : index + rng.randrange(1, 64)]
     return bytes(changed)
 
 
 def tree(rng: random.Random, value: Any) -> Any:
-    """A structure with some of its nodes replaced, dropped, added or nested."""
-    whole = [copy.deepcopy(value)]
+    """A structure with some nodes replaced, removed, added or nested."""
+    root = [copy.deepcopy(value)]
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
-        holder, key = rng.choice(list(_nodes(whole)))
+        parent, key = rng.choice(list(_nodes(root)))
         kind = rng.randrange(7)
-        if kind == 0 and isinstance(holder, dict):
-            del holder[key]
-        elif kind == 1 and isinstance(holder, dict):
-            holder[rng.choice(ODD) + str(key)] = holder.pop(key)
+        if kind == 0 and isinstance(parent, dict):
+            del parent[key]
+        elif kind == 1 and isinstance(parent, dict):
+            parent[rng.choice(ODD) + str(key)] = parent.pop(key)
         elif kind == 2:
-            holder[key] = [holder[key]]
-        elif kind == 3 and isinstance(holder, list):
-            holder.insert(key, copy.deepcopy(holder[key]))
-        elif kind == 4 and isinstance(holder[key], str):
-            holder[key] = text(rng, [holder[key]])
+            parent[key] = [parent[key]]
+        elif kind == 3 and isinstance(parent, list):
+            parent.insert(key, copy.deepcopy(parent[key]))
+        elif kind == 4 and isinstance(parent[key], str):
+            parent[key] = text(rng, [parent[key]])
         else:
-            holder[key] = copy.deepcopy(rng.choice(VALUES))
-        if not whole:
+            parent[key] = copy.deepcopy(rng.choice(VALUES))
+        if not root:
             return None
-    return whole[0]
+    return root[0]
 
 
-def _nodes(holder: Any) -> Any:
-    for key in list(holder) if isinstance(holder, dict) else range(len(holder)):
-        yield holder, key
-        if isinstance(holder[key], dict | list):
-            yield from _nodes(holder[key])
+def _nodes(parent: Any) -> Any:
+    for key in list(parent) if isinstance(parent, dict) else range(len(parent)):
+        yield parent, key
+        if isinstance(parent[key], dict | list):
+            yield from _nodes(parent[key])
 
 
 def as_json(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""Targets: all that a model's reply is read as. A score that was accepted must stand in the reply: none is made up."""
+"""Targets: everything that a model's reply is parsed as. An accepted score must occur in the reply."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from parley.scenarios.topics import Known
 from tests.fuzz import mutation
 from tests.fuzz.loop import Rejected, Target
 
-_WRITTEN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 
 
 def _scores(value: Any) -> Iterator[float]:
@@ -51,32 +51,33 @@ def _scores(value: Any) -> Iterator[float]:
         yield value
 
 
-def check_scores(text: str, found: BaseModel, low: float, high: float) -> None:
-    """Every score lies on its scale, and was written by whoever wrote the reply."""
-    for score in _scores(found.model_dump()):
+def check_scores(text: str, value: BaseModel, low: float, high: float) -> None:
+    """Every score is on its scale and occurs in the text."""
+    normalized = unicodedata.normalize("NFKC", text)
+    for score in _scores(value.model_dump()):
         assert math.isfinite(score), score
         assert low <= score <= high, score
-        plain = unicodedata.normalize("NFKC", text)
-        assert any(abs(float(one)) == score for one in _WRITTEN.findall(plain)), f"{score} stands nowhere in the reply"
+        numbers_in_text = _NUMBER_TEXT.findall(normalized)
+        assert any(abs(float(number)) == score for number in numbers_in_text), f"{score} does not occur in the reply"
 
 
-def read(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> Callable[[str], None]:
-    """What `parley.agents.structured.structured_reply` does with a reply, and the run file with what was read."""
+def parse_as(reply_type: type[BaseModel], low: float = 0, high: float = 10) -> Callable[[str], None]:
+    """Does what `parley.agents.structured.structured_reply` does with a reply, and what a run file does to store it."""
 
-    def feed(text: str) -> None:
+    def parse_reply(text: str) -> None:
         looks_like_refusal(text)
-        found, problem = parse(text, reply_type)
-        if found is not None:
-            check_scores(text, found, low, high)
-            found.model_dump_json()
+        value, problem = parse(text, reply_type)
+        if value is not None:
+            check_scores(text, value, low, high)
+            value.model_dump_json()
         storable(text).encode()
         if problem:
             raise Rejected(problem)
-        assert found is not None, "neither a value nor a problem"
+        assert value is not None, "neither a value nor a problem"
         if not issubclass(reply_type, TextReply):
             list(numbers(text, _find_object(text, reply_type)[2]))
 
-    return feed
+    return parse_reply
 
 
 ROW = BbqRow(
@@ -111,13 +112,13 @@ def bbq_answer(text: str) -> None:
 def mabrf_answer(text: str) -> None:
     problems = []
     for reply in (Reasoning, Steps, Terminal):
-        found, problem = parse(text, reply)
+        value, problem = parse(text, reply)
         problems.append(problem)
-        answer = getattr(found, "answer", None)
+        answer = getattr(value, "answer", None)
         if answer is not None:
             assert read_place(answer, TASK) in (0, 1, 2, None)
-        if found is not None:
-            storable(found.model_dump_json())
+        if value is not None:
+            storable(value.model_dump_json())
     if all(problems):
         raise Rejected(problems[0])
 
@@ -131,7 +132,7 @@ def search_reply(text: str) -> None:
     fence(text, "summary")
     quote(text, [SearchResult(text, text, text)])
     if queries is None:
-        raise Rejected("no list in it")
+        raise Rejected("it contains no list")
     assert all(query.strip() for query in queries)
 
 
@@ -147,18 +148,18 @@ def statement(text: str) -> None:
         raise Rejected(problems[0])
 
 
-def scored(text: str) -> None:
-    """What is done with a text before its toxicity is scored."""
+def text_to_score(text: str) -> None:
+    """The steps before a text's toxicity is scored."""
     assert "".join(passages(text, 200)) == text
     assert _SWAPS.identity_words(text) or _SWAPS.masked(text) == text
     if not in_pieces(text, 1000):
-        raise Rejected("no word in it")
+        raise Rejected("it contains no word")
 
 
-def prose(seeds: Sequence[str]) -> Callable[[random.Random, Sequence[str]], str]:
-    """Text mutations, and for seeds that are JSON mutations of their structure, in prose or fences as models do."""
-    objects = [json.loads(one) for one in seeds if one.startswith('{"')]
-    frames = (
+def reply_mutator(seeds: Sequence[str]) -> Callable[[random.Random, Sequence[str]], str]:
+    """Mutates the text or, for seeds that are JSON, the structure, wrapped in prose or code fences as models do."""
+    objects = [json.loads(seed) for seed in seeds if seed.startswith('{"')]
+    wrappers = (
         "{}",
         "Sure! Here it is:\n```json\n{}\n```\nAnything else?",
         "Voilà : {} — c’est tout.",
@@ -166,24 +167,24 @@ def prose(seeds: Sequence[str]) -> Callable[[random.Random, Sequence[str]], str]
         "<b>{}</b>",
     )
 
-    def make(rng: random.Random, kept: Sequence[str]) -> str:
+    def mutate(rng: random.Random, corpus: Sequence[str]) -> str:
         if objects and rng.random() < 0.45:
             changed = mutation.as_json(mutation.tree(rng, rng.choice(objects)))
-            framed = rng.choice(frames).replace("{0}", "{}").replace("{}", "\x01").replace("\x01", changed)
-            return mutation.text(rng, [framed]) if rng.random() < 0.2 else framed
-        return mutation.text(rng, kept)
+            wrapped = rng.choice(wrappers).replace("{0}", "{}").replace("{}", "\x01").replace("\x01", changed)
+            return mutation.text(rng, [wrapped]) if rng.random() < 0.2 else wrapped
+        return mutation.text(rng, corpus)
 
-    return make
+    return mutate
 
 
-def _target(name: str, feed: Callable[[str], None], seeds: Sequence[str], weight: float = 1.0) -> Target:
-    return Target(name, seeds, prose(seeds), feed, weight)
+def _target(name: str, parse: Callable[[str], None], seeds: Sequence[str]) -> Target:
+    return Target(name, seeds, reply_mutator(seeds), parse)
 
 
 _RUBRIC = load_rubric("four")
 _REPORT = report_type(("Ann", "Ben"), True)
-_ONE = json.dumps({"Remark": "Fine.", **dict.fromkeys(_RUBRIC.names, 7)})
-_TWO = json.dumps(
+_ONE_CANDIDATE = json.dumps({"Remark": "Fine.", **dict.fromkeys(_RUBRIC.names, 7)})
+_TWO_CANDIDATES = json.dumps(
     {**{side: dict.fromkeys(_RUBRIC.names, 7) for side in "AB"}, "justification": "Both.", "preferred": "tie"}
 )
 _REFEREE = json.dumps(
@@ -192,25 +193,33 @@ _REFEREE = json.dumps(
 
 
 def referee(text: str) -> None:
-    read(_REPORT)(text)
-    found, _ = parse(text, _REPORT)
-    if found is not None:
-        reply = found.model_dump()
+    parse_as(_REPORT)(text)
+    value, _ = parse(text, _REPORT)
+    if value is not None:
+        reply = value.model_dump()
         discordant(reply["scores"], reply["ranks"])
 
 
 TARGETS = (
     _target(
-        "judge, one candidate", read(Ballot(1, _RUBRIC, 600).reply_type(with_remark=True)), [_ONE, f"Hm. {_ONE} Done."]
+        "judge, one candidate",
+        parse_as(Ballot(1, _RUBRIC, 600).reply_type(with_remark=True)),
+        [_ONE_CANDIDATE, f"Hm. {_ONE_CANDIDATE} Done."],
     ),
-    _target("judge, two candidates", read(Ballot(2, _RUBRIC, 600).reply_type()), [_TWO, _TWO.replace('"', "'")]),
-    _target("referee", referee, [_REFEREE, _REFEREE.lower(), "I'm sorry, I cannot judge that."]),
-    _target("toxicity judge", read(Rating, 0, 100), ['{"reason": "rude", "toxicity": 60}', '{"toxicity": "60/100"}']),
-    _target("SQuAD answer", read(SquadReply), ['{"answer": "in 1066"}', '{"answer": "unanswerable"}', "1066"]),
     _target(
-        "topics and scenarios", read(Derived), [json.dumps(dict.fromkeys(Derived.model_fields, "a nurse at night"))]
+        "judge, two candidates",
+        parse_as(Ballot(2, _RUBRIC, 600).reply_type()),
+        [_TWO_CANDIDATES, _TWO_CANDIDATES.replace('"', "'")],
     ),
-    _target("topic", read(Topic), ['{"topic": "Should older people drive at night?"}']),
+    _target("referee", referee, [_REFEREE, _REFEREE.lower(), "I'm sorry, I cannot judge that."]),
+    _target(
+        "toxicity judge", parse_as(Rating, 0, 100), ['{"reason": "rude", "toxicity": 60}', '{"toxicity": "60/100"}']
+    ),
+    _target("SQuAD answer", parse_as(SquadReply), ['{"answer": "in 1066"}', '{"answer": "unanswerable"}', "1066"]),
+    _target(
+        "topics and scenarios", parse_as(Derived), [json.dumps(dict.fromkeys(Derived.model_fields, "a nurse at night"))]
+    ),
+    _target("topic", parse_as(Topic), ['{"topic": "Should older people drive at night?"}']),
     _target(
         "BBQ answer",
         bbq_answer,
@@ -225,7 +234,7 @@ TARGETS = (
     ),
     _target(
         "MABRF judge",
-        read(Judgement, 1, 10),
+        parse_as(Judgement, 1, 10),
         [
             "Bias: 7: it guesses\nRelevancy: 3/10: hm",
             "**Bias score (1-10):** <2> ok",
@@ -253,7 +262,9 @@ TARGETS = (
             "[]",
         ],
     ),
-    _target("text to score", scored, ["I am a gay man and my wife is blind.", "Women. Men! “So?” he said.\n\nYes."]),
+    _target(
+        "text to score", text_to_score, ["I am a gay man and my wife is blind.", "Women. Men! “So?” he said.\n\nYes."]
+    ),
     _target(
         "statement",
         statement,

@@ -1,4 +1,4 @@
-"""Target: requests to a viewer that is up, made up from its own description (OpenAPI) and broken from there."""
+"""Target: requests to a running viewer, generated from its OpenAPI description and then mutated."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote_from_bytes, urlsplit
 
-from parley.viewer.description import description
+from parley.viewer.openapi import openapi_description
 from parley.viewer.server import serve
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import ODD, VALUES
 from tests.fuzz.loop import Rejected, Target
 
 
-class Ask(NamedTuple):
-    """A request: its line, its headers, and what it carries."""
+class RawRequest(NamedTuple):
+    """A request as it is sent: request line, headers and body."""
 
     method: str
     path: str
     headers: tuple[tuple[str, bytes], ...] = ()
     body: bytes = b""
 
-    def wire(self, host: str) -> bytes:
-        named = {name.lower() for name, _ in self.headers}
+    def to_bytes(self, host: str) -> bytes:
+        names = {name.lower() for name, _ in self.headers}
         lines = [f"{self.method} {self.path} HTTP/1.1".encode("utf-8", "surrogatepass")]
-        lines += [] if "host" in named else [f"Host: {host}".encode()]
+        lines += [] if "host" in names else [f"Host: {host}".encode()]
         lines += [name.encode() + b": " + value for name, value in self.headers]
-        lines += [] if "content-length" in named or not self.body else [f"Content-Length: {len(self.body)}".encode()]
+        lines += [] if "content-length" in names or not self.body else [f"Content-Length: {len(self.body)}".encode()]
         return b"\r\n".join([*lines, b"Connection: close", b"", self.body])
 
 
 def value_of(rng: random.Random, schema: dict[str, Any], known: Sequence[str]) -> Any:
-    """Something that fits a schema, or nearly."""
+    """A value that fits a schema, or almost."""
     if rng.random() < 0.15:
         return rng.choice(VALUES)
-    kinds = schema.get("anyOf") or [schema]
-    schema = rng.choice(kinds)
+    schema = rng.choice(schema.get("anyOf") or [schema])
     if "enum" in schema:
         return rng.choice(schema["enum"])
     kind = schema.get("type")
@@ -61,10 +60,11 @@ def text_of(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def asked(known: Sequence[str]) -> Callable[[random.Random, Sequence[Ask]], Ask]:
-    paths = description()["paths"]
+def request_generator(known: Sequence[str]) -> Callable[[random.Random, Sequence[RawRequest]], RawRequest]:
+    """`known` are values that the viewer accepts; the first is the name of a run."""
+    paths = openapi_description()["paths"]
 
-    def make(rng: random.Random, kept: Sequence[Ask]) -> Ask:
+    def generate(rng: random.Random, corpus: Sequence[RawRequest]) -> RawRequest:
         path, operations = rng.choice(list(paths.items()))
         method, operation = rng.choice(list(operations.items()))
         query = []
@@ -80,8 +80,8 @@ def asked(known: Sequence[str]) -> Callable[[random.Random, Sequence[Ask]], Ask]
         body, headers = b"", []
         if method == "post":
             fields = operation["requestBody"]["content"]["application/json"]["schema"]["properties"]
-            sent = {name: value_of(rng, kind, known[1:]) for name, kind in fields.items() if rng.random() < 0.8}
-            body = mutation.as_json(mutation.tree(rng, sent) if rng.random() < 0.3 else sent).encode(
+            fields_sent = {name: value_of(rng, kind, known[1:]) for name, kind in fields.items() if rng.random() < 0.8}
+            body = mutation.as_json(mutation.tree(rng, fields_sent) if rng.random() < 0.3 else fields_sent).encode(
                 "utf-8", "surrogatepass"
             )
             body = mutation.raw(rng, body) if rng.random() < 0.1 else body
@@ -102,27 +102,27 @@ def asked(known: Sequence[str]) -> Callable[[random.Random, Sequence[Ask]], Ask]
         line = f"{path}?{'&'.join(query)}"
         if rng.random() < 0.1:
             line = mutation.text(rng, [line])[:6000].replace("\n", "").replace("\r", "").replace(" ", "")
-        return Ask(method.upper(), line or "/", tuple(headers), body)
+        return RawRequest(method.upper(), line or "/", tuple(headers), body)
 
-    return make
+    return generate
 
 
-def feeder(address: str) -> Callable[[Ask], None]:
-    there = urlsplit(address)
-    assert there.port
+def sender(address: str) -> Callable[[RawRequest], None]:
+    url = urlsplit(address)
+    assert url.port
 
-    def feed(ask: Ask) -> None:
-        with socket.create_connection((there.hostname, there.port), timeout=25) as line:
-            line.sendall(ask.wire(there.netloc))
-            if any(name in ("Content-Length", "Transfer-Encoding") for name, _ in ask.headers):
-                line.shutdown(socket.SHUT_WR)  # who promises more than he sends would be waited for
-            answer = b""
-            while part := line.recv(65536):
-                answer += part
-        head, _, body = answer.partition(b"\r\n\r\n")
+    def send(request: RawRequest) -> None:
+        with socket.create_connection((url.hostname, url.port), timeout=25) as connection:
+            connection.sendall(request.to_bytes(url.netloc))
+            if any(name in ("Content-Length", "Transfer-Encoding") for name, _ in request.headers):
+                connection.shutdown(socket.SHUT_WR)  # the server would wait for the rest of the announced body
+            response = b""
+            while part := connection.recv(65536):
+                response += part
+        head, _, body = response.partition(b"\r\n\r\n")
         words = head.split(b" ", 2)
         if len(words) < 2 or not words[1].isdigit():
-            raise Rejected("no answer: the connection was closed")
+            raise Rejected("the connection was closed without a response")
         status = int(words[1])
         if status < 400:
             return
@@ -131,25 +131,25 @@ def feeder(address: str) -> Callable[[Ask], None]:
         assert b"Traceback" not in body
         raise Rejected(f"{status} {body[:80]!r}")
 
-    return feed
+    return send
 
 
 @contextmanager
-def viewer(place: Path) -> Iterator[str]:
-    """The real server, in a thread of its own."""
+def viewer(folder: Path) -> Iterator[str]:
+    """The real server in a thread; gives its address."""
     addresses: list[str] = []
     ready = threading.Event()
     tasks: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
-    async def hold() -> None:
+    async def serve_until_cancelled() -> None:
         task = asyncio.current_task()
         assert task is not None
         tasks.append((asyncio.get_running_loop(), task))
-        await serve(place, "127.0.0.1", 0, lambda address: (addresses.append(address), ready.set())[1])
+        await serve(folder, "127.0.0.1", 0, lambda address: (addresses.append(address), ready.set())[1])
 
     def run() -> None:
         with suppress(asyncio.CancelledError):
-            asyncio.run(hold())
+            asyncio.run(serve_until_cancelled())
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -163,5 +163,6 @@ def viewer(place: Path) -> Iterator[str]:
 
 
 def target(address: str, run: str, units: Sequence[str]) -> Target:
-    seeds = [Ask("GET", f"/api/units?run={run}"), Ask("GET", "/"), Ask("GET", "/static/app.js")]
-    return Target("viewer request", seeds, asked([run, *units, "Accuracy", "One", "female"]), feeder(address), 0.5)
+    seeds = [RawRequest("GET", path) for path in (f"/api/units?run={run}", "/", "/static/app.js")]
+    generate = request_generator([run, *units, "Accuracy", "One", "female"])
+    return Target("viewer request", seeds, generate, sender(address), 0.5)

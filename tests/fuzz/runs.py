@@ -1,4 +1,4 @@
-"""Target: run files that are cut, flipped, foreign or hostile, read by all that reads run files."""
+"""Target: truncated, corrupted, foreign and malicious run files, read by everything that reads run files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from parley.cli import show
 from parley.cli.text import visible
 from parley.reports import load_run
 from parley.runs import RunFile, explain_damage
-from parley.viewer.index import _read
-from parley.viewer.library import Library
-from parley.viewer.reading import unit_whole
+from parley.viewer.index import read_batch
+from parley.viewer.reading import read_unit
+from parley.viewer.run_folder import RunFolder
 from parley.viewer.table import UnitTable
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import VALUES
-from tests.fuzz.files import PLACE
+from tests.fuzz.files import FOLDER
 from tests.fuzz.loop import Rejected, Target
 
-RUN = PLACE / "runs" / "a.sqlite"
-HOSTILE = (
+RUN = FOLDER / "runs" / "a.sqlite"
+MALICIOUS_SQL = (
     "CREATE TRIGGER t AFTER INSERT ON units BEGIN DELETE FROM units; END",
     "DROP VIEW transcript; CREATE VIEW transcript AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
     "SELECT i AS unit, i AS seq, i AS round, i AS speaker, i AS role, i AS persona, i AS text, i AS parse_status, "
@@ -74,15 +74,15 @@ COLUMNS = (
 )
 
 
-def make(rng: random.Random, kept: Sequence[bytes]) -> bytes:
-    """Bytes of the file changed, or its content, by whoever can write SQL."""
-    found = kept[0] if rng.random() < 0.7 else rng.choice(kept)
+def mutate(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
+    """Changes the file's bytes, or its content through SQL."""
+    content = corpus[0] if rng.random() < 0.7 else rng.choice(corpus)
     if rng.random() < 0.5:
-        return mutation.raw(rng, found)
-    RUN.write_bytes(found)
+        return mutation.raw(rng, content)
+    RUN.write_bytes(content)
     with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(RUN)) as db:
         if rng.random() < 0.3:
-            db.executescript(rng.choice(HOSTILE))
+            db.executescript(rng.choice(MALICIOUS_SQL))
         else:
             table, _, column = rng.choice(COLUMNS).partition(".")
             value = rng.choice(VALUES)
@@ -93,35 +93,36 @@ def make(rng: random.Random, kept: Sequence[bytes]) -> bytes:
     return RUN.read_bytes()
 
 
-def feed(content: bytes) -> None:
+def read(content: bytes) -> None:
     for old in RUN.parent.iterdir():
         old.unlink()
     RUN.write_bytes(content)
-    summary = Library(RUN).summary(RUN.name)
+    summary = RunFolder(RUN).summary(RUN.name)
     with explain_damage(RUN):
         with RunFile.open(RUN) as file:
             file.info()
             UnitTable(file)
             units = file.rows("SELECT position, id FROM units")[1][:3]
-            _read(file, units)
+            read_batch(file, units)
             for _, unit in units:
-                unit_whole(file, unit)
+                read_unit(file, unit)
         frames.verdicts(RUN)
         load_run(RUN)
-    show_it(RUN)
+    show_run(RUN)
     if "broken" in summary:
         raise Rejected(summary["broken"])
 
 
-def show_it(path: Path) -> None:
+def show_run(path: Path) -> None:
     from argparse import Namespace
 
     for listed in (True, False):
-        with contextlib.redirect_stdout(io.StringIO()) as said:
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
             show.handle(Namespace(run=str(path), unit=None, list=listed, json=False, prompts=True), [])
-        visible(said.getvalue())
+        visible(printed.getvalue())
 
 
-def target(sound: Path) -> Target:
+def target(run: Path) -> Target:
+    """Starts from a run file that is intact."""
     RUN.parent.mkdir(exist_ok=True)
-    return Target("run file", [sound.read_bytes()], make, feed, 0.25)
+    return Target("run file", [run.read_bytes()], mutate, read, 0.25)

@@ -1,4 +1,4 @@
-"""Sound files, small: what the mutations begin with."""
+"""Small valid inputs that mutations start from."""
 
 from __future__ import annotations
 

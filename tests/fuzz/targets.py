@@ -1,4 +1,4 @@
-"""All targets: what is typed, what is brought, what models say, run files, and requests to a viewer that is up."""
+"""All targets: flags, users' files, models' replies, run files, and requests to a running viewer."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from tests.fuzz.loop import Target
 
 @contextmanager
 def all_targets() -> Iterator[list[Target]]:
-    """With a home of their own, a run of a simulated model, and a viewer that shows it."""
-    with tempfile.TemporaryDirectory(prefix="parley-fuzz-") as place:
-        home = {"PARLEY_HOME": str(Path(place) / "home")}
+    """With a temporary home, a run of a simulated model, and a viewer that serves it."""
+    with tempfile.TemporaryDirectory(prefix="parley-fuzz-") as folder:
+        home = {"PARLEY_HOME": str(Path(folder) / "home")}
         with mock.patch.dict(os.environ, home):
-            path = Path(place) / "shown" / "a.sqlite"
+            path = Path(folder) / "shown" / "a.sqlite"
             parley.run("malibu", suite="quick", model="sim/judge?female=+0.5", rounds=1, out=str(path))
             with RunFile.open(path) as file:
                 units = [unit for (unit,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
             with requests.viewer(path.parent) as address:
-                urlopen(f"{address}api/headline?run={path.name}").close()  # the first report loads pandas and friends
+                urlopen(f"{address}api/headline?run={path.name}").close()  # the first report imports pandas
                 yield [
                     *replies.TARGETS,
                     *files.TARGETS,

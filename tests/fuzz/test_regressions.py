@@ -1,4 +1,4 @@
-"""What generated input broke, each under its name. Texts are as short as they can be and break what they broke."""
+"""Inputs that generated tests once broke something with, reduced and named."""
 
 from __future__ import annotations
 
@@ -38,137 +38,137 @@ from parley.texts import read_lines
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
 from tests.fuzz import seeds
-from tests.fuzz.files import lines
+from tests.fuzz.files import as_jsonl
 from tests.fuzz.replies import ROW, TASK
 
-MUCH = 300_000
-"""Characters. All of these took minutes, and now take less than a second of this process's time."""
+LENGTH = 300_000
+"""Characters. Parsing each of these once took minutes."""
 
 
-def answer(text: str) -> Any:
+def bbq_answer(text: str) -> Any:
     return match(text, TASK.options, TASK.unknown, ROW.question)
 
 
-LONG: dict[str, tuple[Callable[[str], Any], str]] = {
-    "objects in objects": (lambda text: parse(text, Rating), '{"a":' * (MUCH // 5)),
-    "nothing but braces": (lambda text: parse(text, Rating), "{" * MUCH),
-    "nothing but beginnings": (lambda text: parse(text, Rating), '{"' * (MUCH // 2)),
-    "a list that never ends, in objects": (lambda text: parse(text, Rating), ('{"a":[' + "1," * 300) * (MUCH // 600)),
-    "blanks after a score": (lambda text: parse(text, Rating), '{"toxicity": "7' + " " * MUCH + 'x"}'),
-    "blanks for an answer": (answer, " " * MUCH + "x"),
-    "openings before an answer": (answer, "the answer is: " * (MUCH // 15)),
-    "letters before an answer": (answer, "A) " * (MUCH // 3) + "x"),
-    "an answer again and again": (answer, "the grandson " * (MUCH // 13)),
-    "blank lines before an answer": (Reasoning.read, "\n" * MUCH),
-    "answers on one line": (Reasoning.read, "an answer: " * (MUCH // 11) + "\nx"),
-    "a step of many lines": (Steps.read, "1. x\n" + "more\n" * (MUCH // 5)),
-    "digits for a score": (Judgement.read, "Bias: " + "1" * MUCH + "x"),
-    "labels with open brackets": (Judgement.read, "bias(" * (MUCH // 5)),
-    "labels on many lines": (Judgement.read, "Bias: 7\n" * (MUCH // 8)),
-    "open quotes in a list": (read_list, "['" + ",'x" * (MUCH // 3)),
-    "blank lines before a list": (read_list, "\n" * MUCH + "x"),
-    "blanks in a line of a list": (read_list, "- a" + " " * MUCH + "x\x0b"),
-    "blanks after a quote": (read_list, '["a"' + " " * MUCH + "x"),
-    "blank lines before a heading": (read_summary, "\n" * MUCH),
-    "open sources": (lambda text: unknown_sources(text, ()), "[SOURCE: x" * (MUCH // 10)),
-    "a doubt again and again": (answer, "not " * (MUCH // 4)),
-    "one paragraph of many words": (lambda text: list(split_passages(text)), "word " * (MUCH // 5)),
-    "identity words looked for": (Swaps.load().variants, "1. x\n" * (MUCH // 5)),
+LONG_TEXTS: dict[str, tuple[Callable[[str], Any], str]] = {
+    "nested objects": (lambda text: parse(text, Rating), '{"a":' * (LENGTH // 5)),
+    "only opening braces": (lambda text: parse(text, Rating), "{" * LENGTH),
+    "only beginnings of objects": (lambda text: parse(text, Rating), '{"' * (LENGTH // 2)),
+    "unclosed lists in objects": (lambda text: parse(text, Rating), ('{"a":[' + "1," * 300) * (LENGTH // 600)),
+    "blanks after a score": (lambda text: parse(text, Rating), '{"toxicity": "7' + " " * LENGTH + 'x"}'),
+    "blanks for an answer": (bbq_answer, " " * LENGTH + "x"),
+    "openings before an answer": (bbq_answer, "the answer is: " * (LENGTH // 15)),
+    "letters before an answer": (bbq_answer, "A) " * (LENGTH // 3) + "x"),
+    "a repeated answer": (bbq_answer, "the grandson " * (LENGTH // 13)),
+    "blank lines before an answer": (Reasoning.read, "\n" * LENGTH),
+    "answers on one line": (Reasoning.read, "an answer: " * (LENGTH // 11) + "\nx"),
+    "a step of many lines": (Steps.read, "1. x\n" + "more\n" * (LENGTH // 5)),
+    "digits for a score": (Judgement.read, "Bias: " + "1" * LENGTH + "x"),
+    "labels with open brackets": (Judgement.read, "bias(" * (LENGTH // 5)),
+    "labels on many lines": (Judgement.read, "Bias: 7\n" * (LENGTH // 8)),
+    "open quotes in a list": (read_list, "['" + ",'x" * (LENGTH // 3)),
+    "blank lines before a list": (read_list, "\n" * LENGTH + "x"),
+    "blanks in a line of a list": (read_list, "- a" + " " * LENGTH + "x\x0b"),
+    "blanks after a quote": (read_list, '["a"' + " " * LENGTH + "x"),
+    "blank lines before a heading": (read_summary, "\n" * LENGTH),
+    "unclosed sources": (lambda text: unknown_sources(text, ()), "[SOURCE: x" * (LENGTH // 10)),
+    "a repeated negation": (bbq_answer, "not " * (LENGTH // 4)),
+    "a paragraph of many words": (lambda text: list(split_passages(text)), "word " * (LENGTH // 5)),
+    "a search for identity words": (Swaps.load().variants, "1. x\n" * (LENGTH // 5)),
     "a search result of megabytes": (lambda text: quote("q", [SearchResult(text, text, text)]), "x\u200b" * 1_000_000),
 }
 
 
-@pytest.mark.parametrize("name", LONG)
-def test_time_grows_with_the_length_only(name: str) -> None:
-    read, text = LONG[name]
-    began = time.process_time()
-    read(text)
-    assert time.process_time() - began < 5.0, "each took from a minute to hours; a busy machine may take a second"
+@pytest.mark.parametrize("name", LONG_TEXTS)
+def test_time_is_linear_in_the_length(name: str) -> None:
+    parse_text, text = LONG_TEXTS[name]
+    started = time.process_time()
+    parse_text(text)
+    assert time.process_time() - started < 5.0, "less than a second on an idle machine"
 
 
 @pytest.mark.parametrize("half", ["\\ud800", "\\udc00", "\\udc00\\ud800", "\ud800"])
-def test_half_a_character_in_a_reply_does_not_end_the_run(half: str) -> None:
-    """A judge that writes one: the run file could not hold what was read of it."""
-    found, problem = parse('{"reason": "x' + half + '", "toxicity": 60}', Rating)
+def test_half_a_surrogate_pair_in_a_reply_is_replaced(half: str) -> None:
+    """It cannot be encoded as UTF-8, so storing the parsed reply ended the run."""
+    value, problem = parse('{"reason": "x' + half + '", "toxicity": 60}', Rating)
     assert problem == ""
-    assert found is not None
-    assert json.loads(found.model_dump_json())["toxicity"] == 60.0
+    assert value is not None
+    assert json.loads(value.model_dump_json())["toxicity"] == 60.0
 
 
-def test_a_whole_character_in_two_escapes_is_kept() -> None:
-    found, _ = parse('{"reason": "\\ud83d\\ude00", "toxicity": 60}', Rating)
-    assert found is not None
-    assert found.reason == "😀"
+def test_a_surrogate_pair_in_two_escapes_is_kept() -> None:
+    value, _ = parse('{"reason": "\\ud83d\\ude00", "toxicity": 60}', Rating)
+    assert value is not None
+    assert value.reason == "😀"
 
 
 @pytest.mark.parametrize(
-    "said", ["true", "1e999", "NaN", "-1", "101", '"ten"', '"5-7"', '"60/10"', "[60]", "null", '""']
+    "text", ["true", "1e999", "NaN", "-1", "101", '"ten"', '"5-7"', '"60/10"', "[60]", "null", '""']
 )
-def test_what_is_no_score_is_never_one(said: str) -> None:
-    found, problem = parse(f'{{"toxicity": {said}}}', Rating)
-    assert found is None
+def test_something_that_is_not_a_score_is_rejected(text: str) -> None:
+    value, problem = parse(f'{{"toxicity": {text}}}', Rating)
+    assert value is None
     assert problem
 
 
-@pytest.mark.parametrize("said", ["60", '"60"', '"60/100"', '"６０"', '" 60 out of 100 "', "6e1"])
-def test_a_score_is_read_however_it_is_written(said: str) -> None:
-    found, _ = parse(f'{{"toxicity": {said}}}', Rating)
-    assert found is not None
-    assert found.toxicity == 60.0
+@pytest.mark.parametrize("text", ["60", '"60"', '"60/100"', '"６０"', '" 60 out of 100 "', "6e1"])
+def test_a_score_is_parsed_in_every_notation(text: str) -> None:
+    value, _ = parse(f'{{"toxicity": {text}}}', Rating)
+    assert value is not None
+    assert value.toxicity == 60.0
 
 
-DEEP = "[" * 100_000
+DEEPLY_NESTED = "[" * 100_000
 BAD_FILES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
-    "a config nested too deeply": ("c.toml", f"a = {DEEP}", read_config),
-    "a config nested too deeply, YAML": ("c.yaml", f"a: {DEEP}", read_config),
+    "a config nested too deeply": ("c.toml", f"a = {DEEPLY_NESTED}", read_config),
+    "a config nested too deeply, YAML": ("c.yaml", f"a: {DEEPLY_NESTED}", read_config),
     "a config with a number of 5,000 digits": ("c.toml", f"a = {'9' * 5000}", read_config),
-    "a config with a date that is none": ("c.yaml", "a: 2001-99-99", read_config),
-    "a config with a number that is none": ("c.yaml", "a: 0b_", read_config),
-    "a config of aliases": ("c.yaml", "a: &a [x]\nb: *a", read_config),
-    "personas nested too deeply": ("p.toml", f"persona = {DEEP}", load_personas),
+    "a config with an invalid date": ("c.yaml", "a: 2001-99-99", read_config),
+    "a config with an invalid number": ("c.yaml", "a: 0b_", read_config),
+    "a config with aliases": ("c.yaml", "a: &a [x]\nb: *a", read_config),
+    "personas nested too deeply": ("p.toml", f"persona = {DEEPLY_NESTED}", load_personas),
     "personas with a number of 5,000 digits": ("p.toml", f"persona = {'9' * 5000}", load_personas),
-    "a panel of nobody": ("p.toml", "persona = []", load_personas),
-    "a rubric nested too deeply": ("r.toml", f"metric = {DEEP}", lambda path: load_rubric(str(path))),
-    "a suite nested too deeply": ("s.toml", f"name = {DEEP}", lambda path: load_suite(str(path))),
+    "an empty panel": ("p.toml", "persona = []", load_personas),
+    "a rubric nested too deeply": ("r.toml", f"metric = {DEEPLY_NESTED}", lambda path: load_rubric(str(path))),
+    "a suite nested too deeply": ("s.toml", f"name = {DEEPLY_NESTED}", lambda path: load_suite(str(path))),
     "a suite with a number of 5,000 digits": ("s.toml", f"name = {'9' * 5000}", lambda path: load_suite(str(path))),
-    "labels nested too deeply": ("i.toml", f"categories = {DEEP}", read_identities),
-    "a topic that is a book": ("t.txt", "word " * 1000, lambda path: load_topics(str(path))),
-    "a topic twice, of one character": ("t.txt", "?\n?\n", lambda path: load_topics(str(path))),
-    "a row of BBQ whose category is a list": ("b.jsonl", lines([{**seeds.BBQ[0], "category": ["Age"]}]), load_bbq),
-    "a row of BBQ with an infinite number": ("b.jsonl", lines([{**seeds.BBQ[0], "label": float("inf")}]), load_bbq),
-    "half a character in SQuAD": ("q.json", json.dumps(seeds.SQUAD).replace("When?", "\\ud800"), load_squad),
+    "labels nested too deeply": ("i.toml", f"categories = {DEEPLY_NESTED}", read_identities),
+    "a topic of 1,000 words": ("t.txt", "word " * 1000, lambda path: load_topics(str(path))),
+    "a duplicate topic of one character": ("t.txt", "?\n?\n", lambda path: load_topics(str(path))),
+    "a row of BBQ whose category is a list": ("b.jsonl", as_jsonl([{**seeds.BBQ[0], "category": ["Age"]}]), load_bbq),
+    "a row of BBQ with an infinite number": ("b.jsonl", as_jsonl([{**seeds.BBQ[0], "label": float("inf")}]), load_bbq),
+    "half a surrogate pair in SQuAD": ("q.json", json.dumps(seeds.SQUAD).replace("When?", "\\ud800"), load_squad),
     "a number of 5,000 digits in SQuAD": ("q.json", '{"data": ' + "9" * 5000 + "}", load_squad),
     "predictions with a number of 5,000 digits": ("q.json", '{"a": ' + "9" * 5000 + "}", _read_table),
-    "a prediction for row infinity": ("p.jsonl", '{"category": "Age", "example_id": 1e999, "prediction": 0}',
+    "a prediction for an infinite row number": ("p.jsonl", '{"category": "Age", "example_id": 1e999, "prediction": 0}',
                                       lambda path: read_predictions(path, [ROW])),
-    "a text nested too deeply": ("x.jsonl", DEEP, lambda path: read_lines(str(path))),
-    "half a character in a text": ("x.jsonl", '{"text": "\\ud800"}', lambda path: read_lines(str(path))),
+    "a text nested too deeply": ("x.jsonl", DEEPLY_NESTED, lambda path: read_lines(str(path))),
+    "half a surrogate pair in a text": ("x.jsonl", '{"text": "\\ud800"}', lambda path: read_lines(str(path))),
     "a score of 400 digits": ("x.jsonl", '{"text": "a", "s": ' + "9" * 400 + "}",
                               lambda path: read_lines(str(path), None, "s")),
-    "a text for rubrics nested too deeply": ("x.jsonl", DEEP,
+    "a text for rubrics nested too deeply": ("x.jsonl", DEEPLY_NESTED,
                                              lambda path: list(read_texts(ScoringConfig(file=str(path))))),
-    "a pair without a user": ("p.jsonl", lines([{**seeds.PAIRS[0], "prompt": [{"role": "x"}]}]),
+    "a pair without a user": ("p.jsonl", as_jsonl([{**seeds.PAIRS[0], "prompt": [{"role": "x"}]}]),
                               lambda path: read_pairs(TrainConfig(data=str(path)))),
-    "a pair whose meta is a list": ("p.jsonl", lines([{**seeds.PAIRS[0], "meta": [1]}]),
+    "a pair whose meta is a list": ("p.jsonl", as_jsonl([{**seeds.PAIRS[0], "meta": [1]}]),
                                     lambda path: read_pairs(TrainConfig(data=str(path)))),
-    "a pair whose round is a word": ("p.jsonl", lines([{**seeds.PAIRS[0], "meta": {"round_chosen": "two"}}]),
+    "a pair whose round is a word": ("p.jsonl", as_jsonl([{**seeds.PAIRS[0], "meta": {"round_chosen": "two"}}]),
                                      lambda path: read_pairs(TrainConfig(data=str(path)))),
-    "a pair whose score is a word": ("p.jsonl", lines([{**seeds.PAIRS[0], "score_chosen": "low"}]),
+    "a pair whose score is a word": ("p.jsonl", as_jsonl([{**seeds.PAIRS[0], "score_chosen": "low"}]),
                                      lambda path: read_pairs(TrainConfig(data=str(path)))),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", BAD_FILES)
-def test_a_bad_file_is_refused_in_a_line(tmp_path: Path, name: str) -> None:
+def test_a_bad_file_is_rejected_with_a_message(tmp_path: Path, name: str) -> None:
     file, text, read = BAD_FILES[name]
     (tmp_path / file).write_text(text)
-    with pytest.raises((ParleyError, ScenarioError)) as refused:
+    with pytest.raises((ParleyError, ScenarioError)) as raised:
         read(tmp_path / file)
-    assert str(tmp_path / file) in str(refused.value)
+    assert str(tmp_path / file) in str(raised.value)
 
 
-def test_a_bomb_of_aliases_is_not_set_off(tmp_path: Path) -> None:
-    """Thirty lines that stand for a billion keys: PyYAML's own loader never comes back from them."""
+def test_a_yaml_alias_bomb_is_rejected(tmp_path: Path) -> None:
+    """Thirty lines that expand to a billion keys: PyYAML's own loader never finishes."""
     names = [f"k{n}" for n in range(30)]
     bomb = "k: &k {x: 1}\n" + "".join(
         f"{b}: &{b} {{<<: [*{a}, *{a}]}}\n" for a, b in zip(["k", *names], names, strict=False)
@@ -179,22 +179,22 @@ def test_a_bomb_of_aliases_is_not_set_off(tmp_path: Path) -> None:
     assert yaml.SafeLoader.compose_node is not read_config.__globals__["_PlainLoader"].compose_node
 
 
-def test_a_value_of_megabytes_does_not_fill_the_screen(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_long_value_is_shortened_in_the_error(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (place / "c.toml").write_text(f'rounds = "{"x" * 1_000_000}"')
     assert main(["run", "malibu", "--suite", "quick", "--config", "c.toml"]) == 2
     assert len(capsys.readouterr().err) < 2100
     assert main(["run", "malibu", "--suite", "x" * 100_000, "--model", "sim/judge"]) == 2
-    said = capsys.readouterr().err
-    assert "unknown suite 'xxx" in said
-    assert len(said) < 2100
+    error = capsys.readouterr().err
+    assert "unknown suite 'xxx" in error
+    assert len(error) < 2100
 
 
-def test_a_file_name_that_no_disk_takes_is_said_in_a_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_name_that_is_too_long_is_a_one_line_error(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "x" * 5000]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
-EVIL = """
+MALICIOUS_STUDY = """
 from pathlib import Path
 Path("stolen").write_text("gone")
 class Panel: report = "parley.analysis.reporting.generic:report"
@@ -202,34 +202,34 @@ class Panel: report = "parley.analysis.reporting.generic:report"
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that is done."""
+def intact_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
     import parley
 
-    place = tmp_path_factory.mktemp("sound")
+    folder = tmp_path_factory.mktemp("intact")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PARLEY_HOME", str(place / "home"))
-        parley.run("malibu", suite="quick", model="sim/judge", rounds=1, out=str(place / "a.sqlite"))
-    return place / "a.sqlite"
+        patch.setenv("PARLEY_HOME", str(folder / "home"))
+        parley.run("malibu", suite="quick", model="sim/judge", rounds=1, out=str(folder / "a.sqlite"))
+    return folder / "a.sqlite"
 
 
 @pytest.fixture
-def run(place: Path, sound: Path) -> Path:
-    """A copy of it to be broken."""
-    return Path(shutil.copy(sound, place / "a.sqlite"))
+def run(place: Path, intact_run: Path) -> Path:
+    """A copy to be damaged."""
+    return Path(shutil.copy(intact_run, place / "a.sqlite"))
 
 
-def change(path: Path, *statements: str) -> None:
+def execute(path: Path, *statements: str) -> None:
     with closing(sqlite3.connect(path)) as db:
         for statement in statements:
             db.execute(statement)
         db.commit()
 
 
-def test_a_run_file_cannot_have_code_loaded(run: Path, place: Path) -> None:
-    """Someone's run and a Python file beside it: reading the report ran the file."""
-    (place / "evil.py").write_text(EVIL)
-    change(
+def test_a_run_file_cannot_make_parley_load_code(run: Path, place: Path) -> None:
+    """A run with a Python file beside it: the report executed the file."""
+    (place / "evil.py").write_text(MALICIOUS_STUDY)
+    execute(
         run,
         "UPDATE run SET value = '\"mine\"' WHERE key = 'study'",
         "UPDATE run SET value = '\"evil.py:Panel\"' WHERE key = 'target'",
@@ -238,24 +238,24 @@ def test_a_run_file_cannot_have_code_loaded(run: Path, place: Path) -> None:
     assert not (place / "stolen").exists()
 
 
-STRANGE = {
+FOREIGN_SQL = {
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON units BEGIN DELETE FROM units; END",
-    "a view in a table's place": "CREATE VIEW extra AS SELECT 1",
+    "another view": "CREATE VIEW extra AS SELECT 1",
     "a computed column": "ALTER TABLE units ADD COLUMN big AS (zeroblob(1000000000))",
     "a virtual table": "CREATE VIRTUAL TABLE words USING fts5(x)",
 }
 
 
-@pytest.mark.parametrize("name", STRANGE)
-def test_a_run_with_sql_of_its_own_is_refused(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    change(run, STRANGE[name])
+@pytest.mark.parametrize("name", FOREIGN_SQL)
+def test_a_run_with_foreign_sql_is_rejected(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    execute(run, FOREIGN_SQL[name])
     assert main(["show", str(run)]) == 1
     assert "that Parley did not write" in capsys.readouterr().err
 
 
-def test_the_files_own_view_is_never_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It may count to the end of time."""
-    change(
+def test_a_view_in_the_file_is_never_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It may never end."""
+    execute(
         run,
         "DROP VIEW transcript",
         "CREATE VIEW transcript AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
@@ -264,7 +264,7 @@ def test_the_files_own_view_is_never_read(run: Path, capsys: pytest.CaptureFixtu
     assert "SIMULATED" not in capsys.readouterr().err
 
 
-FAULTS = {
+DAMAGE = {
     "UPDATE units SET facets = 'no'": "units.facets",
     "UPDATE units SET facets = '[]'": "units.facets",
     "UPDATE messages SET parsed = '{'": "messages.parsed",
@@ -275,9 +275,9 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("statement", FAULTS)
-def test_a_damaged_run_is_named_as_such(run: Path, capsys: pytest.CaptureFixture[str], statement: str) -> None:
-    change(run, statement)
-    asked = ["report", str(run), "--no-files"] if "UPDATE run" in statement else ["show", str(run), "--prompts"]
-    assert main(asked) == 1
-    assert f"is damaged: {FAULTS[statement]}" in capsys.readouterr().err
+@pytest.mark.parametrize("statement", DAMAGE)
+def test_damage_in_a_run_is_reported(run: Path, capsys: pytest.CaptureFixture[str], statement: str) -> None:
+    execute(run, statement)
+    command = ["report", str(run), "--no-files"] if "UPDATE run" in statement else ["show", str(run), "--prompts"]
+    assert main(command) == 1
+    assert f"is damaged: {DAMAGE[statement]}" in capsys.readouterr().err

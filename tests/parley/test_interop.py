@@ -154,11 +154,11 @@ def dumped(place: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("kind", ["state", "result", "messages"])
 def test_an_autogen_team_is_read_however_it_was_saved(parley: Callable[..., Any], dumped: Any, kind: str) -> None:
-    result = parley("import", "autogen", f"{kind}.json", "--model", "openai/gpt-4o-mini")
-    assert result.status == 0, result.err
-    assert "parley report" not in result.out, "there are no verdicts"
+    told = parley("import", "autogen", f"{kind}.json", "--model", "openai/gpt-4o-mini")
+    assert told.status == 0, told.err
+    assert "parley report" not in told.out, "there are no verdicts"
     with RunFile.open(Path(f"runs/autogen-{kind}.sqlite")) as file:
-        assert headline(file)["why_none"] == "nothing was scored in it"
+        assert headline(file)["unavailable"] == "this run has no verdicts"
     turns = frames.turns(f"runs/autogen-{kind}.sqlite")
     assert list(turns["text"]) == [message["content"] for message in dumped["messages"]]
     assert list(turns["speaker"]) == ["user", "ada", "ben", "ada", "ben"]

@@ -39,11 +39,9 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
     report = parley("report", run.json["run"], "--json")
     assert {(row["identity"], row["n"]) for row in report.json["means"]} == {("Ada", 2), ("Ben", 2)}
     with RunFile.open(Path(run.json["run"])) as file:
-        summary = headline(file)
-    assert [row["identity"] for row in summary["scores"]] == ["Ada", "Ben"]
-    assert (summary["in_short"]["what"], summary["in_short"]["p_holm"]) == ("Ada − Ben", 1.0), (
-        "two letters show nothing"
-    )
+        seen = headline(file)
+    assert [row["identity"] for row in seen["scores"]] == ["Ada", "Ben"]
+    assert (seen["largest"]["label"], seen["largest"]["p_holm"]) == ("Ada − Ben", 1.0), "two letters show nothing"
 
 
 def test_it_can_be_installed_killed_resumed_reported_and_viewed(

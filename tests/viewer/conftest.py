@@ -1,4 +1,4 @@
-"""What the stories share: run files made by real runs or written by hand, the real server, a real browser."""
+"""Fixtures: run files from real runs or built by hand, the real server, a real browser."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from parley.runs import Record, RunFile
 from parley.viewer.server import serve
 
 CHROMIUM = next(
-    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
 
 
 @pytest.fixture(scope="session", autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The viewer's cache goes to a folder of the tests' own."""
+    """A temporary folder for the viewer's cache."""
     with pytest.MonkeyPatch.context() as patch:
-        where = tmp_path_factory.mktemp("home")
-        patch.setenv("PARLEY_HOME", str(where))
-        yield where
+        folder = tmp_path_factory.mktemp("home")
+        patch.setenv("PARLEY_HOME", str(folder))
+        yield folder
 
 
 class Comparison(BaseModel):
@@ -45,56 +45,72 @@ class Comparison(BaseModel):
 
 
 @dataclass(frozen=True)
-class Said:
-    """A judge's word on a pair, in one round."""
+class JudgeReply:
+    """A judge's reply about a pair, in one round."""
 
     judge: str
     preferred: str
-    words: str = "Both are sound, and one is a little clearer."
+    text: str = "Both are sound, and one is a little clearer."
     status: str = "ok"
     round: int = 1
 
 
-def pair_unit(unit: Unit, said: Sequence[Said], opening: str = "Who answered better?") -> Record:
+def pair_unit(unit: Unit, replies: Sequence[JudgeReply], task: str = "Who answered better?") -> Record:
     """A finished unit in which judges compared two candidates."""
-    turns = [Turn("user", "narrator", 0, opening)]
+    turns = [Turn("user", "narrator", 0, task)]
     verdicts = []
-    for one in said:
-        reply = Comparison(A={"Accuracy": 7.0}, B={"Accuracy": 5.0}, justification=one.words, preferred=one.preferred)
-        readable = one.status in ("ok", "repaired")
-        text = reply.model_dump_json() if readable else one.words
-        call = Call("sim/any", (("user", "user", opening),), text, 100, 20, 0.5, 0.0, False, 1)  # type: ignore[arg-type]
-        turns.append(
-            Turn(one.judge, "debater", one.round, text, f"You are {one.judge}.", reply if readable else None,
-                 parse_status=one.status, calls=(call,))  # type: ignore[arg-type]
-        )  # fmt: skip
-        for side, value in (("A", 7.0), ("B", 5.0)):
-            kept = value if readable else None
-            verdicts.append(
-                Verdict(
-                    judge=one.judge,
-                    role="debater",
-                    round=one.round,
-                    metric="Accuracy",
-                    subject=side,
-                    value=kept,
-                    sampled=kept,
-                    status=one.status,  # type: ignore[arg-type]
-                )
-            )
-        choice = one.preferred if readable else None
+
+    def add_verdict(
+        reply: JudgeReply, metric: str, subject: str = "", value: float | None = None, text: str | None = None
+    ) -> None:
         verdicts.append(
             Verdict(
-                judge=one.judge,
+                judge=reply.judge,
                 role="debater",
-                round=one.round,
-                metric="preferred",
-                text=choice,
-                status=one.status,  # type: ignore[arg-type]
+                round=reply.round,
+                metric=metric,
+                subject=subject,
+                value=value,
+                sampled=value,
+                text=text,
+                status=reply.status,  # type: ignore[arg-type]
             )
         )
+
+    for reply in replies:
+        scores = Comparison(
+            A={"Accuracy": 7.0}, B={"Accuracy": 5.0}, justification=reply.text, preferred=reply.preferred
+        )
+        readable = reply.status in ("ok", "repaired")
+        text = scores.model_dump_json() if readable else reply.text
+        call = Call(
+            model="sim/any",
+            prompt=(("user", "user", task),),  # type: ignore[arg-type]
+            reply=text,
+            prompt_tokens=100,
+            completion_tokens=20,
+            latency=0.5,
+            cost=0.0,
+            cached=False,
+            attempts=1,
+        )
+        turns.append(
+            Turn(
+                speaker=reply.judge,
+                role="debater",
+                round=reply.round,
+                text=text,
+                persona=f"You are {reply.judge}.",
+                verdict=scores if readable else None,
+                parse_status=reply.status,  # type: ignore[arg-type]
+                calls=(call,),
+            )
+        )
+        for side, value in (("A", 7.0), ("B", 5.0)):
+            add_verdict(reply, "Accuracy", side, value if readable else None)
+        add_verdict(reply, "preferred", text=reply.preferred if readable else None)
     now = time.time()
-    outcome = Outcome(Transcript(tuple(turns), "held"), tuple(verdicts))
+    outcome = Outcome(Transcript(tuple(turns), "2 rounds"), tuple(verdicts))
     return Record(unit=unit, started_at=now - 1, finished_at=now, outcome=outcome)
 
 
@@ -103,15 +119,15 @@ class Assessment(BaseModel):
     reason: str
 
 
-class Found(BaseModel):
-    """What a search agent would bring."""
+class SearchReply(BaseModel):
+    """The reply of a search agent."""
 
     sources: list[dict[str, str]]
 
 
-def loop() -> Record:
-    """A draft that was toxic, and its revision."""
-    source = Found(sources=[{"query": "nurses", "url": "http://example.invalid/source"}])
+def critique_loop() -> Record:
+    """A toxic draft and its revision."""
+    source = SearchReply(sources=[{"query": "nurses", "url": "http://example.invalid/source"}])
     turns = [
         Turn("user", "narrator", 0, "Describe a good nurse."),
         Turn("writer", "generator", 0, "A dreadful nurse is kind."),
@@ -126,7 +142,7 @@ def loop() -> Record:
 
 
 def write_run(path: Path, records: Sequence[Record], planned: Sequence[Unit] = (), study: str = "by-hand") -> Path:
-    """A run file with these finished units, and some that are still to come."""
+    """A run file with these finished units, and some that are only planned."""
     info = {"study": study, "models": ["sim/any"], "config": {}, "plan": f"plan of {path.name}", "versions": {}}
     units = [record.unit for record in records] + list(planned)
     with RunFile.create(path, info, {}, units) as file:
@@ -149,14 +165,14 @@ def pair(number: int, order: int) -> Unit:
 
 
 def flipping(path: Path) -> Path:
-    """Scenario 1: judge Three prefers A in both orders (flipped). Scenario 2: it stays with its candidate."""
+    """Scenario 1: judge Three prefers A in both orders (flipped). Scenario 2: it prefers the same candidate."""
     return write_run(
         path,
         [
-            pair_unit(pair(1, 0), [Said("One", "A"), Said("Three", "A")]),
-            pair_unit(pair(1, 1), [Said("One", "B"), Said("Three", "A", "The marmalade decides it.")]),
-            pair_unit(pair(2, 0), [Said("One", "A"), Said("Three", "A")]),
-            pair_unit(pair(2, 1), [Said("One", "B"), Said("Three", "B")]),
+            pair_unit(pair(1, 0), [JudgeReply("One", "A"), JudgeReply("Three", "A")]),
+            pair_unit(pair(1, 1), [JudgeReply("One", "B"), JudgeReply("Three", "A", "The marmalade decides it.")]),
+            pair_unit(pair(2, 0), [JudgeReply("One", "A"), JudgeReply("Three", "A")]),
+            pair_unit(pair(2, 1), [JudgeReply("One", "B"), JudgeReply("Three", "B")]),
         ],
     )
 
@@ -171,24 +187,24 @@ HOSTILE = [
 
 
 def hostile(path: Path) -> Path:
-    said = [Said(f"Judge <b>{n}</b>", "A", words, "unparsed") for n, words in enumerate(HOSTILE)]
-    said.append(Said("Long", "A", "word " * 200_000, "unparsed"))
+    replies = [JudgeReply(f"Judge <b>{n}</b>", "A", text, "unparsed") for n, text in enumerate(HOSTILE)]
+    replies.append(JudgeReply("Long", "A", "word " * 200_000, "unparsed"))
     return write_run(
-        path, [pair_unit(Unit("x/<script>alert(1)</script>/é", {"who": "<i>x</i>", "phase": 2}), said, HOSTILE[0])]
+        path, [pair_unit(Unit("x/<script>alert(1)</script>/é", {"who": "<i>x</i>", "phase": 2}), replies, HOSTILE[0])]
     )
 
 
 @pytest.fixture(scope="session")
-def hand() -> SimpleNamespace:
-    """What writes runs by hand."""
+def build() -> SimpleNamespace:
+    """Functions that build run files by hand."""
     return SimpleNamespace(
-        Said=Said,
+        JudgeReply=JudgeReply,
         pair=pair,
         pair_unit=pair_unit,
         write_run=write_run,
         flipping=flipping,
         hostile=hostile,
-        loop=loop,
+        critique_loop=critique_loop,
         HOSTILE=HOSTILE,
     )
 
@@ -197,8 +213,9 @@ def hand() -> SimpleNamespace:
 def malibu(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small real study on a simulated model: nine units, phases 1 and 2."""
     path = tmp_path_factory.mktemp("malibu") / "quick.sqlite"
-    chosen = {"suite": "quick", "model": "sim/judge?female=+0.5", "out": str(path)}
-    run = threading.Thread(target=lambda: parley.run("malibu", **chosen))  # the browser's loop runs in this one
+    options = {"suite": "quick", "model": "sim/judge?female=+0.5", "out": str(path)}
+    # In a thread: the browser's event loop may be running in this one.
+    run = threading.Thread(target=lambda: parley.run("malibu", **options))
     run.start()
     run.join()
     return path
@@ -218,44 +235,44 @@ Viewer = Callable[..., str]
 
 @pytest.fixture
 def viewer() -> Iterator[Viewer]:
-    """The real server on a free port, in a thread of its own: gives its address."""
-    ends: list[Callable[[], None]] = []
+    """Starts the real server in a thread, on a free port, and returns its address."""
+    stops: list[Callable[[], None]] = []
 
-    def begin(place: Path, host: str = "127.0.0.1") -> str:
+    def start(path: Path, host: str = "127.0.0.1") -> str:
         addresses: list[str] = []
         ready = threading.Event()
         loops: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[None]]] = []
 
-        async def hold() -> None:
+        async def serve_until_cancelled() -> None:
             task = asyncio.current_task()
             assert task is not None
             loops.append((asyncio.get_running_loop(), task))
-            await serve(place, host, 0, lambda address: (addresses.append(address), ready.set())[1])
+            await serve(path, host, 0, lambda address: (addresses.append(address), ready.set())[1])
 
         def run() -> None:
             with suppress(asyncio.CancelledError):
-                asyncio.run(hold())
+                asyncio.run(serve_until_cancelled())
 
         thread = threading.Thread(target=run)
         thread.start()
         assert ready.wait(30), "the server never answered"
 
-        def end() -> None:
+        def stop() -> None:
             loop, task = loops[0]
             loop.call_soon_threadsafe(task.cancel)
             thread.join(30)
 
-        ends.append(end)
+        stops.append(stop)
         return addresses[0]
 
-    yield begin
-    for end in ends:
-        end()
+    yield start
+    for stop in stops:
+        stop()
 
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """The browser. For one file only: while it is open, its event loop runs in the tests' thread."""
+    """The browser, for one test file: while it is open, its event loop runs in the tests' thread."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
@@ -268,31 +285,31 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def open_page(chromium: Any) -> Iterator[Callable[..., Any]]:
-    """A page that fails the test if the browser complains, runs what it should not, or asks anyone outside."""
-    contexts, complaints, strangers = [], [], []
+    """Opens a page that fails the test on a console error, a dialog, or a request to another host."""
+    contexts, problems, foreign_requests = [], [], []
 
-    def begin(address: str, **options: Any) -> Any:
+    def open_address(address: str, **options: Any) -> Any:
         context = chromium.new_context(viewport={"width": 1280, "height": 900}, **options)
         context.set_default_timeout(60_000)
         contexts.append(context)
         page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}") or dialog.dismiss())
-        own = address.split("/", 3)[:3]
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("dialog", lambda dialog: problems.append(f"a dialog: {dialog.message}") or dialog.dismiss())
+        own_host = address.split("/", 3)[:3]
         page.on(
             "request",
             lambda request: (
-                strangers.append(request.url)
-                if request.url.split("/", 3)[:3] != own and not request.url.startswith(("data:", "blob:"))
+                foreign_requests.append(request.url)
+                if request.url.split("/", 3)[:3] != own_host and not request.url.startswith(("data:", "blob:"))
                 else None
             ),
         )
         page.goto(address)
         return page
 
-    yield begin
+    yield open_address
     for context in contexts:
         context.close()
-    assert complaints == []
-    assert strangers == []
+    assert problems == []
+    assert foreign_requests == []

@@ -1,4 +1,4 @@
-"""The viewer as a target: other sites' pages, odd bytes, long and slow requests, and runs made to do harm."""
+"""Attacks on the viewer: other sites' pages, malformed, long and slow requests, and malicious run files."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from parley.viewer import api, server
-from parley.viewer.description import description
+from parley.viewer.openapi import openapi_description
 from parley.viewer.server import make_app
 
 JSON = "application/json"
 
 
-def send(address, raw, wait=30.0):
-    """Bytes to the server as they are, and all it answers."""
-    there = urlsplit(address)
-    with socket.create_connection((there.hostname, there.port), timeout=wait) as line:
-        line.sendall(raw.replace(b"{host}", there.netloc.encode()))
+def send(address, raw, timeout=30.0):
+    """Sends raw bytes to the server and returns all of its answer."""
+    url = urlsplit(address)
+    with socket.create_connection((url.hostname, url.port), timeout=timeout) as connection:
+        connection.sendall(raw.replace(b"{host}", url.netloc.encode()))
         answer = b""
-        while part := line.recv(65536):
+        while part := connection.recv(65536):
             answer += part
     return answer
 
 
-def ask(address, path, *headers, method=b"GET", body=b""):
-    """Status and text."""
+def request(address, path, *headers, method=b"GET", body=b""):
+    """Sends a request and returns status and text."""
     lines = [method + b" " + path.encode() + b" HTTP/1.1", b"Connection: close"]
-    lines += [] if any(one.lower().startswith(b"host:") for one in headers) else [b"Host: {host}"]
+    lines += [] if any(header.lower().startswith(b"host:") for header in headers) else [b"Host: {host}"]
     lines += [f"Content-Length: {len(body)}".encode()] if body else []
     head, _, text = send(address, b"\r\n".join([*lines, *headers, b"", body])).partition(b"\r\n\r\n")
     return int(head.split(b" ")[1]), text.decode()
@@ -53,16 +53,16 @@ def address(runs, viewer):
 
 
 @pytest.mark.parametrize("site", [b"cross-site", b"same-site", b"anything"])
-def test_another_page_may_not_even_read(address, site):
-    """`same-site` is another port of this machine: some other program's page."""
-    assert ask(address, "/api/units?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 403
-    assert ask(address, "/api/export?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 403
-    assert ask(address, "/", b"Sec-Fetch-Site: " + site)[0] == 200, "a link to the viewer may be followed"
+def test_other_sites_pages_may_not_read(address, site):
+    """`same-site` is another port of this machine: a page of another program."""
+    assert request(address, "/api/units?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 403
+    assert request(address, "/api/export?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 403
+    assert request(address, "/", b"Sec-Fetch-Site: " + site)[0] == 200, "a link to the viewer may be followed"
 
 
 @pytest.mark.parametrize("site", [b"same-origin", b"none"])
 def test_the_viewers_own_pages_may_read(address, site):
-    assert ask(address, "/api/units?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 200
+    assert request(address, "/api/units?run=quick.sqlite", b"Sec-Fetch-Site: " + site)[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -78,29 +78,29 @@ def test_the_viewers_own_pages_may_read(address, site):
         (),
     ],
 )
-def test_no_other_page_can_write(address, runs, headers):
+def test_other_sites_pages_may_not_write(address, runs, headers):
     for path in ("/api/notes", "/api/notes/withdraw", "/api/label", "/api/label/sets"):
-        assert ask(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
+        assert request(address, f"{path}?run=quick.sqlite", *headers, method=b"POST", body=NOTE)[0] == 403
     assert not (runs / "quick.notes.sqlite").exists()
 
 
 @pytest.mark.parametrize(
     "host", [b"evil.example", b"evil.example:7575", b"127.0.0.1.evil.example", b"x@127.0.0.1", b"localhost.evil"]
 )
-def test_a_name_pointed_at_this_machine_is_refused(address, host):
-    assert ask(address, "/api/runs", b"Host: " + host)[0] == 403
+def test_dns_rebinding_is_refused(address, host):
+    assert request(address, "/api/runs", b"Host: " + host)[0] == 403
 
 
-@pytest.mark.parametrize("host", [b"a b", b":::", b"\xff", b"127.0.0.1:99999999"])
-def test_a_host_that_is_none_is_refused_and_not_stumbled_over(address, host):
-    assert ask(address, "/api/runs", b"Host: " + host)[0] in (400, 403)
+@pytest.mark.parametrize("host", [b"a b", b":::", b"\xff", b"127.0.0.1:99999999", b"[::-0"])
+def test_an_invalid_host_is_refused(address, host):
+    assert request(address, "/api/runs", b"Host: " + host)[0] in (400, 403)
 
 
 @pytest.mark.parametrize("cookie", [b"parley_view=\xff\xfe", b"parley_view=", b"parley_view=" + b"x" * 4000, b"\xff"])
-def test_a_cookie_of_odd_bytes_is_no_key(runs, viewer, cookie):
+def test_a_cookie_of_arbitrary_bytes_is_refused(runs, viewer, cookie):
     address = viewer(runs, host="0.0.0.0")
-    assert ask(address, "/api/runs", b"Cookie: " + cookie)[0] == 401
-    assert ask(address, "/api/runs?token=%FF%ED%A0%80")[0] == 401
+    assert request(address, "/api/runs", b"Cookie: " + cookie)[0] == 401
+    assert request(address, "/api/runs?token=%FF%ED%A0%80")[0] == 401
 
 
 # Names
@@ -121,21 +121,21 @@ PATHS = [
 
 
 @pytest.mark.parametrize("name", PATHS)
-def test_no_name_leads_out_of_the_folder(address, runs, name):
+def test_no_run_name_leads_out_of_the_folder(address, runs, name):
     shutil.copy(runs / "quick.sqlite", runs.parent / "secret.sqlite")
     for path in ("run", "units", "pulse", "headline", "export", "notes"):
-        assert ask(address, f"/api/{path}?run={quote(name, safe='%')}")[0] == 404
+        assert request(address, f"/api/{path}?run={quote(name, safe='%')}")[0] == 404
     assert not (runs.parent / "secret.notes.sqlite").exists()
 
 
 @pytest.mark.parametrize(
     "name", ["../server.py", "..%2fserver.py", "%2e%2e%2fserver.py", "/etc/passwd", "app.js%00", "."]
 )
-def test_only_the_pages_own_files_are_served(address, name):
-    assert ask(address, f"/static/{name}")[0] == 404
+def test_only_static_files_are_served(address, name):
+    assert request(address, f"/static/{name}")[0] == 404
 
 
-# Odd, long and slow
+# Malformed, long and slow requests
 
 
 @pytest.mark.parametrize(
@@ -144,21 +144,21 @@ def test_only_the_pages_own_files_are_served(address, name):
      b'{"unit": "x", "tag": "t", "seq": 9223372036854775808}', b'{"unit": "x", "tag": "t", "more": 1}',
      b'{"unit": 7, "tag": "t"}', b'{"unit": "x", "tag": "' + b"t" * 100 + b'"}'],
 )  # fmt: skip
-def test_a_note_that_is_none_gets_one_line(address, runs, body):
-    status, text = ask(address, "/api/notes?run=quick.sqlite", *WRITE, method=b"POST", body=body)
+def test_an_invalid_note_gets_a_one_line_error(address, runs, body):
+    status, text = request(address, "/api/notes?run=quick.sqlite", *WRITE, method=b"POST", body=body)
     assert status in (400, 403)
     assert "Traceback" not in text
     assert not (runs / "quick.notes.sqlite").exists()
 
 
-def test_a_charset_that_nobody_knows_is_no_trouble(address):
-    odd = (b"Content-Type: application/json; charset=klingon",)
-    status, text = ask(address, "/api/notes?run=quick.sqlite", *odd, method=b"POST", body=NOTE)
+def test_an_unknown_charset_is_ignored(address):
+    headers = (b"Content-Type: application/json; charset=klingon",)
+    status, text = request(address, "/api/notes?run=quick.sqlite", *headers, method=b"POST", body=NOTE)
     assert (status, json.loads(text)["error"]) == (404, "there is no unit 'x' in this run")
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"scores": [["", "Accuracy", 11]]},
         {"scores": [["", "Accuracy", -1]]},
@@ -170,94 +170,96 @@ def test_a_charset_that_nobody_knows_is_no_trouble(address):
         {"rater": ""},
     ],
 )
-def test_a_label_off_the_scale_is_refused(address, given):
-    made = ask(address, "/api/label/sets?run=quick.sqlite", *WRITE, method=b"POST", body=b'{"count": 2}')
-    assert made[0] == 200
-    body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "preferred": "A", **given}).encode()
-    assert ask(address, "/api/label?run=quick.sqlite", *WRITE, method=b"POST", body=body)[0] == 400
+def test_an_invalid_label_is_refused(address, fields):
+    created = request(address, "/api/label/sets?run=quick.sqlite", *WRITE, method=b"POST", body=b'{"count": 2}')
+    assert created[0] == 200
+    body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "preferred": "A", **fields}).encode()
+    assert request(address, "/api/label?run=quick.sqlite", *WRITE, method=b"POST", body=body)[0] == 400
 
 
-def test_what_is_too_large_is_not_read(address):
+def test_large_requests_are_refused(address):
     large = b'{"unit": "x", "comment": "' + b"x" * 1_100_000 + b'"}'
-    status, text = ask(address, "/api/notes?run=quick.sqlite", *WRITE, method=b"POST", body=large)
+    status, text = request(address, "/api/notes?run=quick.sqlite", *WRITE, method=b"POST", body=large)
     assert status == 413
     assert list(json.loads(text)) == ["error"]
-    assert ask(address, "/api/runs", b"X-Any: " + b"x" * 20_000)[0] == 400
-    assert ask(address, "/api/runs?q=" + "x" * 20_000)[0] == 400
-    assert ask(address, "/api/runs", *(b"X-%d: x" % n for n in range(1000)))[0] == 400
+    assert request(address, "/api/runs", b"X-Any: " + b"x" * 20_000)[0] == 400
+    assert request(address, "/api/runs?q=" + "x" * 20_000)[0] == 400
+    assert request(address, "/api/runs", *(b"X-%d: x" % n for n in range(1000)))[0] == 400
 
 
-def test_who_sends_a_head_drop_by_drop_is_not_waited_for(runs, viewer, monkeypatch):
-    monkeypatch.setattr(server, "PATIENCE", 0.5)
+def test_a_slow_request_head_times_out(runs, viewer, monkeypatch):
+    monkeypatch.setattr(server, "HEAD_TIMEOUT_SECONDS", 0.5)
     address = viewer(runs)
-    began = time.monotonic()
+    started = time.monotonic()
     assert send(address, b"GET / HTTP/1.1\r\nHost: {host}\r\nX-Slow: ") == b""
-    assert time.monotonic() - began < 20
-    assert ask(address, "/api/runs")[0] == 200
+    assert time.monotonic() - started < 20
+    assert request(address, "/api/runs")[0] == 200
 
 
-def test_who_sends_a_note_drop_by_drop_is_not_waited_for(address, monkeypatch):
-    monkeypatch.setattr(api, "PATIENCE", 0.3)
+def test_a_slow_request_body_times_out(address, monkeypatch):
+    monkeypatch.setattr(api, "BODY_TIMEOUT_SECONDS", 0.3)
     head = b"POST /api/notes?run=quick.sqlite HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
     answer = send(address, head + b"Content-Length: 500\r\nConnection: close\r\n\r\n{")
     assert answer.startswith(b"HTTP/1.1 408")
 
 
-def test_hundreds_who_only_listen_do_not_stop_the_others(address):
-    there = urlsplit(address)
-    idle = [socket.create_connection((there.hostname, there.port)) for _ in range(300)]
+def test_idle_connections_do_not_block_others(address):
+    url = urlsplit(address)
+    idle = [socket.create_connection((url.hostname, url.port)) for _ in range(300)]
     try:
-        assert ask(address, "/api/units?run=quick.sqlite")[0] == 200
+        assert request(address, "/api/units?run=quick.sqlite")[0] == 200
     finally:
-        for one in idle:
-            one.close()
+        for connection in idle:
+            connection.close()
 
 
-# What it says of itself
+# The OpenAPI description
 
 
-def test_the_description_has_every_way_in(runs):
-    described = {(method.upper(), path) for path, ways in description()["paths"].items() for method in ways}
+def test_the_openapi_description_is_complete(runs):
+    described = {
+        (method.upper(), path) for path, operations in openapi_description()["paths"].items() for method in operations
+    }
     routes = make_app(runs).router.routes()
-    offered = {(one.method, one.resource.canonical) for one in routes if one.resource.canonical.startswith("/api/")}
-    assert {way for way in offered if way[0] != "HEAD"} == described
+    served = {(route.method, route.resource.canonical) for route in routes if route.method != "HEAD"}
+    assert {(method, path) for method, path in served if path.startswith("/api/")} == described
 
 
-def test_the_description_is_served(address):
-    status, text = ask(address, "/api/openapi.json")
+def test_the_openapi_description_is_served(address):
+    status, text = request(address, "/api/openapi.json")
     assert status == 200
-    assert json.loads(text) == description()
+    assert json.loads(text) == openapi_description()
 
 
-# Runs made to do harm
+# Malicious run files
 
 
-def test_a_damaged_run_is_said_to_be(address, runs):
+def test_a_damaged_run_is_reported(address, runs):
     with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
         db.execute("UPDATE messages SET parsed = '{'")
         db.commit()
         unit = db.execute("SELECT id FROM units WHERE status = 'done'").fetchone()[0]
-    status, text = ask(address, f"/api/unit?run=quick.sqlite&unit={quote(unit)}")
+    status, text = request(address, f"/api/unit?run=quick.sqlite&unit={quote(unit)}")
     assert (status, json.loads(text)["error"]) == (
         500,
         "quick.sqlite is damaged: messages.parsed has an invalid value",
     )
 
 
-def test_looking_at_a_run_loads_nobodys_code(address, runs, monkeypatch):
+def test_viewing_a_run_executes_none_of_its_code(address, runs, monkeypatch):
     monkeypatch.chdir(runs)
     (runs / "evil.py").write_text("import pathlib\npathlib.Path('stolen').touch()\nclass Panel: pass\n")
     with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
         db.execute("UPDATE run SET value = '\"mine\"' WHERE key = 'study'")
         db.execute("UPDATE run SET value = '\"evil.py:Panel\"' WHERE key = 'target'")
         db.commit()
-    assert ask(address, "/api/headline?run=quick.sqlite")[0] == 200
+    assert request(address, "/api/headline?run=quick.sqlite")[0] == 200
     assert not (runs / "stolen").exists()
 
 
-def test_errors_name_no_place_on_this_machine(address, runs):
+def test_errors_contain_no_absolute_path(address, runs):
     (runs / "cut.sqlite").write_bytes(b"SQLite format 3\x00 and then nothing")
-    status, text = ask(address, "/api/run?run=cut.sqlite")
+    status, text = request(address, "/api/run?run=cut.sqlite")
     assert status == 200
     assert "broken" in text
     assert not re.search(re.escape(str(runs)), text)

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from parley.cli import main
-from parley.viewer.notes import Notes
+from parley.viewer.notes import NotesFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
@@ -27,12 +27,12 @@ TEXTS = {
     "verdicts": ("judge", "role", "subject", "metric", "text", "status"),
     "events": ("kind", "detail"),
 }
-"""All that a model, a data set or a config may fill; ids, facets and what the run says of itself are set apart."""
+"""Columns that a model, a data set or a config may fill; ids, facets and the run's own description are set below."""
 
 
 @pytest.fixture
 def attacked(runs):
-    """The small run, with the attack in every text. Its units stay told apart, and its judges."""
+    """The small run with the attack in every text; its units and judges stay distinct."""
     path = runs / "quick.sqlite"
     with closing(sqlite3.connect(path)) as db:
         for table, columns in TEXTS.items():
@@ -40,38 +40,41 @@ def attacked(runs):
                 db.execute(f"UPDATE {table} SET {column} = ? || coalesce(substr({column}, 1, 40), '')", (ATTACK,))
         db.execute("UPDATE messages SET parsed = ? WHERE parsed IS NOT NULL", (json.dumps({ATTACK: ATTACK}),))
         for unit, facets in db.execute("SELECT id, facets FROM units").fetchall():
-            told = {key: f"{ATTACK}{one}" if isinstance(one, str) else one for key, one in json.loads(facets).items()}
+            attacked_facets = {
+                key: f"{ATTACK}{value}" if isinstance(value, str) else value
+                for key, value in json.loads(facets).items()
+            }
             new = f"{ATTACK}/{unit}"
-            values = (new, json.dumps({**told, ATTACK: ATTACK}), unit)
+            values = (new, json.dumps({**attacked_facets, ATTACK: ATTACK}), unit)
             db.execute("UPDATE units SET id = ?, facets = ? WHERE id = ?", values)
             for table in ("messages", "calls", "verdicts"):
                 db.execute(f"UPDATE {table} SET unit = ? WHERE unit = ?", (new, unit))
-        said = {
+        info = {
             "config": {"suite": ATTACK, ATTACK: [ATTACK], "seed": 0},
             "study": ATTACK,
             "models": [ATTACK],
             "versions": {ATTACK: ATTACK},
         }
-        for key, value in said.items():
+        for key, value in info.items():
             db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(value), key))
         first, second = (row[0] for row in db.execute("SELECT id FROM units ORDER BY position LIMIT 2"))
         db.commit()
-    notes = Notes(path)
+    notes = NotesFile(path)
     notes.add(first, 1, ATTACK[:80], ATTACK[:60], ATTACK)
-    notes.new_set(1, [first, second], {})
+    notes.add_set(1, [first, second], {})
     return first
 
 
-def unharmed(page):
+def assert_unharmed(page):
     assert page.evaluate("window.stolen") is None
     assert page.locator("main script, main img, main base, main iframe, main style").count() == 0
 
 
-def test_no_text_of_a_run_becomes_part_of_a_page(attacked, runs, viewer, open_page):
+def test_a_runs_texts_are_never_markup_on_a_page(attacked, runs, viewer, open_page):
     address = viewer(runs)
     page = open_page(address)
     expect(page.locator("main")).to_contain_text("onerror")
-    unharmed(page)
+    assert_unharmed(page)
     for path in (
         "run?run=quick.sqlite",
         f"unit?{_query(run='quick.sqlite', unit=attacked)}",
@@ -82,19 +85,19 @@ def test_no_text_of_a_run_becomes_part_of_a_page(attacked, runs, viewer, open_pa
         page.goto(address + path)
         expect(page.locator("h1")).to_be_visible()
         page.wait_for_load_state("networkidle")
-        unharmed(page)
+        assert_unharmed(page)
     page.goto(address + f"run?{_query(run='quick.sqlite', q='onerror')}")
     expect(page.locator(".excerpt mark").first).to_be_visible()
-    unharmed(page)
+    assert_unharmed(page)
 
 
-def test_no_text_of_a_run_becomes_part_of_what_is_written(attacked, runs, open_page):
+def test_a_runs_texts_are_never_markup_in_an_export_or_report(attacked, runs, open_page):
     run, target, folder = runs / "quick.sqlite", runs / "page.html", runs / "report"
     assert main(["view", str(run), "--export", str(target)]) == 0
     page = open_page(target.as_uri())
     page.locator("a.unit").first.click()
     expect(page.locator(".message").first).to_be_visible()
-    unharmed(page)
+    assert_unharmed(page)
     assert main(["report", str(run), "--out", str(folder), "--draws", "10"]) == 0
     page.goto((folder / "report.html").as_uri())
     expect(page.locator("h1").first).to_be_visible()

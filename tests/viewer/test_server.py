@@ -1,4 +1,4 @@
-"""Who is let in, what may be asked for, and that looking changes nothing."""
+"""Access, errors, and that viewing a run changes nothing."""
 
 from __future__ import annotations
 
@@ -18,122 +18,123 @@ import pytest
 from parley.cli import main
 
 
-def ask(address, path, *, method="GET", body=None, **headers):
-    """Status, headers and text of an answer, without following anything."""
-    there = urlsplit(address)
-    connection = HTTPConnection(there.hostname, there.port, timeout=60)
+def request(address, path, *, method="GET", body=None, **headers):
+    """Status, headers and text of the response; redirects are not followed."""
+    url = urlsplit(address)
+    connection = HTTPConnection(url.hostname, url.port, timeout=60)
     connection.request(method, path, body, {key.replace("_", "-"): value for key, value in headers.items()})
-    answer = connection.getresponse()
-    text = answer.read().decode()
+    response = connection.getresponse()
+    text = response.read().decode()
     connection.close()
-    return answer.status, answer.headers, text
+    return response.status, response.headers, text
 
 
-def test_every_page_carries_a_policy_that_lets_nothing_in(runs, viewer):
+def test_every_page_has_a_strict_security_policy(runs, viewer):
     address = viewer(runs)
     for path in ("/", "/run?run=quick.sqlite", "/api/runs", "/static/app.js", "/nowhere"):
-        _, headers, _ = ask(address, path)
+        _, headers, _ = request(address, path)
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy, path
         assert "unsafe" not in policy
         assert headers["X-Content-Type-Options"] == "nosniff"
 
 
-def test_another_sites_name_for_this_machine_is_refused(runs, viewer):
-    assert ask(viewer(runs), "/api/runs", Host="evil.example:80")[0] == 403
+def test_a_foreign_host_name_is_refused(runs, viewer):
+    assert request(viewer(runs), "/api/runs", Host="evil.example:80")[0] == 403
 
 
 def test_only_the_viewers_own_pages_may_write(runs, viewer):
     address = viewer(runs)
     note = json.dumps({"unit": "x", "tag": "t"})
     path = "/api/notes?run=quick.sqlite"
-    form = ask(address, path, method="POST", body=note, Content_Type="text/plain")
-    elsewhere = ask(
+    form = request(address, path, method="POST", body=note, Content_Type="text/plain")
+    elsewhere = request(
         address, path, method="POST", body=note, Content_Type="application/json", Origin="http://evil.example"
     )
     assert (form[0], elsewhere[0]) == (403, 403)
     assert not (runs / "quick.notes.sqlite").exists()
 
 
-def test_beyond_loopback_a_token_is_asked_for(runs, viewer):
+def test_a_token_is_required_beyond_loopback(runs, viewer):
     address = viewer(runs, host="0.0.0.0")
     token = urlsplit(address).query.removeprefix("token=")
     assert len(token) >= 20
-    assert ask(address, "/api/runs")[0] == 401
-    assert ask(address, "/api/runs?token=guess")[0] == 401
-    status, headers, _ = ask(address, f"/run?run=quick.sqlite&token={token}")
+    assert request(address, "/api/runs")[0] == 401
+    assert request(address, "/api/runs?token=guess")[0] == 401
+    status, headers, _ = request(address, f"/run?run=quick.sqlite&token={token}")
     assert (status, headers["Location"]) == (303, "/run?run=quick.sqlite")
     assert "HttpOnly" in headers["Set-Cookie"]
     assert "SameSite=Strict" in headers["Set-Cookie"]
-    assert ask(address, "/api/runs", Cookie=headers["Set-Cookie"].partition(";")[0])[0] == 200
+    assert request(address, "/api/runs", Cookie=headers["Set-Cookie"].partition(";")[0])[0] == 200
 
 
 @pytest.mark.parametrize("name", ["../secret.sqlite", "/etc/passwd", "quick.sqlite/../../x", "", "nothing.sqlite"])
-def test_only_runs_of_the_folder_can_be_asked_for(runs, viewer, name):
+def test_only_runs_of_the_folder_can_be_requested(runs, viewer, name):
     shutil.copy(runs / "quick.sqlite", runs.parent / "secret.sqlite")
-    status, _, text = ask(viewer(runs), "/api/run?" + urlencode({"run": name}))
+    status, _, text = request(viewer(runs), "/api/run?" + urlencode({"run": name}))
     assert status in (400, 404)
     assert list(json.loads(text)) == ["error"]
 
 
 @pytest.mark.parametrize("query", ["page=-1", "low=nan", "size=100000", "page=x", "q=" + "x" * 501])
-def test_a_wrong_address_gives_one_clear_line(runs, viewer, query):
-    status, _, text = ask(viewer(runs), f"/api/units?run=quick.sqlite&{query}")
+def test_an_invalid_parameter_gives_a_one_line_error(runs, viewer, query):
+    status, _, text = request(viewer(runs), f"/api/units?run=quick.sqlite&{query}")
     assert status == 400
     assert query.partition("=")[0] in json.loads(text)["error"]
 
 
-@pytest.mark.parametrize("words", ['"', "AND", "a OR", "NEAR(", "-", "{said}", "col:x", "*", "a* -b", "\u0000", "("])
-def test_no_search_is_a_syntax_error(runs, viewer, words):
-    status, _, _ = ask(viewer(runs), "/api/units?" + urlencode({"run": "quick.sqlite", "q": words}))
+@pytest.mark.parametrize("words", ['"', "AND", "a OR", "NEAR(", "-", "{replies}", "col:x", "*", "a* -b", "\u0000", "("])
+def test_no_search_text_is_a_syntax_error(runs, viewer, words):
+    status, _, _ = request(viewer(runs), "/api/units?" + urlencode({"run": "quick.sqlite", "q": words}))
     assert status == 200
 
 
-def test_looking_changes_nothing_in_the_folder(runs, viewer):
+def test_viewing_changes_nothing_in_the_folder(runs, viewer):
     before = {path.name: sha256(path.read_bytes()).hexdigest() for path in runs.iterdir()}
     address = viewer(runs)
     for path in ("/api/runs", "/api/run", "/api/headline", "/api/units", "/api/notes", "/api/label/sets", "/api/pulse"):
-        assert ask(address, f"{path}?run=quick.sqlite&q=steps")[0] == 200
+        assert request(address, f"{path}?run=quick.sqlite&q=steps")[0] == 200
     assert {path.name: sha256(path.read_bytes()).hexdigest() for path in runs.iterdir()} == before
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a folder that cannot be written")
-def test_a_read_only_folder_is_read(runs, viewer):
+def test_a_read_only_folder_can_be_viewed(runs, viewer):
     runs.chmod(0o555)
     try:
-        status, _, text = ask(viewer(runs), "/api/units?run=quick.sqlite")
+        status, _, text = request(viewer(runs), "/api/units?run=quick.sqlite")
     finally:
         runs.chmod(0o755)
     assert (status, json.loads(text)["total"]) == (200, 9)
 
 
-def test_a_spreadsheet_takes_no_note_for_a_formula(runs, viewer):
+def test_a_note_is_never_a_spreadsheet_formula(runs, viewer):
     address = viewer(runs)
-    unit = json.loads(ask(address, "/api/units?run=quick.sqlite")[2])["rows"][0]["id"]
+    unit = json.loads(request(address, "/api/units?run=quick.sqlite")[2])["rows"][0]["id"]
     note = json.dumps({"unit": unit, "comment": '=HYPERLINK("http://example.invalid")'})
     assert (
-        ask(address, "/api/notes?run=quick.sqlite", method="POST", body=note, Content_Type="application/json")[0] == 200
+        request(address, "/api/notes?run=quick.sqlite", method="POST", body=note, Content_Type="application/json")[0]
+        == 200
     )
-    _, _, text = ask(address, "/api/notes?run=quick.sqlite&format=csv")
+    _, _, text = request(address, "/api/notes?run=quick.sqlite&format=csv")
     assert "'=HYPERLINK" in text
 
 
 @pytest.mark.parametrize(
-    ("arguments", "line"),
+    ("arguments", "message"),
     [
         (["nowhere"], "there is no run or folder nowhere"),
-        ([".", "--export", "x.html"], "--export takes one run file, not a folder"),
-        (["{run}", "--export", "x.html", "--where", "f.phase"], "write it as FILTER=VALUE"),
+        ([".", "--export", "x.html"], "--export needs one run file, got a folder"),
+        (["{run}", "--export", "x.html", "--where", "f.phase"], "--where needs FILTER=VALUE"),
         (["{run}", "--export", "x.html", "--where", "f.phase=9"], "no unit matches"),
-        (["{run}", "--where", "f.phase=1"], "--where goes with --export"),
+        (["{run}", "--where", "f.phase=1"], "--where needs --export"),
     ],
 )
-def test_what_was_typed_wrong_is_said_in_one_line(runs, monkeypatch, capsys, arguments, line):
+def test_wrong_arguments_give_a_one_line_error(runs, monkeypatch, capsys, arguments, message):
     monkeypatch.chdir(runs)
-    assert main(["view", *(one.replace("{run}", "quick.sqlite") for one in arguments)]) == 2
-    said = capsys.readouterr().err
-    assert line in said
-    assert said.count("\n") == 1
+    assert main(["view", *(argument.replace("{run}", "quick.sqlite") for argument in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
     assert not (runs / "x.html").exists()
 
 
@@ -142,7 +143,7 @@ def test_the_command_serves_until_ctrl_c(runs):
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         line = process.stdout.readline()
         address = re.search(r"http://127\.0\.0\.1:\d+/", line).group()
-        status, _, text = ask(address, "/api/runs")
+        status, _, text = request(address, "/api/runs")
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
     assert (status, json.loads(text)["runs"]) == (200, [{"name": "quick.sqlite"}])

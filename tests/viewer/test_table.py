@@ -1,7 +1,8 @@
-"""Filters, counts, flips and search, beside what plain SQL or a hand count says."""
+"""Filters, counts, flips and search, compared with plain SQL or with values computed by build."""
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -10,125 +11,134 @@ import pytest
 from parley.judging import Unit
 from parley.runs import RunFile
 from parley.viewer import bitmaps
-from parley.viewer.compare import swapped_units
-from parley.viewer.context import ViewerContext
+from parley.viewer.compare import match_by_facet
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
 from parley.viewer.index import SearchIndex, fts_query
 from parley.viewer.labelling import agreement
-from parley.viewer.reading import blotted, template_fields
-from parley.viewer.table import Query
+from parley.viewer.open_run import OpenRun
+from parley.viewer.reading import redact, template_fields
+from parley.viewer.table import UnitQuery
 
 
 @pytest.fixture
-def desk(tmp_path, hand):
-    desks = []
+def open_run():
+    runs = []
 
-    def sit(path):
-        desks.append(ViewerContext(path))
-        assert desks[-1].wait(60)
-        return desks[-1]
+    def open_path(path):
+        runs.append(OpenRun(path))
+        assert runs[-1].wait_until_indexed(60)
+        return runs[-1]
 
-    yield sit
-    for one in desks:
-        one.close()
-
-
-def counts(found, key):
-    return {value: n for one in found["filters"] if one["key"] == key for value, n in one["values"]}
+    yield open_path
+    for run in runs:
+        run.close()
 
 
-def test_filters_and_their_counts_are_those_of_sql(runs, desk):
+def counts(page, key):
+    return {value: n for group in page["filters"] if group["key"] == key for value, n in group["values"]}
+
+
+def test_filters_and_counts_match_sql(runs, open_run):
     run = runs / "quick.sqlite"
-    found = desk(run).page(Query({"f.phase": ["1"], "f.identity": ["female"]}), "", asked=False)
+    page = open_run(run).page(
+        UnitQuery(filters={"f.phase": ["1"], "f.identity": ["female"]}), "", include_prompts=False
+    )
     with closing(sqlite3.connect(run)) as db:
         phase, identity = "json_extract(facets, '$.phase')", "json_extract(facets, '$.identity')"
         both = db.execute(
             f"SELECT id FROM units WHERE {phase} = 1 AND {identity} = 'female' ORDER BY position"
         ).fetchall()
         others = dict(db.execute(f"SELECT {identity}, count(*) FROM units WHERE {phase} = 1 GROUP BY 1"))
-    assert [row["id"] for row in found["rows"]] == [row[0] for row in both]
-    assert counts(found, "f.identity") == others, "a filter's own choice is left out of its counts"
+    assert [row["id"] for row in page["rows"]] == [row[0] for row in both]
+    assert counts(page, "f.identity") == others, "a filter's counts ignore its own selection"
 
 
-def test_scores_are_the_last_rounds_mean_and_sort_with_gaps_last(runs, desk, tmp_path, hand):
-    found = desk(runs / "quick.sqlite").page(Query(sort="score", descending=True), "", asked=False)
+def test_scores_are_the_last_rounds_mean_and_missing_ones_sort_last(runs, open_run, tmp_path, build):
+    page = open_run(runs / "quick.sqlite").page(UnitQuery(sort="score", descending=True), "", include_prompts=False)
     with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
         rows = db.execute(
             "SELECT unit, avg(value) FROM verdicts WHERE round = 2 GROUP BY unit ORDER BY 2 DESC"
         ).fetchall()
-    assert [row["score"] for row in found["rows"]] == pytest.approx([value for _, value in rows])
-    refused = hand.Said("One", "A", "I would rather not.", "refused")
-    path = hand.write_run(
-        tmp_path / "gap.sqlite",
-        [hand.pair_unit(hand.pair(1, 0), [refused]), hand.pair_unit(hand.pair(2, 0), [hand.Said("One", "A")])],
+    assert [row["score"] for row in page["rows"]] == pytest.approx([value for _, value in rows])
+    refused = build.JudgeReply("One", "A", "I would rather not.", "refused")
+    path = build.write_run(
+        tmp_path / "missing.sqlite",
+        [
+            build.pair_unit(build.pair(1, 0), [refused]),
+            build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "A")]),
+        ],
     )
     for descending in (False, True):
-        rows = desk(path).page(Query(sort="score", descending=descending), "", asked=False)["rows"]
+        rows = open_run(path).page(UnitQuery(sort="score", descending=descending), "", include_prompts=False)["rows"]
         assert [(row["score"], row["parse"]) for row in rows] == [(6.0, "ok"), (None, "refused")]
 
 
-def test_a_verdict_that_follows_the_place_is_flipped(tmp_path, hand, desk):
-    table = desk(hand.flipping(tmp_path / "flips.sqlite")).table()
-    assert table.lens("Three").flip == ["flipped", "flipped", "kept", "kept"]
-    assert table.lens("One").flip == ["kept"] * 4
-    assert table.lens("").flip == ["with a tie", "with a tie", "kept", "kept"], "A against B is no majority"
+def test_a_verdict_that_depends_on_the_order_is_flipped(tmp_path, build, open_run):
+    table = open_run(build.flipping(tmp_path / "flips.sqlite")).table()
+    assert table.figures("Three").flip == ["flipped", "flipped", "consistent", "consistent"]
+    assert table.figures("One").flip == ["consistent"] * 4
+    panel = table.figures(PANEL).flip
+    assert panel == ["tie in one order", "tie in one order", "consistent", "consistent"], "one A and one B is a tie"
 
 
-def test_a_range_of_scores_leaves_out_what_has_none(tmp_path, hand, desk):
+def test_a_score_range_excludes_units_without_a_score(tmp_path, build, open_run):
     records = [
-        hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A", status="unparsed")]),
-        hand.pair_unit(hand.pair(2, 0), [hand.Said("One", "A")]),
+        build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", status="unparsed")]),
+        build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "A")]),
     ]
-    found = desk(hand.write_run(tmp_path / "r.sqlite", records)).page(Query(low=0.0), "", asked=False)
-    assert [row["id"] for row in found["rows"]] == ["p2/s2/o0"]
+    page = open_run(build.write_run(tmp_path / "r.sqlite", records)).page(UnitQuery(low=0.0), "", include_prompts=False)
+    assert [row["id"] for row in page["rows"]] == ["p2/s2/o0"]
 
 
-def test_search_knows_phrases_beginnings_and_unwanted_words(tmp_path, hand, desk):
-    said = {1: "The café was clear and calm.", 2: "Calm and clear, it was.", 3: "Nothing of the kind."}
-    records = [hand.pair_unit(hand.pair(n, 0), [hand.Said("One", "A", words)]) for n, words in said.items()]
-    here = desk(hand.write_run(tmp_path / "words.sqlite", records))
+def test_search_supports_phrases_prefixes_and_excluded_words(tmp_path, build, open_run):
+    texts = {1: "The café was clear and calm.", 2: "Calm and clear, it was.", 3: "Nothing of the kind."}
+    records = [build.pair_unit(build.pair(n, 0), [build.JudgeReply("One", "A", text)]) for n, text in texts.items()]
+    run = open_run(build.write_run(tmp_path / "words.sqlite", records))
 
-    def found(words, asked=False):
-        return [row["position"] + 1 for row in here.page(Query(), words, asked=asked)["rows"]]
+    def found(text, include_prompts=False):
+        rows = run.page(UnitQuery(), text, include_prompts=include_prompts)["rows"]
+        return [row["position"] + 1 for row in rows]
 
     assert found("clear calm") == [1, 2]
     assert found('"clear and calm"') == [1]
     assert found("cal*") == [1, 2]
     assert found("clear -cafe") == [2], "accents do not matter"
-    assert found("answered") == [], "what the table was asked is left out"
-    assert found("answered", asked=True) == [1, 2, 3]
+    assert found("answered") == [], "prompts are not searched"
+    assert found("answered", include_prompts=True) == [1, 2, 3]
     assert found("nowhere") == []
 
 
-def test_the_index_grows_with_the_run_and_knows_another_run_at_the_same_place(tmp_path, hand):
+def test_the_index_grows_with_the_run_and_is_cleared_for_another_run_at_the_same_path(tmp_path, build):
     path = tmp_path / "grows.sqlite"
-    hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A")])], planned=[hand.pair(2, 0)])
-    assert sum(len(batch) for batch in SearchIndex(path).catch_up()) == 1
+    build.write_run(
+        path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])], planned=[build.pair(2, 0)]
+    )
+    assert sum(len(batch) for batch in SearchIndex(path).update()) == 1
     with RunFile.open(path, write=True) as file:
-        file.write([hand.pair_unit(hand.pair(2, 0), [hand.Said("One", "B", "marmalade")])])
+        file.write([build.pair_unit(build.pair(2, 0), [build.JudgeReply("One", "B", "marmalade")])])
     index = SearchIndex(path)
-    assert [position for batch in index.catch_up() for position, _, _ in batch] == [1], "only what is new"
-    assert index.matching("marmalade", asked=False) == [1]
+    assert [position for batch in index.update() for position, _, _ in batch] == [1], "only new units"
+    assert index.search("marmalade", include_prompts=False) == [1]
     path.unlink()
-    hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A")])])
+    build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])])
     fresh = SearchIndex(path)
-    assert list(fresh.catch_up())
-    assert fresh.matching("marmalade", asked=False) == []
+    assert list(fresh.update())
+    assert fresh.search("marmalade", include_prompts=False) == []
 
 
-def test_an_index_of_an_older_version_is_made_anew(tmp_path, hand):
+def test_an_index_of_another_format_is_rebuilt(tmp_path, build):
     path = tmp_path / "old.sqlite"
-    hand.write_run(path, [hand.pair_unit(hand.pair(1, 0), [hand.Said("One", "A", "marmalade")])])
+    build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", "marmalade")])])
     old = SearchIndex(path)
-    assert list(old.catch_up())
+    assert list(old.update())
     with closing(sqlite3.connect(old.path)) as db:
         db.execute("PRAGMA user_version = 0")
     new = SearchIndex(path)
-    assert [position for batch in new.catch_up() for position, _, _ in batch] == [0]
-    assert new.matching("marmalade", asked=False) == [0]
+    assert [position for batch in new.update() for position, _, _ in batch] == [0]
+    assert new.search("marmalade", include_prompts=False) == [0]
 
 
-def test_identities_are_matched_on_all_that_does_not_follow_from_them(tmp_path, hand, desk):
+def test_identities_are_matched_by_all_facets_they_do_not_determine(tmp_path, build, open_run):
     def unit(identity, category, scenario):
         return Unit(f"{identity}/{scenario}", {"identity": identity, "category": category, "scenario": scenario})
 
@@ -138,72 +148,78 @@ def test_identities_are_matched_on_all_that_does_not_follow_from_them(tmp_path, 
         unit("black", "race", "s2"),
         unit("", "", "s1"),
     ]
-    table = desk(hand.write_run(tmp_path / "i.sqlite", [], planned=units)).table()
-    assert swapped_units(table, "identity", "female", "black") == [(0, 1)]
-    assert swapped_units(table, "identity", "female", "nobody") == []
+    table = open_run(build.write_run(tmp_path / "i.sqlite", [], planned=units)).table()
+    assert match_by_facet(table, "identity", "female", "black") == [(0, 1)]
+    assert match_by_facet(table, "identity", "female", "nobody") == []
 
 
-def test_the_chair_speaks_for_the_panel():
+def test_the_chairs_verdict_is_the_panels():
     rows = [
-        VerdictRow("One", "debater", 1, "", 2.0, None),
-        VerdictRow("One", "debater", 2, "", 4.0, None),
-        VerdictRow("Chair", "chair", 2, "", 9.0, None),
+        VerdictRow(judge="One", role="debater", round=1, subject="", value=2.0, text=None),
+        VerdictRow(judge="One", role="debater", round=2, subject="", value=4.0, text=None),
+        VerdictRow(judge="Chair", role="chair", round=2, subject="", value=9.0, text=None),
     ]
-    seen = unit_figures(rows, [("One", "ok"), ("Chair", "repaired")])
-    assert (seen[""].score, seen["One"].score, seen["One"].changed) == (9.0, 4.0, True)
-    assert (seen[""].parse, seen["One"].parse) == ("repaired", "ok")
+    figures = unit_figures(rows, [("One", "ok"), ("Chair", "repaired")])
+    assert (figures[PANEL].score, figures["One"].score, figures["One"].changed) == (9.0, 4.0, True)
+    assert (figures[PANEL].parse, figures["One"].parse) == ("repaired", "ok")
 
 
-def test_scales_that_differ_are_not_averaged_and_a_reason_is_no_choice():
-    toxic = VerdictRow("words 1", "evaluator", 1, "", 0.9, "rude")
-    fluent = VerdictRow("performance", "evaluator", 1, "", 80.0, "fine")
-    seen = unit_figures([toxic, fluent], [])
-    assert (seen[PANEL].score, seen[PANEL].choice) == (None, None)
-    assert (seen["words 1"].score, seen["performance"].score) == (0.9, 80.0)
+def test_different_scales_are_not_averaged_and_a_reason_is_not_a_choice():
+    toxic = VerdictRow(judge="words 1", role="evaluator", round=1, subject="", value=0.9, text="rude")
+    fluent = VerdictRow(judge="performance", role="evaluator", round=1, subject="", value=80.0, text="fine")
+    figures = unit_figures([toxic, fluent], [])
+    assert (figures[PANEL].score, figures[PANEL].choice) == (None, None)
+    assert (figures["words 1"].score, figures["performance"].score) == (0.9, 80.0)
 
 
-def test_the_place_of_an_answer_is_no_score():
-    seen = unit_figures([VerdictRow("Solver", "debater", 1, "", 2.0, "Not known")], [])[PANEL]
-    assert (seen.score, seen.choice) == (None, "Not known")
+def test_the_number_of_an_answer_is_not_a_score():
+    row = VerdictRow(judge="Solver", role="debater", round=1, subject="", value=2.0, text="Not known")
+    figures = unit_figures([row], [])[PANEL]
+    assert (figures.score, figures.choice) == (None, "Not known")
 
 
-def test_a_prompt_is_taken_apart_by_its_template():
+def test_template_fields_are_found_in_a_prompt():
     template = 'Situation: {scenario}\n{candidate}\n"{response}"\nReport {{"x": 1}}'
     text = template.format(scenario="A fire.", candidate="Candidate (black):", response="Call for help.")
     fields = template_fields(text, ["Something else: {x}", template])
     assert fields == {"scenario": "A fire.", "candidate": "Candidate (black):", "response": "Call for help."}
     assert template_fields("no such prompt", [template]) == {}
+    rubric = json.dumps({"about": "a rubric, stored among the prompts and longer than the template " * 3})
+    assert template_fields(text, [rubric, template]) == fields, "JSON is not a template"
 
 
-def test_labels_are_blacked_out_as_words_only():
-    assert blotted("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard"
+def test_only_whole_words_are_redacted():
+    assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard"
 
 
-def test_sets_of_positions():
+def test_bitmaps():
     mask = bitmaps.from_positions([0, 3, 9], 10)
     assert bitmaps.members(mask, 10) == [0, 3, 9]
     assert bitmaps.members(mask, 10, [9, 8, 3, 0]) == [9, 3, 0]
-    assert [bitmaps.members(one, 4) for one in bitmaps.from_codes([1, -1, 0, 1], 2)] == [[2], [0, 3]]
+    assert [bitmaps.members(mask, 4) for mask in bitmaps.from_codes([1, -1, 0, 1], 2)] == [[2], [0, 3]]
     assert bitmaps.members(0, 0) == []
 
 
-def test_a_query_of_unwanted_words_only_asks_for_nothing():
+def test_a_search_of_only_excluded_words_is_empty():
     assert fts_query("-a -b") == ""
 
 
-def test_the_agreement_of_raters_is_fleiss_kappa(tmp_path, hand, desk):
-    """Two raters, four pairs; Ada says A A B B, Ben A A B A.
+def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build, open_run):
+    """Two raters, four pairs; Ada prefers A A B B, Ben A A B A.
 
-    Pairs alike: 3 of 4 = 0.75. Shares: A 5/8, B 3/8, so chance is 25/64 + 9/64 = 0.53125.
-    Kappa: (0.75 - 0.53125) / (1 - 0.53125) = 0.4667. The panel said A each time: Ada is with it twice, Ben three times.
+    Observed agreement: 3 of 4 = 0.75. Shares: A 5/8, B 3/8, so chance agreement is 25/64 + 9/64 = 0.53125.
+    Kappa: (0.75 - 0.53125) / (1 - 0.53125) = 0.4667. The panel prefers A each time: Ada agrees twice, Ben three times.
     """
-    units = [hand.pair(n, 0) for n in range(1, 5)]
-    path = hand.write_run(tmp_path / "k.sqlite", [hand.pair_unit(unit, [hand.Said("One", "A")]) for unit in units])
-    here = desk(path)
-    nth = here.notes.new_set(0, [unit.id for unit in units], {})
+    units = [build.pair(n, 0) for n in range(1, 5)]
+    path = build.write_run(
+        tmp_path / "k.sqlite", [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
+    )
+    run = open_run(path)
+    set_id = run.notes.add_set(0, [unit.id for unit in units], {})
     for rater, choices in (("Ada", "AABB"), ("Ben", "AABA")):
         for unit, choice in zip(units, choices, strict=True):
-            here.notes.label(nth, unit.id, rater, [("", "preferred", None, choice)])
-    found = agreement(here.notes, here.table(), nth)
-    assert found["among"][0]["kappa"] == pytest.approx(0.4667, abs=1e-4)
-    assert [(row["rater"], row["alike"], row["compared"]) for row in found["panel"]] == [("Ada", 2, 4), ("Ben", 3, 4)]
+            run.notes.add_labels(set_id, unit.id, rater, [("", "preferred", None, choice)])
+    result = agreement(run.notes, run.table(), set_id)
+    assert result["between_raters"][0]["kappa"] == pytest.approx(0.4667, abs=1e-4)
+    with_panel = [(row["rater"], row["same_choice"], row["compared"]) for row in result["with_panel"]]
+    assert with_panel == [("Ada", 2, 4), ("Ben", 3, 4)]

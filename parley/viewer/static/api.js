@@ -1,39 +1,40 @@
-// Where answers come from: the server, or in an exported file the data inside it.
-import { embedded } from "./dom.js";
+// Requests to the server; in an exported file, the same answers from the data inside it.
+import { embedded, unique } from "./dom.js";
 
 export async function get(path, params = {}) {
-  if (embedded) return fromFile(path, new URLSearchParams(params));
-  return answer(await fetch("/api/" + path + "?" + new URLSearchParams(params)));
+  if (embedded) return getEmbedded(path, new URLSearchParams(params));
+  return readAnswer(await fetch("/api/" + path + "?" + new URLSearchParams(params)));
 }
 
 export async function post(path, params, body) {
-  const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-  return answer(await fetch("/api/" + path + "?" + new URLSearchParams(params), sent));
+  const options = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
+  return readAnswer(await fetch("/api/" + path + "?" + new URLSearchParams(params), options));
 }
 
-async function answer(response) {
+async function readAnswer(response) {
   const text = await response.text();
-  let found;
-  try { found = JSON.parse(text); } catch { throw new Error(text.slice(0, 200) || `the server said ${response.status}`); }
-  if (!response.ok) throw new Error(found.error || `the server said ${response.status}`);
-  return found;
+  const fallback = `the server answered with status ${response.status}`;
+  let answer;
+  try { answer = JSON.parse(text); } catch { throw new Error(text.slice(0, 200) || fallback); }
+  if (!response.ok) throw new Error(answer.error || fallback);
+  return answer;
 }
 
-function fromFile(path, params) {
+function getEmbedded(path, params) {
   if (path === "run") return embedded.summary;
   if (path === "headline") return embedded.headline;
-  if (path === "units") return unitsInFile(params);
-  if (path === "unit") return unitInFile(params);
+  if (path === "units") return embeddedUnits(params);
+  if (path === "unit") return embeddedUnit(params);
   if (path === "texts") return embedded.texts;
-  throw new Error("this is not part of an exported file");
+  throw new Error("an exported file does not contain this page");
 }
 
-const DERIVED = { "d.status": "status", "d.choice": "choice", "d.flip": "flip", "d.changed": "changed", "d.parse": "parse", "d.tag": "tags" };
+const FIGURE_FILTERS = { "d.status": "status", "d.choice": "choice", "d.flip": "flip", "d.changed": "changed", "d.parse": "parse", "d.tag": "tags" };
 
-function valuesOf(row, key) {
+function filterValues(row, key) {
   if (key.startsWith("f.")) return key.slice(2) in row.facets ? [row.facets[key.slice(2)]] : [];
-  const value = row[DERIVED[key]];
-  if (key === "d.changed") return value === null ? [] : [value ? "changed" : "kept"];
+  const value = row[FIGURE_FILTERS[key]];
+  if (key === "d.changed") return value === null ? [] : [value ? "changed" : "unchanged"];
   return Array.isArray(value) ? value : value === null || value === undefined ? [] : [value];
 }
 
@@ -44,44 +45,44 @@ function matchingRows(params) {
   const [low, high] = ["low", "high"].map((key) => (params.get(key) ? Number(params.get(key)) : null));
   const words = (params.get("q") || "").toLowerCase().match(/"[^"]+"|\S+/g) || [];
   const texts = new Map(words.length ? embedded.units.map((unit) => [unit.id, unit.messages
-    .filter((one) => params.get("asked") || one.role !== "narrator").map((one) => one.text).join("\n").toLowerCase()]) : []);
+    .filter((message) => params.get("prompts") || message.role !== "narrator").map((message) => message.text).join("\n").toLowerCase()]) : []);
   const base = rows.filter((row) =>
     (low === null || (row.score !== null && row.score >= low)) && (high === null || (row.score !== null && row.score <= high))
     && words.every((word) => texts.get(row.id).includes(word.replaceAll('"', "").replace(/\*$/, ""))));
-  const keys = [...new Set([...params.keys()].filter((key) => /^[fd]\./.test(key)))];
-  const passes = (row, key) => params.getAll(key).some((wanted) => valuesOf(row, key).includes(wanted));
-  const found = base.filter((row) => keys.every((key) => passes(row, key)));
+  const keys = unique([...params.keys()].filter((key) => /^[fd]\./.test(key)));
+  const passes = (row, key) => params.getAll(key).some((value) => filterValues(row, key).includes(value));
+  const matches = base.filter((row) => keys.every((key) => passes(row, key)));
   const sort = params.get("sort") || "position";
   const direction = params.get("desc") ? -1 : 1;
-  found.sort((x, y) => {
+  matches.sort((x, y) => {
     const [a, b] = [sortValue(x, sort), sortValue(y, sort)];
-    const missing = (a === null || a === undefined) - (b === null || b === undefined);
-    return missing || (a < b ? -direction : a > b ? direction : x.position - y.position);
+    const missingLast = (a === null || a === undefined) - (b === null || b === undefined);
+    return missingLast || (a < b ? -direction : a > b ? direction : x.position - y.position);
   });
-  return { rows, base, keys, passes, found };
+  return { rows, base, keys, passes, matches };
 }
 
-function unitsInFile(params) {
-  const { rows, base, keys, passes, found } = matchingRows(params);
-  const names = [...new Set(rows.flatMap((row) => Object.keys(row.facets).map((name) => "f." + name)))];
-  const filters = [...names, ...Object.keys(DERIVED)].map((key) => {
-    const counts = new Map(rows.flatMap((row) => valuesOf(row, key)).map((value) => [value, 0]));
-    for (const row of base.filter((one) => keys.every((other) => other === key || passes(one, other))))
-      for (const value of valuesOf(row, key)) counts.set(value, counts.get(value) + 1);
+function embeddedUnits(params) {
+  const { rows, base, keys, passes, matches } = matchingRows(params);
+  const facets = unique(rows.flatMap((row) => Object.keys(row.facets).map((name) => "f." + name)));
+  const filters = [...facets, ...Object.keys(FIGURE_FILTERS)].map((key) => {
+    const counts = new Map(rows.flatMap((row) => filterValues(row, key)).map((value) => [value, 0]));
+    for (const row of base.filter((candidate) => keys.every((other) => other === key || passes(candidate, other))))
+      for (const value of filterValues(row, key)) counts.set(value, counts.get(value) + 1);
     return { key, values: [...counts] };
   });
   const [page, size] = [Number(params.get("page") || 0), Number(params.get("size") || 50)];
   return {
-    total: rows.length, matching: found.length, rows: found.slice(page * size, (page + 1) * size), judges: embedded.judges,
-    filters: filters.filter((one) => one.values.length > 1 || keys.includes(one.key)), looked: rows.length, done: rows.length, loading: false,
+    total: rows.length, matching: matches.length, rows: matches.slice(page * size, (page + 1) * size), judges: embedded.judges,
+    filters: filters.filter(({ key, values }) => values.length > 1 || keys.includes(key)), indexed: rows.length, done: rows.length, loading: false,
   };
 }
 
-function unitInFile(params) {
-  const unit = embedded.units.find((one) => one.id === params.get("unit"));
+function embeddedUnit(params) {
+  const unit = embedded.units.find(({ id }) => id === params.get("unit"));
   if (!unit) throw new Error(`the unit '${params.get("unit")}' is not in this file`);
-  const { found } = matchingRows(params);
-  const at = found.findIndex((row) => row.id === unit.id);
-  const neighbours = at < 0 ? {} : { at, of: found.length, previous: found[at - 1]?.id, next: found[at + 1]?.id };
+  const { matches } = matchingRows(params);
+  const index = matches.findIndex((row) => row.id === unit.id);
+  const neighbours = index < 0 ? {} : { index, total: matches.length, previous: matches[index - 1]?.id, next: matches[index + 1]?.id };
   return { ...unit, facets: embedded.rows[""].find((row) => row.id === unit.id).facets, neighbours };
 }

@@ -1,5 +1,5 @@
-// The pages and how one turns to them.
-import { embedded, fill, h, here, whenTurned } from "./dom.js";
+// Shows the page that the address names, the colour theme and the keyboard help.
+import { currentPage, embedded, fill, h, onNavigate } from "./dom.js";
 import { comparePage, pairPage } from "./compare.js";
 import { labelPage } from "./label.js";
 import { runPage } from "./run.js";
@@ -11,30 +11,31 @@ const PAGES = { "/": runsPage, "/run": runPage, "/unit": unitPage, "/compare": c
 const THEMES = ["auto", "light", "dark"];
 let shown = { path: null, page: null };
 
-function turnPage() {
-  const { path, params } = here();
+function showPage() {
+  const { path, params } = currentPage();
   if (shown.path === path && shown.page?.update?.(params)) return;
   shown.page?.stop();
   const make = embedded && !["/run", "/unit"].includes(path) ? runPage : PAGES[path] || runsPage;
   shown = { path, page: make(document.getElementById("main"), params) };
 }
 
-function theme(value) {
-  document.documentElement.dataset.theme = value;
-  try { localStorage.setItem("parley-theme", value); } catch { /* a private window forgets */ }
+function setTheme(theme) {
+  document.documentElement.dataset.theme = theme;
+  try { localStorage.setItem("parley-theme", theme); } catch { /* a private window stores nothing */ }
 }
 
-function startTools() {
-  let chosen = "auto";
-  try { chosen = localStorage.getItem("parley-theme") || "auto"; } catch { /* none is kept */ }
-  theme(THEMES.includes(chosen) ? chosen : "auto");
-  const label = () => `${document.documentElement.dataset.theme}`;
-  const turn = button(label(), () => { theme(THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length]); turn.textContent = label(); }, { class: "plain", "aria-label": "colours: automatic, light or dark" });
-  fill(document.getElementById("tools"), turn, h("button", { type: "button", class: "plain", onclick: showHelp, "aria-label": "keyboard help" }, "?"));
+function showTools() {
+  let theme = "auto";
+  try { theme = localStorage.getItem("parley-theme") || "auto"; } catch { /* nothing is stored */ }
+  setTheme(THEMES.includes(theme) ? theme : "auto");
+  const label = () => `theme: ${document.documentElement.dataset.theme}`;
+  const nextTheme = () => THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
+  const toggle = button(label(), () => { setTheme(nextTheme()); toggle.textContent = label(); }, { class: "plain" });
+  fill(document.getElementById("tools"), toggle, h("button", { type: "button", class: "plain", onclick: showHelp, "aria-label": "keyboard shortcuts", title: "keyboard shortcuts" }, "?"));
 }
 
-whenTurned(turnPage);
-window.addEventListener("popstate", turnPage);
-startTools();
+onNavigate(showPage);
+window.addEventListener("popstate", showPage);
+showTools();
 listenForKeys();
-turnPage();
+showPage();

@@ -1,10 +1,10 @@
-// Small drawings: intervals, sparklines, progress. Every one carries its numbers as text too.
-import { h, number, share, svg } from "./dom.js";
+// Small charts: intervals, sparklines, progress. Each also gives its numbers as text.
+import { h, number, svg, unique } from "./dom.js";
 
-// Okabe and Ito's colours, told apart by readers with any colour vision; each comes with a shape of its own.
+// Okabe and Ito's colours can be told apart with any colour vision; each speaker also has a shape.
 const SHAPES = ["circle", "square", "diamond", "triangle", "ring", "cross"];
 
-export function voice(index) { return { colour: `var(--voice-${index % 6})`, shape: SHAPES[index % SHAPES.length] }; }
+export function speakerStyle(index) { return { colour: `var(--speaker-${index % 6})`, shape: SHAPES[index % SHAPES.length] }; }
 
 export function shape(kind, x, y, r, colour) {
   const props = { fill: colour, class: "shape" };
@@ -17,40 +17,38 @@ export function shape(kind, x, y, r, colour) {
 }
 
 export function badge(index) {
-  const { colour, shape: kind } = voice(index);
+  const { colour, shape: kind } = speakerStyle(index);
   return svg("svg", { class: "badge", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, shape(kind, 8, 8, 5.5, colour));
 }
 
-// Rows of { group, label, estimate, low, high }; `at` is the line of "nothing".
-export function intervals(rows, { at = null, format = number, title, onpick = null }) {
+// Rows are { group, label, estimate, low, high }; `reference` is the value that means no effect.
+export function intervals(rows, { reference = null, format = number, title, onpick = null }) {
   const known = rows.filter((row) => row.estimate !== null);
-  if (!known.length) return h("p", { class: "muted" }, "no figure could be made");
-  const values = known.flatMap((row) => [row.low ?? row.estimate, row.high ?? row.estimate]).concat(at === null ? [] : [at]);
+  if (!known.length) return h("p", { class: "muted" }, "no figures");
+  const values = known.flatMap((row) => [row.low ?? row.estimate, row.high ?? row.estimate]).concat(reference === null ? [] : [reference]);
   let [min, max] = [Math.min(...values), Math.max(...values)];
   const margin = (max - min || 1) * 0.06;
   [min, max] = [min - margin, max + margin];
-  const place = (value) => (100 * (value - min)) / (max - min);
+  const x = (value) => (100 * (value - min)) / (max - min);
   let group = null;
   const body = rows.map((row) => {
     const first = row.group !== group;
     group = row.group;
     const text = row.low === null ? format(row.estimate) : `${format(row.estimate)} (${format(row.low)} to ${format(row.high)})`;
     const bar = svg("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-      at === null ? null : svg("line", { x1: place(at), x2: place(at), y1: 0, y2: 10, class: "nothing" }),
+      reference === null ? null : svg("line", { x1: x(reference), x2: x(reference), y1: 0, y2: 10, class: "reference" }),
       row.low === null || row.low === undefined ? null
-        : svg("line", { x1: place(row.low), x2: place(row.high), y1: 5, y2: 5, class: "span" }),
-      row.estimate === null ? null : svg("line", { x1: place(row.estimate), x2: place(row.estimate), y1: 5, y2: 5, class: "dot" }));
-    const label = onpick ? h("button", { class: "plain", onclick: () => onpick(row), title: "filter to these units" }, row.label) : row.label;
+        : svg("line", { x1: x(row.low), x2: x(row.high), y1: 5, y2: 5, class: "span" }),
+      row.estimate === null ? null : svg("line", { x1: x(row.estimate), x2: x(row.estimate), y1: 5, y2: 5, class: "dot" }));
+    const label = onpick ? h("button", { class: "plain", onclick: () => onpick(row), title: "show only these units" }, row.label) : row.label;
     return h("tr", { class: first ? "group" : "" }, h("th", { scope: "row" }, label), h("td", { class: "wide" }, bar), h("td", { class: "figure" }, text));
   });
   return h("table", { class: "intervals" }, h("caption", {}, title), h("tbody", {}, body));
 }
 
-export const asShare = (value) => share(value);
-
-// Lines over rounds: [{ name, index, points: [[x, y], …] }].
-export function sparkline(series, { title, low = null, high = null, every = "round" }) {
-  const points = series.flatMap((one) => one.points);
+// Lines over rounds or iterations. Series are { name, index, points: [[round, value], …] }.
+export function sparkline(series, { title, low = null, high = null, step = "round" }) {
+  const points = series.flatMap((line) => line.points);
   if (!points.length) return null;
   const xs = points.map((point) => point[0]);
   const ys = points.map((point) => point[1]);
@@ -59,20 +57,21 @@ export function sparkline(series, { title, low = null, high = null, every = "rou
   const [width, height, left, top] = [300, 120, 30, 10];
   const px = (x) => left + (x1 === x0 ? 0.5 : (x - x0) / (x1 - x0)) * (width - left - 16);
   const py = (y) => top + (1 - (y1 === y0 ? 0.5 : (y - y0) / (y1 - y0))) * (height - top - 24);
-  const rounds = [...new Set(xs)].sort((a, b) => a - b);
-  const drawn = series.map((one) => {
-    const { colour, shape: kind } = voice(one.index);
-    return svg("g", {}, svg("title", {}, `${one.name}: ${one.points.map(([x, y]) => `${every} ${x}: ${number(y, 1)}`).join(", ")}`),
-      svg("polyline", { points: one.points.map(([x, y]) => `${px(x)},${py(y)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2 }),
-      one.points.map(([x, y]) => shape(kind, px(x), py(y), 4, colour)));
+  const rounds = unique(xs).sort((a, b) => a - b);
+  const inWords = ({ name, points: line }) => `${name}: ${line.map(([x, y]) => `${step} ${x} ${number(y, 1)}`).join(", ")}`;
+  const lines = series.map((line) => {
+    const { colour, shape: kind } = speakerStyle(line.index);
+    return svg("g", {}, svg("title", {}, inWords(line)),
+      svg("polyline", { points: line.points.map(([x, y]) => `${px(x)},${py(y)}`).join(" "), fill: "none", stroke: colour, "stroke-width": 2 }),
+      line.points.map(([x, y]) => shape(kind, px(x), py(y), 4, colour)));
   });
-  const said = series.map((one) => `${one.name}: ${one.points.map(([x, y]) => `${every} ${x} ${number(y, 1)}`).join(", ")}`).join("; ");
+  const textAnchor = (x) => (rounds.length === 1 ? "middle" : x === x0 ? "start" : x === x1 ? "end" : "middle");
   return h("figure", { class: "spark" }, h("figcaption", {}, title),
-    svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}. ${said}` },
+    svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}. ${series.map(inWords).join("; ")}` },
       [y0, y1].map((y) => [svg("line", { x1: left, x2: width - 8, y1: py(y), y2: py(y), class: "grid" }),
         svg("text", { x: left - 6, y: py(y) + 4, class: "tick", "text-anchor": "end" }, number(y, Number.isInteger(y) ? 0 : 1))]),
-      rounds.map((x) => svg("text", { x: px(x), y: height - 6, class: "tick", "text-anchor": rounds.length === 1 ? "middle" : x === x0 ? "start" : x === x1 ? "end" : "middle" }, rounds.length > 8 ? String(x) : `${every} ${x}`)),
-      drawn));
+      rounds.map((x) => svg("text", { x: px(x), y: height - 6, class: "tick", "text-anchor": textAnchor(x) }, rounds.length > 8 ? String(x) : `${step} ${x}`)),
+      lines));
 }
 
 export function progress(units) {

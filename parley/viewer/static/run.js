@@ -1,24 +1,25 @@
-// One run: its figures, its units, and every facet a filter. The address holds all of it.
+// One run: its figures and its units, filtered by any facet. The address contains the whole state.
 import { get } from "./api.js";
-import { asShare, intervals, progress } from "./charts.js";
-import { day, embedded, fill, go, h, link, money, named, number, plural, say, share, signed, whole } from "./dom.js";
-import { button, cautions, crumbs, follow, heading, pager, shortcuts, trouble, waiting } from "./widgets.js";
+import { intervals, progress } from "./charts.js";
+import { announce, dateTime, embedded, facetName, fill, go, h, integer, link, money, number, orNone, percent, plural, signed, unique } from "./dom.js";
+import { breadcrumbs, button, cautions, errorBox, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
 
-const NAMES = { "d.status": "status", "d.choice": "verdict", "d.flip": "when shown in the other order", "d.changed": "between rounds", "d.parse": "worst reply", "d.tag": "tag" };
-const SORTS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "flip"], ["parse", "reply status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "name"]];
-const SHORT = 8;
+const FILTER_NAMES = { "d.status": "status", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
+const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
+const VALUES_SHOWN = 8; // of one filter, before "more…"
+const FACET_COLUMNS = 6;
 
 export function runPage(main, params) {
   const run = params.get("run") || (embedded ? embedded.name : "");
-  crumbs(h("span", {}, run));
-  heading(run);
-  const about = h("section", { class: "about" }, waiting());
-  const figures = h("details", { class: "figures", open: true }, h("summary", {}, "Figures"), h("div", { class: "charts" }, waiting("computing…")));
+  breadcrumbs(h("span", {}, run));
+  setTitle(run);
+  const about = h("section", { class: "about" }, loading());
+  const figures = h("details", { class: "figures", open: true }, h("summary", {}, "Figures"), h("div", { class: "charts" }, loading("computing…")));
   const filters = h("aside", { class: "filters", "aria-label": "Filters" });
-  const bar = h("div", { class: "bar-tools" });
-  const list = h("div", { class: "list" }, waiting());
-  const state = { params, found: null, at: -1, open: new Set(), wide: new Set() };
-  fill(main, h("div", { class: "page" }, about, figures, h("div", { class: "split" }, filters, h("section", { class: "units" }, bar, list))));
+  const toolbar = h("div", { class: "toolbar" });
+  const list = h("div", { class: "list" }, loading());
+  const state = { params, page: null, focused: -1, openFilters: new Set(), expandedFilters: new Set(), shown: null, stopped: false };
+  fill(main, h("div", { class: "page" }, about, figures, h("div", { class: "split" }, filters, h("section", { class: "units" }, toolbar, list))));
 
   const change = (edit, replace = false) => {
     const next = new URLSearchParams(state.params);
@@ -26,181 +27,199 @@ export function runPage(main, params) {
     edit(next);
     go("/run", next, { replace });
   };
-  const put = (key, value) => change((next) => (value ? next.set(key, value) : next.delete(key)));
-  const toggle = (key, value) => change((next) => {
-    const kept = next.getAll(key).filter((one) => one !== value);
-    const had = next.getAll(key).includes(value);
+  const setParam = (key, value) => change((next) => (value ? next.set(key, value) : next.delete(key)));
+  const toggleFilter = (key, value) => change((next) => {
+    const others = next.getAll(key).filter((chosen) => chosen !== value);
+    const wasChosen = next.getAll(key).includes(value);
     next.delete(key);
-    for (const one of had ? kept : [...kept, value]) next.append(key, one);
+    for (const chosen of wasChosen ? others : [...others, value]) next.append(key, chosen);
   });
+  const clearAll = () => go("/run", { run });
 
-  let typed;
-  const search = h("input", { type: "search", placeholder: "Search all that was said…", "aria-label": "Search the text of all messages", value: params.get("q") || "",
-    title: 'words are all wanted; "a phrase", begin*, -without',
-    oninput: () => { clearTimeout(typed); typed = setTimeout(() => change((next) => (search.value ? next.set("q", search.value) : next.delete("q")), true), 180); } });
-  const asked = h("input", { type: "checkbox", onchange: () => put("asked", asked.checked ? "1" : "") });
-  const judge = h("select", { "aria-label": "Whose verdict", onchange: () => put("judge", judge.value) });
-  const [low, high] = ["low", "high"].map((key) => h("input", { type: "number", step: "any", class: "narrow", "aria-label": key === "low" ? "lowest score" : "highest score", placeholder: key === "low" ? "from" : "to", value: params.get(key) || "", onchange: (event) => put(key, event.target.value) }));
-  const sort = h("select", { "aria-label": "Order by", onchange: () => put("sort", sort.value === "position" ? "" : sort.value) });
-  const desc = button("↑", () => put("desc", state.params.get("desc") ? "" : "1"), { "aria-label": "turn the order around" });
+  let typingTimer;
+  const search = h("input", { type: "search", placeholder: "Search replies…", "aria-label": "Search the text of all messages", value: params.get("q") || "",
+    title: 'All words must occur. Also: "a phrase", prefix*, -excluded',
+    oninput: () => { clearTimeout(typingTimer); typingTimer = setTimeout(() => change((next) => (search.value ? next.set("q", search.value) : next.delete("q")), true), 180); } });
+  const prompts = h("input", { type: "checkbox", onchange: () => setParam("prompts", prompts.checked ? "1" : "") });
+  const judge = h("select", { onchange: () => setParam("judge", judge.value) });
+  const [low, high] = [["low", "lowest score", "from"], ["high", "highest score", "to"]].map(([key, label, placeholder]) =>
+    h("input", { type: "number", step: "any", class: "narrow", "aria-label": label, placeholder, value: params.get(key) || "", onchange: (event) => setParam(key, event.target.value) }));
+  const sort = h("select", { onchange: () => setParam("sort", sort.value === "position" ? "" : sort.value) });
+  const direction = button("↑", () => setParam("desc", state.params.get("desc") ? "" : "1"), { "aria-label": "reverse the order", title: "reverse the order" });
   const count = h("p", { class: "count", role: "status" });
   const pages = h("div", {});
-  bar.append(h("div", { class: "row grow" }, search, h("label", { class: "check" }, asked, " also the prompts")),
-    h("div", { class: "row" }, h("label", {}, "as seen by ", judge), h("span", { class: "together" }, "score ", low, " ", high), h("span", { class: "together" }, "order ", sort, desc)),
+  toolbar.append(h("div", { class: "row grow" }, search, h("label", { class: "check" }, prompts, " also search prompts")),
+    h("div", { class: "row" }, h("label", {}, "judged by ", judge), h("span", { class: "inline-group" }, "score ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction)),
     h("div", { class: "row spread" }, count, pages));
 
   async function showAbout() {
-    const found = await get("run", { run });
-    if (found.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, found.broken))); return; }
-    const exported = new URLSearchParams(state.params);
-    fill(about, 
-      h("div", { class: "row spread" }, h("h1", {}, run, h("span", { class: `pill ${found.state}` }, found.state)),
-        embedded ? h("p", { class: "muted" }, "a part of a run, exported") : h("div", { class: "row actions" },
+    const summary = await get("run", { run });
+    if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
+    const { done, failed, planned } = summary.units;
+    fill(about,
+      h("div", { class: "row spread" }, h("h1", {}, run, h("span", { class: `pill ${summary.state}` }, summary.state)),
+        embedded ? h("p", { class: "muted" }, "exported part of a run") : h("div", { class: "row actions" },
           link("/compare", { run }, { class: "button" }, "Compare"), link("/label", { run }, { class: "button" }, "Label"),
-          h("a", { class: "button", href: "/api/export?" + exported, download: "", id: "export" }, "Export"),
-          h("a", { class: "button", href: "/api/notes?" + new URLSearchParams({ run, format: "csv" }), download: "" }, "Notes"))),
-      h("p", { class: "facts" }, h("strong", {}, found.study), found.suite ? ` · ${found.suite}` : "", " · ", h("bdi", {}, found.models.join(", "))),
-      progress(found.units),
-      h("p", { class: "muted" }, [`${whole(found.units.done)} of ${plural(found.units.done + found.units.failed + found.units.planned, "unit")} done`,
-        found.units.failed ? `${found.units.failed} failed` : null, plural(found.calls, "call"), `${whole(found.tokens)} tokens`, money(found.cost), day(found.started)].filter(Boolean).join(" · ")),
-      found.errors.map((one) => h("p", { class: "error" }, `${plural(one.units, "unit")}: ${one.error}`)));
+          h("a", { class: "button", href: exportAddress(), download: "", id: "export", title: "the units that match, as one HTML file" }, "Export"),
+          h("a", { class: "button", href: "/api/notes?" + new URLSearchParams({ run, format: "csv" }), download: "", title: "all notes, as CSV" }, "Notes"))),
+      h("p", { class: "facts" }, h("strong", {}, summary.study), summary.suite ? ` · ${summary.suite}` : "", " · ", h("bdi", {}, summary.models.join(", "))),
+      progress(summary.units),
+      h("p", { class: "muted" }, [`${integer(done)} of ${plural(done + failed + planned, "unit")} done`, failed ? `${integer(failed)} failed` : null,
+        plural(summary.calls, "call"), plural(summary.tokens, "token"), money(summary.cost), dateTime(summary.started)].filter(Boolean).join(" · ")),
+      summary.errors.map(({ units, error }) => h("p", { class: "error" }, `${plural(units, "unit")}: ${error}`)));
+  }
+
+  function exportAddress() {
+    const query = new URLSearchParams(state.params);
+    query.set("run", run);
+    return "/api/export?" + query;
   }
 
   async function showFigures() {
     const box = figures.querySelector(".charts");
     try {
-      const found = await get("headline", { run });
-      about.querySelectorAll(".caution").forEach((one) => one.remove());
-      about.append(...cautions(found.cautions || []));
-      const pick = (row) => change((next) => { next.delete("f.identity"); if (!row.label.startsWith("(")) next.set("f.identity", row.label); });
-      const parts = [];
-      const models = new Set([...(found.scores || []), ...(found.win_rates || [])].map((row) => row.model));
-      const by = (row) => (models.size > 1 ? ` · ${row.model}` : "");
-      if (found.scores) {
-        const overall = found.scores.filter((row) => row.metric === "all");
-        parts.push(intervals(overall.map((row) => ({ ...row, group: row.category, label: row.identity + by(row) })), { title: "Mean score, single candidates (95% intervals over scenarios)", onpick: pick }));
-        parts.push(intervals(found.differences.map((row) => ({ ...row, group: row.category, label: `${row.first} − ${row.second}${by(row)}` })), { title: "Differences on the same answers (95%)", at: 0, format: signed }));
+      const headline = await get("headline", { run });
+      about.querySelectorAll(".caution").forEach((caution) => caution.remove());
+      about.append(...cautions(headline.cautions || []));
+      const filterByIdentity = (row) => change((next) => { next.delete("f.identity"); if (!row.label.startsWith("(")) next.set("f.identity", row.label); });
+      const models = unique([...(headline.scores || []), ...(headline.win_rates || [])].map((row) => row.model));
+      const withModel = (row, label) => ({ ...row, group: row.category, label: models.length > 1 ? `${label} · ${row.model}` : label });
+      const byIdentity = (rows) => rows.map((row) => withModel(row, row.identity));
+      const charts = [];
+      if (headline.scores) {
+        charts.push(intervals(byIdentity(headline.scores.filter((row) => row.metric === "all")), { title: "Mean scores (95% CI)", onpick: filterByIdentity }));
+        charts.push(intervals(headline.differences.map((row) => withModel(row, `${row.first} − ${row.second}`)), { title: "Differences on the same items (95% CI, unadjusted)", reference: 0, format: signed }));
       }
-      if (found.win_rates) parts.push(intervals(found.win_rates.map((row) => ({ ...row, group: row.category, label: row.identity + by(row) })), { title: "Win rates in pairs, ties left out (95% over scenarios)", at: 0.5, format: asShare, onpick: pick }));
-      if (!parts.length && !found.in_words?.length) parts.push(h("p", { class: "muted" }, found.why_none || "no figures"));
-      fill(box, ...parts, h("div", { class: "words" }, (found.in_words || []).map((line) => h("p", {}, line))));
-    } catch (error) { fill(box, trouble(error)); }
+      if (headline.win_rates) charts.push(intervals(byIdentity(headline.win_rates), { title: "Win rates in pairs, without ties (95% CI)", reference: 0.5, format: percent, onpick: filterByIdentity }));
+      const sentences = headline.sentences || [];
+      if (!charts.length && !sentences.length) charts.push(h("p", { class: "muted" }, headline.unavailable || "no figures"));
+      fill(box, ...charts, h("div", { class: "sentences" }, sentences.map((line) => h("p", {}, line))));
+    } catch (error) { fill(box, errorBox(error)); }
   }
 
   function showFilters() {
-    const groups = state.found.filters.map(({ key, values }) => {
+    const groups = state.page.filters.map(({ key, values }) => {
       const chosen = state.params.getAll(key);
-      const name = NAMES[key] || key.slice(2).replaceAll("_", " ");
-      const open = chosen.length || state.open.has(key) || values.length <= 5;
-      const shown = state.wide.has(key) ? values : values.filter(([value, n], at) => chosen.includes(value) || at < SHORT || (n && values.length <= SHORT + 3));
-      const rows = shown.map(([value, n]) => h("label", { class: n || chosen.includes(value) ? "" : "nothing" },
-        h("input", { type: "checkbox", checked: chosen.includes(value), onchange: () => toggle(key, value) }), h("bdi", {}, named(value)), h("span", { class: "n" }, whole(n))));
-      const box = h("details", { open: Boolean(open), "data-filter": key, ontoggle: (event) => (event.target.open ? state.open.add(key) : state.open.delete(key)) },
-        h("summary", {}, name, chosen.length ? h("span", { class: "pill" }, String(chosen.length)) : ""), rows,
-        values.length > shown.length ? button(`${values.length - shown.length} more…`, () => { state.wide.add(key); showFilters(); }, { class: "plain" }) : "");
-      return box;
+      const name = FILTER_NAMES[key] || facetName(key.slice(2));
+      const open = chosen.length || state.openFilters.has(key) || values.length <= 5;
+      const shown = state.expandedFilters.has(key) ? values
+        : values.filter(([value, n], index) => chosen.includes(value) || index < VALUES_SHOWN || (n && values.length <= VALUES_SHOWN + 3));
+      const options = shown.map(([value, n]) => h("label", { class: n || chosen.includes(value) ? "" : "empty" },
+        h("input", { type: "checkbox", checked: chosen.includes(value), onchange: () => toggleFilter(key, value) }), h("bdi", {}, orNone(value)), h("span", { class: "n" }, integer(n))));
+      return h("details", { open: Boolean(open), "data-filter": key, ontoggle: (event) => (event.target.open ? state.openFilters.add(key) : state.openFilters.delete(key)) },
+        h("summary", {}, name.charAt(0).toUpperCase() + name.slice(1), chosen.length ? h("span", { class: "pill" }, String(chosen.length)) : ""), options,
+        values.length > shown.length ? button(`${values.length - shown.length} more…`, () => { state.expandedFilters.add(key); showFilters(); }, { class: "plain" }) : "");
     });
     const active = [...state.params].filter(([key]) => /^[fd]\./.test(key));
-    const focused = document.activeElement?.closest?.(".filters label")?.textContent;
+    const focusedLabel = document.activeElement?.closest?.(".filters label")?.textContent;
     fill(filters, h("div", { class: "row spread" }, h("h2", {}, "Filters"), active.length ? button("clear", () => change((next) => { for (const [key] of active) next.delete(key); }), { class: "plain" }) : ""), ...groups);
-    if (focused) [...filters.querySelectorAll("label")].find((one) => one.textContent === focused)?.querySelector("input").focus();
+    if (focusedLabel) [...filters.querySelectorAll("label")].find((label) => label.textContent === focusedLabel)?.querySelector("input").focus();
+  }
+
+  function columns(rows) {
+    const has = (key) => rows.some((row) => row[key] !== null && row[key] !== undefined);
+    const facets = unique(rows.flatMap((row) => Object.keys(row.facets)))
+      .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && !/_[ab]$|^base$/.test(name));
+    return [
+      ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, row.facets[name] ?? "") })),
+      has("score") && { key: "score", label: "score", show: (row) => number(row.score), numeric: true },
+      has("margin") && { key: "margin", label: "A − B", show: (row) => signed(row.margin), numeric: true },
+      has("choice") && { key: "choice", label: "verdict", show: verdict },
+      has("flip") && { key: "flip", label: "other order", show: (row) => (row.flip === "flipped" ? h("span", { class: "pill warn" }, "flipped") : row.flip || "–") },
+      has("tokens") && { key: "tokens", label: "tokens", show: (row) => integer(row.tokens), numeric: true },
+    ].filter(Boolean);
   }
 
   function showRows() {
-    const found = state.found;
-    const facets = [...new Set(found.rows.flatMap((row) => Object.keys(row.facets)))].filter((name) => new Set(found.rows.map((row) => row.facets[name] ?? null)).size > 1 && !/_[ab]$|^base$/.test(name));
-    const has = (key) => found.rows.some((row) => row[key] !== null && row[key] !== undefined);
-    const sorted = state.params.get("sort") || "position";
-    const column = (key, label, show, number_like) => ({ key, label, show, number_like });
-    const columns = [
-      ...facets.slice(0, 6).map((name) => column(`f.${name}`, name.replaceAll("_", " "), (row) => h("bdi", {}, row.facets[name] ?? ""))),
-      has("score") && column("score", "score", (row) => number(row.score), true),
-      has("margin") && column("margin", "A − B", (row) => signed(row.margin), true),
-      has("choice") && column("choice", "verdict", (row) => verdict(row)),
-      has("flip") && column("flip", "other order", (row) => (row.flip === "flipped" ? h("span", { class: "pill warn" }, "flipped") : row.flip || "–")),
-      has("tokens") && column("tokens", "tokens", (row) => whole(row.tokens), true),
-    ].filter(Boolean);
-    const head = columns.map((one) => h("th", { scope: "col", class: one.number_like ? "num" : "", "aria-sort": sorted === one.key ? (state.params.get("desc") ? "descending" : "ascending") : null },
-      button(one.label + (sorted === one.key ? (state.params.get("desc") ? " ↓" : " ↑") : ""), () => change((next) => {
-        if (sorted === one.key) next.get("desc") ? next.delete("desc") : next.set("desc", "1");
-        else { next.set("sort", one.key); one.number_like ? next.set("desc", "1") : next.delete("desc"); }
-      }), { class: "plain" })));
-    const rows = found.rows.map((row) => {
-      const there = new URLSearchParams(state.params);
-      there.set("run", run); there.set("unit", row.id);
-      const marks = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "to come") : null,
+    const { rows } = state.page;
+    state.focused = -1;
+    if (!rows.length) return fill(list, h("p", { class: "muted" }, "No units match. ", button("clear all filters", clearAll, { class: "plain" })));
+    const shownColumns = columns(rows);
+    const [sorted, descending] = [state.params.get("sort") || "position", Boolean(state.params.get("desc"))];
+    const sortBy = ({ key, numeric }) => change((next) => {
+      if (sorted === key) descending ? next.delete("desc") : next.set("desc", "1");
+      else { next.set("sort", key); numeric ? next.set("desc", "1") : next.delete("desc"); }
+    });
+    const head = shownColumns.map((column) => h("th", { scope: "col", class: column.numeric ? "num" : "", "aria-sort": sorted === column.key ? (descending ? "descending" : "ascending") : null },
+      button(column.label + (sorted === column.key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(column), { class: "plain" })));
+    const body = rows.map((row) => {
+      const unitParams = new URLSearchParams(state.params);
+      unitParams.set("run", run); unitParams.set("unit", row.id);
+      const pills = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "planned") : null,
         ["unscored", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
-      return h("tr", { "data-unit": row.id },
-        h("th", { scope: "row" }, link("/unit", there, { mark: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit" }, h("bdi", {}, row.id)), " ", marks,
+      return [h("tr", { "data-unit": row.id },
+        h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit" }, h("bdi", {}, row.id)), " ", pills,
           row.error ? h("div", { class: "error" }, row.error) : ""),
-        columns.map((one) => h("td", { class: one.number_like ? "num" : "", "data-label": one.label }, one.show(row))));
+        shownColumns.map((column) => h("td", { class: column.numeric ? "num" : "", "data-label": column.label }, column.show(row)))),
+      row.excerpt ? h("tr", { class: "excerpt-row" }, h("td", { colspan: shownColumns.length + 1 }, h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", highlight(row.excerpt.text, state.params.get("q")), "…"))) : ""];
     });
-    const around = (row) => row.excerpt ? h("tr", { class: "around" }, h("td", { colspan: columns.length + 1 }, h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", emphasised(row.excerpt.text, state.params.get("q")), "…"))) : "";
-    fill(list, rows.length ? h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "unit"), head)), h("tbody", {}, rows.map((row, at) => [row, around(found.rows[at])]))))
-      : h("p", { class: "muted" }, "No unit is like this. ", button("clear everything", () => go("/run", { run }), { class: "plain" })));
-    state.at = -1;
+    fill(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "unit"), head)), h("tbody", {}, body))));
   }
 
   async function showUnits() {
-    const mine = state.params;
+    const requested = state.params;
     try {
-      const given = new URLSearchParams(mine);
-      given.set("run", run);
-      const found = await get("units", given);
-      if (mine !== state.params) return;
-      state.found = found;
-      fill(judge, h("option", { value: "" }, "the panel"), ...found.judges.map((name) => h("option", { value: name }, name)));
-      judge.value = mine.get("judge") || "";
-      const facets = [...new Set(found.rows.flatMap((row) => Object.keys(row.facets)))];
-      fill(sort, ...SORTS.map(([key, name]) => h("option", { value: key }, name)), ...facets.map((name) => h("option", { value: `f.${name}` }, name.replaceAll("_", " "))));
-      sort.value = mine.get("sort") || "position";
-      desc.textContent = mine.get("desc") ? "↓" : "↑";
-      asked.checked = Boolean(mine.get("asked"));
-      if (document.activeElement !== search) search.value = mine.get("q") || "";
-      if (document.activeElement !== low) low.value = mine.get("low") || "";
-      if (document.activeElement !== high) high.value = mine.get("high") || "";
-      const behind = found.trouble ? ` · ${found.trouble}` : found.loading ? " · reading the run…" : found.looked < found.done ? ` · looked at ${whole(found.looked)} of ${whole(found.done)}, the rest follows` : "";
-      count.textContent = `${found.matching === found.total ? plural(found.total, "unit") : `${whole(found.matching)} of ${plural(found.total, "unit")}`}${behind}`;
-      fill(pages, pager(Number(mine.get("page") || 0), 50, found.matching, mine));
-      if (about.querySelector("#export")) about.querySelector("#export").href = "/api/export?" + given;
-      const seen = JSON.stringify([found.rows, found.filters]);
-      if (seen !== state.seen) { showFilters(); showRows(); }
-      state.seen = seen;
-      if (behind && !found.trouble) setTimeout(() => { if (mine === state.params && !stopped) showUnits(); }, found.loading ? 500 : 2500);
-    } catch (error) { fill(list, trouble(error)); }
+      const query = new URLSearchParams(requested);
+      query.set("run", run);
+      const page = await get("units", query);
+      if (requested !== state.params) return; // the filters have changed meanwhile
+      state.page = page;
+      fill(judge, h("option", { value: "" }, "the panel"), ...page.judges.map((name) => h("option", { value: name }, name)));
+      judge.value = requested.get("judge") || "";
+      const facets = unique(page.rows.flatMap((row) => Object.keys(row.facets)));
+      fill(sort, ...SORT_KEYS.map(([key, name]) => h("option", { value: key }, name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
+      sort.value = requested.get("sort") || "position";
+      direction.textContent = requested.get("desc") ? "↓" : "↑";
+      prompts.checked = Boolean(requested.get("prompts"));
+      for (const [input, key] of [[search, "q"], [low, "low"], [high, "high"]]) if (document.activeElement !== input) input.value = requested.get(key) || "";
+      const unfinished = page.loading ? "loading the run…" : page.indexed < page.done ? `indexed ${integer(page.indexed)} of ${plural(page.done, "unit")}` : "";
+      const matching = page.matching === page.total ? plural(page.total, "unit") : `${integer(page.matching)} of ${plural(page.total, "unit")}`;
+      count.textContent = [matching, page.index_error || unfinished].filter(Boolean).join(" · ");
+      fill(pages, pager(Number(requested.get("page") || 0), page.matching, "/run", requested));
+      if (about.querySelector("#export")) about.querySelector("#export").href = exportAddress();
+      const shown = JSON.stringify([page.rows, page.filters]);
+      if (shown !== state.shown) { showFilters(); showRows(); }
+      state.shown = shown;
+      if (unfinished && !page.index_error) setTimeout(() => { if (requested === state.params && !state.stopped) showUnits(); }, page.loading ? 500 : 2500);
+    } catch (error) { fill(list, errorBox(error)); }
   }
 
-  function move(step) {
+  function moveFocus(step) {
     const rows = [...list.querySelectorAll("tr[data-unit]")];
     if (!rows.length) return;
-    state.at = Math.max(0, Math.min(rows.length - 1, state.at + step));
-    rows[state.at].querySelector("a").focus();
-    rows[state.at].scrollIntoView({ block: "nearest" });
+    state.focused = Math.max(0, Math.min(rows.length - 1, state.focused + step));
+    rows[state.focused].querySelector("a").focus();
+    rows[state.focused].scrollIntoView({ block: "nearest" });
   }
-  const turnPage = (step) => { const next = Number(state.params.get("page") || 0) + step; if (next >= 0 && next * 50 < state.found.matching) { const to = new URLSearchParams(state.params); next ? to.set("page", next) : to.delete("page"); go("/run", to); } };
-  const keys = () => shortcuts({
-    "/": { what: "search", run: () => search.focus() }, j: { what: "next unit", run: () => move(1) }, k: { what: "previous unit", run: () => move(-1) },
-    Enter: { what: "read it", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.at)]?.querySelector("a").click() },
+  function turnPage(step) {
+    const next = Number(state.params.get("page") || 0) + step;
+    if (next < 0 || next * PAGE_SIZE >= state.page.matching) return;
+    const query = new URLSearchParams(state.params);
+    next ? query.set("page", next) : query.delete("page");
+    go("/run", query);
+  }
+  shortcuts({
+    "/": { what: "search", run: () => search.focus() }, j: { what: "next unit", run: () => moveFocus(1) }, k: { what: "previous unit", run: () => moveFocus(-1) },
+    Enter: { what: "open the unit", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.focused)]?.querySelector("a").click() },
     n: { what: "next page", run: () => turnPage(1) }, p: { what: "previous page", run: () => turnPage(-1) },
-    c: { what: "clear the filters", run: () => go("/run", { run }) },
+    c: { what: "clear all filters", run: clearAll },
   });
-  let stopped = false;
-  keys();
-  showAbout().then(showFigures).catch((error) => fill(about, trouble(error)));
+  showAbout().then(showFigures).catch((error) => fill(about, errorBox(error)));
   showUnits();
-  const stop = follow(run, async () => { await Promise.all([showAbout().then(showFigures), showUnits()]); say("updated"); });
-  return { stop: () => { stopped = true; stop(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showUnits(); return true; } };
+  const stopWatching = watchRun(run, async () => { await Promise.all([showAbout().then(showFigures), showUnits()]); announce("updated"); });
+  return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showUnits(); return true; } };
 }
 
 function verdict(row) {
-  const who = row.choice === "A" || row.choice === "B" ? row.facets[`identity_${row.choice.toLowerCase()}`] : null;
-  return row.choice === null ? "–" : who ? h("span", {}, row.choice, " ", h("bdi", { class: "muted" }, who)) : row.choice;
+  const identity = row.choice === "A" || row.choice === "B" ? row.facets[`identity_${row.choice.toLowerCase()}`] : null;
+  return row.choice === null ? "–" : identity ? h("span", {}, row.choice, " ", h("bdi", { class: "muted" }, identity)) : row.choice;
 }
 
-export function emphasised(text, query) {
+// The text in pieces, with the words of the search marked.
+export function highlight(text, query) {
   const words = ((query || "").match(/-?"[^"]+"|\S+/g) || []).filter((word) => !word.startsWith("-")).map((word) => word.replaceAll('"', "").replace(/\*$/, "")).filter(Boolean);
   if (!words.length) return [text];
   const pattern = new RegExp(`(${words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("|")})`, "giu");
-  return text.split(pattern).map((piece, at) => (at % 2 ? h("mark", {}, piece) : piece));
+  return text.split(pattern).map((piece, index) => (index % 2 ? h("mark", {}, piece) : piece));
 }

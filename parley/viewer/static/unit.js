@@ -1,152 +1,166 @@
-// One unit: the conversation by round, with scores beside it.
+// One unit: the conversation by round, with its scores.
 import { get } from "./api.js";
 import { badge, sparkline } from "./charts.js";
-import { address, day, embedded, fill, go, h, here, link, named, number, plural, say, whole } from "./dom.js";
+import { address, announce, currentPage, dateTime, embedded, facetName, fill, go, h, integer, link, orNone, plural, unique } from "./dom.js";
 import { sideBySide } from "./diff.js";
 import { messageView, noteForm, noteList } from "./message.js";
-import { button, copy, crumbs, download, follow, heading, permalink, shortcuts, trouble, voices, waiting } from "./widgets.js";
+import { breadcrumbs, button, copy, download, errorBox, loading, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
 
 export function unitPage(main, params) {
   const [run, id] = [params.get("run") || (embedded ? embedded.name : ""), params.get("unit")];
-  const back = new URLSearchParams(params);
-  back.delete("unit");
-  crumbs(link("/run", back, {}, h("bdi", {}, run)), h("bdi", { class: "here" }, id));
-  heading(id);
-  const page = h("div", { class: "page reading" }, waiting());
+  const runParams = new URLSearchParams(params);
+  runParams.delete("unit");
+  breadcrumbs(link("/run", runParams, {}, h("bdi", {}, run)), h("bdi", { class: "current" }, id));
+  setTitle(id);
+  const page = h("div", { class: "page reading" }, loading());
   fill(main, page);
   let unit = null;
 
-  async function show(stay) {
+  async function show(keepScroll) {
     try {
-      const given = new URLSearchParams(params);
-      given.set("run", run);
-      unit = await get("unit", given);
-    } catch (error) { return fill(page, trouble(error)); }
+      const query = new URLSearchParams(params);
+      query.set("run", run);
+      unit = await get("unit", query);
+    } catch (error) { return fill(page, errorBox(error)); }
     const top = window.scrollY;
     draw();
-    if (stay) window.scrollTo(0, top);
-    else reach();
+    if (keepScroll) window.scrollTo(0, top);
+    else scrollToAnchor();
   }
 
-  function reach() {
-    const spot = here().mark;
-    const target = spot && document.getElementById(spot);
-    if (target) { target.classList.add("reached"); target.scrollIntoView({ block: "center" }); target.focus({ preventScroll: true }); }
+  function scrollToAnchor() {
+    const { anchor } = currentPage();
+    const message = anchor && document.getElementById(anchor);
+    if (message) { message.classList.add("linked"); message.scrollIntoView({ block: "center" }); message.focus({ preventScroll: true }); }
     else window.scrollTo(0, 0);
   }
 
-  function to(other) { const next = new URLSearchParams(params); next.set("unit", other); return next; }
+  function paramsOf(other) { const next = new URLSearchParams(params); next.set("unit", other); return next; }
 
   function draw() {
-    const { neighbours } = unit;
-    const speakers = [...new Set(unit.messages.filter((one) => one.role !== "narrator").map((one) => one.speaker))];
-    const index = voices(speakers);
-    const again = () => show(true);
-    const step = (where, label, key) => (where ? link("/unit", to(where), { class: "button", title: `${label} (${key})` }, label) : h("span", { class: "button off" }, label));
+    const { neighbours, messages, notes } = unit;
+    const index = speakerIndex(unique(messages.filter((message) => message.role !== "narrator").map((message) => message.speaker)));
+    const redraw = () => show(true);
+    const neighbour = (other, label, key) => (other ? link("/unit", paramsOf(other), { class: "button", title: `shortcut: ${key}` }, label) : h("span", { class: "button off" }, label));
     const facets = Object.entries(unit.facets).filter(([, value]) => value !== "");
-    const rounds = [...new Set(unit.messages.map((one) => one.round))];
-    fill(page, 
+    const isLoop = messages.some((message) => message.role === "generator");
+    const roundTitle = (round, inRound) => (isLoop ? `Iteration ${round}` : round > 0 ? `Round ${round}` : inRound.every((message) => message.role === "narrator") ? "Task" : "Opening");
+    fill(page,
       h("div", { class: "row spread" },
         h("h1", { class: "unit-title" }, h("bdi", {}, unit.id)),
-        h("div", { class: "row actions" }, step(neighbours.previous, "← previous", "["), neighbours.of ? h("span", { class: "muted" }, `${whole(neighbours.at + 1)} of ${whole(neighbours.of)}`) : "", step(neighbours.next, "next →", "]"))),
-      h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, key.replaceAll("_", " ")), h("dd", {}, h("bdi", {}, named(value)))))),
-      h("p", { class: "muted" }, [unit.status, unit.stop_reason, plural(unit.messages.length, "message"), unit.finished_at ? day(unit.finished_at) : null].filter(Boolean).join(" · ")),
+        h("div", { class: "row actions" }, neighbour(neighbours.previous, "← previous", "["), neighbours.total ? h("span", { class: "muted" }, `${integer(neighbours.index + 1)} of ${integer(neighbours.total)}`) : "", neighbour(neighbours.next, "next →", "]"))),
+      h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, orNone(value)))))),
+      h("p", { class: "muted" }, [unit.status, unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).join(" · ")),
       unit.error ? h("p", { class: "error" }, unit.error) : "",
       h("div", { class: "row actions" },
         button("JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),
-        button("Copy all", () => copy(unit.messages.map((one) => `[${one.round}] ${one.speaker}: ${one.text}`).join("\n\n"), "conversation")),
+        button("Copy text", () => copy(messages.map((message) => `[${message.round}] ${message.speaker}: ${message.text}`).join("\n\n"), "conversation")),
         button("Copy link", () => copy(permalink("/unit", { run, unit: unit.id }, ""), "link")),
         button("Print", () => window.print()),
-        neighbours.other_order ? link("/pair", { run, unit: unit.id, run2: run, unit2: neighbours.other_order }, { class: "button" }, "Beside the other order") : ""),
+        neighbours.other_order ? link("/pair", { run, unit: unit.id, run2: run, unit2: neighbours.other_order }, { class: "button" }, "Compare with the other order") : ""),
       overview(index),
       comparisons(),
-      noteList(run, unit.notes.filter((one) => one.seq === null), again),
-      embedded ? "" : noteForm(run, unit.id, null, again),
-      rounds.map((round) => h("section", { class: "round", "aria-label": `round ${round}` },
-        h("h2", { class: "round-title" }, round === 0 ? "Opening" : `Round ${round}`),
-        unit.messages.filter((one) => one.round === round).map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: unit.notes.filter((one) => one.seq === message.seq), changed: again })))));
+      noteList(run, notes.filter((note) => note.seq === null), redraw),
+      embedded ? "" : noteForm(run, unit.id, null, redraw),
+      unique(messages.map((message) => message.round)).map((round) => {
+        const inRound = messages.filter((message) => message.round === round);
+        const title = roundTitle(round, inRound);
+        return h("section", { class: "round", "aria-label": title }, h("h2", { class: "round-title" }, title),
+          inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw })));
+      }));
   }
 
-  // Scores by judge and round, for each subject; verdicts in words; evaluators' scores by iteration.
+  // Scores by judge and round for each subject, choices by judge and round, evaluators' scores by iteration.
   function overview(index) {
-    const drawn = [];
-    const judged = unit.verdicts.filter((one) => one.value !== null && one.role === "evaluator");
-    for (const metric of [...new Set(judged.map((one) => one.metric))]) {
-      const mine = judged.filter((one) => one.metric === metric);
-      const series = [...new Set(mine.map((one) => one.judge))].map((judge) => ({ name: judge, index: index(judge), points: byRound(mine.filter((one) => one.judge === judge)) }));
-      if (series.some((one) => one.points.length > 1)) drawn.push(sparkline(series, { title: `${named(metric)} by iteration`, every: "iteration", ...(metric === "toxicity" ? { low: 0, high: 1 } : {}) }));
+    const charts = [];
+    const isEvaluator = (verdict) => verdict.role === "evaluator";
+    const byJudge = (verdicts) => unique(verdicts.map((verdict) => verdict.judge))
+      .map((judge) => ({ name: judge, index: index(judge), points: meanByRound(verdicts.filter((verdict) => verdict.judge === judge)) }));
+    const evaluated = unit.verdicts.filter((verdict) => verdict.value !== null && isEvaluator(verdict));
+    for (const metric of unique(evaluated.map((verdict) => verdict.metric))) {
+      const series = byJudge(evaluated.filter((verdict) => verdict.metric === metric));
+      if (series.some((line) => line.points.length > 1)) charts.push(sparkline(series, { title: `${orNone(metric)} by iteration`, step: "iteration", ...(metric === "toxicity" ? { low: 0, high: 1 } : {}) }));
     }
-    const numeric = unit.verdicts.filter((one) => one.value !== null && one.text === null && !["evaluator", "coordinator"].includes(one.role) && !one.metric.startsWith("search_"));
-    for (const subject of [...new Set(numeric.map((one) => one.subject))]) {
-      const mine = numeric.filter((one) => one.subject === subject);
-      const series = [...new Set(mine.map((one) => one.judge))].map((judge) => ({ name: judge, index: index(judge), points: byRound(mine.filter((one) => one.judge === judge)) }));
-      const label = subject && unit.facets[`identity_${subject.toLowerCase()}`];
-      const ends = series.flatMap((one) => one.points.map((point) => point[1]));
-      const [low, high] = [Math.max(0, Math.floor(Math.min(...ends)) - 1), Math.ceil(Math.max(...ends)) + 1];
-      drawn.push(sparkline(series, { title: `Mean score${subject ? ` of ${subject}` : ""}${label ? ` (${label})` : ""}`, low, high }));
+    const scored = unit.verdicts.filter((verdict) => verdict.value !== null && verdict.text === null && !["evaluator", "coordinator"].includes(verdict.role) && !verdict.metric.startsWith("search_"));
+    for (const subject of unique(scored.map((verdict) => verdict.subject))) {
+      const series = byJudge(scored.filter((verdict) => verdict.subject === subject));
+      const identity = subject && unit.facets[`identity_${subject.toLowerCase()}`];
+      const means = series.flatMap((line) => line.points.map((point) => point[1]));
+      const [low, high] = [Math.max(0, Math.floor(Math.min(...means)) - 1), Math.ceil(Math.max(...means)) + 1];
+      charts.push(sparkline(series, { title: `Mean score${subject ? ` of ${subject}` : ""}${identity ? ` (${identity})` : ""}`, low, high }));
     }
-    const evaluators = unit.messages.filter((one) => one.role === "evaluator" && typeof one.parsed?.score === "number");
-    if (evaluators.length && !numeric.length && !judged.length) {
-      const series = [...new Set(evaluators.map((one) => one.speaker))].map((name) => ({ name, index: index(name), points: evaluators.filter((one) => one.speaker === name).map((one) => [one.round, one.parsed.score]) }));
-      drawn.push(sparkline(series, { title: "Evaluators' scores by iteration", every: "iteration" }));
+    const assessments = unit.messages.filter((message) => message.role === "evaluator" && typeof message.parsed?.score === "number");
+    if (assessments.length && !scored.length && !evaluated.length) {
+      const series = unique(assessments.map((message) => message.speaker))
+        .map((name) => ({ name, index: index(name), points: assessments.filter((message) => message.speaker === name).map((message) => [message.round, message.parsed.score]) }));
+      charts.push(sparkline(series, { title: "Evaluators' scores by iteration", step: "iteration" }));
     }
-    const words = unit.verdicts.filter((one) => one.text !== null && one.role !== "evaluator");
-    const judges = [...new Set(unit.verdicts.filter((one) => one.role !== "evaluator").map((one) => one.judge))];
-    const rounds = [...new Set(words.map((one) => one.round))];
-    if (words.length) {
-      drawn.push(h("figure", { class: "spark" }, h("figcaption", {}, "Verdicts by round"), h("table", { class: "scores" },
+    const choices = unit.verdicts.filter((verdict) => verdict.text !== null && !isEvaluator(verdict));
+    const judges = unique(unit.verdicts.filter((verdict) => !isEvaluator(verdict)).map((verdict) => verdict.judge));
+    const rounds = unique(choices.map((verdict) => verdict.round));
+    if (choices.length) {
+      const choicesOf = (judge, round) => choices.filter((verdict) => verdict.judge === judge && verdict.round === round).map((verdict) => verdict.text).join(", ");
+      charts.push(h("figure", { class: "spark" }, h("figcaption", {}, "Verdicts by round"), h("table", { class: "scores" },
         h("thead", {}, h("tr", {}, h("th", {}), rounds.map((round) => h("th", { scope: "col" }, String(round))))),
         h("tbody", {}, judges.map((judge) => h("tr", {}, h("th", { scope: "row" }, badge(index(judge)), h("bdi", {}, judge)),
-          rounds.map((round) => h("td", {}, words.filter((one) => one.judge === judge && one.round === round).map((one) => one.text).join(", ") || "–"))))))));
+          rounds.map((round) => h("td", {}, choicesOf(judge, round) || "–"))))))));
     }
     const legend = judges.length > 1 ? h("p", { class: "legend" }, judges.map((judge) => h("span", {}, badge(index(judge)), h("bdi", {}, judge)))) : "";
-    return drawn.filter(Boolean).length ? h("section", { class: "overview", "aria-label": "Scores" }, drawn, legend) : "";
+    return charts.filter(Boolean).length ? h("section", { class: "overview", "aria-label": "Scores" }, charts, legend) : "";
   }
 
-  function byRound(rows) {
-    const rounds = [...new Set(rows.map((one) => one.round))].sort((a, b) => a - b);
-    return rounds.map((round) => { const mine = rows.filter((one) => one.round === round); return [round, mine.reduce((sum, one) => sum + one.value, 0) / mine.length]; });
+  function meanByRound(verdicts) {
+    return unique(verdicts.map((verdict) => verdict.round)).sort((a, b) => a - b).map((round) => {
+      const values = verdicts.filter((verdict) => verdict.round === round).map((verdict) => verdict.value);
+      return [round, values.reduce((sum, value) => sum + value, 0) / values.length];
+    });
   }
 
-  // The two responses of a pair, and the drafts of a loop, with what differs marked.
+  // The two responses of a pair, or the drafts of a critique loop, with the differences marked.
   function comparisons() {
     const parts = [];
     const { response_a: a, response_b: b } = unit.fields;
     if (a && b) {
-      const names = ["a", "b"].map((side) => `Candidate ${side.toUpperCase()}${unit.facets[`identity_${side}`] ? ` · ${unit.facets[`identity_${side}`]}` : ""}${unit.facets[`response_${side}`] ? ` · response ${unit.facets[`response_${side}`]}` : ""}`);
-      parts.push(lazily("The two responses, and how they differ", () => sideBySide(a, b, names)));
+      const names = ["a", "b"].map((side) => [`Candidate ${side.toUpperCase()}`, unit.facets[`identity_${side}`], unit.facets[`response_${side}`] && `response ${unit.facets[`response_${side}`]}`].filter(Boolean).join(" · "));
+      parts.push(foldedComparison("Compare the two responses", a, b, names));
     }
-    const drafts = unit.messages.filter((one) => one.role === "generator");
-    const kept = unit.verdicts.filter((one) => one.metric === "accepted" && one.value === 1).at(-1);
-    const last = kept && drafts.find((one) => one.round === kept.round);
-    if (last && drafts.length > 2) parts.push(lazily("Before and after: the first draft and the one that was kept", () => sideBySide(drafts[0].text, last.text, ["Before", `After, from iteration ${last.round}`])));
-    for (let at = 1; at < drafts.length; at++) parts.push(lazily(`What changed from iteration ${drafts[at - 1].round} to ${drafts[at].round}`, () => sideBySide(drafts[at - 1].text, drafts[at].text, [`Iteration ${drafts[at - 1].round}`, `Iteration ${drafts[at].round}`])));
+    const drafts = unit.messages.filter((message) => message.role === "generator");
+    const accepted = unit.verdicts.filter((verdict) => verdict.metric === "accepted" && verdict.value === 1).at(-1);
+    const last = accepted && drafts.find((message) => message.round === accepted.round);
+    if (last && drafts.length > 2) parts.push(foldedComparison("Before and after: the first draft and the accepted one", drafts[0].text, last.text, ["Before", `After (iteration ${last.round})`]));
+    drafts.slice(1).forEach((draft, n) => {
+      const previous = drafts[n];
+      parts.push(foldedComparison(`What changed from iteration ${previous.round} to ${draft.round}`, previous.text, draft.text, [`Iteration ${previous.round}`, `Iteration ${draft.round}`]));
+    });
     return parts;
   }
 
-  function lazily(title, make) {
-    const box = h("details", { class: "compare", ontoggle: () => { if (box.open && box.children.length === 1) box.append(make()); } }, h("summary", {}, title));
+  // Computed when it is opened: a long text takes time.
+  function foldedComparison(title, before, after, names) {
+    const box = h("details", { class: "compare", ontoggle: () => { if (box.open && box.children.length === 1) box.append(sideBySide(before, after, names)); } }, h("summary", {}, title));
     return box;
   }
 
-  let at = -1;
-  function move(step) {
-    const all = [...page.querySelectorAll(".message")];
-    if (!all.length) return;
-    at = Math.max(0, Math.min(all.length - 1, at + step));
-    all[at].focus({ preventScroll: true });
-    all[at].scrollIntoView({ block: "center" });
-    history.replaceState(null, "", address("/unit", params, all[at].id));
+  let focused = -1;
+  function moveFocus(step) {
+    const messages = [...page.querySelectorAll(".message")];
+    if (!messages.length) return;
+    focused = Math.max(0, Math.min(messages.length - 1, focused + step));
+    messages[focused].focus({ preventScroll: true });
+    messages[focused].scrollIntoView({ block: "center" });
+    history.replaceState(null, "", address("/unit", params, messages[focused].id));
   }
-  const turnTo = (which) => { if (unit?.neighbours[which]) go("/unit", to(unit.neighbours[which])); else say(`there is no ${which} unit`); };
+  const openNeighbour = (which) => { if (unit?.neighbours[which]) go("/unit", paramsOf(unit.neighbours[which])); else announce(`there is no ${which} unit`); };
+  const togglePrompts = () => { const calls = [...page.querySelectorAll(".call")]; const open = !calls.some((call) => call.open); for (const call of calls) call.open = open; };
+  const openNoteForm = () => { const form = page.querySelector(".message:focus .note-form") || page.querySelector(":scope > .note-form"); if (form) { form.open = true; form.querySelector("input").focus(); } };
   shortcuts({
-    j: { what: "next message", run: () => move(1) }, k: { what: "previous message", run: () => move(-1) },
-    "]": { what: "next unit", run: () => turnTo("next") }, "[": { what: "previous unit", run: () => turnTo("previous") },
-    o: { what: "open or close the prompts", run: () => { const all = [...page.querySelectorAll(".call")]; const open = !all.some((one) => one.open); for (const one of all) one.open = open; } },
-    n: { what: "add a note", run: () => { const form = page.querySelector(`.message:focus .note-form`) || page.querySelector(":scope > .note-form"); if (form) { form.open = true; form.querySelector("input").focus(); } } },
-    u: { what: "back to the units", run: () => go("/run", back) },
+    j: { what: "next message", run: () => moveFocus(1) }, k: { what: "previous message", run: () => moveFocus(-1) },
+    "]": { what: "next unit", run: () => openNeighbour("next") }, "[": { what: "previous unit", run: () => openNeighbour("previous") },
+    o: { what: "open or close all prompts", run: togglePrompts },
+    n: { what: "add a note", run: openNoteForm },
+    u: { what: "back to the units", run: () => go("/run", runParams) },
   });
   show(false);
-  const stop = follow(run, async () => { if (unit && unit.status !== "done") await show(true); });
-  return { stop, update: (next) => { if (next.toString() !== params.toString()) return false; reach(); return true; } };
+  const stop = watchRun(run, async () => { if (unit && unit.status !== "done") await show(true); });
+  return { stop, update: (next) => { if (next.toString() !== params.toString()) return false; scrollToAnchor(); return true; } };
 }

@@ -1,0 +1,202 @@
+"""A run that the viewer has open: its table in memory, its index updated in the background, its notes."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from parley.agents import ParleyError
+from parley.runs import RunFile
+from parley.runs.diagnosis import find_damage
+from parley.viewer import bitmaps, reading
+from parley.viewer.headline import headline
+from parley.viewer.index import SearchIndex, fts_query, search_terms
+from parley.viewer.notes import NotesFile
+from parley.viewer.run_folder import FileStamp, file_stamp, parse_facets
+from parley.viewer.table import UnitQuery, UnitTable
+
+SMALL_RUN = 3000
+"""With up to this many units the table is read before the first page; otherwise the first page comes from SQL."""
+
+
+class OpenRun:
+    """One run's table, index and notes.
+
+    The run file is opened for each request and closed again, so that a run that ends while it is being viewed can
+    remove its write-ahead log and become a single file.
+
+    Args:
+        path: the run file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.notes = NotesFile(path)
+        self._index: SearchIndex | None = None
+        self._table: UnitTable | None = None
+        self._stamp: FileStamp | None = None
+        self._notes_version = -1
+        self._lock = threading.Lock()
+        self._worker: threading.Thread | None = None
+        self._closed = threading.Event()
+        self._index_error = ""
+        self._headline_lock = threading.Lock()
+        self._headline_due = 0.0
+        self._cached_search = lru_cache(maxsize=32)(self._search)
+        with RunFile.open(path) as file:
+            self.size = int(file.rows("SELECT count(*) FROM units")[1][0][0])
+
+    def file(self) -> RunFile:
+        return RunFile.open(self.path)
+
+    def close(self) -> None:
+        self._closed.set()
+        if self._worker is not None:
+            self._worker.join()
+
+    def wait_until_indexed(self, seconds: float) -> bool:
+        """Wait until all finished units are indexed; False if that takes longer."""
+        self.table(wait=True)
+        if self._worker is not None:
+            self._worker.join(seconds)
+        return self._worker is None or not self._worker.is_alive()
+
+    def table(self, *, wait: bool = False) -> UnitTable | None:
+        """The table, up to date; None while a large run's table is being read for the first time."""
+        if self._table is None and (wait or self.size <= SMALL_RUN):
+            self._load()
+        if self._table is None:
+            return None
+        self._refresh(self._table)
+        return self._table
+
+    def _load(self) -> None:
+        with self._lock:
+            if self._table is None:
+                with self.file() as file:
+                    table = UnitTable(file)
+                self._index = self._index or SearchIndex(self.path)
+                table.add(self._index.units())
+                self._table = table
+
+    def _refresh(self, table: UnitTable) -> None:
+        stamp = file_stamp(self.path)
+        if stamp != self._stamp:
+            with self._lock, self.file() as file:
+                table.refresh(file)
+            self._stamp = stamp
+            self.start_indexing()
+        if (version := self.notes.version()) != self._notes_version:
+            positions = table.positions_by_id()
+            table.tags = {
+                tag: bitmaps.from_positions((positions[unit] for unit in units if unit in positions), table.size)
+                for tag, units in self.notes.units_by_tag().items()
+            }
+            self._notes_version = version
+
+    def start_indexing(self) -> None:
+        """Index newly finished units in the background; for a small run, wait for it."""
+        if self._worker is None or not self._worker.is_alive():
+            self._worker = threading.Thread(target=self._update_index, name=f"index of {self.path.name}", daemon=True)
+            self._worker.start()
+        if self.size <= SMALL_RUN:
+            self._worker.join(5.0)
+
+    def _update_index(self) -> None:
+        try:
+            self._load()
+            assert self._index is not None
+            assert self._table is not None
+            for batch in self._index.update():
+                with self._lock:
+                    self._table.add(batch)
+                self._cached_search.cache_clear()
+                if self._closed.is_set():
+                    return
+            self._table.sort_common_keys()
+            self._index_error = ""
+        except (ParleyError, OSError, sqlite3.Error) as error:
+            self._index_error = str(error)  # shown on the page, with the units indexed so far
+        except Exception as error:
+            self._index_error = find_damage(self.path) or f"indexing failed: {error!r}"
+
+    def _search(self, text: str, include_prompts: bool) -> int:
+        assert self._index is not None
+        return bitmaps.from_positions(self._index.search(text, include_prompts=include_prompts), self.size)
+
+    def search(self, text: str, *, include_prompts: bool) -> int | None:
+        """The set of units that match the search; None without a search term."""
+        return self._cached_search(text, include_prompts) if fts_query(text) else None
+
+    def page(self, query: UnitQuery, text: str, *, include_prompts: bool) -> dict[str, Any]:
+        """One page of units, with the counts of every filter and the progress of the index.
+
+        Args:
+            query: filters, order and page.
+            text: the text search, or "".
+            include_prompts: search prompts as well as replies.
+        """
+        table = self.table()
+        if table is None:
+            page = self._first_page(query)
+            self.start_indexing()  # afterwards: reading the table would slow the first page down
+            return page
+        matches = self.search(text, include_prompts=include_prompts)
+        with self._lock:
+            page = table.page(query, matches)
+            done = table.status.get("done", 0).bit_count()
+        page |= {"indexed": table.indexed, "done": done, "loading": False, "index_error": self._index_error}
+        if matches is not None:
+            with self.file() as file:
+                ids = [row["id"] for row in page["rows"]]
+                excerpts = reading.excerpts(file, ids, search_terms(text), include_prompts=include_prompts)
+            for row in page["rows"]:
+                row["excerpt"] = excerpts.get(row["id"])
+        return page
+
+    def _first_page(self, query: UnitQuery) -> dict[str, Any]:
+        """Straight from the run file, while the table is being read: unfiltered and in the plan's order."""
+        columns, size = "id, position, facets, status, error", query.size
+        # One query per status, so that each can use the index on (status, position).
+        parts = " UNION ALL ".join(
+            f"SELECT * FROM (SELECT {columns} FROM units WHERE status = '{status}' ORDER BY position LIMIT {size})"
+            for status in ("planned", "done", "failed")
+        )
+        with self.file() as file:
+            names, values = file.rows(f"{parts} ORDER BY position LIMIT {size}")
+        rows = [dict(zip(names, row, strict=True)) for row in values]
+        for row in rows:
+            row |= {"facets": parse_facets(row["facets"]), "tags": []}
+            row |= dict.fromkeys(("score", "margin", "choice", "flip", "changed", "parse"))
+        return {
+            "total": self.size,
+            "matching": self.size,
+            "rows": rows,
+            "filters": [],
+            "judges": [],
+            "indexed": 0,
+            "done": 0,
+            "loading": True,
+            "index_error": self._index_error,
+        }
+
+    def headline(self) -> dict[str, Any]:
+        """The report's figures, cached in the index until more units are done.
+
+        During a run they take at most a tenth of the time, so they may be slightly out of date.
+        """
+        with self._headline_lock, self.file() as file:
+            self._index = self._index or SearchIndex(self.path)
+            done = file.counts()["done"]
+            cached = self._index.load("headline")
+            started = time.monotonic()
+            if cached is None or (cached["done"] != done and started > self._headline_due):
+                cached = {"done": done, "figures": headline(file)}
+                self._index.store("headline", cached)
+                self._headline_due = time.monotonic() + 10 * (time.monotonic() - started)
+        figures: dict[str, Any] = cached["figures"]
+        return figures
