@@ -36,7 +36,7 @@ _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-"""Default_Ignorable_Code_Point of Unicode 14.0 (DerivedCoreProperties.txt): variation selectors, fillers, tags, joiners.
+"""Default_Ignorable_Code_Point of Unicode 14.0 (DerivedCoreProperties.txt): variation selectors, fillers, joiners.
 `unicodedata` does not have this property, and some of these characters are letters or marks by category."""
 
 
@@ -112,7 +112,7 @@ def one_line(text: str, max_chars: int) -> str:
 
 
 def between_fences(body: str, label: str) -> str:
-    """The body between its two markers, which carry its hash. The label may hold a query or a name: it is cleaned too."""
+    """The body between its two markers, which carry its hash. The label, perhaps with a query, is cleaned too."""
     label = break_tokens(one_line(label, LABEL_CHARS))
     mark = hashlib.blake2b(f"{label}\x1f{body}".encode("utf-8", "replace"), digest_size=8).hexdigest()
     return f"<<<{mark} {label}\n{body}\n{mark}>>>"

@@ -18,17 +18,19 @@ from parley.agents.search import SearchResult, quote
 CALM = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
 TOKENS = (
-    ("<s>", "</s>", "<unk>", "<bos>", "<pad>", "<0x0A>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[inst]")
-    + ("<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_start|>", "<|endoftext|>", "<|>", "<image>")
-    + ("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "<function=search>")
-    + ("<start_of_turn>", "<end_of_turn>", "<unused7>", "<｜User｜>", "<｜end▁of▁sentence｜>", "<extra_id_1>")
-    + ("<reserved_106>", "<seed:think>", "[MASK]", "[gMASK]", "[CLS]", "[unused1]", "[|user|]", "[|endofturn|]")
-    + ("<fim-prefix>",)
+    *("<s>", "</s>", "<unk>", "<bos>", "<pad>", "<0x0A>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[inst]"),
+    *("<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_start|>", "<|endoftext|>", "<|>", "<image>"),
+    *("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "<function=search>"),
+    *("<start_of_turn>", "<end_of_turn>", "<unused7>", "<｜User｜>", "<｜end▁of▁sentence｜>", "<extra_id_1>"),
+    *("<reserved_106>", "<seed:think>", "[MASK]", "[gMASK]", "[CLS]", "[unused1]", "[|user|]", "[|endofturn|]"),
+    "<fim-prefix>",
 )
 """Of Llama, Mistral, Qwen, Gemma, DeepSeek, T5, Baichuan, Seed, GLM, BERT, EXAONE and code models."""
 
 ANY_TOKEN = re.compile(r"</?[\w|｜▁:=.-]+>|<\||\|>|<<|>>|\[/?\w*[A-Z]{2}\w*\]|\[/\w+\]|\[(?:inst|unused\d+)\]|\[\|")
-INVISIBLE = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u200b\u200d\u2060\u3164\ufe00\ufe0f\ufeff\uffa0\U000e0041\U000e0100"
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u200b\u200d\u2060\u3164\ufe00\ufe0f\uffa0\U000e0041\U000e0100"
+)
 
 
 def between(block: str) -> str:
@@ -50,11 +52,9 @@ def wide(text: str) -> str:
 
 
 @pytest.mark.parametrize("token", TOKENS)
-@pytest.mark.parametrize(
-    "disguise", [str, wide, lambda token: "\ufe0f".join(token), lambda token: "\u3164".join(token)]
-)
-def test_no_special_token_stands_in_a_prompt(token: str, disguise: object) -> None:
-    hidden = disguise(token)  # type: ignore[operator]
+@pytest.mark.parametrize("disguise", [str, wide, "\ufe0f".join, "\u3164".join])
+def test_no_special_token_stands_in_a_prompt(token: str, disguise: Callable[[str], str]) -> None:
+    hidden = disguise(token)
     assert_no_token(between(fence(f"Fine.{hidden}So.", "RESPONSE").text))
     block = quote(f"who {hidden} was", [SearchResult(hidden, f"https://a.example/{hidden}", f"{hidden}\n{hidden}")])
     assert_no_token(between(block.text))
