@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from parley.agents import ConfigError
+from parley.agents.redaction import HiddenAddresses
 from parley.viewer import reading
 from parley.viewer.assets import static
 from parley.viewer.context import ViewerContext
@@ -56,6 +57,7 @@ def export_page(library: Library, desk: ViewerContext, name: str, query: Query, 
             for _, _, ref in call["prompt"]
         }
         texts = reading.texts(file, prompts)
+        addresses = HiddenAddresses(file.info())
     for one in units:
         one["notes"] = desk.notes.of(one["id"])
         del one["facets"]
@@ -70,7 +72,7 @@ def export_page(library: Library, desk: ViewerContext, name: str, query: Query, 
         "texts": texts,
         "chosen": {key: list(values) for key, values in query.wanted.items()} | ({"q": [words]} if words else {}),
     }
-    return single_file(data)
+    return single_file(addresses.hide(data))
 
 
 def single_file(data: dict[str, Any]) -> str:
