@@ -15,7 +15,7 @@ from parley.agents.address import is_loopback
 _URL = re.compile(r"\b(https?)://[^\s\"'<>()]*[^\s\"'<>():;,.!?]", re.IGNORECASE)
 _VALUE = r"[^&\s\"',)]+"
 _OPTION = re.compile(rf"[?&][^=&?\s]+=(https?(?:://|%3A%2F%2F){_VALUE})", re.IGNORECASE)
-_NETWORK_ERROR = re.compile(r"((?:connect to host|call failed) )(?:\([^)]*\)|\S*[^\s,;:])", re.IGNORECASE)
+_NETWORK_ERROR = re.compile(r"((?:connect to host|call failed) )(?:\([^)]{0,99}\)|\S*[^\s,;:])", re.IGNORECASE)
 """How aiohttp and asyncio name the host and the addresses it was resolved to."""
 _IPV4 = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b(?::\d+)?")
 
