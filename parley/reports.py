@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
+from parley.agents.redaction import HiddenAddresses
 from parley.runs import RunFile, explain_damage
 from parley.runs.interim import counts, looks_made
 from parley.studies import find_report
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedRun:
-    """A run read from its file for a report or a comparison."""
+    """A run read from its file for a report or a comparison, with the addresses of its models hidden."""
 
     file: str
     """The file's name; its path where two runs have files of the same name."""
@@ -57,6 +58,8 @@ class LoadedRun:
     """One row per verdict, see `parley.frames.verdicts`."""
     units: pd.DataFrame
     """One row per finished unit, see `parley.frames.spending`."""
+    addresses: HiddenAddresses
+    """Hides an address as the names of the models here have it."""
 
     def record(self) -> dict[str, Any]:
         """The run as plain values: an entry of a report's `runs`."""
@@ -155,7 +158,10 @@ def load_run(path: Path) -> LoadedRun:
         prompt_cache = file.prompt_cache_use()
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
+    addresses = HiddenAddresses(info)
+    info = addresses.hide(info)
     for frame in (verdicts, units):
+        _hide_in_frame(frame, addresses)
         if "model" not in frame:
             frame["model"] = ", ".join(info["models"])
     return LoadedRun(
@@ -178,7 +184,20 @@ def load_run(path: Path) -> LoadedRun:
         versions=info.get("versions", {}),
         verdicts=verdicts,
         units=units,
+        addresses=addresses,
     )
+
+
+def _hide_in_frame(frame: pd.DataFrame, addresses: HiddenAddresses) -> None:
+    """Hide addresses in the columns of text, in place; columns without any stay as they are."""
+    import pandas as pd
+
+    for name in frame.select_dtypes(exclude="number").columns:
+        values = frame[name].cat.categories if isinstance(frame[name].dtype, pd.CategoricalDtype) else frame[name]
+        hidden = {text: shown for text in values if isinstance(text, str) and (shown := addresses.hide(text)) != text}
+        if hidden:
+            column = frame[name].astype(object).map(lambda value, hidden=hidden: hidden.get(value, value))
+            frame[name] = column.astype("category") if values is not frame[name] else column
 
 
 def _with_distinct_names(runs: Sequence[LoadedRun]) -> Sequence[LoadedRun]:

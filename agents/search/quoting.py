@@ -23,5 +23,5 @@ def quote(query: str, results: Sequence[SearchResult]) -> Quoted:
         quoted = [f"> {break_tokens(line)}" for line in lines]
         blocks.append("\n".join([WARNING, *quoted] if kinds else quoted))
     body = "\n\n".join(blocks) or "(nothing was found)"
-    label = f"SEARCH RESULTS for: {one_line(break_tokens(query), TITLE_CHARS)}"
+    label = f"SEARCH RESULTS for: {one_line(query, TITLE_CHARS)}"
     return Quoted(between_fences(body, label), tuple(flags))

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from parley.agents import AuthError, ModelError, Models, Persona, ask, free_text, scale
 from parley.agents.conversation import gather_or_cancel
+from parley.agents.redaction import hide_in_error
 from parley.judging.study import Prompt
 from parley.judging.toxicity.scorer import Toxicity
 from parley.judging.toxicity.texts import in_pieces, worst
@@ -57,7 +58,7 @@ class JudgeScorer:
         except AuthError:
             raise
         except ModelError as error:
-            return Toxicity(None, why=str(error))
+            return Toxicity(None, why=hide_in_error(str(error)))
         if not isinstance(turn.verdict, Rating):
             start = " ".join(turn.text.split())[:80]
             return Toxicity(None, why=f"the judge's reply is {turn.parse_status}: {start!r}")

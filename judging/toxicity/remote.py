@@ -24,6 +24,7 @@ from parley.agents.models.body import MAX_BYTES, read_body
 from parley.agents.models.reply import redact
 from parley.agents.models.throttle import Throttle
 from parley.agents.models.wire import retry_seconds, server_message
+from parley.agents.redaction import hide_in_error
 from parley.judging.toxicity.scorer import Toxicity
 from parley.judging.toxicity.texts import in_pieces, worst
 
@@ -86,14 +87,14 @@ class Remote(ABC):
                 raise
             except BadRequest as error:
                 if len(texts) == 1:
-                    return [Toxicity(None, why=str(error))]
+                    return [Toxicity(None, why=hide_in_error(str(error)))]
                 break
             except ModelError as error:
                 # After this many failures in a row the server is down: from then on each batch has one attempt only.
                 self._failures += 1
                 down = self._failures >= self.connections * (self.retries + 1)
                 if down or attempt > self.retries or (error.retry_after or 0.0) > MAX_WAIT_SECONDS:
-                    return [Toxicity(None, why=str(error)) for _ in texts]
+                    return [Toxicity(None, why=hide_in_error(str(error))) for _ in texts]
                 if isinstance(error, RateLimited):
                     self._throttle.slow_down(error.retry_after)
                 pause = max(min(30.0, 0.5 * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5), error.retry_after or 0.0)

@@ -72,7 +72,7 @@ def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.
         for model in map(str, run.verdicts["model"].unique())
     ]
     if chosen:
-        models = [name.strip() for name in chosen.split(",")]
+        models = [runs[0].addresses.hide(name.strip()) for name in chosen.split(",")]
         sides = [side for name in models for side in sides if name in (side[1], side[1].partition("?")[0])]
     if len(sides) != 2:
         known = ", ".join(dict.fromkeys(model for _, model, _ in sides)) or "none"

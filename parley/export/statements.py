@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
+from parley.agents.redaction import HiddenAddresses
 from parley.judging.rldf.statements import echoes, loops
 from parley.runs import RunFile, explain_damage
 
@@ -45,7 +46,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A run with its statements."""
+    """A run with its statements, without the addresses of its models: a dataset is made to be shared."""
 
     path: Path
     run_id: str
@@ -63,13 +64,14 @@ def read_run(path: Path) -> Source:
             raise ConfigError(f"{path}: datasets are made from runs of 'rldf'; this is a run of '{info['study']}'")
         identity = json.dumps([info["config"], info["plan"]], sort_keys=True)
         run_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
-        statements = list(_statements(file, path.stem, run_id))
+        addresses = HiddenAddresses(info)
+        statements = list(_statements(file, path.stem, run_id, addresses))
         if not statements:
             raise ConfigError(f"{path} has no finished debate yet")
         return Source(
             path=path,
             run_id=run_id,
-            info=info,
+            info=addresses.hide(info),
             prompts=file.prompts(),
             units=file.counts(),
             statements=statements,
@@ -84,8 +86,8 @@ def read_runs(paths: Iterable[Path]) -> list[Source]:
     return sources
 
 
-def _statements(file: RunFile, run: str, run_id: str) -> Iterable[Statement]:
-    facets = {unit: json.loads(text) for unit, text in file.rows("SELECT id, facets FROM units")[1]}
+def _statements(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) -> Iterable[Statement]:
+    facets = {unit: addresses.hide(json.loads(text)) for unit, text in file.rows("SELECT id, facets FROM units")[1]}
     scores_of: dict[tuple[str, int, str], dict[str, Any]] = {}
     for unit, round, subject, judge, metric, value, status in file.rows(
         "SELECT unit, round, subject, judge, metric, value, status FROM verdicts WHERE subject != ''"
@@ -112,9 +114,10 @@ def _statements(file: RunFile, run: str, run_id: str) -> Iterable[Statement]:
         speakers_of.setdefault(unit, {})[speaker] = None
     for unit, round, speaker, text, model in messages:
         facet, scores = facets[unit], scores_of.get((unit, round, speaker), {"flags": []})
+        debate = f"{run_id}/{addresses.hide(unit)}"
         yield Statement(
-            id=f"{run_id}/{unit}/{round}/{speaker}",
-            debate=f"{run_id}/{unit}",
+            id=f"{debate}/{round}/{speaker}",
+            debate=debate,
             run=run,
             run_id=run_id,
             bias=facet["bias"],

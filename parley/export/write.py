@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +38,7 @@ def write_dataset(dataset: Dataset, target: Path, *, force: bool = False) -> Pat
             write(folder / name, table)
         facts = json.dumps(manifest(dataset, tables), indent=2, allow_nan=False, ensure_ascii=False)
         for file, text in (("README.md", card(dataset, tables)), (MANIFEST, facts)):
-            (folder / file).write_text(without_addresses(text), "utf-8")
+            (folder / file).write_text(text, "utf-8")
     return target
 
 
@@ -57,11 +56,6 @@ def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
         "topics": dataset.topics(),
         "quality": _plain(dataset.quality),
     }
-
-
-def without_addresses(text: str) -> str:
-    """A text without the addresses of model servers, which may be private; the models' names stay."""
-    return re.sub(r"base_url=[^&\s\"',)]+", "base_url=…", text)
 
 
 def _plain(value: Any) -> Any:

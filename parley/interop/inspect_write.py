@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from parley import __version__
 from parley.agents import ConfigError
-from parley.export.write import without_addresses
+from parley.agents.redaction import HiddenAddresses
 from parley.interop.conversations import conversations
 from parley.runs import RunFile
 
@@ -39,8 +39,9 @@ def to_inspect(run: Path) -> InspectLog:
         run: The run file.
     """
     with RunFile.open(run) as file:
-        info, counts = file.info(), file.counts()
-        samples = [_sample(unit, info) for unit in conversations(file)]
+        addresses, counts = HiddenAddresses(file.info()), file.counts()
+        info = addresses.hide(file.info())
+        samples = [_sample(addresses.hide(unit), info) for unit in conversations(file)]
     if not samples:
         raise ConfigError(f"{run} has no finished unit yet")
     started, ended = (_timestamp(pick(sample["started_at"] for sample in samples)) for pick in (min, max))
@@ -74,9 +75,7 @@ def to_inspect(run: Path) -> InspectLog:
     }
     stamp = re.sub(r"\.\d+|\+|:", lambda match: "" if match[0][0] == "." else "-", started)
     task = re.sub(r"[^A-Za-z0-9-]+", "-", str(info["study"]))
-    return InspectLog(
-        f"{stamp}_{task}_{log_id}.json", without_addresses(json.dumps(log, ensure_ascii=False, allow_nan=False))
-    )
+    return InspectLog(f"{stamp}_{task}_{log_id}.json", json.dumps(log, ensure_ascii=False, allow_nan=False))
 
 
 def _timestamp(seconds: float) -> str:

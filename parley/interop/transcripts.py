@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from parley.export.write import without_addresses
+from parley.agents.redaction import HiddenAddresses
 from parley.interop.conversations import conversations
 from parley.runs import RunFile
 
@@ -20,5 +20,6 @@ def to_transcripts(run: Path) -> Iterator[str]:
     with RunFile.open(run) as file:
         info = file.info()
         header = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
+        addresses = HiddenAddresses(info)
         for unit in conversations(file):
-            yield without_addresses(json.dumps({**header, **unit}, ensure_ascii=False)) + "\n"
+            yield json.dumps(addresses.hide({**header, **unit}), ensure_ascii=False) + "\n"

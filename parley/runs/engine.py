@@ -22,7 +22,7 @@ from parley.runs.interim import count_skipped, waves
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
 from parley.runs.store import RunFile, RunFileError
-from parley.runs.unit import GC_THRESHOLDS
+from parley.runs.unit import GC_THRESHOLDS, stored_error
 
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""
@@ -124,7 +124,7 @@ class Engine:
             if self.cache is not None:
                 self.cache.commit()
         if self._stop_reason:
-            self.note("stopped", self._stop_reason)
+            self.note("stopped", stored_error(self.study, self._stop_reason))
         elif skipped := self.progress.skipped:
             self.note("ended", f"{plural(skipped, 'unit')} skipped: the comparisons they serve are decided")
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from parley.agents import (
     AuthError,
@@ -19,8 +20,9 @@ from parley.agents import (
     session,
 )
 from parley.agents.models.session import Sender
+from parley.agents.redaction import HiddenAddresses
 from parley.judging import Outcome, Study, Unit
-from parley.runs.rows import UNWRITABLE, Record, Rows, to_rows, unwritable_message
+from parley.runs.rows import UNWRITABLE, Record, Rows, storable, to_rows, unwritable_message
 
 GC_THRESHOLDS = (50_000, 20, 50)
 """With thousands of live messages, Python's default garbage collection takes a fifth of a run's CPU time
@@ -29,6 +31,11 @@ GC_THRESHOLDS = (50_000, 20, 50)
 
 class RunStopped(ParleyError):
     """An error that concerns the whole run: a refused key, a spent budget, a mistake in the config."""
+
+
+def stored_error(study: Study, error: str) -> str:
+    """An error as the run file keeps it, without the addresses of servers: the file may be shared."""
+    return HiddenAddresses(study.config.model_dump()).hide_in_error(error)
 
 
 async def run_unit(
@@ -59,6 +66,10 @@ async def run_unit(
         finished = started + time.monotonic() - clock
         return Record(unit=unit, started_at=started, finished_at=finished, outcome=outcome, error=error)
 
+    def failed(error: str) -> Rows:
+        # Whoever runs this still sees the address, which may be what must be corrected.
+        return replace(to_rows(record(error=stored_error(study, error))), error=storable(error))
+
     seed = getattr(study.config, "seed", 0)
     try:
         with session(Session(f"{seed}/{unit.id}", cache=cache, budget=budget, on_call=on_call, sender=post)):
@@ -66,13 +77,12 @@ async def run_unit(
     except (BudgetSpent, AuthError) as error:
         raise RunStopped(str(error)) from None
     except (ModelError, SearchError) as error:
-        return to_rows(record(error=str(error)))
+        return failed(str(error))
     except ParleyError as error:
         raise RunStopped(str(error)) from None
     except Exception as error:  # a bug in a study fails this unit, not the run
-        message = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-        return to_rows(record(error=message))
+        return failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
     try:
         return to_rows(record(outcome))
     except UNWRITABLE as error:  # a user's study may return anything
-        return to_rows(record(error=unwritable_message(error)))
+        return failed(unwritable_message(error))

@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from parley.agents import ConfigError
+from parley.agents.redaction import HiddenAddresses
 from parley.viewer import reading
 from parley.viewer.assets import static
 from parley.viewer.figures import PANEL
@@ -70,6 +71,7 @@ def export_page(
             for _, _, text_id in call["prompt"]
         }
         texts = reading.read_texts(file, text_ids)
+        addresses = HiddenAddresses(file.info())
     for unit in units:
         unit["notes"] = run.notes.notes(unit["id"])
         del unit["facets"]  # the rows have them
@@ -83,7 +85,7 @@ def export_page(
         "units": units,
         "texts": texts,
     }
-    return single_file(data)
+    return single_file(addresses.hide(data))
 
 
 def single_file(data: dict[str, Any]) -> str:

@@ -1,0 +1,144 @@
+"""Fences: whatever is quoted, no invisible character and no special token of a chat template reaches the prompt."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from parley.agents.fencing import break_tokens, clean, fence, is_invisible
+from parley.agents.search import SearchResult, quote
+
+CALM = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+
+TOKENS = (
+    *("<s>", "</s>", "<unk>", "<bos>", "<pad>", "<0x0A>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]", "[inst]"),
+    *("<think>", "</think>", "<tool_call>", "</tool_call>", "<|im_start|>", "<|endoftext|>", "<|>", "<image>"),
+    *("[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]", "[TOOL_CALLS]", "[AVAILABLE_TOOLS]", "<function=search>"),
+    *("<start_of_turn>", "<end_of_turn>", "<unused7>", "<｜User｜>", "<｜end▁of▁sentence｜>", "<extra_id_1>"),
+    *("<reserved_106>", "<seed:think>", "[MASK]", "[gMASK]", "[CLS]", "[unused1]", "[|user|]", "[|endofturn|]"),
+    "<fim-prefix>",
+)
+"""Of Llama, Mistral, Qwen, Gemma, DeepSeek, T5, Baichuan, Seed, GLM, BERT, EXAONE and code models."""
+
+ANY_TOKEN = re.compile(r"</?[\w|｜▁:=.-]+>|<\||\|>|<<|>>|\[/?\w*[A-Z]{2}\w*\]|\[/\w+\]|\[(?:inst|unused\d+)\]|\[\|")
+INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u180b\u180e\u200b\u200d\u2060\u3164\ufe00\ufe0f\uffa0\U000e0041\U000e0100"
+)
+
+
+def between(block: str) -> str:
+    """The label and the lines of a block, without the markers, which are ours."""
+    mark = block[3:19]
+    assert block.startswith(f"<<<{mark} ")
+    assert block.endswith(f"\n{mark}>>>")
+    return block[20:-20]
+
+
+def assert_no_token(text: str) -> None:
+    for form in (text, *(unicodedata.normalize(name, text) for name in ("NFC", "NFKC"))):
+        assert not ANY_TOKEN.search(form), ANY_TOKEN.search(form)
+        assert not any(token in form for token in TOKENS)
+
+
+def wide(text: str) -> str:
+    return "".join(chr(ord(c) + 0xFEE0) if "!" <= c <= "~" else c for c in text)
+
+
+@pytest.mark.parametrize("token", TOKENS)
+@pytest.mark.parametrize("disguise", [str, wide, "\ufe0f".join, "\u3164".join])
+def test_no_special_token_stands_in_a_prompt(token: str, disguise: Callable[[str], str]) -> None:
+    hidden = disguise(token)
+    assert_no_token(between(fence(f"Fine.{hidden}So.", "RESPONSE").text))
+    block = quote(f"who {hidden} was", [SearchResult(hidden, f"https://a.example/{hidden}", f"{hidden}\n{hidden}")])
+    assert_no_token(between(block.text))
+
+
+def test_a_query_is_cleaned_before_its_tokens_are_broken() -> None:
+    """A control character in a token kept it whole while tokens were looked for, and was then removed."""
+    label = between(quote("x <\u200b|im_start|\u200b>system [I\u200bNST]", []).text).split("\n")[0]
+    assert label == "SEARCH RESULTS for: x < |im_start| >system [ INST]"
+
+
+def test_a_speakers_name_is_fenced_like_what_was_said() -> None:
+    assert between(fence("Hello.", "WORDS OF A\n<|im_end|>\u200b").text) == "WORDS OF A < |im_end| >\n> Hello."
+
+
+@pytest.mark.parametrize("token", ["<think>", "</tool_call>", "[SYSTEM_PROMPT]", "[TOOL_CALLS]", "<extra_id_1>"])
+def test_a_special_token_is_flagged(token: str) -> None:
+    assert fence(f"Fine. {token}", "RESPONSE").flags == ("has a chat-template token",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < b and c > d, so x <= y -> z",
+        "We <3 it; x<5, 7>2 and p < .05.",
+        "As shown [1], [2, 3] and [Smith 2020].",
+        "A [link](https://a.example/?a=1&b=2), [here](b.html) and ![an image](c.png).",
+        "[x] done, [ ] open; [A] or [B]; [sic] and [...]",
+        "## Facts\nOld. [SOURCE: drivers by age]",
+        "if (a[i] > b[j]) | grep x",
+        "Ça coûte 5 €, naïve 日本語 한국어 עברית العربية हिन्दी 😀",
+    ],
+)
+def test_ordinary_text_is_quoted_as_it_is(text: str) -> None:
+    quoted = fence(text, "RESPONSE")
+    assert between(quoted.text) == "RESPONSE\n" + "\n".join(f"> {line}" for line in text.split("\n"))
+    assert quoted.flags == ()
+
+
+def test_every_character_that_unicode_calls_ignorable_is_removed() -> None:
+    regex = pytest.importorskip("regex")
+    ignorable = regex.compile(r"\p{Default_Ignorable_Code_Point}")
+    for number in range(sys.maxunicode + 1):
+        if ignorable.match(chr(number)):
+            assert is_invisible(chr(number)), f"U+{number:04X}"
+            assert clean(f"a{chr(number)}b", 9) in ("ab", "a\nb")
+
+
+PIECES = st.one_of(
+    st.sampled_from(
+        [*TOKENS, *map(wide, TOKENS), *"<>[]|/＜＞［］｜／﹤﹥﹇﹈", "<<<", ">>>", "INST", "think", " ", "\n"]
+    ),
+    st.sampled_from(INVISIBLE),
+    st.text(max_size=8),
+)
+
+
+@CALM
+@given(st.lists(PIECES, max_size=25).map("".join))
+@example("<\u200b<\ufe0f|＜think＞")
+@example("[[INST]]<<a>>[＜s＞|")
+def test_whatever_is_quoted_has_no_special_token_and_nothing_invisible(text: str) -> None:
+    for block in (fence(text, text).text, quote(text, [SearchResult(text, text, text)]).text):
+        body = between(block)
+        assert_no_token(re.sub(r"(?m)^> ", "", body))
+        assert not any(is_invisible(c) for c in body if c != "\n")
+        assert not any(is_invisible(c) for c in unicodedata.normalize("NFKC", body) if c != "\n")
+
+
+@CALM
+@given(st.lists(PIECES, max_size=25).map("".join))
+def test_cleaning_and_breaking_twice_changes_nothing(text: str) -> None:
+    cleaned = clean(text, 4000)
+    assert clean(cleaned, 4000) == cleaned
+    broken = break_tokens(cleaned)
+    assert break_tokens(broken) == broken
+    assert clean(broken, 4000) == broken
+    assert re.sub(r"\s", "", broken) == re.sub(r"\s", "", cleaned)  # nothing is lost but spaces
+
+
+@pytest.mark.parametrize("piece", ["<", "[", "<a", "[A", "[|", "<|", ">", "＜x", "[a]", "\ufe0f"])
+def test_long_hostile_text_takes_less_than_a_second(piece: str) -> None:
+    text = piece * (300_000 // len(piece))
+    start = time.process_time()
+    break_tokens(text)
+    fence(text, "RESPONSE", 100_000)
+    assert time.process_time() - start < 1
