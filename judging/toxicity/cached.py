@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 
 from parley.agents.models.cache import TextCache
@@ -14,7 +15,17 @@ from parley.judging.toxicity.scorer import Scorer, Toxicity
 
 
 class ScoreCache(TextCache):
-    label = "cache of scores"
+    label = "score cache"
+
+
+def _parse(kept: str) -> Toxicity:
+    """A score as it was kept; a `ValueError` if it is not one."""
+    score, raw, labels = json.loads(kept)
+    toxicity = Toxicity(score, raw, tuple((str(label), value) for label, value in labels))
+    numbers = [toxicity.score, *([] if raw is None else [raw]), *(value for _, value in toxicity.labels)]
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers) or not 0 <= score <= 1:
+        raise ValueError("not a score")
+    return toxicity
 
 
 class CachedScorer:
@@ -36,11 +47,7 @@ class CachedScorer:
         return hashlib.blake2b(whole, digest_size=20).digest()
 
     def _get(self, text: str) -> Toxicity | None:
-        kept = self._cache.get_text(self._address(text)) if self._cache else None
-        if kept is None:
-            return None
-        score, raw, labels = json.loads(kept)
-        return Toxicity(score, raw, tuple((label, value) for label, value in labels))
+        return self._cache.read(self._address(text), _parse) if self._cache else None
 
     def _put(self, scored: dict[str, Toxicity]) -> None:
         if self._cache is None:
