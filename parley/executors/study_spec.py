@@ -17,11 +17,12 @@ from pathlib import Path
 from parley.agents import ConfigError
 from parley.agents.python_path import absolute_path
 from parley.judging import Accepted, Staged, Study
+from parley.runs.plan import weights_of
 from parley.studies import find_study
 
 
 def fingerprint(study: Study) -> str:
-    """Equal for two studies with the same version of Parley, config, data and prompts."""
+    """Equal for two studies with the same version of Parley, config, data, prompts and weights."""
     try:
         parley_version = version("parley-autogen")
     except PackageNotFoundError:
@@ -31,6 +32,7 @@ def fingerprint(study: Study) -> str:
         study.config.model_dump_json(),
         sorted(study.sources().items()),
         sorted(study.prompts().items()),
+        sorted(weights_of(study).items()),
     )
     return hashlib.sha256(repr(ingredients).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -82,8 +84,8 @@ class StudySpec:
             study = study.after(self.accepted)
         if fingerprint(study) != self.fingerprint:
             raise ConfigError(
-                f"the worker on {socket.gethostname()} has another version of Parley, of {self.target}, its prompts "
-                "or its data than the machine that started the run"
+                f"the worker on {socket.gethostname()} has another version of Parley, of {self.target}, its prompts, "
+                "its data or its models' weights than the machine that started the run"
             )
         return study
 
