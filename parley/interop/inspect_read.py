@@ -96,7 +96,7 @@ def _archived_samples(path: Path) -> Iterator[Json]:
                 yield read_json(path, text)
 
 
-_TRUSTED = "if you trust it, convert it: inspect log convert --to json"
+_TRUSTED = "if you trust it, write it as JSON and import that: inspect log dump FILE > log.json"
 
 
 def _unpack(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:

@@ -238,3 +238,23 @@ def test_a_transformers_folder_has_one_hash_for_all_its_weights(
 @pytest.mark.parametrize("name", ["sim/judge", "openai/gpt-4o-mini", "hf/somebody/on-the-hub", "local/nowhere.gguf"])
 def test_weights_that_are_not_on_this_machine_have_no_hash(name: str) -> None:
     assert weights_sha256(name) is None
+
+
+def test_a_dequantized_copy_that_was_changed_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is loaded is the copy, so its hash counts as much as the original's."""
+    gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
+    from parley.agents.models.dequantize import dequantized
+
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
+    writer = gguf.GGUFWriter(tmp_path / "own.gguf", "llama")
+    writer.add_tensor("weights", np.ones((32, 32), dtype=np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    copy = dequantized(tmp_path / "own.gguf")
+    content, times = copy.read_bytes(), copy.stat()
+    assert dequantized(tmp_path / "own.gguf").stat().st_ino == times.st_ino, "it was written once"
+    copy.write_bytes(content[:-1] + b"!")
+    os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert dequantized(tmp_path / "own.gguf").read_bytes() == content
