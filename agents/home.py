@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import sys
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
 
 
@@ -14,3 +17,24 @@ def home() -> Path:
     if (clone / "pyproject.toml").is_file() and (clone / "parley").is_dir():
         return clone / ".parley"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "parley"
+
+
+def set_aside(path: Path, label: str, reason: object) -> None:
+    """Rename a file or folder that cannot be read, with what SQLite keeps beside it, and say so in one line.
+
+    Args:
+        path: What cannot be read; it is free for a new one afterwards.
+        label: What it is called in the line.
+        reason: Why it cannot be read.
+    """
+    names = (f"{path}.damaged" if number == 1 else f"{path}.damaged-{number}" for number in count(1))
+    aside = next(name for name in names if not os.path.lexists(name))
+    for suffix in ("-wal", "-shm", "-journal", ""):  # the file last: a new one must not find the old one's log
+        with suppress(FileNotFoundError):
+            os.rename(f"{path}{suffix}", f"{aside}{suffix}")
+    say(f"the {label} {path} cannot be read ({reason}); it was set aside as {aside}, and a new one is begun")
+
+
+def say(line: str) -> None:
+    """A line for people, about something that does not stop the run."""
+    print("parley:", " ".join(line.split()), file=sys.stderr, flush=True)

@@ -3,15 +3,22 @@
 The address of a reply is a hash of server, model, options, messages, schema and tools, and of the sample: the unit and
 how often it made the same request. So repeats never get the same stored reply, while a resumed run gets back the
 replies that it has already paid for.
+
+A cache that is damaged is empty: the file is set aside under another name, and a new one is begun. One that is sound
+and cannot be opened or written (a limit on open files, a read-only disk) is left as it is, and stops the run.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from parley.agents.errors import ParleyError
+from parley.agents.home import say, set_aside
 from parley.agents.models.reply import Reply
 
 _SCHEMA = """
@@ -19,8 +26,22 @@ CREATE TABLE IF NOT EXISTS replies (
     address BLOB PRIMARY KEY, model TEXT NOT NULL, reply TEXT NOT NULL, made_at REAL NOT NULL
 ) WITHOUT ROWID
 """
+_COLUMNS = ["address", "model", "reply", "made_at"]
 COMMIT_SECONDS = 0.5
 """The shortest time between two commits."""
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_FORMAT}
+"""What SQLite reports of a file with wrong content. An error in a statement is one: ours are right for our tables."""
+T = TypeVar("T")
+
+
+class NotOurs(sqlite3.DatabaseError):
+    """A database that is sound, and not one of our caches."""
+
+    sqlite_errorcode = sqlite3.SQLITE_FORMAT
+
+
+def _is_damage(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
 class TextCache:
@@ -37,20 +58,103 @@ class TextCache:
         self.path = path
         self._pending: list[tuple[bytes, str, str, float]] = []
         self._next_commit = 0.0
+        self._warned = False
+        self._file: tuple[int, int] | None = None
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=30)
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=OFF")
-            self._db.execute(_SCHEMA)
+            try:
+                self._open()
+            except sqlite3.Error as error:
+                if not _is_damage(error):
+                    raise
+                self._begin_anew(error)
         except (sqlite3.Error, OSError) as error:
             raise ParleyError(
-                f"the {self.label} {path} cannot be used ({error}); delete it, or run with --no-cache"
+                f"the {self.label} {path} cannot be opened ({self._reason(error)}); mend that, or run with --no-cache"
             ) from None
 
+    def _open(self) -> None:
+        self._file = self._identity()
+        self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
+        try:
+            things = self._db.execute("SELECT type, name FROM sqlite_master").fetchall()
+            columns = [row[1] for row in self._db.execute("PRAGMA table_info(replies)")]
+            if things and (things != [("table", "replies")] or columns != _COLUMNS):
+                raise NotOurs("it is a database with other tables")
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=OFF")
+            if not things:
+                self._db.execute(_SCHEMA)
+        except BaseException:
+            self._db.close()
+            raise
+        self._file = self._file or self._identity()
+
+    def _identity(self) -> tuple[int, int] | None:
+        """Tells this file from another one of the same name."""
+        try:
+            file = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return file.st_dev, file.st_ino
+
+    def _begin_anew(self, error: sqlite3.Error) -> None:
+        """Set the damaged file aside, unless another process has done so, and open a new one."""
+        self._db.close()
+        if self._identity() == self._file is not None:
+            try:
+                set_aside(self.path, self.label, error)
+            except OSError as obstacle:
+                raise ParleyError(
+                    f"the {self.label} {self.path} is damaged ({error}) and cannot be set aside "
+                    f"({obstacle.strerror}); move it away, or run with --no-cache"
+                ) from None
+        self._open()
+
+    def _reason(self, error: Exception) -> str:
+        """SQLite says only that it cannot open a file; the system says why."""
+        if isinstance(error, sqlite3.Error):
+            try:
+                os.close(os.open(self.path, os.O_RDWR))
+            except OSError as cause:
+                return cause.strerror or str(cause)
+        return getattr(error, "strerror", None) or str(error)
+
     def get_text(self, address: bytes) -> str | None:
-        row = self._db.execute("SELECT reply FROM replies WHERE address = ?", (address,)).fetchone()
-        return None if row is None else str(row[0])
+        """The stored text; None if there is none, or none that can be read."""
+        return self.read(address, str)
+
+    def read(self, address: bytes, parse: Callable[[str], T]) -> T | None:
+        """What `parse` makes of the stored text; None if there is none, or if it cannot be parsed.
+
+        Args:
+            address: Of the text.
+            parse: May raise `ValueError`, `TypeError` or `RecursionError`: the entry is then damaged, and a miss.
+        """
+        try:
+            row = self._db.execute("SELECT CAST(reply AS BLOB) FROM replies WHERE address = ?", (address,)).fetchone()
+        except sqlite3.Error as error:
+            self._mend(error, "read")
+            return None
+        if row is None:
+            return None
+        try:
+            return parse(str(row[0], "utf-8"))
+        except (ValueError, TypeError, RecursionError):
+            if not self._warned:
+                self._warned = True
+                say(f"the {self.label} {self.path} has an entry that cannot be read; such entries are made again")
+            return None
+
+    def _mend(self, error: sqlite3.Error, what: str) -> None:
+        """Begin anew if the file is damaged; otherwise raise an error that names the file."""
+        try:
+            if _is_damage(error):
+                self._begin_anew(error)
+                return
+        except (sqlite3.Error, OSError) as second:
+            raise ParleyError(f"the {self.label} {self.path} cannot be {what}: {self._reason(second)}") from None
+        raise ParleyError(f"the {self.label} {self.path} cannot be {what}: {self._reason(error)}") from None
 
     def put_text(self, address: bytes, model: str, text: str) -> None:
         """Committed immediately, unless the last commit was just now: a slow model's replies are all on disk, while a
@@ -64,15 +168,25 @@ class TextCache:
         if not self._pending:
             return
         try:
+            self._write_pending()
+        except sqlite3.Error as error:
+            self._mend(error, "written")
+            try:
+                self._write_pending()
+            except sqlite3.Error as again:
+                raise ParleyError(f"the {self.label} {self.path} cannot be written: {again}") from None
+        self._pending.clear()
+        self._next_commit = time.monotonic() + COMMIT_SECONDS
+
+    def _write_pending(self) -> None:
+        try:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", self._pending)
             self._db.execute("COMMIT")
-        except sqlite3.Error as error:
+        except sqlite3.Error:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
-            raise ParleyError(f"the {self.label} {self.path} cannot be written: {error}") from None
-        self._pending.clear()
-        self._next_commit = time.monotonic() + COMMIT_SECONDS
+            raise
 
     def close(self) -> None:
         self.commit()
@@ -90,11 +204,9 @@ class ReplyCache(TextCache):
 
     def get(self, address: bytes) -> Reply | None:
         """The stored reply, marked as `cached`; None if there is none."""
-        text = self.get_text(address)
-        if text is None:
-            return None
-        reply = Reply.model_validate_json(text)
-        reply.cached = True
+        reply = self.read(address, Reply.model_validate_json)
+        if reply is not None:
+            reply.cached = True
         return reply
 
     def put(self, address: bytes, model: str, reply: Reply) -> None:

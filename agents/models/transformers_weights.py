@@ -12,8 +12,9 @@ from parley.agents.errors import ParleyError
 from parley.agents.home import home
 from parley.agents.models.catalogue import catalogue, fetch
 from parley.agents.models.gguf_tokenizer import read_tokenizer
+from parley.agents.models.weights import sha256_of
 
-VERSION = 2
+VERSION = 3
 """Raised when the conversion changes; folders of an older version are then converted again."""
 MANIFEST = "unpacked.json"
 """Written last, so that an incomplete folder is never taken for a complete one."""
@@ -22,8 +23,7 @@ MANIFEST = "unpacked.json"
 def transformers_folder(model: str) -> Path:
     """The folder of a model of the catalogue in transformers' format; converted on first use."""
     folder = home() / "bases" / model
-    manifest = json.dumps({"version": VERSION, "sha256": catalogue()[model].sha256})
-    if _read(folder / MANIFEST) == manifest:
+    if _is_sound(folder, model):
         return folder
     import torch
     from transformers import AutoModelForCausalLM
@@ -38,8 +38,8 @@ def transformers_folder(model: str) -> Path:
     try:
         converted.to(torch.bfloat16).save_pretrained(part)
         tokenizer.save_pretrained(part)
-        (part / MANIFEST).write_text(manifest, "utf-8")
-        if _read(folder / MANIFEST) != manifest:  # another process may have been faster
+        (part / MANIFEST).write_text(json.dumps(_manifest(part, model)), "utf-8")
+        if not _is_sound(folder, model):  # another process may have been faster
             shutil.rmtree(folder, ignore_errors=True)
             part.rename(folder)
     except OSError as error:
@@ -49,11 +49,18 @@ def transformers_folder(model: str) -> Path:
     return folder
 
 
-def _read(path: Path) -> str | None:
+def _manifest(folder: Path, model: str) -> dict[str, Any]:
+    """What the folder was converted from, and the hashes of its weights."""
+    files = {file.name: sha256_of(file) for file in sorted(folder.glob("*.safetensors"))}
+    return {"version": VERSION, "sha256": catalogue()[model].sha256, "files": files}
+
+
+def _is_sound(folder: Path, model: str) -> bool:
+    """Whether the folder is complete, of this version and these weights, and unchanged since."""
     try:
-        return path.read_text("utf-8")
-    except OSError:
-        return None
+        return bool(json.loads((folder / MANIFEST).read_text("utf-8")) == _manifest(folder, model))
+    except (OSError, ValueError):
+        return False
 
 
 def _dequantize_option() -> dict[str, Any]:

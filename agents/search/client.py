@@ -12,7 +12,7 @@ import time
 
 from parley.agents.errors import SearchError
 from parley.agents.models.session import SESSION
-from parley.agents.search.engine import SearchEngine, SearchResult
+from parley.agents.search.engine import SearchEngine, SearchResult, read_results
 
 MAX_ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 1.0
@@ -57,8 +57,8 @@ class SearchClient:
         session = SESSION.get()
         cache = session.cache if session is not None and self._cacheable else None
         address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
-        if cache is not None and (cached := cache.get_text(address)) is not None:
-            return [SearchResult(*row) for row in json.loads(cached)]
+        if cache is not None and (cached := cache.read(address, read_results)) is not None:
+            return cached
         results = await self._search_with_retries(query, limit)
         if cache is not None:
             cache.put_text(address, self.name, json.dumps(results))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import NamedTuple, Protocol
 
 
@@ -11,6 +12,14 @@ class SearchResult(NamedTuple):
     title: str
     link: str
     text: str
+
+
+def read_results(stored: str) -> list[SearchResult]:
+    """Results that were stored as JSON; a `ValueError` or `TypeError` if they are not results."""
+    results = [SearchResult(*row) for row in json.loads(stored)]
+    if not all(isinstance(value, str) for result in results for value in result):
+        raise ValueError("not search results")
+    return results
 
 
 class SearchEngine(Protocol):

@@ -11,13 +11,14 @@ import json
 import os
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
 from parley.agents.errors import ConfigError
-from parley.agents.home import home
+from parley.agents.home import home, set_aside
 from parley.agents.search.documents import digest, documents, passages
-from parley.agents.search.engine import SearchResult
+from parley.agents.search.engine import SearchResult, read_results
 
 INDEX_VERSION = 1
 """Increased when passages or tokens are made differently, so that an older index is not used."""
@@ -95,10 +96,11 @@ def load_or_build_index(folder: Path) -> FolderIndex:
     if path.is_dir():
         try:
             ranker = _bm25s().BM25.load(path, show_progress=False)
-            rows = json.loads((path / PASSAGES).read_text("utf-8"))
-            return FolderIndex(ranker, [SearchResult(*row) for row in rows])
-        except (OSError, ValueError, KeyError, TypeError):
-            shutil.rmtree(path, ignore_errors=True)  # damaged, or of another version of bm25s
+            return FolderIndex(ranker, read_results((path / PASSAGES).read_text("utf-8")))
+        except Exception as error:  # damaged, or of another version of bm25s, which has no errors of its own
+            if not isinstance(error, OSError) or isinstance(error, FileNotFoundError | NotADirectoryError):
+                with suppress(OSError):
+                    set_aside(path, "search index", f"{type(error).__name__}: {str(error)[:80]}")
     index = _build_index(folder)
     _store_index(index, path)
     return index

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 
 from parley.agents.models.cache import TextCache
@@ -15,7 +16,17 @@ from parley.judging.toxicity.scorer import Scorer, Toxicity
 
 
 class ScoreCache(TextCache):
-    label = "cache of scores"
+    label = "score cache"
+
+
+def _parse(kept: str) -> Toxicity:
+    """A score as it was kept; a `ValueError` if it is not one."""
+    score, raw, labels = json.loads(kept)
+    toxicity = Toxicity(score, raw, tuple((str(label), value) for label, value in labels))
+    numbers = [toxicity.score, *([] if raw is None else [raw]), *(value for _, value in toxicity.labels)]
+    if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers) or not 0 <= score <= 1:
+        raise ValueError("not a score")
+    return toxicity
 
 
 class CachedScorer:
@@ -43,11 +54,7 @@ class CachedScorer:
         return hashlib.blake2b(key, digest_size=20).digest()
 
     def _get(self, text: str) -> Toxicity | None:
-        cached = self._cache.get_text(self._key(text)) if self._cache else None
-        if cached is None:
-            return None
-        score, raw, labels = json.loads(cached)
-        return Toxicity(score, raw, tuple((label, value) for label, value in labels))
+        return self._cache.read(self._key(text), _parse) if self._cache else None
 
     def _put(self, scored: dict[str, Toxicity]) -> None:
         if self._cache is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
+from parley.agents.models.catalogue import catalogue, fetch, is_fetched
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.runs import RunFile
@@ -90,4 +90,4 @@ def _weights_of(model: str) -> Path:
         raise ConfigError(f"{model} has no local weights: give a .gguf file or a folder with --weights")
     if name in catalogue() and not is_fetched(name):
         raise ConfigError(f"{model} is not downloaded yet: parley models fetch {name}")
-    return weights_path(name) if name in catalogue() else Path(name)
+    return fetch(name) if name in catalogue() else Path(name)

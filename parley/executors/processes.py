@@ -14,11 +14,18 @@ import sys
 from typing import Any, BinaryIO
 
 from parley.agents import ConfigError
+from parley.agents.python_path import child_environment
 from parley.executors.pool import WorkerLost, WorkerPool
 from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
 
 _LENGTH = struct.Struct(">Q")
-_START = "from parley.executors.processes import serve; serve()"
+_START = """
+import sys
+sys.path[:], sys.argv[1:] = sys.argv[1:], []
+from parley.executors.processes import serve
+serve()
+"""
+"""The path of the run's process replaces the worker's before anything is imported."""
 
 
 def _encode(value: object) -> bytes:
@@ -71,12 +78,14 @@ class ProcessPool(WorkerPool):
     async def start(self, slot: WorkerSlot) -> ProcessHandle:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",
             "-c",
             _START,
+            *self._spec.path,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=2**24,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or "." for entry in sys.path)},
+            env=child_environment(),
         )
         handle = ProcessHandle(process)
         try:

@@ -2,15 +2,21 @@
 
 No task argument contains a key: on this machine workers inherit the environment, on a cluster every node has its own.
 Ray's `runtime_env` is not used for keys, since its dashboard and logs show it.
+
+Ray puts the folder that is current when it is started first on the path of its workers. It is therefore started in an
+empty folder, and the first thing an actor does is to take the path of the run.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import pickle
 import signal
 import socket
+import tempfile
 from collections.abc import Iterator
+from contextlib import chdir
 from typing import Any
 
 from parley.agents import ConfigError
@@ -47,6 +53,35 @@ def _check_reachable(address: str) -> None:
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+
+
+def _actor_class() -> type:
+    """A `Worker` behind a class without a module, which Ray sends as code: its first lines set the path, and only then
+    is `parley` imported."""
+
+    class RayWorker:
+        def __init__(self, path: tuple[str, ...], folder: str, arguments: bytes) -> None:
+            import os
+            import pickle
+            import sys
+
+            # Another machine may have its Python elsewhere: its own entries stay, but for the folders Ray has added.
+            added = {folder, os.getcwd()}
+            own = [entry for entry in sys.path if entry not in path and os.path.abspath(entry) not in added]
+            sys.path[:] = [*filter(os.path.exists, path), *own]
+            worker, spec, slot = pickle.loads(arguments)
+            self._worker = worker(spec, slot)
+
+        async def open(self) -> str | None:
+            return await self._worker.open()  # type: ignore[no-any-return]
+
+        async def exchange(self, instructions: Instructions) -> WorkerReport:
+            return await self._worker.exchange(instructions)  # type: ignore[no-any-return]
+
+        async def close(self) -> WorkerReport:
+            return await self._worker.close()  # type: ignore[no-any-return]
+
+    return RayWorker
 
 
 class RayHandle:
@@ -90,11 +125,13 @@ class RayPool(WorkerPool):
         if self._ray.is_initialized():  # started by the calling program, and left running
             await super().run_units(units, control)
             return
-        self._connect()
-        try:
-            await super().run_units(units, control)
-        finally:
-            self._ray.shutdown()
+        with tempfile.TemporaryDirectory(prefix="parley-ray-", ignore_cleanup_errors=True) as empty:
+            with chdir(empty):
+                self._connect()
+            try:
+                await super().run_units(units, control)
+            finally:
+                self._ray.shutdown()
 
     def _connect(self) -> None:
         """Start or connect to Ray, and restore the signal handlers that it replaces."""
@@ -124,8 +161,9 @@ class RayPool(WorkerPool):
         return int(self._ray.cluster_resources().get("CPU", 1))
 
     async def start(self, slot: WorkerSlot) -> RayHandle:
-        actor = self._ray.remote(Worker).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
-        handle = RayHandle(self._ray, actor.remote(self._spec, slot))
+        actor = self._ray.remote(_actor_class()).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
+        arguments = pickle.dumps((Worker, self._spec, slot))
+        handle = RayHandle(self._ray, actor.remote(self._spec.path, self._spec.folder, arguments))
         if error := await handle.call("open"):
             await handle.kill()
             raise ConfigError(error)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +15,14 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from parley.agents import ConfigError
+from parley.agents.python_path import absolute_path
 from parley.judging import Accepted, Staged, Study
+from parley.runs.plan import weights_of
 from parley.studies import find_study
 
 
 def fingerprint(study: Study) -> str:
-    """Equal for two studies with the same version of Parley, config, data and prompts."""
+    """Equal for two studies with the same version of Parley, config, data, prompts and weights."""
     try:
         parley_version = version("parley-autogen")
     except PackageNotFoundError:
@@ -31,6 +32,7 @@ def fingerprint(study: Study) -> str:
         study.config.model_dump_json(),
         sorted(study.sources().items()),
         sorted(study.prompts().items()),
+        sorted(weights_of(study).items()),
     )
     return hashlib.sha256(repr(ingredients).encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -50,7 +52,7 @@ class StudySpec:
     folder: str
     """The working directory of the run."""
     path: tuple[str, ...]
-    """The run's `sys.path`."""
+    """The run's `sys.path`, in absolute entries. Whoever starts a worker sets it, before anything is imported there."""
     fingerprint: str
     trace: str | None
     """The run's span, if the run is traced."""
@@ -66,16 +68,15 @@ class StudySpec:
             accepted=None if accepted is None else tuple(accepted),
             source=file.read_text("utf-8") if file.suffix == ".py" else None,
             folder=os.getcwd(),
-            path=tuple(sys.path),
+            path=absolute_path(),
             fingerprint=fingerprint(study),
             trace=trace,
         )
 
     def make(self) -> Study:
-        """Create the study, in the run's working directory and with its modules, as far as this machine has them."""
+        """Create the study, in the run's working directory if this machine has it."""
         if Path(self.folder).is_dir():
             os.chdir(self.folder)
-        sys.path.extend(entry for entry in self.path if entry not in sys.path and Path(entry).exists())
         study_class = find_study(self._local_target())
         study = study_class(study_class.Config.model_validate_json(self.config))
         if self.accepted is not None:
@@ -83,8 +84,8 @@ class StudySpec:
             study = study.after(self.accepted)
         if fingerprint(study) != self.fingerprint:
             raise ConfigError(
-                f"the worker on {socket.gethostname()} has another version of Parley, of {self.target}, its prompts "
-                "or its data than the machine that started the run"
+                f"the worker on {socket.gethostname()} has another version of Parley, of {self.target}, its prompts, "
+                "its data or its models' weights than the machine that started the run"
             )
         return study
 

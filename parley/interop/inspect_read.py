@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,17 @@ from parley.judging.study import Facet
 from parley.runs import Record
 
 Json = Mapping[str, Any]
+MEBIBYTE = 2**20
+MAX_MEMBER = 64 * MEBIBYTE
+"""Bytes of the largest sample that is unpacked: parsed, JSON takes twenty times its size in memory."""
+MAX_UNPACKED, MAX_RATIO = 256 * MEBIBYTE, 100
+"""An archive may unpack to this many bytes, or to this many times its size if that is more."""
+MAX_PROMPT_MESSAGES = 500_000
+"""In all prompts of a sample: they are stored as ranges of messages, so that a small sample may stand for billions."""
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, 93)
+"""How Inspect compresses; 93 is Zstandard."""
+STEP = 4096
+"""Bytes to unpack at a time. `zipfile` compares with the stated size only after a step, which may be far larger."""
 GRADES = {"C": 1.0, "P": 0.5, "I": 0.0}
 """Inspect's letters. Its N (no answer) does not become 0: it has no value, and is counted as unparsed."""
 
@@ -37,7 +49,7 @@ def read_inspect(path: Path) -> Imported:
         with _archive(path) as archive:
             names = set(archive.namelist())
             member = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
-            header = read_json(path, archive.read(member)) if member else None
+            header = read_json(path, _unpack(path, archive, member)) if member else None
         samples = None
     else:
         header = read_json(path, read_text(path))
@@ -72,10 +84,36 @@ def _archive(path: Path) -> zipfile.ZipFile:
 
 
 def _archived_samples(path: Path) -> Iterator[Json]:
+    left = max(MAX_UNPACKED, MAX_RATIO * path.stat().st_size)
     with _archive(path) as archive:
         for name in archive.namelist():
             if name.startswith("samples/") and name.endswith(".json"):
-                yield read_json(path, archive.read(name))
+                text = _unpack(path, archive, name)
+                left -= len(text)
+                if left < 0:
+                    size = f"{MAX_UNPACKED // MEBIBYTE} MiB unpacked, and than {MAX_RATIO} times its size"
+                    raise ConfigError(f"{path}: more than {size}; {_TRUSTED}")
+                yield read_json(path, text)
+
+
+_TRUSTED = "if you trust it, write it as JSON and import that: inspect log dump FILE > log.json"
+
+
+def _unpack(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
+    """A member of the archive, unless it is too large to be read."""
+    member = archive.getinfo(name)
+    if member.file_size > MAX_MEMBER:
+        raise ConfigError(
+            f"{path}: {name} has {member.file_size // MEBIBYTE:,} MiB unpacked, more than the "
+            f"{MAX_MEMBER // MEBIBYTE} MiB that are read; {_TRUSTED}"
+        )
+    if member.compress_type not in METHODS:
+        raise ConfigError(f"{path}: {name} is compressed in a way that Inspect does not use")
+    try:
+        with archive.open(member) as file:
+            return b"".join(iter(partial(file.read, STEP), b""))
+    except Exception as error:  # each method of compression has errors of its own
+        raise ConfigError(f"{path}: {name} cannot be unpacked ({error})") from None
 
 
 def _record(sample: Json, task: str, model: str) -> Record:
@@ -130,13 +168,15 @@ def _attachment(text: str, sample: Json) -> str:
 def _calls(sample: Json) -> dict[str, Call]:
     """The model calls, by the id of the message they returned."""
     pool = (sample.get("events_data") or {}).get("messages") or []
+    left = MAX_PROMPT_MESSAGES
     calls = {}
     for event in sample.get("events") or ():
         if event.get("event") != "model" or not (event.get("output") or {}).get("choices"):
             continue
         output = event["output"]
         reply, usage = output["choices"][0]["message"], output.get("usage") or {}
-        prompt = event.get("input") or [m for low, high in event.get("input_refs") or () for m in pool[low:high]]
+        prompt = event.get("input") or _referenced(event.get("input_refs") or (), pool, left)
+        left -= len(prompt)
         calls[str(reply.get("id"))] = Call(
             model=str(event.get("model", "unknown")),
             prompt=tuple(PromptMessage(str(m["role"]), str(m["role"]), _text(m, sample)) for m in prompt),
@@ -149,6 +189,16 @@ def _calls(sample: Json) -> dict[str, Call]:
             attempts=1 + int(event.get("retries") or 0),
         )
     return calls
+
+
+def _referenced(ranges: Sequence[Any], pool: Sequence[Any], limit: int) -> list[Any]:
+    """The messages of a prompt, which is stored as ranges of the sample's messages."""
+    messages: list[Any] = []
+    for low, high in ranges:
+        messages += pool[low:high]
+        if len(messages) > limit:
+            raise ValueError(f"it has prompts of more than {MAX_PROMPT_MESSAGES:,} messages")
+    return messages
 
 
 def _verdicts(scorer: str, score: Json) -> Iterator[Verdict]:

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from parley.agents import ParleyError
+from parley.agents.models.weights import weights_sha256
 from parley.judging import Study, Unit
 from parley.runs.store import RunFile
 
@@ -66,11 +67,17 @@ def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
         "target": target,
         "config": study.config.model_dump(mode="json"),
         "models": study.models(),
-        "sources": dict(study.sources()),
+        "sources": {**study.sources(), **weights_of(study)},
         "plan": size.digest,
         "units": size.units,
         "versions": {"python": platform.python_version(), **_versions()},
     }
+
+
+def weights_of(study: Study) -> dict[str, str]:
+    """The hashes of the weights that this machine has of the study's models."""
+    hashes = ((name.partition("?")[0], weights_sha256(name)) for name in study.models())
+    return {f"weights of {model}": digest for model, digest in hashes if digest is not None}
 
 
 def _versions() -> dict[str, str]:
@@ -102,6 +109,9 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
     for name, digest in study.sources().items():
         if info["sources"].get(name) != digest:
             yield f"{name} has changed"
+    for name, digest in weights_of(study).items():
+        if info["sources"].get(name, digest) != digest:  # runs of earlier versions have no hash of their weights
+            yield f"the {name} have changed"
     if info["models"] != study.models():
         yield f"models: {_brief(info['models'])} in the file, {_brief(study.models())} requested"
     old = file.prompts()

@@ -136,14 +136,6 @@ async def test_a_request_with_a_chosen_tool_is_cached(server: Any, tmp_path: Pat
     assert contents == ["Seven.", "Seven."]
 
 
-def test_a_cache_that_is_not_a_database_says_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "replies.sqlite"
-    path.write_text("This is a shopping list. " * 50)
-    with pytest.raises(ParleyError, match="--no-cache") as caught:
-        ReplyCache(path)
-    assert str(path) in str(caught.value)
-
-
 def test_a_cache_that_cannot_be_created_says_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ParleyError, match="--no-cache"):

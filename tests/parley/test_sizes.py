@@ -1,0 +1,145 @@
+"""Small files that unpack into huge ones are refused in one line, before they fill the memory or the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+LOG = Path(__file__).parent / "data" / "inspect-0.3.285.json"
+MEMORY = 500 * 2**20
+"""What importing a small log may take, the interpreter and its libraries included."""
+
+
+def declare(path: Path, name: str, size: int) -> None:
+    """Let the archive say that a member is this large, in its directory and before its data."""
+    data = bytearray(path.read_bytes())
+    for mark, at in ((b"PK\x01\x02", 24), (b"PK\x03\x04", 22)):
+        start = data.index(mark)
+        while data[start + (46 if mark[2] == 1 else 30) :][: len(name)] != name.encode():
+            start = data.index(mark, start + 4)
+        struct.pack_into("<I", data, start + at, size)
+    path.write_bytes(data)
+
+
+def bomb(path: Path, method: int, member: str, size: int) -> None:
+    """A log whose member unpacks to `size` bytes of white space; the others are sound."""
+    log = json.loads(LOG.read_text("utf-8"))
+    samples = log.pop("samples")
+    with zipfile.ZipFile(path, "w", method) as archive:
+        if member != "header.json":
+            archive.writestr("header.json", json.dumps(log))
+        archive.writestr("samples/1.json", json.dumps(samples[0]))
+        with archive.open(member, "w", force_zip64=False) as file:
+            for _ in range(size // 2**20):
+                file.write(b" " * 2**20)
+
+
+def import_log(path: Path) -> tuple[int, str, int]:
+    """Status, stderr and the most memory, in bytes, of the command in a process of its own."""
+    script = "import sys; from parley.cli import main; sys.exit(main())"
+    command = [sys.executable, "-P", "-c", script, "import", "inspect", str(path), "--out", "run.sqlite"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, said, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+ZSTANDARD = 93
+
+
+@pytest.mark.parametrize(
+    ("method", "member"),
+    [
+        (zipfile.ZIP_DEFLATED, "header.json"),
+        (zipfile.ZIP_DEFLATED, "samples/2.json"),
+        (ZSTANDARD, "header.json"),
+        (ZSTANDARD, "samples/2.json"),
+    ],
+)
+def test_a_log_that_unpacks_into_gigabytes_takes_little_memory(place: Path, method: int, member: str) -> None:
+    """Also if it states a small size for what is large."""
+    if method == ZSTANDARD:
+        pytest.importorskip("zipfile_zstd")
+    path = place / "bomb.eval"
+    bomb(path, method, member, 1200 * 2**20)
+    assert path.stat().st_size < 2 * 2**20
+
+    status, said, memory = import_log(path)
+    assert memory < MEMORY, f"{memory / 2**20:.0f} MB"
+    assert (status, said.count("\n")) == (2, 1), said
+    assert f"{path}: {member} has 1,200 MiB unpacked, more than the 64 MiB that are read" in said
+
+    declare(path, member, 1000)
+    status, said, memory = import_log(path)
+    assert memory < MEMORY, f"{memory / 2**20:.0f} MB"
+    assert (status, said.count("\n")) == (2, 1), said
+    assert f"{path}: {member} cannot be unpacked (" in said
+    assert not (place / "run.sqlite").exists()
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_a_log_in_a_compression_that_inspect_does_not_use(place: Path, method: int) -> None:
+    """These unpack without a limit on one step."""
+    path = place / "bomb.eval"
+    bomb(path, method, "samples/2.json", 2**20)
+    status, said, _ = import_log(path)
+    assert (status, said.count("\n")) == (2, 1), said
+    assert "is compressed in a way that Inspect does not use" in said
+
+
+def test_many_samples_that_are_small_one_by_one(place: Path) -> None:
+    log = json.loads(LOG.read_text("utf-8"))
+    sample = log.pop("samples")[0]
+    path = place / "bomb.eval"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(log))
+        for number in range(12):
+            sample["id"] = number
+            archive.writestr(f"samples/{number}.json", json.dumps(sample) + " " * (30 * 2**20))
+
+    status, said, memory = import_log(path)
+
+    assert memory < MEMORY
+    assert (status, said.count("\n")) == (2, 1), said
+    assert f"{path}: more than 256 MiB unpacked, and than 100 times its size" in said
+    assert not (place / "run.sqlite").exists()
+
+
+def test_prompts_that_refer_to_the_same_messages_over_and_over(place: Path) -> None:
+    """Inspect stores the messages of prompts once, and prompts as ranges of them."""
+    log = json.loads(LOG.read_text("utf-8"))
+    sample = next(one for one in log["samples"] if not one.get("error"))
+    pool = [{"role": "user", "content": "x"}] * 10_000
+    reply = {"message": {"role": "assistant", "content": "y", "id": "z"}}
+    event = {"event": "model", "output": {"choices": [reply]}, "input_refs": [[0, 10_000]] * 10_000}
+    sample["events"], sample["events_data"] = [event], {"messages": pool}
+    log["samples"] = [sample]
+    path = place / "log.json"
+    path.write_text(json.dumps(log))
+
+    status, said, memory = import_log(path)
+
+    assert memory < MEMORY
+    assert (status, said.count("\n")) == (2, 1), said
+    assert "has prompts of more than 500,000 messages" in said
+
+
+def test_a_large_log_that_is_honest_is_read(parley: Callable[..., Any], place: Path) -> None:
+    log = json.loads(LOG.read_text("utf-8"))
+    sample = log.pop("samples")[0]
+    sample["messages"] = [{"role": "user", "content": os.urandom(2**20).hex()} for _ in range(10)]
+    with zipfile.ZipFile(place / "log.eval", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps(log))
+        archive.writestr("samples/1.json", json.dumps(sample))
+    assert parley("import", "inspect", "log.eval", "--out", "a.sqlite").status == 0
