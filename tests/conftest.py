@@ -15,8 +15,12 @@ from typing import Any
 
 import pytest
 from aiohttp import web
+from hypothesis import settings
 
 from parley.cli import main
+
+settings.register_profile("parley", deadline=None)  # speed is not tested here, and machines are busy
+settings.load_profile("parley")
 
 ENVIRONMENT = (
     "OPENAI_API_KEY",
