@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     "power": Command("parley.cli.power", "scenarios needed for an effect, and the reverse"),
     "models": Command("parley.cli.models", "models: which there are, and fetching embedded ones"),
     "new": Command("parley.cli.new", "begin a study of your own: a small package with a test"),
+    "salvage": Command("parley.cli.salvage", "copy what can be read of a damaged run file to a new one"),
     "import": Command("parley.cli.imports", "a run file from what was run elsewhere: Inspect's logs, AutoGen's teams"),
 }
 

@@ -14,6 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ParleyError
+from parley.runs.opening import (
+    GuardedConnection,
+    NotOpened,
+    entries_of,
+    open_to_read,
+    open_to_write,
+    refuse_foreign_schema,
+)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes (
@@ -47,28 +55,42 @@ class Notes:
         except OSError:
             return 0
 
-    def _open(self, *, write: bool = False) -> sqlite3.Connection | None:
-        """For reading None where nobody has said anything yet: reading makes no file."""
-        if not write and not self.path.exists():
-            return None
+    def _open(self, *, write: bool = False) -> GuardedConnection | None:
+        """None for reading where nobody has said anything yet: reading makes no file."""
         try:
-            db = sqlite3.connect(self.path, isolation_level=None, timeout=10)
-            db.row_factory = sqlite3.Row
+            if _is_empty(self.path):
+                if not write:
+                    return None
+                with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as new:
+                    new.executescript(SCHEMA)
+                    new.execute(f"PRAGMA application_id = {APPLICATION}")
+            db = open_to_read(self.path)
+            _refuse_if_not_notes(db)
             if write:
-                db.executescript(SCHEMA)
-                db.execute(f"PRAGMA application_id = {APPLICATION}")
-            elif db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
-                raise NotesError(f"{self.path.name} is there but holds no notes of Parley's")
+                db.close()
+                db = open_to_write(self.path)
+                db.limit_work()
+            db.row_factory = sqlite3.Row
             return db
-        except sqlite3.Error as error:
-            raise NotesError(f"{self.path.name} cannot be {'written' if write else 'read'}: {error}") from None
+        except (NotOpened, sqlite3.Error, OSError) as error:
+            raise self._error("written" if write else "read", error) from None
+
+    def _error(self, wanted: str, error: Exception) -> NotesError:
+        if isinstance(error, NotOpened):
+            return NotesError(f"{self.path.name} {error}")
+        return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
         db = self._open()
         if db is None:
             return []
-        with closing(db):
-            return [dict(row) for row in db.execute(sql, values)]
+        try:
+            with closing(db):
+                rows = [dict(row) for row in db.execute(sql, values).fetchmany(db.size())]
+                db.refuse_if_changed()
+                return rows
+        except (NotOpened, sqlite3.Error, UnicodeError) as error:
+            raise self._error("read", error) from None
 
     def _write(self, sql: str, values: Sequence[Any]) -> int:
         db = self._open(write=True)
@@ -77,7 +99,7 @@ class Notes:
             with closing(db):
                 return int(db.execute(sql, values).lastrowid or 0)
         except sqlite3.Error as error:
-            raise NotesError(f"{self.path.name} cannot be written: {error}") from None
+            raise self._error("written", error) from None
 
     def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:
         return self._write(
@@ -114,7 +136,10 @@ class Notes:
 
     def sets(self) -> list[dict[str, Any]]:
         found = self._rows("SELECT id, seed, items, chosen, at FROM sets ORDER BY id")
-        return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in found]
+        try:
+            return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in found]
+        except (ValueError, TypeError, RecursionError):
+            raise NotesError(f"{self.path.name} is damaged: a set to label cannot be read") from None
 
     def label(
         self, nth: int, unit: str, rater: str, given: Sequence[tuple[str, str, float | None, str | None]]
@@ -134,7 +159,7 @@ class Notes:
                 )
                 db.execute("COMMIT")
         except sqlite3.Error as error:
-            raise NotesError(f"{self.path.name} cannot be written: {error}") from None
+            raise self._error("written", error) from None
 
     def labels(self, nth: int | None = None) -> list[dict[str, Any]]:
         return self._rows(
@@ -142,3 +167,19 @@ class Notes:
             "WHERE ?1 IS NULL OR nth_set = ?1 ORDER BY nth_set, at",
             (nth,),
         )
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def _refuse_if_not_notes(db: sqlite3.Connection) -> None:
+    """Before anything is read or written: whoever sends a run can send notes with it."""
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
+        raise NotOpened("is there but holds no notes of Parley's")
+    known = entries_of(SCHEMA)
+    if missing := {name for _, name, _, _ in known} - refuse_foreign_schema(db, known):
+        raise NotOpened(f"is damaged (no such table: {min(missing)})")

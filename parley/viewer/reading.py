@@ -23,6 +23,7 @@ def unit_whole(file: RunFile, unit: str) -> dict[str, Any]:
     if not rows:
         raise NotHere(f"there is no unit '{unit}' in this run")
     found = dict(zip(columns, rows[0], strict=True))
+    file.check_unit(unit)
     found["facets"] = facets_of(found["facets"])
     found["messages"] = _messages(file, unit)
     columns, rows = file.rows(

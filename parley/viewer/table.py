@@ -99,6 +99,7 @@ def flipped(mine: str | None, theirs: str | None) -> str | None:
 
 class UnitTable:
     def __init__(self, file: RunFile) -> None:
+        file.check_plan()
         rows = file.rows("SELECT id, facets FROM units ORDER BY position")[1]
         self.ids = [row[0] for row in rows]
         self.size = len(self.ids)
