@@ -25,11 +25,13 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     damaged = Path(parsed.run)
     target = Path(parsed.to or damaged.with_name(damaged.name.removesuffix(".sqlite") + ".salvaged.sqlite"))
     found = salvage(damaged, target)
-    status = 1 if found.lost or not found.has_settings else 0
+    status = 1 if found.lost or found.incomplete or not found.has_settings else 0
     if parsed.json:
         print(json.dumps({"run": str(target), "lost": found.lost, **asdict(found)}))
         return status
     print(f"{plural(found.copied, 'unit')} copied, {found.lost:,} lost: {target}")
+    if found.incomplete:
+        print(f"{plural(found.incomplete, 'unit')} among them lack a text of their prompts, which could not be read")
     if found.planned:
         print(f"{plural(found.planned, 'unit')} had not been run")
     if not found.has_settings:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -96,33 +97,33 @@ def plan_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bo
 
 
 def outcome_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bool:
-    """Also whether one of its texts is not the one that its messages and calls refer to."""
-    return (
-        (stored.verdicts is not None and stored.verdicts != checksum(db.execute(_VERDICTS, (unit,))))
-        or (stored.outcome is not None and stored.outcome != outcome_checksum(db, unit))
-        or not _texts_are_whole(db, unit)
+    return (stored.verdicts is not None and stored.verdicts != checksum(db.execute(_VERDICTS, (unit,)))) or (
+        stored.outcome is not None and stored.outcome != outcome_checksum(db, unit)
     )
 
 
 def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
     """Whether anything of a unit was changed since it was written. False where it has no checksums."""
     stored = stored_checks(db, unit)
-    return plan_is_damaged(db, unit, stored) or (stored.outcome is not None and outcome_is_damaged(db, unit, stored))
-
-
-def _texts_are_whole(db: sqlite3.Connection, unit: str) -> bool:
-    return all(text is not None and text_id(text) == number for number, text in texts_of(db, unit).items())
+    return (
+        plan_is_damaged(db, unit, stored)
+        or outcome_is_damaged(db, unit, stored)
+        or (stored.outcome is not None and None in texts_of(db, unit).values())
+    )
 
 
 def texts_of(db: sqlite3.Connection, unit: str) -> dict[int, str | None]:
-    """The texts that a unit's messages and calls refer to; None for one that is missing."""
+    """The texts that a unit's messages and calls refer to; None for one that is missing or was changed."""
     wanted: set[Any] = set()
     for text, persona in db.execute("SELECT text, persona FROM messages WHERE unit = ?", (unit,)):
         wanted |= {text} if persona is None else {text, persona}
     for reply, prompt in db.execute("SELECT reply, prompt FROM calls WHERE unit = ?", (unit,)):
         wanted |= {reply, *(number for _, _, number in json.loads(prompt))}
-    found: dict[int, str | None] = dict.fromkeys(wanted)
-    for number in wanted:
+    return {number: _text(db, number) for number in wanted}
+
+
+def _text(db: sqlite3.Connection, number: int) -> str | None:
+    with suppress(sqlite3.DatabaseError, UnicodeError):
         for (text,) in db.execute("SELECT text FROM texts WHERE id = ?", (number,)):
-            found[number] = text
-    return found
+            return text if isinstance(text, str) and text_id(text) == number else None
+    return None

@@ -3,7 +3,8 @@
 A bad page ends a scan of its table, but not a search by key. The ids of the units are therefore collected from several
 tables and indexes, each from both ends, and every unit is then looked up by its id. A unit is copied only if all of it
 can be read and fits its checksums and the hashes of its texts; otherwise it is planned again in the new file, or left
-out if even its facets are lost.
+out if even its facets are lost. Only a text of a prompt may be missing, since many units share one: what a model was
+told, never what it said.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -21,9 +22,10 @@ from typing import Any, NamedTuple
 from parley.agents import ConfigError
 from parley.judging import Unit
 from parley.runs.checks import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
-from parley.runs.rows import Row, Rows, Tally
+from parley.runs.rows import Row, Rows, Tally, text_id
 from parley.runs.store import RunFile, RunFileError
 
+LOST = "(this text could not be read when the run was salvaged)"
 CHUNK = 200
 """Units written in one transaction."""
 UNREADABLE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
@@ -61,6 +63,8 @@ class Salvaged:
     """Finished and failed units that are in the new file."""
     planned: int
     """Units that had not been run."""
+    incomplete: int
+    """How many of the copied ones lack a text of their prompts."""
     again: int
     """Units of which something was lost: they are planned again."""
     gone: int
@@ -97,23 +101,29 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
         info = {"study": "salvaged", "target": "salvaged", "config": {}, "models": [], "sources": {}} | info
         units = (Unit(unit, plans[unit].facets) for unit in order)
         with RunFile.create(target, info, _prompts(old), units) as new:
-            copied = _copy_units(old, new, [unit for unit in order if not plans[unit].planned])
+            copied, incomplete = _copy_units(old, new, [unit for unit in order if not plans[unit].planned])
             for event in _readable(old, ["SELECT at, kind, detail FROM events"]):
                 new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
             new.note("salvaged", f"from {damaged.name}")
     planned = sum(plan.planned for plan in plans.values())
     return Salvaged(
-        copied=copied, planned=planned, again=len(order) - planned - copied, gone=gone, has_settings=settings
+        copied=copied,
+        incomplete=incomplete,
+        planned=planned,
+        again=len(order) - planned - copied,
+        gone=gone,
+        has_settings=settings,
     )
 
 
-def _copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> int:
-    """Copy the units that can be read; returns how many."""
-    copied = 0
+def _copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> tuple[int, int]:
+    """Copy the units that can be read; returns how many, and how many of them lack a text of their prompts."""
+    copied = incomplete = 0
     readable = (rows for unit in units if (rows := _rows(old, unit)))
     while chunk := list(islice(readable, CHUNK)):
         copied += len(new.write(chunk))
-    return copied
+        incomplete += sum(LOST in rows.texts for rows in chunk)
+    return copied, incomplete
 
 
 def _readable(file: RunFile, queries: Iterable[str]) -> Iterator[Row]:
@@ -156,18 +166,45 @@ def _rows(file: RunFile, unit: str) -> Rows | None:
             "SELECT status, error, stop_reason, started_at, finished_at, id FROM units WHERE id = ?", (unit,)
         ).fetchone()
         messages, calls, verdicts = (db.execute(sql, (unit,)).fetchall() for sql in TABLES)
+        texts = texts_of(db, unit)
+        whole = {text: number for number, text in texts.items() if text is not None}
+        if lost := texts.keys() - whole.values():
+            messages, calls = _without(lost, messages), _without_prompts(lost, calls)
+            whole[LOST] = text_id(LOST)
         return Rows(
             id=unit,
             unit=status,
             messages=messages,
             calls=calls,
             verdicts=verdicts,
-            texts={text: number for number, text in texts_of(db, unit).items() if text is not None},
+            texts=whole,
             tally=Tally(),
             statuses={},
             error=(status[1] or "") if status[0] == "failed" else None,
         )
     return None
+
+
+def _without(lost: Set[int], messages: Iterable[Row]) -> list[Row]:
+    """Messages without the lost texts; LookupError if one is what a model said."""
+    new = []
+    for *before, role, persona, text, status, parsed, expected in messages:
+        if text in lost and role != "narrator":
+            raise LookupError(text)
+        persona, text = (text_id(LOST) if number in lost else number for number in (persona, text))
+        new.append((*before, role, persona, text, status, parsed, expected))
+    return new
+
+
+def _without_prompts(lost: Set[int], calls: Iterable[Row]) -> list[Row]:
+    """Calls without the lost texts; LookupError if one is a reply."""
+    new = []
+    for unit, seq, nth, model, prompt, reply, *figures in calls:
+        if reply in lost:
+            raise LookupError(reply)
+        pieces = [(*piece[:2], text_id(LOST) if piece[2] in lost else piece[2]) for piece in json.loads(prompt)]
+        new.append((unit, seq, nth, model, json.dumps(pieces, separators=(",", ":")), reply, *figures))
+    return new
 
 
 def _info(file: RunFile) -> dict[str, Any]:
