@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -333,7 +334,7 @@ class RunFile:
         if unit is not None:
             raise RunFileError(
                 f"{self.path} is damaged: unit '{unit}' is not as it was written (its checksum differs); "
-                f"parley salvage {self.path} copies the others"
+                f"parley salvage {quote(str(self.path))} copies the others"
             )
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
@@ -473,5 +474,5 @@ def _describe_open_error(path: Path, error: Exception) -> str:
     if "interrupted" in text or "too big" in text:
         return f"{path} {MORE_THAN_ITS_SIZE}"
     if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
-        return f"{path} is damaged or truncated ({text}); parley salvage {path} copies what can be read"
+        return f"{path} is damaged or truncated ({text}); parley salvage {quote(str(path))} copies what can be read"
     return f"{path} cannot be opened: {_reason(error)}"

@@ -329,4 +329,5 @@ def test_a_run_with_a_changed_unit_is_said_to_be_damaged(address, runs):
         db.commit()
     status, text = ask(address, f"/api/unit?run=quick.sqlite&unit={quote(unit)}")
     assert status == 500
-    assert "is damaged: unit" in json.loads(text)["error"]
+    assert json.loads(text)["error"].startswith(f"quick.sqlite is damaged: unit '{unit}'")
+    assert str(runs) not in text
