@@ -23,12 +23,18 @@ from typing import Any, NamedTuple, Self
 
 from parley.agents import ConfigError, ParleyError
 from parley.judging import Accepted, Unit
-from parley.runs import schema
 from parley.runs.checks import add_checks, add_plan_checks, damaged_plan, damaged_verdicts, unit_is_damaged
 from parley.runs.locking import NotLocked, RunLock
-from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write, refuse_foreign_schema
+from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
 from parley.runs.rows import UNWRITABLE, Record, Rows, to_rows, unwritable_message
-from parley.runs.schema import APPLICATION_ID, FORMAT, TABLES
+from parley.runs.schema import (
+    APPLICATION_ID,
+    FORMAT,
+    check_run,
+    complete_old_format,
+    prepare_to_write,
+    statements,
+)
 
 CLOSING_SECONDS = 2.0
 """How long a writer waits for readers, to merge the write-ahead log into the file."""
@@ -121,14 +127,14 @@ class RunFile:
         db = None
         try:
             db = open_to_read(path, salvage=salvage)  # changes nothing, whoever made the file
-            tables = _check_run(db)
+            tables = check_run(db)
             if write:
                 db.close()
                 lock = lock or RunLock(path)
                 db = open_to_write(path)
-                _upgrade(db, tables)
+                prepare_to_write(db, check_run(db))  # again: it may have been written before we had the lock
             else:
-                _complete_old_format(db, tables)
+                complete_old_format(db, tables)
         except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError) as error:
             if db is not None:
                 db.close()
@@ -200,7 +206,7 @@ class RunFile:
             with closing(sqlite3.connect(new)) as copy:
                 self.db.backup(copy)
             db = open_to_write(new)
-            _upgrade(db, _check_run(db))
+            prepare_to_write(db, check_run(db))
         except (NotOpened, sqlite3.Error, OSError) as error:
             raise RunFileError(
                 f"{old} was removed or replaced while it was being run, and cannot be kept as {new}: {_reason(error)}"
@@ -387,7 +393,7 @@ def _fill_database(
     db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]
 ) -> None:
     db.execute("BEGIN IMMEDIATE")
-    for statement in schema.statements():
+    for statement in statements():
         db.execute(statement)
     rows = ((unit.id, n, json.dumps(dict(unit.facets), ensure_ascii=False)) for n, unit in enumerate(plan))
     db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
@@ -398,52 +404,6 @@ def _fill_database(
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
     db.execute("COMMIT")
-
-
-def _check_run(db: sqlite3.Connection) -> set[str]:
-    """Raise unless the file is a run that this version can read, with nothing in it that is not ours.
-
-    Returns the names of its tables and of its view.
-    """
-    application = db.execute("PRAGMA application_id").fetchone()[0]
-    version = db.execute("PRAGMA user_version").fetchone()[0]
-    if application != APPLICATION_ID or version < 1:
-        raise NotOpened("is not a Parley run file")
-    if version > FORMAT:
-        raise NotOpened(f"was written by a newer Parley (format {version}, this one reads {FORMAT})")
-    tables = refuse_foreign_schema(db, schema.known_entries())
-    if missing := [name for name in (*TABLES, "transcript") if name not in tables]:
-        raise NotOpened(f"is damaged or truncated (no such table: {missing[0]})")
-    return tables
-
-
-def _counts_prompt_caches(db: sqlite3.Connection) -> bool:
-    return any(column[1] == "cached_tokens" for column in db.execute("PRAGMA main.table_info(calls)"))
-
-
-def _upgrade(db: sqlite3.Connection, tables: set[str]) -> None:
-    """Prepare for writing, and add to the file what an older format lacks."""
-    db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")
-    db.execute("BEGIN IMMEDIATE")  # fails here, and not after the first reply, if the file is read-only
-    if not _counts_prompt_caches(db):
-        for statement in schema.UPGRADE:
-            db.execute(statement)
-        db.execute(f"PRAGMA user_version = {FORMAT}")
-    if "checks" not in tables:
-        db.execute(schema.checks_table())
-    db.execute("COMMIT")
-
-
-def _complete_old_format(db: sqlite3.Connection, tables: set[str]) -> None:
-    """Add what an older format lacks, in temporary views: a file that is only read is not changed."""
-    db.execute("PRAGMA query_only = OFF")
-    if not _counts_prompt_caches(db):
-        db.execute("CREATE TEMP VIEW calls AS SELECT *, NULL AS cached_tokens, 0 AS written_tokens FROM main.calls")
-    if "checks" not in tables:
-        columns = ", ".join(f"NULL AS {name}" for name in ("unit", "plan", "outcome", "verdicts"))
-        db.execute(f"CREATE TEMP VIEW checks AS SELECT {columns} WHERE 0")
-    db.execute("PRAGMA query_only = ON")
 
 
 def _free_name(path: Path) -> Path:

@@ -132,8 +132,8 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except ConfigError as error:
         return web.json_response({"error": str(error)}, status=400)
     except (ParleyError, OSError) as error:
-        line = str(error).replace(f"{request.app[ROOM].library.root}{os.sep}", "")  # no place on this machine
-        return web.json_response({"error": line}, status=500)
+        without_place = str(error).replace(f"{request.app[ROOM].library.root}{os.sep}", "")
+        return web.json_response({"error": without_place}, status=500)
     except Exception as error:
         if (line := await asyncio.to_thread(_fault, request)) is None:
             _LOG.exception("the viewer failed at %s", request.path)
