@@ -73,6 +73,7 @@ def units(file: RunFile) -> pd.DataFrame:
     Args:
         file: An open run file, or the path of one.
     """
+    file.check_plan()
     _, rows = file.rows("SELECT position, id, facets FROM units WHERE status = 'done' ORDER BY position")
     frame = pd.DataFrame([json.loads(facets) for _, _, facets in rows], index=[position for position, _, _ in rows])
     frame.insert(0, "unit", [unit for _, unit, _ in rows])

@@ -67,6 +67,7 @@ def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
             else f"{file.path} has no finished unit yet"
         )
     unit = dict(zip(columns, rows[0], strict=True))
+    file.check_unit(unit["id"])
     unit["facets"] = json.loads(unit["facets"])
     return unit
 

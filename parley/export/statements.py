@@ -87,6 +87,8 @@ def read_runs(paths: Iterable[Path]) -> list[Source]:
 
 
 def _statements(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) -> Iterable[Statement]:
+    file.check_plan()
+    file.check_verdicts()
     facets = {unit: addresses.hide(json.loads(text)) for unit, text in file.rows("SELECT id, facets FROM units")[1]}
     scores_of: dict[tuple[str, int, str], dict[str, Any]] = {}
     for unit, round, subject, judge, metric, value, status in file.rows(

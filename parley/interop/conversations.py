@@ -17,6 +17,7 @@ def conversations(file: RunFile) -> Iterator[dict[str, Any]]:
     """Every unit that is done or failed, with its turns, calls and verdicts."""
     units = "id, status, facets, error, stop_reason, started_at, finished_at"
     for unit in _dicts(file, f"SELECT {units} FROM units WHERE status != 'planned' ORDER BY position"):
+        file.check_unit(unit["id"])
         unit_id = (unit["id"],)
         turns = _dicts(file, f"SELECT {TURN} FROM transcript WHERE unit = ? ORDER BY seq", unit_id)
         calls = _dicts(file, f"SELECT {CALL} FROM calls WHERE unit = ? ORDER BY seq, nth", unit_id)

@@ -7,13 +7,8 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from parley.runs.schema import BATCH_TABLES
 from parley.runs.store import RunFile, RunFileError
-
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS batches (mark TEXT PRIMARY KEY, model TEXT NOT NULL, file TEXT NOT NULL, batch TEXT, "
-    "made_at REAL NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE IF NOT EXISTS batched (request TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID",
-)
 
 
 class SentBatch(NamedTuple):
@@ -30,7 +25,7 @@ class BatchLog:
 
     def __init__(self, file: RunFile) -> None:
         self._file = file
-        for table in _TABLES:
+        for table in BATCH_TABLES:
             self._write([(table, ())])
 
     def add(self, mark: str, model: str, file: str, requests: Iterable[str]) -> None:

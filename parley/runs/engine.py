@@ -157,12 +157,19 @@ class Engine:
         """Commit the units that finished since the last flush; if the file cannot be written, stop the run."""
         self._flush_due = False
         finished, self._finished = self._finished, []
-        if not finished:
-            return
         try:
-            written = self.file.write(finished)
+            self.file.keep_if_gone()
+            written = self.file.write(finished) if finished else []
         except RunFileError as error:
             self.stop(str(error))
+            return
+        if old := self.file.rescued_from:
+            self._stop_reason = (  # whatever stopped the run before: this is what one must know
+                f"{old} was removed or replaced while it was being run; everything so far is in {self.file.path}: "
+                f"rename it to {old} to resume"
+            )
+            self.stopping.set()
+        if not written:
             return
         for rows in written:
             self._first_error = self._first_error or rows.error

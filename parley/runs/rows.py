@@ -17,7 +17,14 @@ from parley.agents import Call, Turn
 from parley.judging import Outcome, Unit, Verdict
 
 Row = tuple[Any, ...]
-UNWRITABLE = (TypeError, ValueError, OverflowError, sqlite3.ProgrammingError, sqlite3.IntegrityError)
+UNWRITABLE = (
+    TypeError,
+    ValueError,
+    OverflowError,
+    sqlite3.ProgrammingError,
+    sqlite3.IntegrityError,
+    sqlite3.DataError,  # longer than SQLite stores
+)
 """Errors about a value rather than about the disk."""
 AddText = Callable[[str], int]
 """Stores a text once and returns its id."""

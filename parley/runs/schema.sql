@@ -58,6 +58,7 @@ CREATE TABLE verdicts (
     PRIMARY KEY (unit, nth)
 ) WITHOUT ROWID;
 CREATE TABLE events (at REAL NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL);
+CREATE TABLE checks (unit TEXT PRIMARY KEY, plan INTEGER, outcome INTEGER, verdicts INTEGER) WITHOUT ROWID;
 CREATE VIEW transcript AS
     SELECT m.unit, m.seq, m.round, m.speaker, m.role, p.text AS persona, t.text AS text,
            m.parse_status, m.parsed, m.expected

@@ -12,32 +12,34 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from functools import lru_cache
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from shlex import quote
 from types import TracebackType
-from typing import IO, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from parley.agents import ConfigError, ParleyError
 from parley.judging import Accepted, Unit
+from parley.runs.checks import add_checks, add_plan_checks, damaged_plan, damaged_verdicts, unit_is_damaged
+from parley.runs.locking import NotLocked, RunLock
+from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
 from parley.runs.rows import UNWRITABLE, Record, Rows, to_rows, unwritable_message
+from parley.runs.schema import (
+    APPLICATION_ID,
+    FORMAT,
+    check_run,
+    complete_old_format,
+    prepare_to_write,
+    statements,
+)
 
-try:
-    import fcntl
-except ModuleNotFoundError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
-FORMAT = 2
-"""2: the table `calls` has the providers' prompt caches (`cached_tokens`, `written_tokens`)."""
-APPLICATION_ID = 0x5041524C
-"""SQLite's application id: 'PARL'."""
-TABLES = ("run", "prompts", "texts", "units", "messages", "calls", "verdicts", "events")
-_COMPUTED = re.compile(r"\bAS\s*\(|\bGENERATED\b|\bCREATE\s+VIRTUAL\b", re.IGNORECASE)
+CLOSING_SECONDS = 2.0
+"""How long a writer waits for readers, to merge the write-ahead log into the file."""
+ROWS_AT_ONCE, STREAMED_AT_ONCE = 50_000, 500
+MORE_THAN_ITS_SIZE = "is damaged: it takes more to read than its size explains"
 
 
 class RunFileError(ParleyError):
@@ -61,10 +63,14 @@ class RunFile:
     Use `RunFile.open` or `RunFile.create`.
     """
 
-    def __init__(self, path: Path, db: sqlite3.Connection, lock: IO[bytes] | None = None) -> None:
+    def __init__(self, path: Path, db: GuardedConnection, lock: RunLock | None = None) -> None:
         self.path = path
         self.db = db
         self._lock = lock
+        self._state = os.stat(path)
+        self._plan_checked = False
+        self.rescued_from: Path | None = None
+        """Where the file was until it was removed or replaced; then `path` is the file that has everything."""
 
     def __enter__(self) -> Self:
         return self
@@ -88,54 +94,53 @@ class RunFile:
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            lock = _lock(path)
+            lock = RunLock(path)
+        except NotLocked as error:
+            raise RunFileError(f"{path} {error}") from None
         except OSError as error:
             raise RunFileError(f"{path} cannot be written: {_reason(error)}") from None
         try:
             if path.exists():  # checked under the lock: an existing run must never be overwritten
                 raise RunFileError(f"{path} has just been created by another process; the same command resumes it")
+            for suffix in ("-wal", "-journal"):  # SQLite would take it for a part of the new file
+                if os.path.lexists(left := f"{path}{suffix}"):
+                    raise RunFileError(f"{left} is left of a run file that is gone; move it away first")
             _create_file(path, info, prompts, plan)
         except BaseException:
-            _unlock(lock)
+            lock.release()
             raise
         return cls.open(path, write=True, lock=lock)
 
     @classmethod
-    def open(cls, path: Path, *, write: bool = False, lock: IO[bytes] | None = None) -> RunFile:
+    def open(cls, path: Path, *, write: bool = False, salvage: bool = False, lock: RunLock | None = None) -> RunFile:
         """Open a run file.
 
         Args:
             path: The file.
             write: Open it for writing, which one process at a time can do. By default it is only read.
+            salvage: Open it even if its end is missing.
             lock: The writer's lock, if `create` already has it.
         """
         if not os.path.isfile(path):
             folder = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
             raise ConfigError(f"there is no run file {path}{folder}")
+        db = None
         try:
-            db = _connect(path)
-            application = db.execute("PRAGMA application_id").fetchone()[0]
-            version = db.execute("PRAGMA user_version").fetchone()[0]
-            if application != APPLICATION_ID:
-                raise RunFileError(f"{path} is not a Parley run file")
-            if version > FORMAT:
-                raise RunFileError(f"{path} was written by a newer Parley (format {version}, this one reads {FORMAT})")
-            _check_schema(db, path)
+            db = open_to_read(path, salvage=salvage)  # changes nothing, whoever made the file
+            tables = check_run(db)
             if write:
-                lock = lock or _lock(path)
-                db.execute("PRAGMA query_only = OFF")
-                db.execute("PRAGMA journal_mode = WAL")
-                db.execute("PRAGMA synchronous = NORMAL")
-                db.execute("BEGIN IMMEDIATE")  # fails here, and not after the first reply, if the file is read-only
-                db.execute("COMMIT")
-            if version < FORMAT:
-                _upgrade(db, write=write)
-        except (sqlite3.Error, UnicodeError, OSError) as error:
-            _unlock(lock)
+                db.close()
+                lock = lock or RunLock(path)
+                db = open_to_write(path)
+                prepare_to_write(db, check_run(db))  # again: it may have been written before we had the lock
+            else:
+                complete_old_format(db, tables)
+        except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError) as error:
+            if db is not None:
+                db.close()
+            if lock is not None:
+                lock.release()
             raise RunFileError(_describe_open_error(path, error)) from None
-        except RunFileError:
-            _unlock(lock)
-            raise
         return cls(path, db, lock)
 
     def info(self) -> dict[str, Any]:
@@ -188,11 +193,39 @@ class RunFile:
         )
         return None if cached is None else (int(cached), int(tokens))
 
+    def keep_if_gone(self) -> None:
+        """If the file was removed or replaced, copy everything it had to a new file beside it, and go on in that.
+
+        The open connection still has the old file. `rescued_from` is its path from then on.
+        """
+        if self.rescued_from is not None or self._is_there():
+            return
+        old, new = self.path, _free_name(self.path)
+        try:
+            new.parent.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(new)) as copy:
+                self.db.backup(copy)
+            db = open_to_write(new)
+            prepare_to_write(db, check_run(db))
+        except (NotOpened, sqlite3.Error, OSError) as error:
+            raise RunFileError(
+                f"{old} was removed or replaced while it was being run, and cannot be kept as {new}: {_reason(error)}"
+            ) from None
+        self.db.close()
+        self.path, self.db, self.rescued_from = new, db, old
+
+    def _is_there(self) -> bool:
+        try:
+            return os.path.samestat(self._state, os.stat(self.path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
     def write(self, finished: Sequence[Record | Rows]) -> list[Rows]:
         """Write finished units in one transaction, and return them as they were written.
 
         A unit with a value that SQLite cannot store (a user's study may return anything) is written as failed.
         """
+        self.keep_if_gone()
         units = [to_rows(unit) if isinstance(unit, Record) else unit for unit in finished]
         try:
             self._write(units)
@@ -226,6 +259,7 @@ class RunFile:
                 "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
                 (rows.unit for rows in units),
             )
+            add_checks(db, [rows.id for rows in units if not rows.failed])
             db.execute("COMMIT")
         except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
@@ -254,29 +288,87 @@ class RunFile:
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Column names and rows of a query, for frames and the viewer."""
-        try:
+        rows: list[tuple[Any, ...]] = []
+        with self._reading():
             cursor = self.db.execute(sql, values)
-            return [column[0] for column in cursor.description], cursor.fetchall()
-        except (sqlite3.DatabaseError, UnicodeError) as error:
-            raise RunFileError(_describe_open_error(self.path, error)) from None
+            while part := cursor.fetchmany(ROWS_AT_ONCE):
+                rows += part
+                self._refuse_too_many(len(rows))
+            self.db.refuse_if_changed()
+            return [column[0] for column in cursor.description], rows
 
     def stream(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
         """The rows of a query, one by one, for results that do not fit in memory."""
+        with self._reading():
+            cursor, count = self.db.execute(sql, values), 0
+            while part := cursor.fetchmany(STREAMED_AT_ONCE):
+                self.db.refuse_if_changed()
+                count += len(part)
+                self._refuse_too_many(count)
+                yield from part
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
         try:
-            yield from self.db.execute(sql, values)
-        except (sqlite3.DatabaseError, UnicodeError) as error:
+            yield
+        except (NotOpened, sqlite3.DatabaseError, UnicodeError) as error:
             raise RunFileError(_describe_open_error(self.path, error)) from None
+
+    def _refuse_too_many(self, rows: int) -> None:
+        """Raise if there are more rows than fit into the file: its pages form a circle."""
+        if rows >= ROWS_AT_ONCE and rows > self.db.size():
+            raise NotOpened(MORE_THAN_ITS_SIZE)
+
+    def check_plan(self) -> None:
+        """Raise if the facets of a unit were changed since they were written."""
+        if not self._plan_checked:
+            self._refuse_damaged(damaged_plan)
+            self._plan_checked = True
+
+    def check_verdicts(self) -> None:
+        """Raise if the verdicts of a unit were changed since they were written."""
+        self._refuse_damaged(damaged_verdicts)
+
+    def check_unit(self, unit: str) -> None:
+        """Raise if anything of a unit was changed since it was written."""
+        self._refuse_damaged(lambda db: iter([unit] if unit_is_damaged(db, unit) else []))
+
+    def _refuse_damaged(self, find: Callable[[sqlite3.Connection], Iterator[str]]) -> None:
+        with self._reading():
+            unit = next(find(self.db), None)
+            self.db.refuse_if_changed()
+        if unit is not None:
+            raise RunFileError(
+                f"{self.path} is damaged: unit '{unit}' is not as it was written (its checksum differs); "
+                f"parley salvage {quote(str(self.path))} copies the others"
+            )
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows(sql)[1])
 
     def close(self) -> None:
-        """Close the file; a writer also merges SQLite's write-ahead log into it, unless a reader has it open."""
+        """Close the file; a writer also merges SQLite's write-ahead log into it, unless a reader keeps it open."""
         if self._lock is not None:
-            with suppress(sqlite3.Error):
-                self.db.execute("PRAGMA journal_mode = DELETE")
-        self.db.close()
-        _unlock(self._lock)
+            if self._is_there() or self.rescued_from is not None:
+                self._merge_log()
+            self.db.close()
+            self._lock.release()
+        else:
+            self.db.close()
+
+    def _merge_log(self) -> None:
+        """Readers open a run for moments, and cannot merge its log: they only read."""
+        end = time.monotonic() + CLOSING_SECONDS
+        with suppress(sqlite3.Error):
+            while True:
+                try:
+                    self.db.execute("PRAGMA journal_mode = DELETE")
+                    return
+                except sqlite3.OperationalError:
+                    if time.monotonic() > end:
+                        self.db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                        return
+                    time.sleep(0.02)
 
 
 def _create_file(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
@@ -301,11 +393,11 @@ def _fill_database(
     db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]
 ) -> None:
     db.execute("BEGIN IMMEDIATE")
-    for statement in files("parley.runs").joinpath("schema.sql").read_text("utf-8").split(";\n"):
-        if statement.strip():
-            db.execute(statement)
+    for statement in statements():
+        db.execute(statement)
     rows = ((unit.id, n, json.dumps(dict(unit.facets), ensure_ascii=False)) for n, unit in enumerate(plan))
     db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
+    add_plan_checks(db)
     hashed = [(name, hashlib.sha256(text.encode()).hexdigest(), text) for name, text in prompts.items()]
     db.executemany("INSERT INTO prompts VALUES (?, ?, ?)", hashed)
     db.executemany("INSERT INTO run VALUES (?, ?)", [(key, json.dumps(value)) for key, value in info.items()])
@@ -314,88 +406,12 @@ def _fill_database(
     db.execute("COMMIT")
 
 
-def _upgrade(db: sqlite3.Connection, *, write: bool) -> None:
-    """Add what format 1 lacks: in the file if the run is resumed, in a temporary view if it is only read."""
-    if write:
-        db.execute("BEGIN IMMEDIATE")
-        db.execute("ALTER TABLE calls ADD COLUMN cached_tokens INTEGER")
-        db.execute("ALTER TABLE calls ADD COLUMN written_tokens INTEGER NOT NULL DEFAULT 0")
-        db.execute(f"PRAGMA user_version = {FORMAT}")
-        db.execute("COMMIT")
-        return
-    db.execute("PRAGMA query_only = OFF")
-    db.execute("CREATE TEMP VIEW calls AS SELECT *, NULL AS cached_tokens, 0 AS written_tokens FROM main.calls")
-    db.execute("PRAGMA query_only = ON")
-
-
-def _lock(path: Path) -> IO[bytes] | None:
-    """Lock the run for writing: two writers would run the same units. The lock ends with the process.
-
-    It is a separate file, since closing a second handle on the database would drop SQLite's own locks.
-    """
-    if fcntl is None:
-        return None
-    lock = path.with_name(path.name + ".lock")
-    while True:
-        file = lock.open("wb")
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.close()
-            raise RunFileError(f"{path} is being run by another process") from None
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(file.fileno()), lock.stat()):
-                return file
-        file.close()  # its last owner deleted it after we opened it, so our lock protects nothing: try again
-
-
-def _unlock(lock: IO[bytes] | None) -> None:
-    """Delete the lock file while it is still locked, so that another process's is never deleted."""
-    if lock is not None:
-        Path(lock.name).unlink(missing_ok=True)
-        lock.close()
-
-
-def _check_schema(db: sqlite3.Connection, path: Path) -> None:
-    """Accept only plain tables and our one view: a trigger, another view or a computed column could run foreign SQL.
-
-    The file's view is not used either: ours is created over it.
-    """
-    schema = db.execute("SELECT type, name, coalesce(sql, '') FROM main.sqlite_master").fetchall()
-    for kind, name, sql in schema:
-        if (
-            kind not in ("table", "index", "view")
-            or (kind == "view" and name != "transcript")
-            or (kind != "view" and _COMPUTED.search(str(sql)))
-        ):
-            raise RunFileError(f"{path} has a {kind} '{name}' that Parley did not write, and is not opened")
-    tables = {name for kind, name, _ in schema if kind == "table"}
-    if missing := [name for name in TABLES if name not in tables]:
-        raise RunFileError(f"{path} is damaged or truncated (no such table: {missing[0]})")
-    db.execute("PRAGMA query_only = OFF")
-    db.execute(_transcript_view())
-    db.execute("PRAGMA query_only = ON")
-
-
-@lru_cache(maxsize=1)
-def _transcript_view() -> str:
-    schema = files("parley.runs").joinpath("schema.sql").read_text("utf-8")
-    view = schema[schema.index("CREATE VIEW") :].strip().removesuffix(";")
-    return view.replace("CREATE VIEW", "CREATE TEMP VIEW", 1)
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Connect for reading; a file in a read-only folder is opened as immutable, since SQLite cannot lock it."""
-    db = sqlite3.connect(path, isolation_level=None, timeout=5)
-    try:
-        db.execute("PRAGMA trusted_schema = OFF")
-        db.execute("PRAGMA query_only = ON")
-        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.OperationalError:
-        if os.access(path.parent, os.W_OK):
-            raise
-        db = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None)
-    return db
+def _free_name(path: Path) -> Path:
+    """A name beside a run that is gone, for what it had."""
+    stem = path.name.removesuffix(".sqlite")
+    numbers = ("", *(f"-{number}" for number in range(2, 1000)))
+    names = (path.with_name(f"{stem}.rescued{number}.sqlite") for number in numbers)
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _reason(error: Exception) -> str:
@@ -411,8 +427,12 @@ def _reason(error: Exception) -> str:
 
 def _describe_open_error(path: Path, error: Exception) -> str:
     text = str(error)
+    if isinstance(error, NotOpened | NotLocked):
+        return f"{path} {text}"
     if "not a database" in text:
         return f"{path} is not a Parley run file"
+    if "interrupted" in text or "too big" in text:
+        return f"{path} {MORE_THAN_ITS_SIZE}"
     if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
-        return f"{path} is damaged or truncated ({text})"
+        return f"{path} is damaged or truncated ({text}); parley salvage {quote(str(path))} copies what can be read"
     return f"{path} cannot be opened: {_reason(error)}"

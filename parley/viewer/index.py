@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 import sqlite3
 import tempfile
@@ -169,6 +170,8 @@ def _cache_path(run: Path) -> Path:
     for folder in (home() / "viewer", Path(tempfile.gettempdir()) / "parley-viewer"):
         try:
             folder.mkdir(parents=True, exist_ok=True)
+            if not _is_ours(folder):  # in a folder that all share, someone else's may be there already
+                continue
             with closing(sqlite3.connect(folder / name)) as db:
                 db.execute("PRAGMA user_version").fetchone()
                 db.execute("BEGIN IMMEDIATE")
@@ -176,6 +179,10 @@ def _cache_path(run: Path) -> Path:
         except (OSError, sqlite3.Error):
             continue
     raise OSError(f"the viewer's cache cannot be written to {home()}: set PARLEY_HOME to a folder that is writable")
+
+
+def _is_ours(folder: Path) -> bool:
+    return not hasattr(os, "getuid") or folder.stat().st_uid == os.getuid()
 
 
 def _run_identity(file: RunFile) -> str:

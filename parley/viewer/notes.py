@@ -15,6 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ParleyError
+from parley.runs.opening import (
+    GuardedConnection,
+    NotOpened,
+    entries_of,
+    open_to_read,
+    open_to_write,
+    refuse_foreign_schema,
+)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS notes (
@@ -54,32 +62,52 @@ class NotesFile:
         except OSError:
             return 0
 
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, isolation_level=None, timeout=10)
-        db.row_factory = sqlite3.Row
-        return db
+    def _open(self, *, write: bool = False) -> GuardedConnection | None:
+        """The file, checked; None for reading where there are no notes yet, since reading creates no file."""
+        try:
+            if _is_empty(self.path):
+                if not write:
+                    return None
+                with closing(sqlite3.connect(self.path, isolation_level=None, timeout=10)) as new:
+                    new.executescript(SCHEMA)
+                    new.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            db = open_to_read(self.path)
+            _refuse_if_not_notes(db)
+            if write:
+                db.close()
+                db = open_to_write(self.path)
+                db.limit_work()
+            db.row_factory = sqlite3.Row
+            return db
+        except (NotOpened, sqlite3.Error, OSError) as error:
+            raise self._error("written" if write else "read", error) from None
+
+    def _error(self, wanted: str, error: Exception) -> NotesError:
+        if isinstance(error, NotOpened):
+            return NotesError(f"{self.path.name} {error}")
+        return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
-        if not self.path.exists():  # connecting would create the file
+        db = self._open()
+        if db is None:
             return []
         try:
-            db = self._connect()
-            if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-                raise NotesError(f"{self.path.name} is not a notes file")
-        except sqlite3.Error as error:
-            raise NotesError(f"{self.path.name} cannot be read: {error}") from None
-        with closing(db):
-            return [dict(row) for row in db.execute(sql, values)]
+            with closing(db):
+                rows = [dict(row) for row in db.execute(sql, values).fetchmany(db.size())]
+                db.refuse_if_changed()
+                return rows
+        except (NotOpened, sqlite3.Error, UnicodeError) as error:
+            raise self._error("read", error) from None
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
+        db = self._open(write=True)
+        assert db is not None, "opened for writing, the file is created"
         try:
-            with closing(self._connect()) as db:
-                db.executescript(SCHEMA)
-                db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            with closing(db):
                 yield db
         except sqlite3.Error as error:
-            raise NotesError(f"{self.path.name} cannot be written: {error}") from None
+            raise self._error("written", error) from None
 
     def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:
         """Add a note and return its id.
@@ -130,7 +158,10 @@ class NotesFile:
 
     def sets(self) -> list[dict[str, Any]]:
         rows = self._rows("SELECT id, seed, items, chosen, at FROM sets ORDER BY id")
-        return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
+        try:
+            return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
+        except (ValueError, TypeError, RecursionError):
+            raise NotesError(f"{self.path.name} is damaged: a set to label cannot be read") from None
 
     def add_labels(
         self, set_id: int, unit: str, rater: str, labels: Sequence[tuple[str, str, float | None, str | None]]
@@ -152,3 +183,19 @@ class NotesFile:
             "WHERE ?1 IS NULL OR nth_set = ?1 ORDER BY nth_set, at",
             (set_id,),
         )
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+
+
+def _refuse_if_not_notes(db: sqlite3.Connection) -> None:
+    """Before anything is read or written: notes can come with a run from anywhere."""
+    if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
+        raise NotOpened("is not a notes file")
+    known = entries_of(SCHEMA)
+    if missing := {name for _, name, _, _ in known} - refuse_foreign_schema(db, known):
+        raise NotOpened(f"is damaged (no such table: {min(missing)})")

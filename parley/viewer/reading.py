@@ -26,6 +26,7 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     if not rows:
         raise NotFound(f"there is no unit '{unit_id}' in this run")
     unit = dict(zip(columns, rows[0], strict=True))
+    file.check_unit(unit_id)
     unit["facets"] = parse_facets(unit["facets"])
     unit["messages"] = _messages(file, unit_id)
     columns, rows = file.rows(

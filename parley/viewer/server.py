@@ -7,6 +7,7 @@ import asyncio
 import hmac
 import ipaddress
 import logging
+import os
 import secrets
 import sys
 from collections.abc import Awaitable, Callable
@@ -138,7 +139,8 @@ async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamR
     except ConfigError as error:
         return web.json_response({"error": str(error)}, status=400)
     except (ParleyError, OSError) as error:
-        return web.json_response({"error": str(error)}, status=500)
+        without_place = str(error).replace(f"{request.app[STATE].folder.root}{os.sep}", "")
+        return web.json_response({"error": without_place}, status=500)
     except Exception as error:
         if (message := await asyncio.to_thread(_damage, request)) is None:
             _LOG.exception("the viewer failed at %s", request.path)

@@ -113,6 +113,7 @@ class UnitTable:
     """
 
     def __init__(self, file: RunFile) -> None:
+        file.check_plan()
         rows = file.rows("SELECT id, facets FROM units ORDER BY position")[1]
         self.ids = [row[0] for row in rows]
         self.size = len(self.ids)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -152,3 +155,62 @@ def test_a_unit_that_cannot_be_stored_fails_alone(
     assert file.count() == 38
     assert file.rows("SELECT id FROM units WHERE status = 'failed' ORDER BY id") == [("guest/3",), ("guest/5",)]
     file.check()
+
+
+def disturb_after(faulty: FaultServer, process: ChaosProcess, calls: int, disturb: Callable[[], object]) -> None:
+    while faulty.total() < calls:
+        assert process.alive, process.output()
+        time.sleep(0.005)
+    disturb()
+
+
+@pytest.mark.parametrize("how", ["removed", "removed with all that stands beside it", "replaced"])
+def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: FaultServer, place: Path, how: str) -> None:
+    own_study(place)
+    folder = place / "runs"
+    running = ChaosProcess(command(faulty, 400, "runs/a.sqlite"), place, "a")
+
+    def take_away() -> None:
+        if how == "replaced":
+            (place / "new").write_text("another file")
+            (place / "new").replace(folder / "a.sqlite")
+        elif how == "removed":
+            (folder / "a.sqlite").unlink()
+        else:
+            shutil.rmtree(folder)
+
+    disturb_after(faulty, running, 60, take_away)
+
+    assert running.end() == 1, running.output()
+    one_error(running.output(), "runs/a.sqlite was removed or replaced while it was being run; everything so far is in")
+    rescued = File(folder / "a.rescued.sqlite")
+    assert f"{rescued.path.relative_to(place)}: rename it to runs/a.sqlite to resume" in running.output()
+    rescued.check()
+    assert 0 < rescued.count() < 400
+    assert rescued.one("SELECT count(*) FROM calls") == faulty.total(), "every reply that was paid for is kept"
+    if how == "replaced":
+        assert (folder / "a.sqlite").read_text() == "another file"
+
+    rescued.path.replace(folder / "a.sqlite")
+    for beside in folder.glob("a.sqlite-*"):
+        beside.unlink()
+    assert ChaosProcess(command(faulty, 400, "runs/a.sqlite"), place, "a").end() == 0
+    assert File(folder / "a.sqlite").count() == 400
+    assert faulty.total() == 800
+    assert set(faulty.answered[0].values()) == {1}, "no request was made twice"
+
+
+def test_a_run_whose_file_cannot_be_kept_says_so(faulty: FaultServer, disk: Path, place: Path) -> None:
+    own_study(place)
+    running = ChaosProcess(command(faulty, 100, str(disk / "a.sqlite")), place, "a")
+
+    def take_away() -> None:
+        (disk / "a.sqlite").unlink()
+        with suppress(OSError), (disk / "ballast").open("wb") as ballast:
+            while True:
+                ballast.write(b"x" * 4096)
+                ballast.flush()
+
+    disturb_after(faulty, running, 20, take_away)
+    assert running.end() == 1, running.output()
+    one_error(running.output(), "a.sqlite", "the disk is full")

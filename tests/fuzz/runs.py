@@ -34,6 +34,8 @@ MALICIOUS_SQL = (
     "SELECT * FROM n",
     "ALTER TABLE units ADD COLUMN big AS (zeroblob(1000000000))",
     "CREATE VIRTUAL TABLE words USING fts5(x)",
+    "ALTER TABLE units ADD COLUMN big AS/**/(zeroblob(1000000000))",
+    "CREATE/**/VIRTUAL/**/TABLE words USING fts5(x)",
     "DROP TABLE texts",
     "DROP TABLE units",
     "DROP TABLE run",
@@ -81,6 +83,8 @@ def mutate(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
         return mutation.raw(rng, content)
     RUN.write_bytes(content)
     with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(RUN)) as db:
+        if rng.random() < 0.7:  # otherwise the checksums find most changes, before anything else can
+            db.execute("DELETE FROM checks")
         if rng.random() < 0.3:
             db.executescript(rng.choice(MALICIOUS_SQL))
         else:

@@ -238,30 +238,25 @@ def test_a_run_file_cannot_make_parley_load_code(run: Path, place: Path) -> None
     assert not (place / "stolen").exists()
 
 
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n"
 FOREIGN_SQL = {
     "a trigger": "CREATE TRIGGER t AFTER INSERT ON units BEGIN DELETE FROM units; END",
     "another view": "CREATE VIEW extra AS SELECT 1",
     "a computed column": "ALTER TABLE units ADD COLUMN big AS (zeroblob(1000000000))",
     "a virtual table": "CREATE VIRTUAL TABLE words USING fts5(x)",
+    "a computed column behind a comment": "ALTER TABLE units ADD COLUMN big AS/**/(zeroblob(1000000000))",
+    "a virtual table behind comments": "CREATE/**/VIRTUAL/**/TABLE words USING fts5(x)",
+    "an index over an expression": "CREATE INDEX slow ON units (length(facets))",
+    "a default of its own": "ALTER TABLE units ADD COLUMN more TEXT DEFAULT 'much'",
+    "a view in place of ours": f"CREATE VIEW transcript AS {ENDLESS}",
 }
 
 
 @pytest.mark.parametrize("name", FOREIGN_SQL)
 def test_a_run_with_foreign_sql_is_rejected(run: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
-    execute(run, FOREIGN_SQL[name])
+    execute(run, *(["DROP VIEW transcript"] if "transcript" in FOREIGN_SQL[name] else []), FOREIGN_SQL[name])
     assert main(["show", str(run)]) == 1
     assert "that Parley did not write" in capsys.readouterr().err
-
-
-def test_a_view_in_the_file_is_never_read(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It may never end."""
-    execute(
-        run,
-        "DROP VIEW transcript",
-        "CREATE VIEW transcript AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n",
-    )
-    assert main(["show", str(run)]) == 0
-    assert "SIMULATED" not in capsys.readouterr().err
 
 
 DAMAGE = {
@@ -277,7 +272,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("statement", DAMAGE)
 def test_damage_in_a_run_is_reported(run: Path, capsys: pytest.CaptureFixture[str], statement: str) -> None:
-    execute(run, statement)
+    execute(run, "DELETE FROM checks", statement)
     command = ["report", str(run), "--no-files"] if "UPDATE run" in statement else ["show", str(run), "--prompts"]
     assert main(command) == 1
     assert f"is damaged: {DAMAGE[statement]}" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from parley.viewer import api, server
+from parley.viewer.notes import NotesError, NotesFile
 from parley.viewer.openapi import openapi_description
 from parley.viewer.server import make_app
 
@@ -236,6 +237,7 @@ def test_the_openapi_description_is_served(address):
 
 def test_a_damaged_run_is_reported(address, runs):
     with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
+        db.execute("DELETE FROM checks")
         db.execute("UPDATE messages SET parsed = '{'")
         db.commit()
         unit = db.execute("SELECT id FROM units WHERE status = 'done'").fetchone()[0]
@@ -263,3 +265,71 @@ def test_errors_contain_no_absolute_path(address, runs):
     assert status == 200
     assert "broken" in text
     assert not re.search(re.escape(str(runs)), text)
+
+
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+COLUMNS = ("id", "unit", "seq", "author", "tag", "comment", "at", "withdrawn_at")
+NOTES = {
+    "a view without end": f"DROP TABLE notes; CREATE VIEW notes AS {ENDLESS} SELECT "
+    + ", ".join(f"i AS {column}" for column in COLUMNS)
+    + " FROM n",
+    "a trigger": "CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
+    "a computed column": "ALTER TABLE notes ADD COLUMN big AS/**/(zeroblob(1000000000))",
+}
+
+
+@pytest.fixture
+def noted(runs):
+    notes = NotesFile(runs / "quick.sqlite")
+    notes.add("p1", None, "Ada", "odd", "look")
+    return notes
+
+
+@pytest.mark.parametrize("name", NOTES)
+def test_notes_that_bring_sql_of_their_own_are_refused(address, noted, name):
+    with closing(sqlite3.connect(noted.path)) as db:
+        db.executescript(NOTES[name])
+    before = noted.path.read_bytes()
+    began = time.monotonic()
+    status, text = request(address, "/api/notes?run=quick.sqlite")
+    assert status >= 400
+    assert "that Parley did not write" in json.loads(text)["error"]
+    with pytest.raises(NotesError, match="that Parley did not write"):
+        noted.add("p1", None, "Ada", "odd", "again")
+    assert time.monotonic() - began < 5
+    assert noted.path.read_bytes() == before
+
+
+def test_notes_cannot_have_a_file_of_yours_deleted(address, noted, tmp_path):
+    from tests.parley.test_foreign_files import journal
+
+    mine = tmp_path / "mine.txt"
+    mine.write_text("years of work")
+    noted.path.with_name(noted.path.name + "-journal").write_bytes(journal(noted.path, names=mine))
+    status, text = request(address, "/api/notes?run=quick.sqlite")
+    assert status >= 400
+    assert "names another file" in json.loads(text)["error"]
+    with pytest.raises(NotesError, match="names another file"):
+        noted.add("p1", None, "Ada", "odd", "again")
+    assert mine.exists()
+
+
+def test_a_database_in_the_place_of_notes_is_not_written_to(runs):
+    notes = NotesFile(runs / "quick.sqlite")
+    with closing(sqlite3.connect(notes.path)) as db:
+        db.execute("CREATE TABLE recipes (name TEXT)")
+    before = notes.path.read_bytes()
+    with pytest.raises(NotesError, match="holds no notes"):
+        notes.add("p1", None, "Ada", "odd", "look")
+    assert notes.path.read_bytes() == before
+
+
+def test_a_run_with_a_changed_unit_is_said_to_be_damaged(address, runs):
+    with closing(sqlite3.connect(runs / "quick.sqlite")) as db:
+        unit = db.execute("SELECT id FROM units WHERE status = 'done'").fetchone()[0]
+        db.execute("UPDATE verdicts SET value = value + 1 WHERE unit = ?", (unit,))
+        db.commit()
+    status, text = request(address, f"/api/unit?run=quick.sqlite&unit={quote(unit)}")
+    assert status == 500
+    assert json.loads(text)["error"].startswith(f"quick.sqlite is damaged: unit '{unit}'")
+    assert str(runs) not in text

@@ -35,6 +35,7 @@ def attacked(runs):
     """The small run with the attack in every text; its units and judges stay distinct."""
     path = runs / "quick.sqlite"
     with closing(sqlite3.connect(path)) as db:
+        db.execute("DELETE FROM checks")
         for table, columns in TEXTS.items():
             for column in columns:
                 db.execute(f"UPDATE {table} SET {column} = ? || coalesce(substr({column}, 1, 40), '')", (ATTACK,))

@@ -1,0 +1,129 @@
+"""Checksums by unit, so that small damage to a run file is noticed and not read as data.
+
+The table `checks` has three per unit: of its plan (id, position, facets), written with the plan; of its outcome
+(status, times, messages, calls) and of its verdicts, written in the transaction that finishes it. They are computed
+from what SQLite gives back, since it stores some values as others (1 as 1.0, NaN as NULL). Texts need none: a text's id
+is its hash. CRC-32 finds accidents; nothing is signed.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple
+from zlib import crc32
+
+from parley.runs.rows import Row, text_id
+
+_STATUS = "SELECT status, error, stop_reason, started_at, finished_at FROM units WHERE id = ?"
+_MESSAGES = (
+    "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected FROM messages "
+    "WHERE unit = ? ORDER BY seq"
+)
+_CALLS = (
+    "SELECT seq, nth, model, prompt, reply, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
+    "cached_tokens, written_tokens FROM calls WHERE unit = ? ORDER BY seq, nth"
+)
+_VERDICT = "v.nth, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status"
+_VERDICTS = f"SELECT {_VERDICT} FROM verdicts v WHERE v.unit = ? ORDER BY v.nth"
+
+
+def checksum(rows: Iterable[Row]) -> int:
+    """One number for rows in their order; 0 for none."""
+    crc = 0
+    for row in rows:
+        crc = crc32("\x1f".join(map(str, row)).encode("utf-8", "surrogatepass") + b"\x1e", crc)
+    return crc
+
+
+def add_plan_checks(db: sqlite3.Connection) -> None:
+    """Write the checksums of a new plan; part of the same transaction."""
+    rows = db.execute("SELECT id, position, facets FROM units ORDER BY id")
+    db.executemany("INSERT INTO checks (unit, plan) VALUES (?, ?)", ((row[0], checksum([row])) for row in rows))
+
+
+def add_checks(db: sqlite3.Connection, units: Iterable[str]) -> None:
+    """Write the checksums of units that were just finished; part of the same transaction."""
+    db.executemany(
+        "INSERT INTO checks (unit, outcome, verdicts) VALUES (?, ?, ?) "
+        "ON CONFLICT (unit) DO UPDATE SET outcome = excluded.outcome, verdicts = excluded.verdicts",
+        [(unit, outcome_checksum(db, unit), checksum(db.execute(_VERDICTS, (unit,)))) for unit in units],
+    )
+
+
+def outcome_checksum(db: sqlite3.Connection, unit: str) -> int:
+    return checksum(row for sql in (_STATUS, _MESSAGES, _CALLS) for row in db.execute(sql, (unit,)))
+
+
+def damaged_plan(db: sqlite3.Connection) -> Iterator[str]:
+    """Units whose id, position or facets were changed."""
+    rows = db.execute("SELECT c.plan, u.id, u.position, u.facets FROM units u JOIN checks c ON c.unit = u.id")
+    return (unit for plan, *row in rows if plan is not None and plan != checksum([tuple(row)]) for unit in row[:1])
+
+
+def damaged_verdicts(db: sqlite3.Connection) -> Iterator[str]:
+    """Units of which a verdict was changed, or all of them are gone."""
+    rows = db.execute(
+        f"SELECT v.unit, c.verdicts, {_VERDICT} FROM verdicts v JOIN checks c ON c.unit = v.unit "
+        "WHERE c.verdicts IS NOT NULL ORDER BY v.unit, v.nth"
+    )
+    for (unit, expected), group in groupby(rows, key=itemgetter(0, 1)):
+        if expected != checksum(row[2:] for row in group):
+            yield unit
+    gone = "SELECT unit FROM checks WHERE verdicts != 0 AND unit NOT IN (SELECT unit FROM verdicts)"
+    yield from (unit for (unit,) in db.execute(gone))
+
+
+class UnitChecks(NamedTuple):
+    """The stored checksums of a unit; None where it has none."""
+
+    plan: int | None = None
+    outcome: int | None = None
+    verdicts: int | None = None
+
+
+def stored_checks(db: sqlite3.Connection, unit: str) -> UnitChecks:
+    found = db.execute("SELECT plan, outcome, verdicts FROM checks WHERE unit = ?", (unit,)).fetchone()
+    return UnitChecks(*(found or ()))
+
+
+def plan_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bool:
+    rows = db.execute("SELECT id, position, facets FROM units WHERE id = ?", (unit,))
+    return stored.plan is not None and stored.plan != checksum(rows)
+
+
+def outcome_is_damaged(db: sqlite3.Connection, unit: str, stored: UnitChecks) -> bool:
+    return (stored.verdicts is not None and stored.verdicts != checksum(db.execute(_VERDICTS, (unit,)))) or (
+        stored.outcome is not None and stored.outcome != outcome_checksum(db, unit)
+    )
+
+
+def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
+    """Whether anything of a unit was changed since it was written. False where it has no checksums."""
+    stored = stored_checks(db, unit)
+    return (
+        plan_is_damaged(db, unit, stored)
+        or outcome_is_damaged(db, unit, stored)
+        or (stored.outcome is not None and None in texts_of(db, unit).values())
+    )
+
+
+def texts_of(db: sqlite3.Connection, unit: str) -> dict[int, str | None]:
+    """The texts that a unit's messages and calls refer to; None for one that is missing or was changed."""
+    wanted: set[Any] = set()
+    for text, persona in db.execute("SELECT text, persona FROM messages WHERE unit = ?", (unit,)):
+        wanted |= {text} if persona is None else {text, persona}
+    for reply, prompt in db.execute("SELECT reply, prompt FROM calls WHERE unit = ?", (unit,)):
+        wanted |= {reply, *(number for _, _, number in json.loads(prompt))}
+    return {number: _text(db, number) for number in wanted}
+
+
+def _text(db: sqlite3.Connection, number: int) -> str | None:
+    with suppress(sqlite3.DatabaseError, UnicodeError):
+        for (text,) in db.execute("SELECT text FROM texts WHERE id = ?", (number,)):
+            return text if isinstance(text, str) and text_id(text) == number else None
+    return None

@@ -1,0 +1,241 @@
+"""Opening SQLite files that anybody may have made, runs and notes: nothing in them or beside them can do harm.
+
+    db = open_to_read(path)
+    refuse_foreign_schema(db, known)
+
+Reading changes and deletes nothing. A file with nothing beside it is opened as immutable; one with a write-ahead log,
+perhaps of a run that is going on, with `mode=ro`. A journal of an interrupted transaction is never rolled back in
+place, since SQLite then deletes whatever file the journal names as its super-journal: file and journal are copied to a
+private folder, and recovered and read there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Collection
+from contextlib import closing, suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from parley.agents import ParleyError
+
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+"""The last 8 bytes of a journal that names a super-journal (also the first 8 of any journal)."""
+STEPS = 100_000
+"""How many steps of SQLite's virtual machine pass between two looks at the limit."""
+STEPS_PER_BYTE, STEPS_FREE = 20, 20_000_000
+"""What one query may take. The most expensive of ours takes 0.1 steps per byte of a real run."""
+LIMITS = {
+    sqlite3.SQLITE_LIMIT_LENGTH: 256 * 2**20,  # of a text or a row; a model's reply has at most 32 MiB
+    sqlite3.SQLITE_LIMIT_SQL_LENGTH: 200_000,
+    sqlite3.SQLITE_LIMIT_COLUMN: 100,
+    sqlite3.SQLITE_LIMIT_ATTACHED: 0,
+    sqlite3.SQLITE_LIMIT_TRIGGER_DEPTH: 1,
+}
+_RECOVERY = ("SQLITE_READONLY", "SQLITE_CANTOPEN")
+"""Names of SQLite's errors begin so where `mode=ro` cannot recover what stands beside the file."""
+_SPACE = re.compile(r"[ \t\r\n]*([(),])[ \t\r\n]*|[ \t\r\n]+")
+SchemaEntry = tuple[str, str, str, str]
+"""Type, name, table and SQL of a table, index or view."""
+
+
+class NotOpened(ParleyError):
+    """Why a file is not opened or not read further; the line goes on after the file's name."""
+
+
+class GuardedConnection(sqlite3.Connection):
+    """A connection to a file that anybody may have made, with limits on what a query may take."""
+
+    _path: Path
+    _steps = 0
+    _stamp: tuple[int, int] | None = None
+    """The file's time and size when it was opened as immutable."""
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+    """Of a private copy: deleted with the connection."""
+
+    def execute(self, *arguments: Any) -> sqlite3.Cursor:
+        self._steps = 0
+        return super().execute(*arguments)
+
+    def close(self) -> None:
+        super().close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def guard(self, path: Path) -> None:
+        self._path = path
+        for limit, most in LIMITS.items():
+            self.setlimit(limit, most)
+        for pragma in ("trusted_schema = OFF", "cell_size_check = ON"):
+            self.execute(f"PRAGMA {pragma}")
+
+    def limit_work(self) -> None:
+        """Interrupt a query that takes more steps than the size of the file explains: its pages may form a circle."""
+        self.set_progress_handler(self._count_steps, STEPS)
+
+    def _count_steps(self) -> bool:
+        self._steps += STEPS
+        return self._steps > STEPS_FREE + STEPS_PER_BYTE * self.size()
+
+    def size(self) -> int:
+        """Bytes of the file and its write-ahead log; a query gives fewer rows than that."""
+        return sum(_size(Path(f"{self._path}{suffix}")) for suffix in ("", "-wal"))
+
+    def refuse_if_changed(self) -> None:
+        """Raise if an immutable file was written since it was opened: what was read may be a mixture."""
+        if self._stamp is not None and self._stamp != _stamp(self._path):
+            raise NotOpened("was changed while it was read: open it again")
+
+
+def open_to_read(path: Path, *, salvage: bool = False) -> GuardedConnection:
+    """Open a file for reading. Raises `NotOpened`, `sqlite3.Error` or `OSError`.
+
+    A file at rest is opened as immutable, not with `mode=ro`: one that was last written in WAL mode would get two empty
+    files beside it, and in a read-only folder it could not be read at all.
+
+    Args:
+        path: The file.
+        salvage: Read what there is of a file whose end is missing.
+    """
+    real = path.resolve()
+    for _ in range(3):
+        at_rest = not any(_size(Path(f"{real}{suffix}")) for suffix in ("-journal", "-wal"))
+        try:
+            return _connect(real, immutable=at_rest, salvage=salvage)
+        except sqlite3.OperationalError as error:
+            if at_rest or not str(getattr(error, "sqlite_errorname", "")).startswith(_RECOVERY):
+                raise
+        if copy := _open_copy(real, salvage=salvage):
+            return copy
+    raise NotOpened("is being written by another process: try again")
+
+
+def open_to_write(path: Path) -> GuardedConnection:
+    """Open a file for writing, after which SQLite may roll a journal back."""
+    real = path.resolve()
+    _refuse_super_journal(Path(f"{real}-journal"))
+    return _connect(real, mode="rw")
+
+
+def _connect(
+    path: Path, *, mode: Literal["ro", "rw"] = "ro", immutable: bool = False, salvage: bool = False
+) -> GuardedConnection:
+    before = _stamp(path)
+    uri = f"{path.as_uri()}?mode={mode}{'&immutable=1' * immutable}"
+    db = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5, factory=GuardedConnection)
+    try:
+        db.guard(path)
+        if mode == "ro":
+            db.limit_work()
+            db.execute("PRAGMA query_only = ON")
+            db._stamp = before if immutable else None
+        if salvage:  # without this, SQLite refuses a file that is shorter than its first page says
+            db.execute("PRAGMA writable_schema = ON")
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _open_copy(path: Path, *, salvage: bool) -> GuardedConnection | None:
+    """A recovered copy in a private folder; None if the file was written meanwhile."""
+    folder = tempfile.TemporaryDirectory(prefix="parley-")
+    try:
+        copy = Path(folder.name) / path.name
+        names = [f"{path}{suffix}" for suffix in ("", "-journal", "-wal")]
+        before = [_stamp(Path(name)) for name in names]
+        for name, suffix in zip(names, ("", "-journal", "-wal"), strict=True):
+            _copy(Path(name), Path(f"{copy}{suffix}"))
+        if before != [_stamp(Path(name)) for name in names]:
+            folder.cleanup()
+            return None
+        _refuse_super_journal(Path(f"{copy}-journal"))
+        with closing(_connect(copy, mode="rw", salvage=salvage)) as recovering:
+            recovering.execute("PRAGMA journal_mode = DELETE")
+        db = _connect(copy, salvage=salvage)
+        db._folder = folder
+        return db
+    except BaseException:
+        folder.cleanup()
+        raise
+
+
+def _copy(source: Path, target: Path) -> None:
+    with suppress(FileNotFoundError), _open_regular(source) as file, target.open("xb") as out:
+        shutil.copyfileobj(file, out, 2**20)
+
+
+def _open_regular(path: Path) -> Any:
+    """A regular file, opened for reading; not what a link names, and not a pipe that never ends."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise NotOpened(f"is not opened: {path.name} cannot be read ({error.strerror})") from None
+    file = os.fdopen(handle, "rb")
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise NotOpened(f"is not opened: {path.name} is not a file")
+    return file
+
+
+def _refuse_super_journal(journal: Path) -> None:
+    """Raise if a journal names another file: rolling it back, SQLite would delete that file."""
+    with suppress(FileNotFoundError), _open_regular(journal) as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - len(JOURNAL_MAGIC)))
+        if size > len(JOURNAL_MAGIC) and file.read() == JOURNAL_MAGIC:
+            raise NotOpened(f"is not opened: {journal.name} beside it names another file, which SQLite would delete")
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        state = path.stat()
+    except OSError:
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
+def refuse_foreign_schema(db: sqlite3.Connection, known: Collection[SchemaEntry]) -> set[str]:
+    """Raise unless every table, index and view is one of ours, word for word; returns their names.
+
+    A trigger, a view or a computed column of someone else's would run their SQL within our queries.
+    """
+    entries = schema_entries(db)
+    for kind, name, table, sql in entries:
+        if (kind, name, table, sql) not in known:
+            raise NotOpened(f"has a {kind} '{name}' that Parley did not write, and is not opened")
+    return {name for _, name, _, _ in entries}
+
+
+@lru_cache(maxsize=8)
+def entries_of(script: str) -> frozenset[SchemaEntry]:
+    """What SQLite stores of a schema."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.executescript(script)
+        return frozenset(schema_entries(db))
+
+
+def schema_entries(db: sqlite3.Connection) -> list[SchemaEntry]:
+    rows = db.execute("SELECT type, name, tbl_name, sql FROM main.sqlite_master").fetchall()
+    return [(str(kind), str(name), str(table), _normalise(str(sql))) for kind, name, table, sql in rows]
+
+
+def _normalise(sql: str) -> str:
+    """Without the white space that does not matter, which differs between SQLite's versions."""
+    return _SPACE.sub(lambda match: match[1] or " ", sql)

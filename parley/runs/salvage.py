@@ -1,0 +1,222 @@
+"""What can still be read of a damaged run, copied to a new run file.
+
+A bad page ends a scan of its table, but not a search by key. The ids of the units are therefore collected from several
+tables and indexes, each from both ends, and every unit is then looked up by its id. A unit is copied only if all of it
+can be read and fits its checksums and the hashes of its texts; otherwise it is planned again in the new file, or left
+out if even its facets are lost. Only a text of a prompt may be missing, since many units share one: what a model was
+told, never what it said.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from parley.agents import ConfigError
+from parley.judging import Unit
+from parley.runs.checks import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
+from parley.runs.rows import Row, Rows, Tally, text_id
+from parley.runs.store import RunFile, RunFileError
+
+LOST = "(this text could not be read when the run was salvaged)"
+CHUNK = 200
+"""Units written in one transaction."""
+UNREADABLE = (sqlite3.Error, ValueError, TypeError, LookupError, OverflowError, RecursionError)
+"""What reading damaged rows may raise."""
+IDS = (
+    "SELECT id FROM units ORDER BY id",
+    "SELECT id FROM units ORDER BY id DESC",
+    "SELECT id FROM units INDEXED BY units_by_status ORDER BY status, position",
+    "SELECT id FROM units INDEXED BY units_by_status ORDER BY status DESC, position DESC",
+    "SELECT unit FROM checks ORDER BY unit",
+    "SELECT unit FROM checks ORDER BY unit DESC",
+)
+TABLES = (
+    "SELECT unit, seq, round, speaker, role, persona, text, parse_status, parsed, expected FROM messages "
+    "WHERE unit = ? ORDER BY seq",
+    "SELECT unit, seq, nth, model, prompt, reply, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
+    "cached_tokens, written_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
+    "SELECT unit, nth, judge, role, round, subject, metric, value, sampled, text, status FROM verdicts "
+    "WHERE unit = ? ORDER BY nth",
+)
+
+
+class _Plan(NamedTuple):
+    position: int
+    facets: dict[str, Any]
+    planned: bool
+    """Whether it had not been run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Salvaged:
+    """How much of a run was copied."""
+
+    copied: int
+    """Finished and failed units that are in the new file."""
+    planned: int
+    """Units that had not been run."""
+    incomplete: int
+    """How many of the copied ones lack a text of their prompts."""
+    again: int
+    """Units of which something was lost: they are planned again."""
+    gone: int
+    """Units of which not even the facets could be read: they are not in the new file."""
+    has_settings: bool
+    """Whether config and models of the run could be read."""
+
+    @property
+    def lost(self) -> int:
+        return self.again + self.gone
+
+
+def salvage(damaged: Path, target: Path) -> Salvaged:
+    """Copy every unit that can be read to a new run file.
+
+    Args:
+        damaged: The run file, which is not changed.
+        target: The new run file, which must not exist.
+    """
+    if target.exists():
+        raise ConfigError(f"{target} already exists: name another file with --to")
+    with RunFile.open(damaged, salvage=True) as old:
+        ids = _ids(old)
+        plans = {unit: plan for unit in ids if (plan := _plan(old, unit))}
+        if not plans:
+            raise RunFileError(f"{damaged}: no unit of it can be read; nothing was copied")
+        order = sorted(plans, key=lambda unit: (plans[unit].position, unit))
+        info = _info(old)
+        settings = info.keys() >= {"study", "config", "models"}
+        total = info.get("units")
+        gone = max(len(ids), total if isinstance(total, int) else 0) - len(order)
+        if gone:  # its plan is no longer the study's: it can be read, but not resumed
+            info |= {"units": len(order), "plan": f"salvaged, {gone} lost"}
+        info = {"study": "salvaged", "target": "salvaged", "config": {}, "models": [], "sources": {}} | info
+        units = (Unit(unit, plans[unit].facets) for unit in order)
+        with RunFile.create(target, info, _prompts(old), units) as new:
+            copied, incomplete = _copy_units(old, new, [unit for unit in order if not plans[unit].planned])
+            for event in _readable(old, ["SELECT at, kind, detail FROM events"]):
+                new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
+            new.note("salvaged", f"from {damaged.name}")
+    planned = sum(plan.planned for plan in plans.values())
+    return Salvaged(
+        copied=copied,
+        incomplete=incomplete,
+        planned=planned,
+        again=len(order) - planned - copied,
+        gone=gone,
+        has_settings=settings,
+    )
+
+
+def _copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> tuple[int, int]:
+    """Copy the units that can be read; returns how many, and how many of them lack a text of their prompts."""
+    copied = incomplete = 0
+    readable = (rows for unit in units if (rows := _rows(old, unit)))
+    while chunk := list(islice(readable, CHUNK)):
+        copied += len(new.write(chunk))
+        incomplete += sum(LOST in rows.texts for rows in chunk)
+    return copied, incomplete
+
+
+def _readable(file: RunFile, queries: Iterable[str]) -> Iterator[Row]:
+    """The rows of each query up to its first damaged page."""
+    for sql in queries:
+        with suppress(*UNREADABLE):
+            yield from islice(file.db.execute(sql), file.db.size())
+
+
+def _ids(file: RunFile) -> list[str]:
+    return list(dict.fromkeys(unit for (unit,) in _readable(file, IDS) if isinstance(unit, str)))
+
+
+def _stored_checks(file: RunFile, unit: str) -> UnitChecks:
+    """None of a unit whose checksums are what is damaged: it may be whole itself."""
+    try:
+        return stored_checks(file.db, unit)
+    except UNREADABLE:
+        return UnitChecks()
+
+
+def _plan(file: RunFile, unit: str) -> _Plan | None:
+    """None if it cannot be read, or was changed."""
+    sql = "SELECT position, facets, status FROM units WHERE id = ?"
+    with suppress(*UNREADABLE):
+        position, text, status = file.db.execute(sql, (unit,)).fetchone()
+        facets = json.loads(text)
+        if isinstance(facets, dict) and not plan_is_damaged(file.db, unit, _stored_checks(file, unit)):
+            return _Plan(int(position), facets, status == "planned")
+    return None
+
+
+def _rows(file: RunFile, unit: str) -> Rows | None:
+    """All of a unit; None if something cannot be read, or was changed."""
+    db = file.db
+    with suppress(*UNREADABLE):
+        if outcome_is_damaged(db, unit, _stored_checks(file, unit)):
+            return None
+        status = db.execute(
+            "SELECT status, error, stop_reason, started_at, finished_at, id FROM units WHERE id = ?", (unit,)
+        ).fetchone()
+        messages, calls, verdicts = (db.execute(sql, (unit,)).fetchall() for sql in TABLES)
+        texts = texts_of(db, unit)
+        whole = {text: number for number, text in texts.items() if text is not None}
+        if lost := texts.keys() - whole.values():
+            messages, calls = _without(lost, messages), _without_prompts(lost, calls)
+            whole[LOST] = text_id(LOST)
+        return Rows(
+            id=unit,
+            unit=status,
+            messages=messages,
+            calls=calls,
+            verdicts=verdicts,
+            texts=whole,
+            tally=Tally(),
+            statuses={},
+            error=(status[1] or "") if status[0] == "failed" else None,
+        )
+    return None
+
+
+def _without(lost: Set[int], messages: Iterable[Row]) -> list[Row]:
+    """Messages without the lost texts; LookupError if one is what a model said."""
+    new = []
+    for *before, role, persona, text, status, parsed, expected in messages:
+        if text in lost and role != "narrator":
+            raise LookupError(text)
+        persona, text = (text_id(LOST) if number in lost else number for number in (persona, text))
+        new.append((*before, role, persona, text, status, parsed, expected))
+    return new
+
+
+def _without_prompts(lost: Set[int], calls: Iterable[Row]) -> list[Row]:
+    """Calls without the lost texts; LookupError if one is a reply."""
+    new = []
+    for unit, seq, nth, model, prompt, reply, *figures in calls:
+        if reply in lost:
+            raise LookupError(reply)
+        pieces = [(*piece[:2], text_id(LOST) if piece[2] in lost else piece[2]) for piece in json.loads(prompt)]
+        new.append((unit, seq, nth, model, json.dumps(pieces, separators=(",", ":")), reply, *figures))
+    return new
+
+
+def _info(file: RunFile) -> dict[str, Any]:
+    info = {}
+    for key, value in _readable(file, ["SELECT key, value FROM run", "SELECT key, value FROM run ORDER BY key DESC"]):
+        with suppress(*UNREADABLE):
+            info[key] = json.loads(value)
+    return info
+
+
+def _prompts(file: RunFile) -> dict[str, str]:
+    rows = _readable(
+        file, ["SELECT name, hash, text FROM prompts", "SELECT name, hash, text FROM prompts ORDER BY 1 DESC"]
+    )
+    return {name: text for name, digest, text in rows if hashlib.sha256(str(text).encode()).hexdigest() == digest}

@@ -1,0 +1,224 @@
+"""Run files that others made, and what may stand beside them: reading them changes, deletes and endures nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.runs import RunFile, RunFileError
+from parley.runs.opening import JOURNAL_MAGIC
+from tests.parley.test_disks import SIM, one_line
+
+READS = (("show",), ("show", "--list"), ("report", "--no-files"), ("export", "--format", "inspect"))
+
+
+@pytest.fixture
+def whole(parley: Callable[..., Any], place: Path) -> Path:
+    """A run that is done."""
+    assert parley(*SIM, "--out", "whole.sqlite").status == 0
+    return place / "whole.sqlite"
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def journal(run: Path, *, names: Path | None = None) -> bytes:
+    """A journal that SQLite rolls back; it may name a super-journal, which SQLite then deletes."""
+    head = JOURNAL_MAGIC + struct.pack(">IIIII", 0, 1, run.stat().st_size // 4096, 512, 4096)
+    if names is None:
+        return head.ljust(512, b"\0")
+    name = str(names).encode()
+    pending_page = 2**30 // 4096 + 1
+    end = struct.pack(">I", pending_page) + name + struct.pack(">II", len(name), sum(name)) + JOURNAL_MAGIC
+    return head.ljust(512, b"\0") + end
+
+
+# What stands beside a run
+
+
+@pytest.mark.parametrize("command", [*READS, ("run",)], ids=" ".join)
+def test_a_journal_cannot_have_a_file_of_yours_deleted(
+    parley: Callable[..., Any], place: Path, whole: Path, command: tuple[str, ...]
+) -> None:
+    mine = place / "mine.txt"
+    mine.write_text("years of work")
+    Path(f"{whole}-journal").write_bytes(journal(whole, names=mine))
+    before = listing(place)
+    result = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
+    one_line(result, 1, "whole.sqlite is not opened: whole.sqlite-journal beside it names another file")
+    assert listing(place) == before
+
+
+def test_the_journal_of_the_attack_works_without_the_guard(place: Path, whole: Path) -> None:
+    mine = place / "mine.txt"
+    mine.write_text("years of work")
+    Path(f"{whole}-journal").write_bytes(journal(whole, names=mine))
+    with closing(sqlite3.connect(whole)) as db:
+        db.execute("SELECT count(*) FROM units").fetchone()
+    assert not mine.exists()
+
+
+def test_an_honest_journal_is_rolled_back_in_a_copy(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+    """Killed in the middle of a transaction that had reached the file."""
+    sound = parley("show", whole).out
+    code = (
+        "import os, sqlite3; db = sqlite3.connect('whole.sqlite', isolation_level=None); "
+        "db.execute('PRAGMA cache_size = 1'); db.execute('PRAGMA cache_spill = 1'); db.execute('BEGIN IMMEDIATE'); "
+        "db.execute('DELETE FROM messages'); db.execute('DELETE FROM texts'); os._exit(1)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=False)
+    before = listing(place)
+    assert len(before["whole.sqlite-journal"]) > 512
+    assert parley("show", whole).out == sound
+    assert listing(place) == before
+    assert parley(*SIM, "--out", whole).status == 0, "and a writer rolls it back"
+    assert not Path(f"{whole}-journal").exists()
+
+
+@pytest.mark.parametrize("beside", ["-journal", "-wal"])
+def test_a_link_beside_a_run_is_not_followed(parley: Callable[..., Any], place: Path, whole: Path, beside: str) -> None:
+    mine = place / "mine.txt"
+    mine.write_text("years of work " * 100)
+    Path(f"{whole}{beside}").symlink_to(mine)
+    for result in (parley("show", whole), parley(*SIM, "--out", whole)):
+        one_line(result, 1, "whole.sqlite")
+    assert mine.read_text() == "years of work " * 100
+
+
+KILLED = """
+import os
+from pathlib import Path
+from parley.runs import RunFile
+file = RunFile.open(Path("whole.sqlite"), write=True)
+file.note("killed", "")
+os._exit(1)
+"""
+
+
+def test_a_killed_run_is_read_with_its_log_and_not_changed(
+    parley: Callable[..., Any], place: Path, whole: Path, mounted: Callable[[str], Path], remount: Any
+) -> None:
+    subprocess.run([sys.executable, "-c", KILLED], check=False)
+    assert Path(f"{whole}-wal").stat().st_size > 0
+    before = listing(place)
+    with RunFile.open(whole) as file:
+        assert file.rows("SELECT count(*) FROM events WHERE kind = 'killed'")[1] == [(1,)]
+    after = listing(place)
+    assert {name: after[name] for name in before if not name.endswith("-shm")} == {
+        name: content for name, content in before.items() if not name.endswith("-shm")
+    }
+    archive = mounted("size=4m")
+    for path in (whole, Path(f"{whole}-wal")):
+        shutil.copy(path, archive)
+    remount(archive, "ro")
+    with RunFile.open(archive / whole.name) as file:
+        assert file.rows("SELECT count(*) FROM events WHERE kind = 'killed'")[1] == [(1,)]
+
+
+def test_a_run_last_written_in_wal_mode_is_read_without_a_trace(
+    parley: Callable[..., Any], place: Path, whole: Path
+) -> None:
+    with closing(sqlite3.connect(whole)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+    before = listing(place)
+    assert parley("show", whole).status == 0
+    assert listing(place) == before
+
+
+def test_a_run_that_changes_while_it_is_read_is_not_read_as_a_mixture(whole: Path) -> None:
+    with RunFile.open(whole) as file:
+        file.counts()
+        with RunFile.open(whole, write=True) as writer:
+            writer.note("look", "meanwhile")
+        with pytest.raises(RunFileError, match="was changed while it was read: open it again"):
+            file.counts()
+
+
+def test_the_log_of_a_run_that_is_gone_is_not_taken_for_the_new_runs(
+    parley: Callable[..., Any], place: Path, whole: Path
+) -> None:
+    subprocess.run([sys.executable, "-c", KILLED], check=False)
+    whole.unlink()
+    one_line(parley(*SIM, "--out", whole), 1, "whole.sqlite-wal is left of a run file that is gone; move it away")
+
+
+# What stands in a run
+
+
+def test_pages_in_a_circle_end_in_one_line(parley: Callable[..., Any], whole: Path) -> None:
+    """A few pages, each of which names the next many times, are a table without end."""
+    pages = whole.stat().st_size // 4096
+    with closing(sqlite3.connect(whole)) as db:
+        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'units'").fetchone()[0]
+        row = db.execute("SELECT * FROM units LIMIT 1").fetchone()
+    data = bytearray(whole.read_bytes())
+    leaf = bytes(data[(root - 1) * 4096 : root * 4096])
+    assert leaf[0] == 10, "the units stand on one page"
+    assert row
+    first_cell = struct.unpack(">H", leaf[8:10])[0]
+    levels = 12
+    for level in range(levels):
+        target = root if level == 0 else pages + level
+        cell = struct.pack(">I", pages + level + 1) + leaf[first_cell : first_cell + 400]
+        count = 9
+        page = bytearray(4096)
+        page[0] = 2
+        start = 4096 - len(cell)
+        page[start:] = cell
+        page[1:12] = struct.pack(">HHHBI", 0, count, start, 0, pages + level + 1)
+        page[12 : 12 + 2 * count] = struct.pack(">H", start) * count
+        if level:
+            data += page
+        else:
+            data[(target - 1) * 4096 : target * 4096] = page
+    data += leaf
+    data[28:32] = struct.pack(">I", len(data) // 4096)
+    whole.write_bytes(data)
+    began = time.monotonic()
+    one_line(parley("show", whole, "--list"), 1, "is damaged: it takes more to read than its size explains")
+    assert time.monotonic() - began < 20
+
+
+def test_a_run_that_someone_extended_is_not_opened(parley: Callable[..., Any], whole: Path) -> None:
+    with closing(sqlite3.connect(whole)) as db:
+        db.execute("CREATE TABLE mine (a)")
+    one_line(parley("show", whole), 1, "whole.sqlite has a table 'mine' that Parley did not write, and is not opened")
+
+
+# The lock
+
+
+@pytest.mark.parametrize("kind", ["a link", "a file of yours", "a folder"])
+def test_what_stands_in_the_locks_place_is_left_alone(
+    parley: Callable[..., Any], place: Path, whole: Path, kind: str
+) -> None:
+    mine, lock = place / "mine.txt", place / "whole.sqlite.lock"
+    mine.write_text("years of work")
+    if kind == "a link":
+        lock.symlink_to(mine)
+    elif kind == "a folder":
+        lock.mkdir()
+    else:
+        lock.write_text("years of work")
+    one_line(parley(*SIM, "--out", whole), 1, "whole.sqlite cannot be locked", "whole.sqlite.lock", "move it away")
+    assert mine.read_text() == "years of work"
+    assert os.path.lexists(lock)
+    assert lock.is_dir() or lock.read_text() == "years of work"
+
+
+def test_a_lock_that_a_killed_run_left_is_taken_over(parley: Callable[..., Any], place: Path, whole: Path) -> None:
+    (place / "whole.sqlite.lock").touch()
+    assert parley(*SIM, "--out", whole).status == 0
+    assert not (place / "whole.sqlite.lock").exists()

@@ -1,0 +1,178 @@
+"""Runs that are damaged: it is noticed, said in one line, and what can be read is copied to a new run."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.runs.salvage import LOST
+from tests.parley.test_disks import one_line
+
+RUN = ("run", "malibu", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge")
+UNITS = 108
+
+
+@pytest.fixture
+def run(parley: Callable[..., Any], place: Path) -> Path:
+    """A run that is done, large enough for several pages a table."""
+    assert parley(*RUN, "--out", "a.sqlite").status == 0
+    return place / "a.sqlite"
+
+
+def change(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+
+
+def spoil(path: Path, at: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        file.write(b"\xff" * 4096)
+
+
+FIRST = "(SELECT id FROM units ORDER BY position LIMIT 1)"
+CHANGES = {
+    "facets": f"UPDATE units SET facets = replace(facets, 'gender', 'gendes') WHERE id = {FIRST}",
+    "a verdict": f"UPDATE verdicts SET value = value + 1 WHERE unit = {FIRST} AND nth = 0",
+    "a message": f"UPDATE messages SET speaker = 'Eve' WHERE unit = {FIRST} AND seq = 1",
+    "a call": f"UPDATE calls SET prompt_tokens = 1 WHERE unit = {FIRST}",
+    "a verdict that is gone": f"DELETE FROM verdicts WHERE unit = {FIRST}",
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_small_damage_is_noticed_and_the_unit_named(parley: Callable[..., Any], run: Path, what: str) -> None:
+    sound = parley("show", run, "--json").json["id"]
+    change(run, CHANGES[what])
+    line = f"a.sqlite is damaged: unit '{sound}' is not as it was written (its checksum differs); parley salvage "
+    one_line(parley("show", run, sound), 1, line)
+    if what == "facets" or "verdict" in what:
+        one_line(parley("report", run, "--no-files"), 1, line)
+    result = parley("salvage", run, "--json")
+    assert result.status == 1
+    kinds = ("again", "gone") if what != "facets" else ("gone", "again")
+    assert (result.json["lost"], result.json[kinds[0]], result.json[kinds[1]]) == (1, 1, 0)
+    assert result.json["copied"] == UNITS - 1
+    assert parley("report", "a.salvaged.sqlite", "--no-files", "--draws", "20").status == 0
+
+
+TEXT = "UPDATE texts SET text = text || '!' WHERE id = (SELECT text FROM messages WHERE {} AND seq = {})"
+
+
+def test_a_reply_that_was_changed_is_not_copied(parley: Callable[..., Any], run: Path) -> None:
+    unit = parley("show", run, "--json").json["id"]
+    change(run, TEXT.format(f"unit = {FIRST}", 1))
+    one_line(parley("show", run), 1, f"a.sqlite is damaged: unit '{unit}' is not as it was written")
+    result = parley("salvage", run, "--json").json
+    assert 0 < result["again"] == result["lost"] < 20, "units may have said the same"
+    assert parley("show", "a.salvaged.sqlite").status == 0
+
+
+def test_a_prompt_that_many_share_does_not_lose_their_verdicts(
+    parley: Callable[..., Any], run: Path, run_file: Any
+) -> None:
+    story = run_file(run).story()
+    change(run, TEXT.format(f"unit = {FIRST}", 0))
+    result = parley("salvage", run)
+    assert result.status == 1
+    assert "108 units copied, 0 lost" in result.out
+    assert "12 units among them lack a text of their prompts, which could not be read" in result.out
+    new = run_file("a.salvaged.sqlite")
+    assert new.story()["verdicts"] == story["verdicts"]
+    new.check()
+    assert LOST in parley("show", "a.salvaged.sqlite").out
+
+
+def test_what_was_lost_is_run_again(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+    story = run_file(run).story()
+    change(run, CHANGES["a message"])
+    result = parley("salvage", run, "--to", "b.sqlite")
+    assert (result.status, result.err) == (1, "")
+    assert result.out == (
+        "107 units copied, 1 lost: b.sqlite\nto run what was lost: the command that made the run, with --out b.sqlite\n"
+    )
+    assert parley(*RUN, "--out", "b.sqlite").status == 0
+    run_file("b.sqlite").check()
+    assert run_file("b.sqlite").story() == story
+
+
+@pytest.mark.parametrize("table", ["units", "messages", "calls", "verdicts", "texts", "checks", "events"])
+def test_a_bad_page_loses_its_own_units_only(parley: Callable[..., Any], run: Path, run_file: Any, table: str) -> None:
+    story = run_file(run).story()
+    with closing(sqlite3.connect(run)) as db:
+        last = db.execute("SELECT id FROM units ORDER BY id DESC LIMIT 1").fetchone()[0]
+        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
+    data = run.read_bytes()
+    at = (root - 1) * 4096
+    if data[at] in (2, 5):  # an inner page: the leaf that it names last
+        at = (int.from_bytes(data[at + 8 : at + 12], "big") - 1) * 4096
+        at = (int.from_bytes(data[at + 8 : at + 12], "big") - 1) * 4096 if data[at] in (2, 5) else at
+    spoil(run, at)
+
+    result = parley("salvage", run, "--json")
+
+    assert result.status == (0 if table in ("checks", "events") else 1), result
+    copied, lost = result.json["copied"], result.json["lost"]
+    assert copied + lost == UNITS
+    assert copied >= (UNITS if table in ("checks", "events") else 40), (table, last)
+    new = run_file("a.salvaged.sqlite")
+    assert new.count() == copied
+    new.check()
+    known = new.done()
+    for copy, original in zip(
+        new.story()["transcript"], [row for row in story["transcript"] if row[0] in known], strict=True
+    ):
+        told = original[4] == "narrator" and copy[5] == LOST
+        assert copy == (*original[:5], LOST if told else original[5], *original[6:])
+    assert new.story()["verdicts"] == [row for row in story["verdicts"] if row[0] in known]
+
+
+def test_a_run_cut_short_gives_what_is_left_of_it(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+    os.truncate(run, run.stat().st_size - 5 * 4096)
+    one_line(parley("show", run), 1, "a.sqlite is damaged or truncated", "parley salvage")
+    before = run.read_bytes()
+    result = parley("salvage", run, "--json")
+    assert result.status == 1
+    assert 20 < result.json["copied"] < UNITS
+    run_file("a.salvaged.sqlite").check()
+    assert run.read_bytes() == before
+
+
+def test_nothing_readable_makes_no_file(parley: Callable[..., Any], run: Path, place: Path) -> None:
+    change(run, "DELETE FROM units")
+    one_line(parley("salvage", run), 1, "a.sqlite: no unit of it can be read; nothing was copied")
+    assert not (place / "a.salvaged.sqlite").exists()
+
+
+def test_a_file_is_not_overwritten(parley: Callable[..., Any], run: Path, place: Path) -> None:
+    (place / "b.sqlite").write_text("mine")
+    one_line(parley("salvage", run, "--to", "b.sqlite"), 2, "b.sqlite already exists: name another file with --to")
+    assert (place / "b.sqlite").read_text() == "mine"
+
+
+def test_a_sound_run_is_copied_whole(parley: Callable[..., Any], run: Path, run_file: Any) -> None:
+    result = parley("salvage", run)
+    assert (result.status, result.out) == (0, f"108 units copied, 0 lost: {run.with_name('a.salvaged.sqlite')}\n")
+    assert run_file("a.salvaged.sqlite").story() == run_file(run).story()
+
+
+def test_a_run_from_before_checksums_is_read_resumed_and_salvaged(
+    parley: Callable[..., Any], place: Path, run_file: Any
+) -> None:
+    assert parley(*RUN, "--out", "old.sqlite", "--budget-calls", "40", "--concurrency", "1").status == 1
+    change(place / "old.sqlite", "DROP TABLE checks")
+    assert parley("report", "old.sqlite", "--no-files", "--draws", "20").status == 0
+    assert parley("salvage", "old.sqlite").status == 0
+    assert parley(*RUN, "--out", "old.sqlite").status == 0
+    file = run_file("old.sqlite")
+    assert file.count() == UNITS
+    assert 0 < file.one("SELECT count(*) FROM checks") < UNITS
+    assert parley("report", "old.sqlite", "--no-files", "--draws", "20").status == 0
