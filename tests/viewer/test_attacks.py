@@ -319,7 +319,7 @@ def test_a_database_in_the_place_of_notes_is_not_written_to(runs):
     with closing(sqlite3.connect(notes.path)) as db:
         db.execute("CREATE TABLE recipes (name TEXT)")
     before = notes.path.read_bytes()
-    with pytest.raises(NotesError, match="holds no notes"):
+    with pytest.raises(NotesError, match="is not a notes file"):
         notes.add("p1", None, "Ada", "odd", "look")
     assert notes.path.read_bytes() == before
 
