@@ -47,7 +47,7 @@ class HiddenAddresses:
         self._hosts = _host_pattern(unquote(address) for address in known)
 
     def hide(self, value: Any) -> Any:
-        """The same value without addresses: a text, or lists and dicts of texts. `error` and `detail` hold messages."""
+        """The same value without addresses: a text, or lists and dicts of texts. `error` and `detail` are messages."""
         if isinstance(value, str):
             return self._hide_text(value)
         if isinstance(value, Mapping):

@@ -70,7 +70,7 @@ class TextCache:
                 self._begin_anew(error)
         except (sqlite3.Error, OSError) as error:
             raise ParleyError(
-                f"the {self.label} {path} cannot be opened ({self._reason(error)}); mend that, or run with --no-cache"
+                f"the {self.label} {path} cannot be opened ({self._reason(error)}); fix that, or run with --no-cache"
             ) from None
 
     def _open(self) -> None:
@@ -134,7 +134,7 @@ class TextCache:
         try:
             row = self._db.execute("SELECT CAST(reply AS BLOB) FROM replies WHERE address = ?", (address,)).fetchone()
         except sqlite3.Error as error:
-            self._mend(error, "read")
+            self._replace_damaged(error, "read")
             return None
         if row is None:
             return None
@@ -146,7 +146,7 @@ class TextCache:
                 say(f"the {self.label} {self.path} has an entry that cannot be read; such entries are made again")
             return None
 
-    def _mend(self, error: sqlite3.Error, what: str) -> None:
+    def _replace_damaged(self, error: sqlite3.Error, what: str) -> None:
         """Begin anew if the file is damaged; otherwise raise an error that names the file."""
         try:
             if _is_damage(error):
@@ -170,7 +170,7 @@ class TextCache:
         try:
             self._write_pending()
         except sqlite3.Error as error:
-            self._mend(error, "written")
+            self._replace_damaged(error, "written")
             try:
                 self._write_pending()
             except sqlite3.Error as again:

@@ -11,7 +11,7 @@ from pathlib import Path
 from parley.agents.home import home
 
 PATTERNS = ("*.safetensors", "*.bin", "*.gguf")
-"""The files of a transformers folder that hold weights."""
+"""The files of a transformers folder with weights."""
 
 
 def sha256_of(path: Path) -> str:

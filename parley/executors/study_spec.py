@@ -52,7 +52,7 @@ class StudySpec:
     folder: str
     """The working directory of the run."""
     path: tuple[str, ...]
-    """The run's `sys.path`, in absolute entries. Whoever starts a worker sets it, before anything is imported there."""
+    """The run's `sys.path`, in absolute entries. It is set when a worker starts, before anything is imported there."""
     fingerprint: str
     trace: str | None
     """The run's span, if the run is traced."""

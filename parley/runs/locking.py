@@ -16,7 +16,7 @@ except ModuleNotFoundError:  # Windows
 
 
 class NotLocked(ParleyError):
-    """Why a run cannot be locked; the line goes on after the run file's name."""
+    """Why a run cannot be locked; the message follows the run file's name."""
 
 
 class RunLock:

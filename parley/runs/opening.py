@@ -4,7 +4,7 @@
     refuse_foreign_schema(db, known)
 
 Reading changes and deletes nothing. A file with nothing beside it is opened as immutable; one with a write-ahead log,
-perhaps of a run that is going on, with `mode=ro`. A journal of an interrupted transaction is never rolled back in
+perhaps of a run in progress, with `mode=ro`. A journal of an interrupted transaction is never rolled back in
 place, since SQLite then deletes whatever file the journal names as its super-journal: file and journal are copied to a
 private folder, and recovered and read there.
 """
@@ -46,7 +46,7 @@ SchemaEntry = tuple[str, str, str, str]
 
 
 class NotOpened(ParleyError):
-    """Why a file is not opened or not read further; the line goes on after the file's name."""
+    """Why a file is not opened or not read further; the message follows the file's name."""
 
 
 class GuardedConnection(sqlite3.Connection):

@@ -126,7 +126,7 @@ class RunFile:
             raise ConfigError(f"there is no run file {path}{folder}")
         db = None
         try:
-            db = open_to_read(path, salvage=salvage)  # changes nothing, whoever made the file
+            db = open_to_read(path, salvage=salvage)  # changes nothing
             tables = check_run(db)
             if write:
                 db.close()
@@ -194,7 +194,7 @@ class RunFile:
         return None if cached is None else (int(cached), int(tokens))
 
     def keep_if_gone(self) -> None:
-        """If the file was removed or replaced, copy everything it had to a new file beside it, and go on in that.
+        """If the file was removed or replaced, copy everything it had to a new file beside it, and continue in that one.
 
         The open connection still has the old file. `rescued_from` is its path from then on.
         """

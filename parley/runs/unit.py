@@ -67,7 +67,7 @@ async def run_unit(
         return Record(unit=unit, started_at=started, finished_at=finished, outcome=outcome, error=error)
 
     def failed(error: str) -> Rows:
-        # Whoever runs this still sees the address, which may be what must be corrected.
+        # The terminal still shows the address, which may be what must be corrected.
         return replace(to_rows(record(error=stored_error(study, error))), error=storable(error))
 
     seed = getattr(study.config, "seed", 0)

@@ -231,7 +231,7 @@ def test_too_many_open_files_leave_the_cache_alone(tmp_path: Path) -> None:
     with no_file_descriptors(), pytest.raises(ParleyError) as caught:
         ReplyCache(path)
     assert str(caught.value) == (
-        f"the reply cache {path} cannot be opened (Too many open files); mend that, or run with --no-cache"
+        f"the reply cache {path} cannot be opened (Too many open files); fix that, or run with --no-cache"
     )
     assert [file.name for file in tmp_path.iterdir()] == ["replies.sqlite"]
     cache = ReplyCache(path)
