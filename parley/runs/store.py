@@ -194,7 +194,7 @@ class RunFile:
         return None if cached is None else (int(cached), int(tokens))
 
     def keep_if_gone(self) -> None:
-        """If the file was removed or replaced, copy everything it had to a new file beside it, and continue in that one.
+        """If the file was removed or replaced, copy all it had to a new file beside it, and continue in that one.
 
         The open connection still has the old file. `rescued_from` is its path from then on.
         """
