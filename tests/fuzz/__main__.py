@@ -64,7 +64,9 @@ def main() -> int:
             one.tally.rejected,
             len(one.tally.crashes),
             len(one.tally.hangs),
+            len(one.tally.large),
             one.tally.slowest,
+            one.tally.largest,
             one.tally.lines,
         )
         for one in campaigns
@@ -77,16 +79,18 @@ def main() -> int:
     return 1 if failed else 0
 
 
-COLUMNS = ("parser", "inputs", "taken", "refused", "crash", "hang", "slowest", "lines")
-"""`slowest` is in seconds of processor time; `lines` are lines of ours that were reached, where that could be seen."""
+COLUMNS = ("parser", "inputs", "taken", "refused", "crash", "hang", "large", "slowest", "MB", "lines")
+"""`slowest` is in seconds of processor time, `MB` the most memory an input took; `lines` are lines of ours that were
+reached, where that could be seen."""
 
 
-def tell(rows: list[tuple[str, int, int, int, int, int, float, int]], *, as_json: bool) -> None:
+def tell(rows: list[tuple[str, int, int, int, int, int, int, float, float, int]], *, as_json: bool) -> None:
     whole = (
         "all",
-        *(sum(row[at] for row in rows) for at in range(1, 6)),
-        max(row[6] for row in rows),
-        sum(row[7] for row in rows),
+        *(sum(row[at] for row in rows) for at in range(1, 7)),
+        max(row[7] for row in rows),
+        max(row[8] for row in rows),
+        sum(row[9] for row in rows),
     )
     if as_json:
         print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in (*rows, whole)]))
@@ -96,15 +100,19 @@ def tell(rows: list[tuple[str, int, int, int, int, int, float, int]], *, as_json
         table.add_column(name, justify="left" if name == "parser" else "right", no_wrap=True)
     for row in (*rows, whole):
         table.add_row(
-            str(row[0]), *(f"{value:,}" for value in row[1:6]), f"{row[6]:.2f}", f"{row[7]:,}" if row[7] else "–"
+            str(row[0]),
+            *(f"{value:,}" for value in row[1:7]),
+            f"{row[7]:.2f}",
+            f"{row[8]:.0f}",
+            f"{row[9]:,}" if row[9] else "–",
         )
-    Console(width=None if sys.stdout.isatty() else 80).print(table)
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
 def write_findings(campaigns: list[Campaign], folder: Path) -> int:
     number = 0
     for one in campaigns:
-        for what, found in (("crash", one.tally.crashes), ("hang", one.tally.hangs)):
+        for what, found in (("crash", one.tally.crashes), ("hang", one.tally.hangs), ("large", one.tally.large)):
             for given, why in found[:50]:
                 folder.mkdir(parents=True, exist_ok=True)
                 name = f"{what}-{''.join(c if c.isalnum() else '-' for c in one.target.name)}-{number}"
@@ -112,7 +120,7 @@ def write_findings(campaigns: list[Campaign], folder: Path) -> int:
                 (folder / f"{name}.input").write_bytes(content)
                 (folder / f"{name}.txt").write_text(f"{why}\n", "utf-8", errors="backslashreplace")
                 number += 1
-    return sum(len(one.tally.crashes) + len(one.tally.hangs) for one in campaigns)
+    return sum(len(one.tally.crashes) + len(one.tally.hangs) + len(one.tally.large) for one in campaigns)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from parley.agents import ParleyError
@@ -19,6 +20,10 @@ HANG = 1.0
 """Seconds of work on one input, as this process's clock counts them: other people's jobs do not make a hang."""
 GIVE_UP = 30
 """Seconds by the wall after which an input is interrupted."""
+LARGE = 500
+"""Megabytes of memory that one input may take."""
+MOST = 6_000
+"""Megabytes of address space for the whole process: an input that wants more gets a MemoryError, not the machine."""
 KEPT = 400
 """Inputs a target keeps to mutate."""
 
@@ -50,7 +55,9 @@ class Tally:
     rejected: int = 0
     crashes: list[tuple[Any, str]] = field(default_factory=list)
     hangs: list[tuple[Any, float]] = field(default_factory=list)
+    large: list[tuple[Any, float]] = field(default_factory=list)
     slowest: float = 0.0
+    largest: float = 0.0
     lines: int = 0
 
 
@@ -66,6 +73,48 @@ def alarm(seconds: int) -> Iterator[None]:
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
+
+
+class Memory:
+    """How far this process's memory rose at its highest, in megabytes; 0 where the system does not tell."""
+
+    def __init__(self) -> None:
+        self.rose = 0.0
+        self._before = 0.0
+
+    def __enter__(self) -> Memory:
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the high-water mark begins anew
+        self._before = self._read("VmRSS")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.rose = max(self._read("VmHWM") - self._before, 0.0)
+
+    @staticmethod
+    def _read(name: str) -> float:
+        try:
+            lines = Path("/proc/self/status").read_text().splitlines()
+        except OSError:
+            return 0.0
+        return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0.0)
+
+
+@contextlib.contextmanager
+def bounded_memory(megabytes: int) -> Iterator[None]:
+    """At most so much more address space than now."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows
+        yield
+        return
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    now = int(Memory._read("VmSize"))
+    resource.setrlimit(resource.RLIMIT_AS, ((now + megabytes) << 20 if now else before[0], before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 class Campaign:
@@ -102,9 +151,10 @@ class Campaign:
         """What becomes of it; the seconds it took."""
         tally = self.tally
         tally.inputs += 1
+        memory = Memory()
         started = time.process_time()
         try:
-            with alarm(GIVE_UP):
+            with memory, alarm(GIVE_UP), bounded_memory(MOST):
                 self.target.feed(given)
             tally.accepted += 1
         except (ParleyError, ScenarioError, Rejected) as error:
@@ -116,7 +166,11 @@ class Campaign:
             pass  # its time tells
         except Exception:
             tally.crashes.append((given, traceback.format_exc(limit=-4)))
-        return time.process_time() - started
+        took = time.process_time() - started
+        tally.largest = max(tally.largest, memory.rose)
+        if memory.rose > LARGE:
+            tally.large.append((given, memory.rose))
+        return took
 
     def _again(self, given: Any) -> float:
         """How long it takes without anyone watching."""

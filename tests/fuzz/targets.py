@@ -1,4 +1,4 @@
-"""All targets: what is typed, what is brought, what models say, run files, and requests to a viewer that is up."""
+"""All targets: what is typed, what is brought, what models say, runs, notes, and requests to a viewer that is up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import parley
 from parley.runs import RunFile
-from tests.fuzz import files, replies, requests, runs
+from tests.fuzz import commands, files, imports, notes, replies, requests, runs
 from tests.fuzz.loop import Target
 
 
@@ -28,9 +28,14 @@ def all_targets() -> Iterator[list[Target]]:
                 units = [unit for (unit,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
             with requests.viewer(path.parent) as address:
                 urlopen(f"{address}api/headline?run={path.name}").close()  # the first report loads pandas and friends
+                typed = commands.target(Path(place) / "workshop")
                 yield [
                     *replies.TARGETS,
                     *files.TARGETS,
+                    *imports.TARGETS,
                     runs.target(path),
+                    notes.target(path),
+                    runs.reports(Path(place) / "workshop"),
+                    typed,
                     requests.target(address, path.name, units[:3]),
                 ]

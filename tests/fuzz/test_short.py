@@ -6,12 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fuzz import files, replies
+from tests.fuzz import files, imports, replies
 from tests.fuzz.loop import Campaign, Rejected, Target
 from tests.fuzz.targets import all_targets
 
 INPUTS = 60
-NAMES = [one.name for one in (*replies.TARGETS, *files.TARGETS)] + ["run file", "viewer request"]
+NAMES = [one.name for one in (*replies.TARGETS, *files.TARGETS, *imports.TARGETS)] + [
+    "run file",
+    "run file, reported",
+    "notes file",
+    "command line",
+    "viewer request",
+]
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +33,7 @@ def test_bad_input_is_rejected_in_one_line(targets: dict[str, Target], name: str
     tally = campaign.tally
     assert tally.crashes == []
     assert tally.hangs == []
+    assert tally.large == []
     assert tally.accepted + tally.rejected == tally.inputs == INPUTS
     assert tally.accepted >= 1, "not even the seeds are accepted: nothing was tried"
 
