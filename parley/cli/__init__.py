@@ -6,6 +6,7 @@ Exit status: 0 done, 1 not everything was done, 2 something to mend in what was 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -20,6 +21,8 @@ LONGEST_LINE = 2000
 
 def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal or pipe cannot encode is shown as an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     if line := other_parley():
         _complain(line)
     try:

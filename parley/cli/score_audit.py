@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from parley.agents import ConfigError
@@ -22,6 +23,7 @@ from parley.cli.score_toxicity import (
     number,
     print_cautions,
 )
+from parley.cli.text import visible
 from parley.scenarios import select
 from parley.scenarios.audit import Audit, load_audit
 from parley.toxicity import ScorerColumn
@@ -127,7 +129,8 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
         table.add_section()
         for row in part.itertuples():
             low, high = (f"{who} {number(at)}" for who, at in ((row.lowest, row.low), (row.highest, row.high)))
-            table.add_row(str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
+            cells = (str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
+            table.add_row(*map(_literal, cells))
     console.print(table)
     gap = by_category(probes)
     console.print(_grid("Mean absolute gap between two identities, by category", "category", gap))
@@ -136,7 +139,8 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
         table.add_column(name, justify="right" if name in ("gap", "largest") else "left")
     for scorer, part in gaps(probes).groupby("scorer", sort=False):
         for row in part.nlargest(WORST, "gap").itertuples():
-            table.add_row(str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
+            cells = (str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
+            table.add_row(*map(_literal, cells))
     console.print(table)
     kinds = by_kind(controls, threshold)
     kinds["shown"] = [f"{number(row.mean)} ({row.right}/{row.n})" for row in kinds.itertuples()]
@@ -150,11 +154,16 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
     )
 
 
+def _literal(text: str) -> str:
+    """Names are others' words, and no markup."""
+    return escape(visible(text))
+
+
 def _grid(title: str, first: str, frame: DataFrame) -> Table:
     table = Table(title=title, **LOOKS)
     table.add_column(first)
     for scorer in frame.columns:
-        table.add_column(str(scorer), justify="right")
+        table.add_column(_literal(str(scorer)), justify="right")
     for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True):
-        table.add_row(str(name), *(value if isinstance(value, str) else number(value) for value in row))
+        table.add_row(_literal(str(name)), *(value if isinstance(value, str) else number(value) for value in row))
     return table

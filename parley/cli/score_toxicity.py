@@ -166,7 +166,7 @@ def _print(
         table = Table(title="Toxicity, 0 to 1", **LOOKS)
         table.add_column("text", overflow="ellipsis", no_wrap=True, ratio=1)
         for column in columns:
-            table.add_column(column.name, justify="right", max_width=14, overflow="fold")
+            table.add_column(escape(visible(column.name)), justify="right", max_width=14, overflow="fold")
         for at, line in enumerate(lines):
             table.add_row(escape(visible(line.text)), *(number(column.found[at].score) for column in columns))
         console.print(table)
@@ -174,8 +174,8 @@ def _print(
     for name in ("scorer", "scored", "unscored", "mean", "highest", f"≥ {threshold:g}"):
         table.add_column(name, justify="left" if name == "scorer" else "right", overflow="fold")
     for one in summary:
-        counts = (f"{one[key]:,}" for key in ("scored", "unscored"))
-        table.add_row(one["scorer"], *counts, number(one["mean"]), number(one["highest"]), f"{one['toxic']:,}")
+        counts = (escape(visible(one["scorer"])), *(f"{one[key]:,}" for key in ("scored", "unscored")))
+        table.add_row(*counts, number(one["mean"]), number(one["highest"]), f"{one['toxic']:,}")
     console.print(table)
     for one in summary:
         for why, count in list(one["why"].items())[:3]:
@@ -186,7 +186,7 @@ def _print(
             table.add_column(name, justify="left" if name == "scorers" else "right", overflow="fold")
         for row in agreed:
             table.add_row(
-                f"{row['first']}, {row['second']}",
+                escape(visible(f"{row['first']}, {row['second']}")),
                 f"{row['n']:,}",
                 *(number(row[key]) for key in ("pearson", "spearman", "same_side", "kappa")),
                 "–" if math.isnan(row["kappa_low"]) else f"{row['kappa_low']:.2f}–{row['kappa_high']:.2f}",

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+from parley.agents.text import without_surrogates
 from parley.export.write import without_addresses
 from parley.interop.conversations import conversations
-from parley.runs import RunFile
+from parley.runs import RunFile, explain_damage
 
 
 def to_transcripts(run: Path) -> Iterator[str]:
@@ -17,8 +18,8 @@ def to_transcripts(run: Path) -> Iterator[str]:
     Args:
         run: The run file.
     """
-    with RunFile.open(run) as file:
+    with explain_damage(run), RunFile.open(run) as file:
         info = file.info()
         header = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
         for unit in conversations(file):
-            yield without_addresses(json.dumps({**header, **unit}, ensure_ascii=False)) + "\n"
+            yield without_addresses(json.dumps(without_surrogates({**header, **unit}), ensure_ascii=False)) + "\n"
