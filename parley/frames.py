@@ -145,7 +145,11 @@ def _columns(file: RunFile, columns: Sequence[str], sql: str) -> tuple[np.ndarra
     for name in columns:
         if name in numbers:
             values = np.frombuffer(numbers[name], dtype=float) if numbers[name] else np.zeros(0)
-            data[name] = values.astype(int) if name in ("round", "seq") else values
+            if name in ("round", "seq"):
+                if not np.isfinite(values).all():
+                    raise ValueError(f"a {name} is not a number")
+                values = values.astype(int)
+            data[name] = values
         else:
             code = np.frombuffer(codes[name], dtype=np.int32) if codes[name] else np.zeros(0, dtype=np.int32)
             data[name] = pd.Categorical.from_codes(code, categories=pd.Index(list(strings[name]), dtype=object))

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from parley.analysis.reporting.interim import MonitoredRun
     from parley.analysis.reporting.report import Report
 
+FAR = 1e100
+"""Verdicts beyond are no scores: their squares and sums are infinite."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedRun:
@@ -162,6 +165,8 @@ def load_run(path: Path) -> LoadedRun:
         prompt_cache = file.prompt_cache_use()
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
+    if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
+        raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, and nothing can be computed from such a number")
     models = [str(model) for model in info["models"]]
     for frame in (verdicts, units):
         if "model" not in frame:

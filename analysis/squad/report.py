@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Drawing
 from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.squad.scores import mark
 from parley.analysis.stats.clustered import bootstrap_difference, bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
@@ -58,6 +58,8 @@ def report(
     """
     require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat",))
     frame = answers(verdicts)
+    if frame.empty:
+        raise MissingColumns("none of its verdicts is an answer")
     table = scores(frame, units, draws=draws, seed=seed)
     tests = between_arms(frame, draws=draws, seed=seed)
     note = f"{CLUSTERED} {' '.join(about.get('cautions', ()))}"

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from parley.cli.commands import COMMANDS, add_commands
+from parley.cli.text import visible
 
 LONGEST_LINE = 2000
 """Characters: what was typed or found in a file may be named in a complaint, but not fill the screen."""
@@ -83,13 +84,11 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     add_commands(commands, COMMANDS, arguments)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
-        parser.error(f"unrecognised: {' '.join(rest)}")
+        parser.error(f"unrecognised: {visible(' '.join(' '.join(rest).split()))}")
     return parsed, rest
 
 
 def _complain(line: str, status: int = 2) -> int:
-    from parley.cli.text import visible
-
     said = visible(" ".join(line.split()))
     print(f"parley: {said if len(said) <= LONGEST_LINE else said[:LONGEST_LINE] + ' …'}", file=sys.stderr)
     return status

@@ -14,6 +14,7 @@ from multidict import MultiDict
 from parley.agents import ConfigError, ParleyError
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
+from parley.runs import explain_damage
 
 PORT = 7575
 
@@ -82,8 +83,8 @@ def _export(place: Path, target: Path, where: list[str]) -> int:
             raise ConfigError(f"--where {one}: write it as FILTER=VALUE, e.g. f.phase=2")
         given.add(key, value)
     query, asked = read_query(given)
-    desk = ViewerContext(place)
-    page = export_page(Library(place), desk, place.name, query, asked.q, asked.asked)
+    with explain_damage(place):
+        page = export_page(Library(place), ViewerContext(place), place.name, query, asked.q, asked.asked)
     part = target.with_name(target.name + ".part")
     try:
         part.write_text(page, "utf-8")

@@ -15,6 +15,7 @@ from parley.runs import RunFile, explain_damage
 
 SECOND_REFEREE = "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
+FACETS = ("bias", "topic", "topic_id", "mode", "student")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,8 @@ def _statements(file: RunFile, run: str, run_id: str) -> Iterable[Statement]:
         speakers_of.setdefault(unit, {})[speaker] = None
     for unit, round, speaker, text, model in messages:
         facet, scores = facets[unit], scores_of.get((unit, round, speaker), {"flags": []})
+        if lost := [name for name in FACETS if not isinstance(facet.get(name), str)]:
+            raise ConfigError(f"{run}: the unit '{unit}' has no {lost[0]}, as the units of a debate have")
         yield Statement(
             id=f"{run_id}/{unit}/{round}/{speaker}",
             debate=f"{run_id}/{unit}",

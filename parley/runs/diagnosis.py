@@ -42,6 +42,8 @@ CONSISTENCY = {
     "WHERE item.type NOT IN ('integer', 'real')",
     "a prompt is not a list of texts": "SELECT 1 FROM calls, json_each(calls.prompt) AS item "
     "WHERE item.type != 'array' OR json_array_length(item.value) != 3 OR json_type(item.value, '$[2]') != 'integer'",
+    "the name of a model is not a text": "SELECT 1 FROM run, json_each(run.value) AS item "
+    "WHERE run.key = 'models' AND item.type != 'text'",
     "two units have the same position in the plan": "SELECT 1 FROM units GROUP BY position HAVING count(*) > 1",
     "a unit has no position in the plan": "SELECT 1 FROM units WHERE position < 0 "
     "OR position >= (SELECT count(*) FROM units)",

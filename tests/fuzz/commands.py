@@ -323,8 +323,7 @@ class Workshop:
             return
         assert said.strip() or complaint.strip(), f"status {status} without a word"
         if status == 2:
-            last = complaint.strip().splitlines()[-1]
-            assert last.startswith("parley"), complaint[-500:]
+            assert any(line.startswith("parley") for line in complaint.splitlines()), complaint[-500:]
         raise Rejected((complaint or said)[-300:])
 
 
