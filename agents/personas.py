@@ -59,7 +59,7 @@ class Persona(BaseModel):
 def load_personas(path: Path) -> list[Persona]:
     """Personas from a TOML file: `[[persona]]` tables with `name`, `about` and, where it differs, `model`."""
     try:
-        rows = tomllib.loads(path.read_text("utf-8"))["persona"]
+        rows = tomllib.loads(path.read_text("utf-8-sig"))["persona"]
         personas = [Persona(**row) for row in rows]
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None

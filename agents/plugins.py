@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -29,8 +30,8 @@ def load_module(name: str) -> ModuleType:
             return import_module(name)
         except ModuleNotFoundError as error:
             raise ConfigError(f"there is no module '{error.name}'") from None
-        except (SyntaxError, ImportError) as error:
-            raise ConfigError(f"{name} cannot be loaded: {error}") from None
+        except (Exception, SystemExit) as error:
+            raise ConfigError(_cannot_load(name, error)) from error
     path = Path(name)
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
@@ -42,9 +43,18 @@ def load_module(name: str) -> ModuleType:
     sys.modules[module_name] = module  # before it runs, as importlib does: dataclasses look their module up there
     try:
         spec.loader.exec_module(module)
-    except (SyntaxError, ImportError) as error:
-        raise ConfigError(f"{path} cannot be loaded: {error}") from None
+    except (Exception, SystemExit) as error:
+        del sys.modules[module_name]
+        raise ConfigError(_cannot_load(name, error)) from error
     return module
+
+
+def _cannot_load(name: str, error: BaseException) -> str:
+    """What a plug-in raised while it was imported; the exception itself follows in Python (`__cause__`)."""
+    if isinstance(error, SyntaxError | ImportError):
+        return f"{name} cannot be loaded: {error}"
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{name} cannot be loaded: {type(error).__name__}: {error} ({last.filename}, line {last.lineno})"
 
 
 def load_object(target: str) -> Any:

@@ -31,7 +31,7 @@ def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str)
         raise ConfigError(f"unknown {kind} '{name}' (known: {', '.join(known)}, or a path to a .toml file)")
     else:
         try:
-            text = Path(name).read_text("utf-8")
+            text = Path(name).read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     try:

@@ -33,6 +33,7 @@ from parley.runs import (
     Size,
     describe,
     measure,
+    refuse_empty,
     refuse_if_changed,
 )
 from parley.runs.interim import counts
@@ -142,6 +143,7 @@ class Job:
     @classmethod
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
+        refuse_empty(study, size)
         InterimLooks.of(study)  # raises if the stopping rule cannot work
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
@@ -153,9 +155,11 @@ class Job:
         with RunFile.open(self.prerequisite.path) as file:
             accepted = tuple(file.accepted())
         study = self.study.after(accepted)
+        size = measure(study)
+        refuse_empty(study, size)
         units = {tuple(sorted(response.facets.items())) for response in accepted}
         rejected = self.prerequisite.size.units - len(units)
-        return replace(self, study=study, size=measure(study), rejected=rejected, accepted=accepted)
+        return replace(self, study=study, size=size, rejected=rejected, accepted=accepted)
 
     def open_models(self) -> list[Client]:
         """The clients of all models; raises `ConfigError` if one cannot be used (unknown, no key, no price, …)."""

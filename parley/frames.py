@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.agents.text import without_surrogates
+from parley.runs import explain_damage
 from parley.runs.store import RunFile
 
 NUMBERS = ("round", "value", "sampled", "seq")
@@ -28,7 +30,7 @@ def _accepts_path(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile 
     def read_path(file: RunFile | str | Path) -> pd.DataFrame:
         if isinstance(file, RunFile):
             return read(file)
-        with RunFile.open(Path(file)) as opened:
+        with explain_damage(Path(file)), RunFile.open(Path(file)) as opened:
             return read(opened)
 
     return read_path
@@ -75,9 +77,16 @@ def units(file: RunFile) -> pd.DataFrame:
     """
     file.check_plan()
     _, rows = file.rows("SELECT position, id, facets FROM units WHERE status = 'done' ORDER BY position")
-    frame = pd.DataFrame([json.loads(facets) for _, _, facets in rows], index=[position for position, _, _ in rows])
+    facets = [{name: _plain(value) for name, value in json.loads(text).items()} for _, _, text in rows]
+    frame = pd.DataFrame(without_surrogates(facets), index=[position for position, _, _ in rows])
+    frame = frame.drop(columns="unit", errors="ignore")
     frame.insert(0, "unit", [unit for _, unit, _ in rows])
     return frame
+
+
+def _plain(facet: Any) -> Any:
+    """A facet as a study of ours has them; what another tool's run has beside (lists, tables), as its text."""
+    return json.dumps(facet) if isinstance(facet, list | dict) else facet
 
 
 @_accepts_path
@@ -96,7 +105,7 @@ def spending(file: RunFile) -> pd.DataFrame:
     )
     columns = ["position", "calls", "tokens", "cost", "latency", "started", "finished"]
     spent = pd.DataFrame(rows, columns=columns).set_index("position")
-    return units(file).join(spent.astype(float))
+    return units(file).drop(columns=columns, errors="ignore").join(spent.astype(float))
 
 
 def _with_facets(file: RunFile, columns: Sequence[str], sql: str) -> pd.DataFrame:
@@ -137,7 +146,11 @@ def _columns(file: RunFile, columns: Sequence[str], sql: str) -> tuple[np.ndarra
     for name in columns:
         if name in numbers:
             values = np.frombuffer(numbers[name], dtype=float) if numbers[name] else np.zeros(0)
-            data[name] = values.astype(int) if name in ("round", "seq") else values
+            if name in ("round", "seq"):
+                if not np.isfinite(values).all():
+                    raise ValueError(f"a {name} is not a number")
+                values = values.astype(int)
+            data[name] = values
         else:
             code = np.frombuffer(codes[name], dtype=np.int32) if codes[name] else np.zeros(0, dtype=np.int32)
             data[name] = pd.Categorical.from_codes(code, categories=pd.Index(list(strings[name]), dtype=object))

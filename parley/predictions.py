@@ -6,6 +6,7 @@ raises an error with its number: a score over the wrong rows would look like any
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -41,7 +42,7 @@ def read_predictions(path: Path, rows: Sequence[BbqRow]) -> Predictions:
         rows: The rows of BBQ that it may refer to.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        lines = path.read_bytes().removeprefix(BOM_UTF8).splitlines()
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     known = {(row.category, row.example_id): row for row in rows}

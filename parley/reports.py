@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
 from parley.agents.redaction import HiddenAddresses
+from parley.agents.text import without_surrogates
 from parley.runs import RunFile, explain_damage
 from parley.runs.interim import counts, looks_made
 from parley.studies import find_report
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
     from parley.analysis.reporting.interim import MonitoredRun
     from parley.analysis.reporting.report import Report
+
+FAR = 1e100
+"""Verdicts beyond are no scores: their squares and sums are infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +108,7 @@ def _report(runs: Sequence[LoadedRun], draws: int, seed: int, study: str | None)
     import pandas as pd
 
     from parley.analysis.reporting.interim import with_interim_looks
+    from parley.analysis.reporting.verdicts import MissingColumns
 
     studies = {run.study for run in runs}
     if len(studies) > 1:
@@ -111,16 +116,21 @@ def _report(runs: Sequence[LoadedRun], draws: int, seed: int, study: str | None)
     runs = _with_distinct_names(runs)
     _shorten_model_names(runs)
     models = all_models(runs)
-    function = find_report(studies.pop(), study)
-    report: Report = function(
-        pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts,
-        units=pd.concat([run.units for run in runs], ignore_index=True),
-        title=_title(runs, models),
-        draws=draws,
-        seed=seed,
-        runs=tuple(run.record() for run in runs),
-        cautions=tuple(cautions(models)),
-    )
+    name = studies.pop()
+    function = find_report(name, study)
+    try:
+        report: Report = function(
+            pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts,
+            units=pd.concat([run.units for run in runs], ignore_index=True),
+            title=_title(runs, models),
+            draws=draws,
+            seed=seed,
+            runs=tuple(run.record() for run in runs),
+            cautions=tuple(cautions(models)),
+        )
+    except MissingColumns as error:
+        files = ", ".join(str(run.path) for run in runs)
+        raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
     return with_interim_looks(report, [monitored for run in runs if (monitored := _monitored(run))])
 
 
@@ -152,25 +162,28 @@ def load_run(path: Path) -> LoadedRun:
     from parley import frames
 
     with RunFile.open(path) as file:
-        info, unit_counts = file.info(), counts(file)
+        info, unit_counts = without_surrogates(file.info()), counts(file)
         file.check_verdicts()
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
         prompt_cache = file.prompt_cache_use()
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
+    if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
+        raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, and nothing can be computed from such a number")
     addresses = HiddenAddresses(info)
     info = addresses.hide(info)
+    models = [str(model) for model in info["models"]]
     for frame in (verdicts, units):
         _hide_in_frame(frame, addresses)
         if "model" not in frame:
-            frame["model"] = ", ".join(info["models"])
+            frame["model"] = ", ".join(models)
     return LoadedRun(
         file=path.name,
         path=path,
         study=str(info["study"]),
-        target=info.get("target", info["study"]),
-        models=info["models"],
+        target=str(info.get("target", info["study"])),
+        models=models,
         seed=info["config"].get("seed"),
         unit_counts=unit_counts,
         calls=spent.calls,

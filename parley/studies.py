@@ -104,12 +104,17 @@ def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
         study: The name in the run file. Only installed code is used for it, since a run file may come from anyone.
         target: The study as the user gave it, as file.py:Class; its class may name its report.
     """
+    named = find_study(target) if target else None
+    if named is not None and named.name != study:
+        raise ConfigError(f"{target} is the study '{named.name}', and this is a run of '{study}'")
+    if named is not None and hasattr(named, "report"):
+        return _function(named.report)
     if study in STUDIES:
         return _function(STUDIES[study].report)
     if study in (reports := installed("parley.reports")):
         return _function(reports[study])
-    trusted = target or (study if study in known_studies() else None)
-    return _function(getattr(find_study(trusted), "report", GENERIC_REPORT) if trusted else GENERIC_REPORT)
+    known = find_study(study) if study in known_studies() else None
+    return _function(getattr(known, "report", GENERIC_REPORT))
 
 
 def find_gaps(study: Study) -> Callable[..., Any]:

@@ -113,7 +113,7 @@ def _category_with(label: str, known: Mapping[str, tuple[str, ...]]) -> str:
 def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
     """The categories of a .toml file: a table `[categories]`, each a list of two or more labels."""
     try:
-        table = tomllib.loads(path.read_text("utf-8")).get("categories")
+        table = tomllib.loads(path.read_text("utf-8-sig")).get("categories")
     except (OSError, ValueError) as error:
         raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     except RecursionError:

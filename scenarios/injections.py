@@ -124,7 +124,7 @@ def load_attempts(name: str) -> Attempts:
         if name == SHIPPED:
             text = files("parley.scenarios").joinpath("data", "injections", f"{SHIPPED}.toml").read_text("utf-8")
         else:
-            text = Path(name).read_text("utf-8")
+            text = Path(name).read_text("utf-8-sig")
         attempts = Attempts.model_validate(tomllib.loads(text))
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None

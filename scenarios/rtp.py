@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,7 +60,7 @@ def load(data: str | Path) -> Rtp:
     except OSError as error:
         raise ScenarioError(f"{path}: {error.strerror}") from None
     parsed: list[tuple[Any, str]] = []
-    for number, line in enumerate(content.split(b"\n"), 1):
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).split(b"\n"), 1):
         if line.strip():
             where = f"{path}, line {number}"
             try:

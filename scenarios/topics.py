@@ -38,7 +38,7 @@ def load_topics(name: str) -> tuple[str, ...]:
         raise UnknownName(f"unknown bias type '{name}' (known: {', '.join(BIASES)}, or a path to a .txt file)")
     else:
         try:
-            text = Path(name).read_text("utf-8")
+            text = Path(name).read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise ScenarioError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     topics = tuple(line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#"))

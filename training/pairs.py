@@ -98,7 +98,7 @@ def _digest(splits: dict[str, list[PreferencePair]]) -> str:
 
 def _read(path: Path) -> list[PreferencePair]:
     try:
-        lines = path.read_text("utf-8").split("\n")  # splitlines() would also split at separators within texts
+        lines = path.read_text("utf-8-sig").split("\n")  # splitlines() would also split at separators within texts
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     return [_pair(line, f"{path}, line {number}") for number, line in enumerate(lines, 1) if line.strip()]
@@ -203,7 +203,7 @@ def read_sft(path: Path) -> list[tuple[str, str]]:
     """Prompts and completions of `parley export --format sft`."""
     file = path / "train.jsonl" if path.is_dir() else path
     try:
-        rows = [from_json(line) for line in file.read_text("utf-8").split("\n") if line.strip()]
+        rows = [from_json(line) for line in file.read_text("utf-8-sig").split("\n") if line.strip()]
         examples = [(_user_text(row["prompt"]), _last_text(row["completion"])) for row in rows]
     except OSError as error:
         raise ConfigError(f"{file}: {error.strerror}") from None

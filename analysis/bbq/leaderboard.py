@@ -14,7 +14,7 @@ import pandas as pd
 
 from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.resampling import DRAWS, bootstrap_sums, monte_carlo_p, percentile_interval
@@ -27,6 +27,7 @@ Columns = dict[str, Any]
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per final answer, with the system that gave it: the method, and the model if there are several."""
+    require(verdicts, texts=FACETS, numbers=("label", "target", "unknown"))
     frame = verdicts[verdicts["metric"].astype(str) == "answer"].copy()
     for name in FACETS:
         frame[name] = frame[name].astype(str)
@@ -53,6 +54,7 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 def by_category(frame: pd.DataFrame) -> pd.DataFrame:
     """Systems × categories × contexts: accuracy and bias with intervals, and the number of unreadable answers."""
+    require(frame, numbers=("question", "names", "example_id", "repeat"))
     rows = []
     for system, answered in frame.groupby("system", sort=False):
         scores = score(AnswerTable.of(_columns(answered)))

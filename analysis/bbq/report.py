@@ -14,6 +14,7 @@ from parley.analysis.bbq.mabrf.report import parts
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import BASELINE
+from parley.analysis.reporting.verdicts import MissingColumns
 
 SHORT = ["system", "context", "accuracy", "bias", "low", "high", "n", "unparsed"]
 CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
@@ -42,6 +43,8 @@ def report(
         about: Passed on to `Report` (runs, cautions).
     """
     frame = answers(verdicts)
+    if frame.empty:
+        raise MissingColumns("none of its verdicts is an answer")
     table = by_category(frame)
     board = leaderboard(table, units)
     tests = against_default(frame, draws=draws, seed=seed)

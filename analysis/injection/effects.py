@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.text import plural
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
@@ -40,6 +40,11 @@ def pairs(verdicts: pd.DataFrame) -> pd.DataFrame:
     Args:
         verdicts: One row per verdict.
     """
+    require(
+        verdicts,
+        texts=("model", "shown", "scenario", "variant", "attempt", "kind", "ask"),
+        numbers=("repeat", "flagged"),
+    )
     frame = uncategorised(verdicts)
     parts = {name: frame[frame["variant"] == name] for name in ("clean", "control", "attack")}
     scores = ["value", "sampled"]

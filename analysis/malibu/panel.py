@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
+from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts, require
 from parley.analysis.stats.tables import cell_sums
 
 ALL = "all"
@@ -138,6 +138,7 @@ def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
     for name, value in (("model", ""), ("control", ""), ("repeat", 0), ("sampled", np.nan), ("text", None)):
         if name not in verdicts:
             verdicts = verdicts.assign(**{name: value})
+    require(verdicts, numbers=("phase", "repeat"))
     return verdicts
 
 

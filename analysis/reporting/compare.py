@@ -18,7 +18,7 @@ import pandas as pd
 
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.reporting.text import plural
-from parley.analysis.reporting.verdicts import final_verdicts
+from parley.analysis.reporting.verdicts import final_verdicts, require
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.results import Test
@@ -151,6 +151,7 @@ def _gaps(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]
     """Whether the gap between two identities differs between the two runs."""
     if "identity" not in both:
         return
+    require(both, texts=("category", "scenario"))
     single = both[(both["subject"] == "") & (both["identity"] != "")]
     single = single[single["value_first"].notna() & single["value_second"].notna()]
     for category, part in single[single["metric"] != "preferred"].groupby("category", sort=False):

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import pandas as pd
 
+from parley.analysis.reporting.verdicts import MissingColumns
+
+MOST = 100
+"""Iterations: a number that somebody's run file holds may be any."""
+
 
 def at_each_iteration(verdicts: pd.DataFrame, planned: pd.Series) -> pd.DataFrame:
     """Every verdict once for each iteration that it applies to.
@@ -18,6 +23,8 @@ def at_each_iteration(verdicts: pd.DataFrame, planned: pd.Series) -> pd.DataFram
     Returns:
         The rows with two more columns: `iteration`, and `carried` where the verdict is from an earlier one.
     """
+    if len(planned) and planned.max() > MOST:
+        raise MissingColumns(f"its units have up to {planned.max():.6g} iterations, and a report shows {MOST} at most")
     parts = []
     for k in range(int(planned.max()) + 1 if len(planned) else 0):
         made = verdicts[(verdicts["round"] <= k) & (planned >= k)]

@@ -2,11 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import numpy as np
 import pandas as pd
 
 
 class MissingColumns(ValueError):
-    """A frame without columns that an analysis needs."""
+    """A frame without columns, or without values in them, that an analysis needs."""
+
+
+def require(verdicts: pd.DataFrame, *, texts: Sequence[str] = (), numbers: Sequence[str] = ()) -> None:
+    """Raise `MissingColumns` if a report cannot be made: a run of somebody else's may have any facets, or none.
+
+    Args:
+        verdicts: One row per verdict.
+        texts: Columns that must be there, with a text in every row.
+        numbers: Columns that must be there, with a number (or yes and no) in every row.
+    """
+    if missing := [name for name in (*texts, *numbers) if name not in verdicts]:
+        raise MissingColumns(f"the frame of verdicts lacks the {_columns(missing)}")
+    wrong = [name for name in texts if not _all_texts(verdicts[name])]
+    if wrong:
+        raise MissingColumns(f"not every verdict has a text in the {_columns(wrong)}")
+    wrong = [name for name in numbers if not _all_numbers(verdicts[name])]
+    if wrong:
+        raise MissingColumns(f"not every verdict has a number in the {_columns(wrong)}")
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"{'column' if len(names) == 1 else 'columns'} {', '.join(names)}"
+
+
+def _all_texts(column: pd.Series) -> bool:
+    return column.notna().all() and all(isinstance(value, str) for value in column.unique())
+
+
+def _all_numbers(column: pd.Series) -> bool:
+    return pd.api.types.is_numeric_dtype(column) and bool(np.isfinite(column.astype(float)).all())
 
 
 def uncategorised(frame: pd.DataFrame) -> pd.DataFrame:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
+from parley.analysis.reporting.verdicts import require
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf import framing, rubrics
 from parley.analysis.rldf.figures import ablation_figure, framing_figure, rounds_figure
@@ -66,6 +67,7 @@ def debates(
         runs: The runs' files and configs, in the order of the units' prefixes.
         about: Passed on to `Report` (cautions).
     """
+    require(verdicts, texts=("topic",))
     parts = _by_run(verdicts, runs)
     several = len(parts) > 1
     words: list[str] = []
@@ -162,6 +164,7 @@ def framings(
         seed: Not used.
         about: Passed on to `Report` (runs, cautions).
     """
+    require(verdicts, texts=("topic",))
     frames, gaps = framing.by_frame(verdicts), framing.differences(verdicts)
     answers = plural(verdicts["topic"].nunique(), "answer")
     note = f"{answers}, each under all three framings. Intervals are 95%, over topics."
@@ -210,6 +213,7 @@ def rubric_scores(
         seed: Of all draws.
         about: Passed on to `Report` (runs, cautions).
     """
+    require(verdicts, texts=("item", "group", "model"))
     tables = (
         Table(
             name="scores",

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure as Drawing
 from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.squad.scores import mark
 from parley.analysis.stats.clustered import bootstrap_difference, bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
@@ -56,7 +56,10 @@ def report(
         seed: Of all draws.
         about: Passed on to `Report` (runs, cautions).
     """
+    require(verdicts, texts=("question_id", "paragraph"), numbers=("repeat",))
     frame = answers(verdicts)
+    if frame.empty:
+        raise MissingColumns("none of its verdicts is an answer")
     table = scores(frame, units, draws=draws, seed=seed)
     tests = between_arms(frame, draws=draws, seed=seed)
     note = f"{CLUSTERED} {' '.join(about.get('cautions', ()))}"
@@ -96,6 +99,7 @@ def report(
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per answer, scored by the official rules; NaN if it could not be read."""
+    require(verdicts, texts=("answers", "search", "model"), numbers=("answerable",))
     frame = uncategorised(verdicts[verdicts["metric"].astype(str) == "answer"]).reset_index(drop=True)
     marks = [
         (np.nan, np.nan) if pd.isna(value) else mark(text if value else "", json.loads(golds))

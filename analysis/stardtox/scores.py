@@ -17,7 +17,7 @@ import pandas as pd
 
 from parley.analysis.reporting.iterations import at_each_iteration, shares_refined
 from parley.analysis.reporting.systems import BASELINE, systems
-from parley.analysis.reporting.verdicts import uncategorised
+from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
@@ -37,6 +37,7 @@ def tidy_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     Args:
         verdicts: One row per verdict, from `parley.frames.verdicts`.
     """
+    require(verdicts, texts=("set", "prompt", "method", "model"), numbers=("completion", "iterations"))
     frame = uncategorised(verdicts)
     frame = at_each_iteration(frame, frame["iterations"])
     frame["system"] = systems(frame)

@@ -159,7 +159,7 @@ def read_texts(config: ScoringConfig) -> Iterator[Text]:
     """The texts of the file; a line without text, or with an id that occurs twice, is an error with its number."""
     path = Path(config.file)
     try:
-        lines = path.read_text("utf-8").split("\n")
+        lines = path.read_text("utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     if path.suffix not in (".jsonl", ".txt"):

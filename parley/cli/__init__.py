@@ -7,6 +7,7 @@ Exit status: 0 if all is done, 1 if something failed or is left to do, 2 if the 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from parley.cli.commands import COMMANDS, add_commands
+from parley.cli.text import visible
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
@@ -26,6 +28,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments after `parley`; those of this process by default.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal or pipe cannot encode is shown as an escape
+        sys.stdout.reconfigure(errors="backslashreplace")
     if warning := conflicting_package_warning():
         _print_error(warning)
     try:
@@ -91,7 +95,6 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 def _print_error(message: str, status: int = 2) -> int:
-    from parley.cli.text import visible
 
     line = visible(" ".join(message.split()))
     print(f"parley: {line if len(line) <= MAX_MESSAGE_CHARS else line[:MAX_MESSAGE_CHARS] + ' …'}", file=sys.stderr)

@@ -11,7 +11,7 @@ from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
-from parley.runs import RunFile
+from parley.runs import RunFile, explain_damage
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -26,7 +26,8 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     from parley.judging.rldf.attention import AttentionWeights
 
-    with RunFile.open(Path(parsed.run)) as file:
+    path = Path(parsed.run)
+    with explain_damage(path), RunFile.open(path) as file:
         info = file.info()
         if info["study"] != "framing":
             raise ConfigError(f"{parsed.run}: needs a run of 'framing'; this is a run of '{info['study']}'")

@@ -15,6 +15,7 @@ from parley.cli.needs import need_analysis
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
 from parley.reports import LoadedRun, all_models, cautions, check_draws, load_run
+from parley.runs import explain_damage
 from parley.studies import find_comparable
 
 if TYPE_CHECKING:
@@ -34,16 +35,23 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
-    from parley.analysis.reporting.compare import NothingShared, compare
-
     check_draws(parsed.draws, parsed.seed)
-    runs = [load_run(Path(run)) for run in parsed.run]
+    paths = [Path(run) for run in parsed.run]
+    with explain_damage(*paths):
+        return _compare(parsed, paths)
+
+
+def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
+    from parley.analysis.reporting.compare import NothingShared, compare
+    from parley.analysis.reporting.verdicts import MissingColumns
+
+    runs = [load_run(path) for path in paths]
     if len({run.study for run in runs}) > 1:
         raise ConfigError("only runs of the same study can be compared")
     (first_name, first), (second_name, second) = _two_sides(runs, parsed.models)
-    if comparable := find_comparable(runs[0].study):
-        first, second = comparable(first), comparable(second)
     try:
+        if comparable := find_comparable(runs[0].study):
+            first, second = comparable(first), comparable(second)
         report = compare(
             first,
             second,
@@ -53,7 +61,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
             runs=tuple(run.record() for run in runs),
             cautions=tuple(cautions(all_models(runs))),
         )
-    except NothingShared as error:
+    except (NothingShared, MissingColumns) as error:
         raise ConfigError(str(error)) from None
     if not parsed.json:
         Console().print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)

@@ -117,7 +117,7 @@ class _PlainLoader(yaml.SafeLoader):
 def read_config(path: Path) -> dict[str, Any]:
     """Read a TOML or YAML file as a flat table."""
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")
         if _DEEP.search(text):
             raise RecursionError
         table = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)

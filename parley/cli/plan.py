@@ -75,7 +75,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 def _planned(source: str) -> dict[str, Any]:
     try:
-        plan = json.loads(sys.stdin.read() if source == "-" else Path(source).read_text("utf-8"))
+        plan = json.loads(sys.stdin.read() if source == "-" else Path(source).read_text("utf-8-sig"))
         if not isinstance(plan, dict) or not all(isinstance(plan[key], int) for key in ("calls", "units")):
             raise ValueError
     except OSError as error:

@@ -13,6 +13,9 @@ from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 
+MOST = 10**9
+"""Scenarios or judges: beyond, the t distribution is the normal one, and no study has as many."""
+
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
@@ -53,6 +56,9 @@ def _power(parsed: argparse.Namespace) -> int:
     for name in ("effect", "sd", "icc", "alpha", "power"):
         if not math.isfinite(getattr(parsed, name) or 0.0):
             raise ConfigError(f"--{name} must be a finite number, got {getattr(parsed, name)}")
+    for name in ("scenarios", "judges"):
+        if (getattr(parsed, name) or 0) > MOST:
+            raise ConfigError(f"--{name} must be at most {MOST:,}, got {getattr(parsed, name)}")
     shared: dict[str, Any] = {
         "sd": parsed.sd,
         "icc": parsed.icc,

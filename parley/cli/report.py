@@ -18,6 +18,7 @@ from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.reports import make_report
+from parley.runs import explain_damage
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,14 +46,15 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     paths = [Path(run) for run in parsed.run]
     files = parsed.files and (not parsed.json or parsed.out is not None)
-    folder = Path(parsed.out) if parsed.out else paths[0].with_suffix("").with_name(f"{paths[0].stem}-report")
-    report = make_report(paths, draws=parsed.draws, seed=parsed.seed, study=parsed.study)
-    return show(report, folder if files else None, as_json=parsed.json)
+    folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{paths[0].stem}-report"
+    with explain_damage(*paths):  # also while it is drawn
+        report = make_report(paths, draws=parsed.draws, seed=parsed.seed, study=parsed.study)
+        return show(report, folder if files else None, as_json=parsed.json)
 
 
 def print_report(paths: Sequence[Path], study: str | None = None) -> int:
     """The report of a run that has just ended."""
-    return show(make_report(paths, study=study), paths[0].with_name(f"{paths[0].stem}-report"), as_json=False)
+    return show(make_report(paths, study=study), paths[0].parent / f"{paths[0].stem}-report", as_json=False)
 
 
 def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = False) -> int:
@@ -122,10 +124,10 @@ def plain_table(title: str, frame: pd.DataFrame) -> Table:
 
     frame = _one_interval_column(frame)
     more = f" ({plural(len(frame) - MAX_ROWS, 'more row')} in the files)" if len(frame) > MAX_ROWS else ""
-    table = Table(title=title + more, **TABLE_STYLE)
+    table = Table(title=escape(visible(title + more)), **TABLE_STYLE)
     for name in frame.columns:
         narrow = pd.api.types.is_numeric_dtype(frame[name]) or name == "95% interval"
-        table.add_column(visible(str(name)).replace("_", " "), no_wrap=narrow, overflow="fold")
+        table.add_column(escape(visible(str(name)).replace("_", " ")), no_wrap=narrow, overflow="fold")
     for row in frame.head(MAX_ROWS).itertuples(index=False):
         table.add_row(*(escape(visible(format_cell(value))) for value in row))
     return table

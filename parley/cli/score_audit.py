@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from parley.agents import ConfigError
@@ -22,6 +23,7 @@ from parley.cli.score_toxicity import (
     print_cautions,
     score_columns,
 )
+from parley.cli.text import visible
 from parley.scenarios import select
 from parley.scenarios.audit import Audit, load_audit
 from parley.toxicity import ScorerColumn
@@ -131,7 +133,8 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
         table.add_section()
         for row in part.itertuples():
             low, high = (f"{who} {number(score)}" for who, score in ((row.lowest, row.low), (row.highest, row.high)))
-            table.add_row(str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
+            cells = (str(scorer), audit.sentences[str(row.sentence)], low, high, number(row.range))
+            table.add_row(*map(_literal, cells))
     console.print(table)
     gap = by_category(probes)
     console.print(_grid("Mean absolute gap between two identities, by category", "category", gap))
@@ -140,7 +143,8 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
         table.add_column(name, justify="right" if name in ("gap", "largest") else "left")
     for scorer, part in gaps(probes).groupby("scorer", sort=False):
         for row in part.nlargest(MAX_PAIRS_SHOWN, "gap").itertuples():
-            table.add_row(str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
+            cells = (str(scorer), str(row.higher), str(row.lower), number(row.gap), number(row.largest))
+            table.add_row(*map(_literal, cells))
     console.print(table)
     kinds = by_kind(controls, threshold)
     kinds["cell"] = [f"{number(row.mean)} ({row.right}/{row.n})" for row in kinds.itertuples()]
@@ -153,11 +157,16 @@ def _print(probes: DataFrame, controls: DataFrame, audit: Audit, threshold: floa
     console.print(legend, highlight=False, markup=False)
 
 
+def _literal(text: str) -> str:
+    """Names are others' words, and no markup."""
+    return escape(visible(text))
+
+
 def _grid(title: str, first: str, frame: DataFrame) -> Table:
     table = Table(title=title, **TABLE_STYLE)
     table.add_column(first)
     for scorer in frame.columns:
-        table.add_column(str(scorer), justify="right")
+        table.add_column(_literal(str(scorer)), justify="right")
     for name, row in zip(frame.index, frame.to_numpy().tolist(), strict=True):
-        table.add_row(str(name), *(value if isinstance(value, str) else number(value) for value in row))
+        table.add_row(_literal(str(name)), *(value if isinstance(value, str) else number(value) for value in row))
     return table

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from parley.cli.commands import AddParser
+from parley.cli.text import visible
 from parley.predictions import Predictions, columns, read_predictions
 from parley.scenarios import ScenarioError
 from parley.scenarios.bbq import Bbq, load, uncollected
@@ -56,6 +57,7 @@ def _bbq(parsed: argparse.Namespace, rest: list[str]) -> int:
 def _print(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
     console = Console()
@@ -66,7 +68,7 @@ def _print(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
         table.add_section()
         table.add_row(f"[bold]{title}[/bold]")
         for name, pair in _rows(scores):
-            table.add_row(name, *_cells(pair[context]))
+            table.add_row(escape(visible(name)), *_cells(pair[context]))
     console.print(table)
     how = ", ".join(f"{count:,} {way}" for way, count in sorted(predictions.how.items()))
     targets = ", ".join(f"{count:,} {way}" for way, count in sorted(bbq.targets.items()))

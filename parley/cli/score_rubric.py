@@ -80,7 +80,8 @@ def _print(path: Path, *, as_json: bool) -> None:
     for column in ("metric", "coefficient", "value", "95% interval", "note"):
         table.add_column(column)
     for row in agreement.itertuples():
-        table.add_row(row.metric, row.coefficient, _number(row.estimate, 2), _interval(row, 2), row.note)
+        agreed = (row.metric, row.coefficient, _number(row.estimate, 2), _interval(row, 2), row.note)
+        table.add_row(*(escape(visible(str(cell))) for cell in agreed))
     console.print(table)
 
 

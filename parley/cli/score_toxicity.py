@@ -167,7 +167,7 @@ def _print(
         table = Table(title="Toxicity, 0 to 1", **TABLE_STYLE)
         table.add_column("text", overflow="ellipsis", no_wrap=True, ratio=1)
         for column in columns:
-            table.add_column(column.name, justify="right", max_width=14, overflow="fold")
+            table.add_column(escape(visible(column.name)), justify="right", max_width=14, overflow="fold")
         for index, line in enumerate(lines):
             table.add_row(escape(visible(line.text)), *(number(column.results[index].score) for column in columns))
         console.print(table)
@@ -176,7 +176,9 @@ def _print(
         table.add_column(name, justify="left" if name == "scorer" else "right", overflow="fold")
     for row in summary:
         counts = (f"{row[key]:,}" for key in ("scored", "unscored"))
-        table.add_row(row["scorer"], *counts, number(row["mean"]), number(row["highest"]), f"{row['toxic']:,}")
+        table.add_row(
+            escape(visible(row["scorer"])), *counts, number(row["mean"]), number(row["highest"]), f"{row['toxic']:,}"
+        )
     console.print(table)
     for row in summary:
         for why, count in list(row["why"].items())[:3]:
@@ -187,7 +189,7 @@ def _print(
             table.add_column(name, justify="left" if name == "scorers" else "right", overflow="fold")
         for row in agreed:
             table.add_row(
-                f"{row['first']}, {row['second']}",
+                escape(visible(f"{row['first']}, {row['second']}")),
                 f"{row['n']:,}",
                 *(number(row[key]) for key in ("pearson", "spearman", "same_side", "kappa")),
                 "–" if math.isnan(row["kappa_low"]) else f"{row['kappa_low']:.2f}–{row['kappa_high']:.2f}",

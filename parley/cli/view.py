@@ -14,6 +14,7 @@ from multidict import MultiDict
 from parley.agents import ConfigError, ParleyError
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
+from parley.runs import explain_damage
 
 PORT = 7575
 
@@ -88,9 +89,10 @@ def _export(run_path: Path, target: Path, where: list[str]) -> int:
             raise ConfigError(f"--where needs FILTER=VALUE, e.g. f.phase=2, got '{text}'")
         filters.add(key, value)
     query, params = read_query(filters)
-    page = export_page(
-        RunFolder(run_path), OpenRun(run_path), run_path.name, query, text=params.q, include_prompts=params.prompts
-    )
+    with explain_damage(run_path):
+        page = export_page(
+            RunFolder(run_path), OpenRun(run_path), run_path.name, query, text=params.q, include_prompts=params.prompts
+        )
     part = target.with_name(target.name + ".part")
     try:
         part.write_text(page, "utf-8")

@@ -16,6 +16,7 @@ from parley.runs import RunFile, explain_damage
 
 SECOND_REFEREE = "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
+FACETS = ("bias", "topic", "topic_id", "mode", "student")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +117,8 @@ def _statements(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses
         speakers_of.setdefault(unit, {})[speaker] = None
     for unit, round, speaker, text, model in messages:
         facet, scores = facets[unit], scores_of.get((unit, round, speaker), {"flags": []})
+        if missing := [name for name in FACETS if not isinstance(facet.get(name), str)]:
+            raise ConfigError(f"{run}: the unit '{unit}' has no {missing[0]}, as the units of a debate have")
         debate = f"{run_id}/{addresses.hide(unit)}"
         yield Statement(
             id=f"{debate}/{round}/{speaker}",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import Call, ConfigError, Transcript, Turn
-from parley.interop.imported import Imported, facets_of, read_json, read_text, seconds
+from parley.interop.imported import UNREADABLE, Imported, facets_of, read_json, read_text, seconds, whole_number
 from parley.judging import Outcome, Unit
 from parley.runs import Record
 
@@ -36,7 +36,7 @@ def read_autogen(path: Path, model: str = UNKNOWN) -> Imported:
             where = f"{path}, conversation {number}"
             try:
                 yield _record(f"{path.stem}/{number}", dumped, model, where)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
+            except UNREADABLE as error:
                 raise ConfigError(f"{where} cannot be read ({error!r})") from None
 
     return Imported(study="autogen", models=[model], source=path, records=records)
@@ -84,8 +84,8 @@ def _turn(message: Json, model: str) -> Turn:
         model=model,
         prompt=(),
         reply=text,
-        prompt_tokens=int(usage["prompt_tokens"]),
-        completion_tokens=int(usage["completion_tokens"]),
+        prompt_tokens=whole_number(usage["prompt_tokens"]),
+        completion_tokens=whole_number(usage["completion_tokens"]),
         latency=0.0,
         cost=None,
         cached=False,

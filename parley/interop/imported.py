@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -14,8 +15,11 @@ from typing import Any
 
 from parley import __version__
 from parley.agents import ConfigError
+from parley.agents.text import without_surrogates
 from parley.runs import Record, RunFile
 
+UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError)
+"""What reading a conversation of an unexpected shape raises."""
 CHUNK = 200
 """Conversations written in one transaction."""
 
@@ -61,8 +65,7 @@ def write_run(imported: Imported, path: Path) -> tuple[int, int]:
         file.note("imported", imported.source.name)
         records = imported.records()
         while chunk := list(islice(records, CHUNK)):
-            failed += sum(record.outcome is None for record in chunk)
-            file.write(chunk)
+            failed += sum(rows.failed for rows in file.write(chunk))  # also those that SQLite could not store
     return len(units), failed
 
 
@@ -73,23 +76,39 @@ def _digest(path: Path) -> str:
 
 def read_json(path: Path, text: str | bytes) -> Any:
     try:
-        return json.loads(text)
+        return without_surrogates(json.loads(text))
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: not JSON ({error})") from None
 
 
 def read_text(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        return path.read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
+
+
+def whole_number(value: object) -> int:
+    """A count of tokens or retries, 0 if there is none; ValueError if it is not one that can be stored."""
+    number = float(value or 0)  # type: ignore[arg-type]
+    if not 0 <= number < 2**53:
+        raise ValueError(f"a count of {value}")
+    return int(number)
+
+
+def duration(value: object) -> float:
+    """Seconds, 0 if there are none; ValueError if they are not a finite number."""
+    number = float(value or 0)  # type: ignore[arg-type]
+    if not math.isfinite(number):
+        raise ValueError(f"a duration of {value}")
+    return number
 
 
 def seconds(timestamp: object) -> float:
     """An ISO timestamp in seconds since 1970; 0 if it is not one."""
     try:
         return datetime.fromisoformat(str(timestamp)).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):  # also a year that the system's clock does not reach
         return 0.0
 
 

@@ -10,13 +10,22 @@ from __future__ import annotations
 import math
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from parley.agents import Call, ConfigError, ParseStatus, PromptMessage, Transcript, Turn
-from parley.interop.imported import Imported, facets_of, read_json, read_text, seconds
+from parley.interop.imported import (
+    UNREADABLE,
+    Imported,
+    duration,
+    facets_of,
+    read_json,
+    read_text,
+    seconds,
+    whole_number,
+)
 from parley.judging import Outcome, Unit, Verdict
 from parley.judging.study import Facet
 from parley.runs import Record
@@ -45,15 +54,17 @@ def read_inspect(path: Path) -> Imported:
     """
     if not path.is_file():
         raise ConfigError(f"there is no file {path}")
+    samples: list[Any] | None = None
     if zipfile.is_zipfile(path):
         with _archive(path) as archive:
             names = set(archive.namelist())
             member = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
             header = read_json(path, _unpack(path, archive, member)) if member else None
-        samples = None
     else:
         header = read_json(path, read_text(path))
         samples = header.get("samples") or [] if isinstance(header, dict) else None
+        if not isinstance(samples, list | None):
+            raise ConfigError(f"{path}: its samples are not a list")
     spec = header.get("eval") if isinstance(header, dict) else None
     if not isinstance(spec, dict) or "task" not in spec:
         raise ConfigError(f"{path} is not an Inspect log")
@@ -63,24 +74,30 @@ def read_inspect(path: Path) -> Imported:
         for number, sample in enumerate(_archived_samples(path) if samples is None else samples, 1):
             try:
                 yield _record(sample, str(spec["task"]), model)
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
+            except UNREADABLE as error:
                 raise ConfigError(f"{path}: sample {number} cannot be read ({error!r})") from None
 
     config = {"inspect": {key: spec.get(key) for key in ("task_args", "config", "packages") if spec.get(key)}}
     return Imported(study=f"inspect-{spec['task']}", models=[model], source=path, records=records, config=config)
 
 
-def _archive(path: Path) -> zipfile.ZipFile:
+@contextmanager
+def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     with suppress(ModuleNotFoundError):
         import zipfile_zstd  # noqa: F401 - teaches `zipfile` to read Zstandard
-    archive = zipfile.ZipFile(path)
     try:
-        for member in archive.infolist()[:1]:
-            archive.open(member).close()
-    except (NotImplementedError, zipfile.BadZipFile):
-        archive.close()
+        with zipfile.ZipFile(path) as archive:
+            yield archive
+    except NotImplementedError:
         raise ConfigError(f"reading {path} needs a package: pip install 'parley-autogen[inspect]'") from None
-    return archive
+    except ConfigError:
+        raise
+    except OSError as error:
+        raise ConfigError(f"{path} is damaged or truncated ({error.strerror or error})") from None
+    except Exception as error:  # whatever zipfile and its decompressors raise: BadZipFile, RuntimeError, EOFError, …
+        encrypted = "encrypted" in str(error)
+        reason = "is encrypted" if encrypted else f"is damaged or truncated ({error or type(error).__name__})"
+        raise ConfigError(f"{path} {reason}") from None
 
 
 def _archived_samples(path: Path) -> Iterator[Json]:
@@ -117,12 +134,12 @@ def _unpack(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _record(sample: Json, task: str, model: str) -> Record:
-    name, epoch = str(sample["id"]), int(sample.get("epoch", 1))
+    name, epoch = str(sample["id"]), whole_number(sample.get("epoch", 1))
     own: dict[str, Facet] = {"task": task, "epoch": epoch, "model": model}
     unit = Unit(f"{name}/e{epoch}", {"scenario": name, **facets_of(sample.get("metadata")), **own})
     started, finished = seconds(sample.get("started_at")), seconds(sample.get("completed_at"))
     if error := sample.get("error"):
-        message = str(error.get("message", "failed"))[:300]
+        message = str(error.get("message", "failed") if isinstance(error, dict) else error)[:300]
         return Record(unit=unit, started_at=started, finished_at=finished, error=message)
     calls = _calls(sample)
     turns = tuple(_turn(message, sample, calls) for message in sample["messages"])
@@ -181,12 +198,12 @@ def _calls(sample: Json) -> dict[str, Call]:
             model=str(event.get("model", "unknown")),
             prompt=tuple(PromptMessage(str(m["role"]), str(m["role"]), _text(m, sample)) for m in prompt),
             reply=_text(reply, sample),
-            prompt_tokens=int(usage.get("input_tokens") or 0),
-            completion_tokens=int(usage.get("output_tokens") or 0),
-            latency=float(output.get("time") or 0.0),
+            prompt_tokens=whole_number(usage.get("input_tokens")),
+            completion_tokens=whole_number(usage.get("output_tokens")),
+            latency=duration(output.get("time")),
             cost=None,
             cached=event.get("cache") == "read",
-            attempts=1 + int(event.get("retries") or 0),
+            attempts=1 + whole_number(event.get("retries")),
         )
     return calls
 
@@ -230,6 +247,6 @@ def _number(value: Any) -> tuple[float | None, ParseStatus]:
         return None, "unparsed"
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None, "ok" if isinstance(value, str) else "unscored"
     return (number, "ok") if math.isfinite(number) else (None, "unscored")

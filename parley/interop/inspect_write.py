@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 from parley import __version__
 from parley.agents import ConfigError
 from parley.agents.redaction import HiddenAddresses
+from parley.agents.text import without_surrogates
 from parley.interop.conversations import conversations
-from parley.runs import RunFile
+from parley.runs import RunFile, explain_damage
 
 VERSION = 2
 
@@ -38,6 +39,11 @@ def to_inspect(run: Path) -> InspectLog:
     Args:
         run: The run file.
     """
+    with explain_damage(run):
+        return _to_inspect(run)
+
+
+def _to_inspect(run: Path) -> InspectLog:
     with RunFile.open(run) as file:
         addresses, counts = HiddenAddresses(file.info()), file.counts()
         info = addresses.hide(file.info())
@@ -75,11 +81,16 @@ def to_inspect(run: Path) -> InspectLog:
     }
     stamp = re.sub(r"\.\d+|\+|:", lambda match: "" if match[0][0] == "." else "-", started)
     task = re.sub(r"[^A-Za-z0-9-]+", "-", str(info["study"]))
-    return InspectLog(f"{stamp}_{task}_{log_id}.json", json.dumps(log, ensure_ascii=False, allow_nan=False))
+    return InspectLog(
+        f"{stamp}_{task}_{log_id}.json", json.dumps(without_surrogates(log), ensure_ascii=False, allow_nan=False)
+    )
 
 
 def _timestamp(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat()
+    try:
+        return datetime.fromtimestamp(seconds, UTC).isoformat()
+    except (ValueError, OverflowError, OSError):
+        raise ConfigError(f"a unit started or ended at {seconds:g} seconds since 1970, which is not a date") from None
 
 
 def _sample(unit: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:

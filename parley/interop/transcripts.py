@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from parley.agents.redaction import HiddenAddresses
+from parley.agents.text import without_surrogates
 from parley.interop.conversations import conversations
-from parley.runs import RunFile
+from parley.runs import RunFile, explain_damage
 
 
 def to_transcripts(run: Path) -> Iterator[str]:
@@ -17,9 +18,9 @@ def to_transcripts(run: Path) -> Iterator[str]:
     Args:
         run: The run file.
     """
-    with RunFile.open(run) as file:
+    with explain_damage(run), RunFile.open(run) as file:
         info = file.info()
         header = {"study": info["study"], "models": info["models"], "plan": info["plan"]}
         addresses = HiddenAddresses(info)
         for unit in conversations(file):
-            yield json.dumps(addresses.hide({**header, **unit}), ensure_ascii=False) + "\n"
+            yield json.dumps(addresses.hide(without_surrogates({**header, **unit})), ensure_ascii=False) + "\n"

@@ -8,7 +8,7 @@ from parley.runs.diagnosis import explain_damage
 from parley.runs.engine import Engine
 from parley.runs.executor import Executor, InProcess, RunControl
 from parley.runs.interim import InterimLooks
-from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_if_changed
+from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_empty, refuse_if_changed
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Record, Rows, Tally, to_rows
 from parley.runs.store import RunFile, RunFileError
@@ -31,6 +31,7 @@ __all__ = [
     "describe",
     "explain_damage",
     "measure",
+    "refuse_empty",
     "refuse_if_changed",
     "to_rows",
 ]

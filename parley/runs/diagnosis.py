@@ -1,18 +1,23 @@
 """What is wrong with a damaged run file, in one line; examined only after reading it failed unexpectedly.
 
 A sound file is never examined, since that takes longer than most commands. If the file is damaged, the error says how;
-if it is not, the failure is a bug of ours, and is raised.
+if it is not, it holds what no study of ours writes, or the failure is a bug of ours: the error says what failed and
+where, and has the exception as its cause.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from parley.agents import ParleyError
 from parley.runs.store import RunFile, RunFileError
+from parley.scenarios import ScenarioError
+
+PACKAGE = Path(__file__).parents[1]
 
 TEXT, INTEGER, NUMBER = "'text'", "'integer'", "'real', 'integer'"
 COLUMNS: dict[str, dict[str, str]] = {
@@ -37,6 +42,8 @@ CONSISTENCY = {
     "WHERE item.type NOT IN ('integer', 'real')",
     "a prompt is not a list of texts": "SELECT 1 FROM calls, json_each(calls.prompt) AS item "
     "WHERE item.type != 'array' OR json_array_length(item.value) != 3 OR json_type(item.value, '$[2]') != 'integer'",
+    "the name of a model is not a text": "SELECT 1 FROM run, json_each(run.value) AS item "
+    "WHERE run.key = 'models' AND item.type != 'text'",
     "two units have the same position in the plan": "SELECT 1 FROM units GROUP BY position HAVING count(*) > 1",
     "a unit has no position in the plan": "SELECT 1 FROM units WHERE position < 0 "
     "OR position >= (SELECT count(*) FROM units)",
@@ -48,16 +55,28 @@ CONSISTENCY = {
 
 @contextmanager
 def explain_damage(*paths: Path) -> Iterator[None]:
-    """Replace an unexpected exception inside the block by a `RunFileError` if one of the files is damaged."""
+    """Replace an unexpected exception inside the block by a `RunFileError` that says what is wrong with the files."""
     try:
         yield
-    except (ParleyError, OSError):
+    except (ParleyError, ScenarioError, OSError):
         raise
-    except Exception:
+    except Exception as error:
         for path in paths:
             if damage := find_damage(path):
                 raise RunFileError(f"{path} is damaged: {damage}") from None
-        raise
+        files = ", ".join(map(str, paths))
+        raise RunFileError(
+            f"{files} cannot be read: {_what_failed(error)}; if Parley wrote it, please report this"
+        ) from error
+
+
+def _what_failed(error: Exception) -> str:
+    """The exception, and the last of our lines that it passed."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if PACKAGE in Path(frame.filename).parents]
+    last = (ours or frames)[-1]
+    place = Path(last.filename).relative_to(PACKAGE) if ours else last.filename
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]} ({place}, line {last.lineno})"
 
 
 def find_damage(path: Path) -> str | None:

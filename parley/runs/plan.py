@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from parley.agents import ParleyError
+from parley.agents import ConfigError, ParleyError
 from parley.agents.models.weights import weights_sha256
 from parley.judging import Study, Unit
 from parley.runs.store import RunFile
@@ -58,6 +58,12 @@ def measure(study: Study) -> Size:
         digest=digest.hexdigest(),
         shared=shared,
     )
+
+
+def refuse_empty(study: Study, size: Size) -> None:
+    """Raise `ConfigError` if there is nothing to run: "0 of 0 units done" would look like a success."""
+    if not size.units:
+        raise ConfigError(f"there is nothing to run: with these settings and data, {study.name} has no units")
 
 
 def describe(study: Study, target: str, size: Size) -> dict[str, Any]:

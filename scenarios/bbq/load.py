@@ -14,6 +14,7 @@ import csv
 import gc
 import hashlib
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -96,7 +97,7 @@ def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path
         rows: list[BbqRow] = []
         first_use: dict[tuple[str, int], tuple[Path, int]] = {}
         for file in files:
-            read = _csv_rows if file.suffix == ".csv" else _json_rows
+            read, before = (_csv_rows if file.suffix == ".csv" else _json_rows), len(rows)
             for row, line in read(file, _read_bytes(file, sources)):
                 first_file, first_line = first_use.setdefault((row.category, row.example_id), (file, line))
                 if first_line != line or first_file is not file:
@@ -105,6 +106,8 @@ def load(data: str | Path, *, leave_out: Sequence[Path] = (), beside: str | Path
                         f"line {first_line}"
                     )
                 rows.append(row)
+            if len(rows) == before:
+                raise ScenarioError(f"{file}: there is no row in it")
         needed = {row.category for row in rows}
         return settle(rows, sources, _metadata(folders, sources), _templates(folders, needed, sources))
 
@@ -156,7 +159,7 @@ def _read_bytes(path: Path, sources: dict[str, str]) -> bytes:
 
 
 def _json_rows(path: Path, content: bytes) -> Iterator[tuple[BbqRow, int]]:
-    for number, line in enumerate(content.splitlines(), 1):
+    for number, line in enumerate(content.removeprefix(BOM_UTF8).splitlines(), 1):
         if not line.strip():
             continue
         try:
