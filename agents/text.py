@@ -1,4 +1,4 @@
-"""Helpers for texts: messages that users read, and texts of others that no file could hold."""
+"""Helpers for texts: messages that users read, and texts of others that no file could contain."""
 
 from __future__ import annotations
 

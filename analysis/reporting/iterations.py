@@ -10,7 +10,7 @@ import pandas as pd
 from parley.analysis.reporting.verdicts import MissingColumns
 
 MOST = 100
-"""Iterations: a number that somebody's run file holds may be any."""
+"""Iterations: a number that somebody's run file contains may be any."""
 
 
 def at_each_iteration(verdicts: pd.DataFrame, planned: pd.Series) -> pd.DataFrame:

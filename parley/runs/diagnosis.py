@@ -1,7 +1,7 @@
 """What is wrong with a damaged run file, in one line; examined only after reading it failed unexpectedly.
 
 A sound file is never examined, since that takes longer than most commands. If the file is damaged, the error says how;
-if it is not, it holds what no study of ours writes, or the failure is a bug of ours: the error says what failed and
+if it is not, it contains what no study of ours writes, or the failure is a bug of ours: the error says what failed and
 where, and has the exception as its cause.
 """
 
