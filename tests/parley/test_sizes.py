@@ -43,16 +43,22 @@ def bomb(path: Path, method: int, member: str, size: int) -> None:
                 file.write(b" " * 2**20)
 
 
+MEASURE = """
+import resource, subprocess, sys
+status = subprocess.call(sys.argv[1:])
+peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+print(status, peak * (1 if sys.platform == "darwin" else 1024))
+"""
+"""Between this process and the command: a child's peak starts with the memory of its parent, which may be large."""
+
+
 def import_log(path: Path) -> tuple[int, str, int]:
-    """Status, stderr and the most memory, in bytes, of the command in a process of its own."""
-    script = "import sys; from parley.cli import main; sys.exit(main())"
+    """Status, stderr and the peak memory, in bytes, of the command in a process of its own."""
+    script = "import sys; from parley.cli import main; sys.stdout = sys.stderr; sys.exit(main())"
     command = [sys.executable, "-P", "-c", script, "import", "inspect", str(path), "--out", "run.sqlite"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    said = process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    return process.returncode, said, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    done = subprocess.run([sys.executable, "-S", "-c", MEASURE, *command], capture_output=True, text=True, check=True)
+    status, peak = map(int, done.stdout.split())
+    return status, done.stderr, peak
 
 
 ZSTANDARD = 93
