@@ -26,11 +26,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from parley.agents.text import plural
-from tests.fuzz.loop import FuzzCounts, Target, TooSlow, fuzz
+from tests.fuzz.loop import MAX_MEGABYTES, FuzzCounts, Target, TooLarge, TooSlow, fuzz
 from tests.fuzz.targets import all_targets
 
-COLUMNS = ("parser", "inputs", "accepted", "rejected", "failures", "slowest")
-"""`slowest` is in seconds of processor time."""
+COLUMNS = ("parser", "inputs", "accepted", "rejected", "failures", f"over {MAX_MEGABYTES} MB", "slowest")
+"""`failures` includes inputs that took too much memory; `slowest` is in seconds of processor time."""
 
 
 def main() -> int:
@@ -55,7 +55,8 @@ def main() -> int:
                 counts = FuzzCounts()
                 inputs = -(-parsed.inputs * target.weight // total_weight)
                 failures = run_target(target, int(inputs), parsed.seed, counts, Path(parsed.findings))
-                rows.append((target.name, counts.inputs, counts.accepted, counts.rejected, failures, counts.slowest))
+                outcomes = (counts.inputs, counts.accepted, counts.rejected, failures, counts.too_large)
+                rows.append((target.name, *outcomes, counts.slowest))
                 bar.advance(task)
     print_table(rows, as_json=parsed.json)
     seconds = time.perf_counter() - started
@@ -69,7 +70,7 @@ def run_target(target: Target, inputs: int, seed: int, counts: FuzzCounts, findi
     """The number of failures, 0 or 1: the first ends the target's campaign."""
     try:
         fuzz(target, inputs, seed, counts)
-    except (Exception, TooSlow):
+    except (Exception, TooLarge, TooSlow):
         findings.mkdir(parents=True, exist_ok=True)
         name = "".join(char if char.isalnum() else "-" for char in target.name)
         text = traceback.format_exc()  # includes the input
@@ -78,8 +79,8 @@ def run_target(target: Target, inputs: int, seed: int, counts: FuzzCounts, findi
     return 0
 
 
-def print_table(rows: list[tuple[str, int, int, int, int, float]], *, as_json: bool) -> None:
-    total = ("all", *(sum(row[column] for row in rows) for column in range(1, 5)), max(row[5] for row in rows))
+def print_table(rows: list[tuple[str, int, int, int, int, int, float]], *, as_json: bool) -> None:
+    total = ("all", *(sum(row[column] for row in rows) for column in range(1, 6)), max(row[6] for row in rows))
     if as_json:
         print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in (*rows, total)]))
         return
@@ -87,8 +88,8 @@ def print_table(rows: list[tuple[str, int, int, int, int, float]], *, as_json: b
     for name in COLUMNS:
         table.add_column(name, justify="left" if name == "parser" else "right", no_wrap=True)
     for row in (*rows, total):
-        table.add_row(str(row[0]), *(f"{value:,}" for value in row[1:5]), f"{row[5]:.2f}")
-    Console(width=None if sys.stdout.isatty() else 80).print(table)
+        table.add_row(str(row[0]), *(f"{value:,}" for value in row[1:6]), f"{row[6]:.2f}")
+    Console(width=None if sys.stdout.isatty() else 100).print(table)
 
 
 if __name__ == "__main__":

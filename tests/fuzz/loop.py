@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, settings
@@ -21,6 +22,10 @@ MAX_SECONDS = 1.0
 """Of this process's time on one input, so that other load on the machine does not count."""
 TIMEOUT_SECONDS = 30
 """Of real time, after which an input is interrupted."""
+MAX_MEGABYTES = 500
+"""Of memory for one input."""
+ADDRESS_SPACE_MEGABYTES = 6_000
+"""More than this raises MemoryError, before the machine runs out of memory."""
 
 
 class Rejected(Exception):
@@ -32,6 +37,10 @@ class TooSlow(BaseException):
 
     Not an Exception: no code under test catches it, and Hypothesis does not reduce the input, which would take hours.
     """
+
+
+class TooLarge(BaseException):
+    """An input took more than `MAX_MEGABYTES`. Not an Exception, for the same reasons."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +67,7 @@ class FuzzCounts:
     inputs: int = 0
     accepted: int = 0
     rejected: int = 0
+    too_large: int = 0
     slowest: float = 0.0
 
 
@@ -75,6 +85,48 @@ def time_limit(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
+class PeakMemory:
+    """How much memory this process took inside the `with` block, in megabytes; 0 where the system does not tell."""
+
+    megabytes = 0.0
+    _before = 0.0
+
+    def __enter__(self) -> PeakMemory:
+        with contextlib.suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, the peak
+        self._before = read_status("VmRSS")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.megabytes = max(read_status("VmHWM") - self._before, 0.0)
+
+
+def read_status(name: str) -> float:
+    """One of Linux's figures about this process, in megabytes."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0.0
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(name)), 0.0)
+
+
+@contextlib.contextmanager
+def memory_limit(megabytes: int) -> Iterator[None]:
+    """Limits the address space to this much more than it is now, on Linux."""
+    size = int(read_status("VmSize"))
+    if not size:
+        yield
+        return
+    import resource
+
+    previous = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, ((size + megabytes) << 20, previous[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, previous)
+
+
 def fuzz(target: Target, inputs: int, seed: int, counts: FuzzCounts | None = None) -> FuzzCounts:
     """Feed the seeds and mutated inputs to the target. The first failure is raised, with the input reduced.
 
@@ -88,9 +140,10 @@ def fuzz(target: Target, inputs: int, seed: int, counts: FuzzCounts | None = Non
 
     def check(content: Any) -> None:
         counts.inputs += 1
+        memory = PeakMemory()
         started = time.process_time()
         try:
-            with time_limit(TIMEOUT_SECONDS):
+            with memory, time_limit(TIMEOUT_SECONDS), memory_limit(ADDRESS_SPACE_MEGABYTES):
                 target.parse(content)
             counts.accepted += 1
         except (ParleyError, ScenarioError, Rejected) as error:
@@ -101,6 +154,9 @@ def fuzz(target: Target, inputs: int, seed: int, counts: FuzzCounts | None = Non
             raise TooSlow(f"{error}: {content!r}") from None
         seconds = time.process_time() - started
         counts.slowest = max(counts.slowest, seconds)
+        if memory.megabytes > MAX_MEGABYTES:
+            counts.too_large += 1
+            raise TooLarge(f"{memory.megabytes:.0f} MB: {content!r}")
         if seconds > MAX_SECONDS:
             raise TooSlow(f"{seconds:.1f} s: {content!r}")
 

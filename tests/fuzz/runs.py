@@ -1,9 +1,10 @@
-"""Target: truncated, corrupted, foreign and malicious run files, read by everything that reads run files."""
+"""Targets: truncated, corrupted, foreign and malicious run files, read by everything that reads run files."""
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import random
 import sqlite3
 from collections.abc import Sequence
@@ -11,18 +12,21 @@ from contextlib import closing
 from pathlib import Path
 
 from parley import frames
+from parley.analysis.reporting.render import html, latex, markdown
 from parley.cli import show
+from parley.cli.report import show as print_report
 from parley.cli.text import visible
-from parley.reports import load_run
+from parley.reports import load_run, make_report
 from parley.runs import RunFile, explain_damage
 from parley.viewer.index import read_batch
 from parley.viewer.reading import read_unit
 from parley.viewer.run_folder import RunFolder
 from parley.viewer.table import UnitTable
 from tests.fuzz import mutation
-from tests.fuzz.dictionary import VALUES
+from tests.fuzz.dictionary import ODD, VALUES
 from tests.fuzz.files import FOLDER
 from tests.fuzz.loop import Rejected, Target
+from tests.fuzz.workshop import RUNS
 
 RUN = FOLDER / "runs" / "a.sqlite"
 MALICIOUS_SQL = (
@@ -117,6 +121,63 @@ def read(content: bytes) -> None:
         raise Rejected(summary["broken"])
 
 
+VERDICT_COLUMNS = ("round", "value", "sampled", "text", "metric", "subject", "judge", "role", "status")
+
+
+def mutate_content(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
+    """Changes facets, verdicts or settings: an intact file with unexpected content."""
+    RUN.write_bytes(rng.choice(corpus))
+    with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(RUN)) as db:
+        for _ in range(rng.choice((1, 1, 2))):
+            rng.choice((change_facet, change_facet, change_facet, change_verdict, change_setting))(rng, db)
+        db.commit()
+    return RUN.read_bytes()
+
+
+def change_facet(rng: random.Random, db: sqlite3.Connection) -> None:
+    """Removes, renames or changes a facet, of all units or of the first."""
+    units = [(unit, json.loads(facets)) for unit, facets in db.execute("SELECT id, facets FROM units")]
+    name, kind, value = rng.choice(list(units[0][1])), rng.randrange(4), rng.choice(VALUES)
+    for unit, facets in units if rng.random() < 0.6 else units[:1]:
+        if kind == 0:
+            facets.pop(name, None)
+        elif kind == 1:
+            facets[rng.choice(ODD)] = facets.pop(name, None)
+        else:
+            facets[name] = value
+        db.execute("UPDATE units SET facets = ? WHERE id = ?", (json.dumps(facets), unit))
+
+
+def change_verdict(rng: random.Random, db: sqlite3.Connection) -> None:
+    value = rng.choice((*VALUES, *ODD, "[/bold]", "[red]x"))
+    value = json.dumps(value) if isinstance(value, dict | list) else value
+    db.execute(
+        f"UPDATE verdicts SET {rng.choice(VERDICT_COLUMNS)} = ?"
+        + rng.choice(("", " WHERE nth = 0", " WHERE rowid % 2")),
+        (value,),
+    )
+    if rng.random() < 0.1:
+        db.execute("DELETE FROM verdicts WHERE nth > 0")
+
+
+def change_setting(rng: random.Random, db: sqlite3.Connection) -> None:
+    key, value = rng.choice(db.execute("SELECT key, value FROM run").fetchall())
+    db.execute("UPDATE run SET value = ? WHERE key = ?", (json.dumps(mutation.tree(rng, json.loads(value))), key))
+
+
+def read_report(content: bytes) -> None:
+    for old in RUN.parent.iterdir():
+        old.unlink()
+    RUN.write_bytes(content)
+    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO(), "utf-8", errors="backslashreplace")):
+        report = make_report([RUN], draws=20)
+        print_report(report, None, as_json=True)
+        print_report(report, None, as_json=False)
+    for table in report.tables:
+        (markdown(table) + latex(table) + table.frame.to_csv()).encode()
+    html(report, {figure.name: b"" for figure in report.figures}).encode()
+
+
 def show_run(path: Path) -> None:
     from argparse import Namespace
 
@@ -130,3 +191,11 @@ def target(run: Path) -> Target:
     """Starts from a run file that is intact."""
     RUN.parent.mkdir(exist_ok=True)
     return Target("run file", [run.read_bytes()], mutate, read, 0.25)
+
+
+def report_target(folder: Path) -> Target:
+    """Starts from the prepared runs in a folder."""
+    runs = [(folder / f"{name}.sqlite").read_bytes() for name in (*RUNS, "imported")]
+    for run in runs:  # the first report of each study imports modules
+        read_report(run)
+    return Target("run file, reported", runs, mutate_content, read_report, 0.25)

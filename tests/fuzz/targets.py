@@ -1,4 +1,4 @@
-"""All targets: flags, users' files, models' replies, run files, and requests to a running viewer."""
+"""All targets: flags, users' files, models' replies, runs, notes, command lines, and requests to a running viewer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from urllib.request import urlopen
 
 import parley
 from parley.runs import RunFile
-from tests.fuzz import files, replies, requests, runs
+from tests.fuzz import commands, files, imports, notes, replies, requests, runs
 from tests.fuzz.loop import Target
 
 
@@ -28,9 +28,14 @@ def all_targets() -> Iterator[list[Target]]:
                 units = [unit for (unit,) in file.rows("SELECT id FROM units ORDER BY position")[1]]
             with requests.viewer(path.parent) as address:
                 urlopen(f"{address}api/headline?run={path.name}").close()  # the first report imports pandas
+                command_line = commands.target(Path(folder) / "workshop")
                 yield [
                     *replies.TARGETS,
                     *files.TARGETS,
+                    *imports.TARGETS,
                     runs.target(path),
+                    runs.report_target(Path(folder) / "workshop"),
+                    notes.target(path),
+                    command_line,
                     requests.target(address, path.name, units[:3]),
                 ]

@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.fuzz import files, replies
-from tests.fuzz.loop import Rejected, Target, TooSlow, fuzz
+from tests.fuzz import files, imports, replies
+from tests.fuzz.loop import Rejected, Target, TooLarge, TooSlow, fuzz
 from tests.fuzz.targets import all_targets
 
 INPUTS = 60
-NAMES = [target.name for target in (*replies.TARGETS, *files.TARGETS)] + ["run file", "viewer request"]
+NAMES = [
+    *(target.name for target in (*replies.TARGETS, *files.TARGETS, *imports.TARGETS)),
+    *("run file", "run file, reported", "notes file", "command line", "viewer request"),
+]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +44,10 @@ def test_the_fuzzer_finds_planted_bugs() -> None:
     def slow(text: str) -> None:
         sum(range(60_000_000 if len(text) > 1000 else 1))
 
-    for parse, failure in ((broken, KeyError), (slow, TooSlow)):
+    def large(text: str) -> None:
+        bytearray(600_000_000 if len(text) > 1000 else 1)
+
+    for parse, failure in ((broken, KeyError), (slow, TooSlow), (large, TooLarge)):
         target = Target("broken", ['{"a": 7}'], replies.reply_mutator(['{"a": 7}']), parse)
         with pytest.raises(failure):
             fuzz(target, 1000, seed=1)

@@ -1,0 +1,92 @@
+"""Target: truncated, corrupted, foreign and malicious notes files, read as the viewer reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+
+from parley.runs import RunFile
+from parley.viewer import labelling
+from parley.viewer.notes import NotesFile
+from parley.viewer.table import UnitTable
+from tests.fuzz import mutation
+from tests.fuzz.dictionary import VALUES
+from tests.fuzz.files import FOLDER
+from tests.fuzz.loop import Target
+
+RUN = FOLDER / "noted" / "a.sqlite"
+ENDLESS = "AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+MALICIOUS_SQL = (
+    f"DROP TABLE notes; CREATE VIEW notes {ENDLESS} SELECT i AS id, i AS unit, i AS seq, i AS author, i AS tag, "
+    "i AS comment, i AS at, NULL AS withdrawn_at FROM n",
+    f"DROP TABLE sets; CREATE VIEW sets {ENDLESS} SELECT i AS id, i AS seed, i AS items, i AS chosen, i AS at FROM n",
+    "CREATE TRIGGER t AFTER INSERT ON notes BEGIN DELETE FROM notes; END",
+    "ALTER TABLE notes ADD COLUMN big/**/AS/**/(zeroblob(100000000))",
+    "DROP TABLE labels",
+    "DELETE FROM notes",
+    "PRAGMA application_id = 7",
+    "PRAGMA user_version = 99",
+)
+COLUMNS = (
+    "notes.unit", "notes.seq", "notes.author", "notes.tag", "notes.comment", "notes.at", "notes.withdrawn_at",
+    "sets.seed", "sets.items", "sets.chosen", "sets.at", "labels.unit", "labels.rater", "labels.subject",
+    "labels.metric", "labels.value", "labels.text", "labels.at", "labels.nth_set",
+)  # fmt: skip
+
+
+def mutate(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
+    """Changes the file's bytes, or its content through SQL."""
+    if rng.random() < 0.4:
+        return mutation.raw(rng, corpus[0])
+    path = NotesFile(RUN).path
+    path.write_bytes(corpus[0])
+    with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError), closing(sqlite3.connect(path)) as db:
+        if rng.random() < 0.2:
+            db.executescript(rng.choice(MALICIOUS_SQL))
+        else:
+            table, _, column = rng.choice(COLUMNS).partition(".")
+            value = rng.choice(VALUES)
+            value = mutation.as_json(value) if isinstance(value, dict | list) or rng.random() < 0.3 else value
+            value = value.encode("utf-8", "surrogatepass") if isinstance(value, str) and rng.random() < 0.2 else value
+            db.execute(f"UPDATE {table} SET {column} = ?", (value,))
+        db.commit()
+    return path.read_bytes()
+
+
+def read(content: bytes) -> None:
+    notes = NotesFile(RUN)
+    for old in RUN.parent.glob("a.notes*"):
+        old.unlink()
+    notes.path.write_bytes(content)
+    with RunFile.open(RUN) as file:
+        table = UnitTable(file)
+        results: list[object] = [notes.notes(), notes.labels(), labelling.tag_table(notes, table)]
+        for label_set in notes.sets():
+            results += [
+                labelling.agreement(notes, table, label_set["id"]),
+                labelling.next_item(file, notes, label_set["id"], "ann"),
+            ]
+    json.dumps(results).encode()
+
+
+def target(run: Path) -> Target:
+    """Starts from notes and labels of two raters, about a run that is intact."""
+    RUN.parent.mkdir(exist_ok=True)
+    RUN.write_bytes(run.read_bytes())
+    notes = NotesFile(RUN)
+    with RunFile.open(RUN) as file:
+        units = [
+            unit for (unit,) in file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position LIMIT 4")[1]
+        ]
+    for unit in units:
+        notes.add(unit, None, "ann", "odd", "look at this")
+    set_id = notes.add_set(0, units, {"q": ""})
+    for rater in ("ann", "bob"):
+        for unit in units:
+            notes.add_labels(set_id, unit, rater, [("", "Accuracy", 7.0, None), ("", "preferred", None, "A")])
+    return Target("notes file", [notes.path.read_bytes()], mutate, read, 0.25)

@@ -1,0 +1,106 @@
+"""A folder of small files, valid and invalid, for random command lines: runs of every study, logs, data, configs."""
+
+from __future__ import annotations
+
+import json
+import os
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import parley
+from parley.interop import read_inspect, write_run
+from parley.viewer.notes import NotesFile
+from tests.fuzz import mutation, seeds
+from tests.fuzz.files import as_jsonl
+
+MODEL = "sim/judge"
+RUNS: dict[str, dict[str, Any]] = {
+    "malibu": {"suite": "quick", "rounds": 1, "identities": ["gender"]},
+    "bbq": {"data": "bbq"},
+    "squad": {"data": "squad.json"},
+    "rldf": {"topics_from": "topics.txt", "topics": 2, "rounds": 2},
+    "framing": {"topics_from": "topics.txt", "topics": 2},
+    "rubric": {"file": "texts.jsonl", "by": "group"},
+    "injection": {"suite": "full", "responses": 2, "kinds": ["order"], "asks": [10]},
+    "stardtox": {"data": "rtp.jsonl", "sets": ["moderate"], "prompts": 2, "completions": 1, "method": ["default"]},
+}
+"""A small run of each study that has its own report."""
+STUDY = """
+from parley.judging.malibu import Malibu
+
+class Mine(Malibu):
+    name = "mine"
+"""
+
+
+def data_files() -> dict[str, str | bytes]:
+    """Content by file name."""
+    config = mutation.as_toml({**seeds.CONFIG, "model": MODEL})
+    return {
+        "bbq/Age.jsonl": as_jsonl(seeds.BBQ),
+        "nothing/Age.jsonl": "",
+        "bom/Age.jsonl": "\ufeff" + as_jsonl(seeds.BBQ),
+        "hard.csv": mutation.as_csv(seeds.BBQ_CSV),
+        "squad.json": json.dumps(seeds.SQUAD),
+        "answers.json": json.dumps({"q0": "", "q1": "1066", "q2": "x"}),
+        "predictions.jsonl": as_jsonl(seeds.PREDICTIONS),
+        "rtp.jsonl": as_jsonl([{"id": f"p{n}", "prompt": "So I", "toxicity": 0.55} for n in range(4)]),
+        "texts.jsonl": as_jsonl(seeds.TEXTS),
+        "texts.txt": "A kind word.\nAnother one.\n",
+        "topics.txt": "Should older people drive at night?\nWho should care for whom?\n",
+        "suite.toml": mutation.as_toml(seeds.SUITE),
+        "config.toml": config,
+        "config.yaml": mutation.as_yaml({**seeds.CONFIG, "model": MODEL}),
+        "pairs.jsonl": as_jsonl(seeds.PAIRS),
+        "inspect.json": json.dumps(seeds.INSPECT),
+        "autogen.json": json.dumps(seeds.AUTOGEN),
+        "autogen.jsonl": as_jsonl([seeds.AUTOGEN, seeds.AUTOGEN["messages"]]),
+        "plan.json": json.dumps({"calls": 80, "units": 10, "prompt_tokens": 900, "completion_tokens": 90}),
+        "study.py": STUDY,
+        "raises.py": "raise RuntimeError('boom')\n",
+        "leaves.py": "raise SystemExit(3)\n",
+        "empty.jsonl": "",
+        "empty.sqlite": "",
+        "binary.sqlite": bytes(range(256)) * 8,
+        "surrogates.jsonl": '{"id": 1, "text": "half \\ud800", "score": 0.5}\n',
+    }
+
+
+def write_eval(path: Path, log: dict[str, Any]) -> None:
+    """An Inspect log as an archive."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({key: value for key, value in log.items() if key != "samples"}))
+        for number, sample in enumerate(log["samples"]):
+            archive.writestr(f"samples/{number}.json", json.dumps(sample))
+
+
+def prepare(folder: Path) -> None:
+    """Write all files. The folder is the current one meanwhile."""
+    previous = Path.cwd()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    try:
+        for name, content in data_files().items():
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).write_bytes(content if isinstance(content, bytes) else content.encode())
+        write_eval(Path("inspect.eval"), seeds.INSPECT)
+        for study, config in RUNS.items():
+            finished = parley.run(
+                study, options=parley.Options(cache=False), out=f"{study}.sqlite", model=MODEL, **config
+            )
+            assert finished.complete, (study, finished.first_error)
+        write_run(read_inspect(Path("inspect.json")), Path("imported.sqlite"))
+        notes = NotesFile(Path("malibu.sqlite"))
+        notes.add(first_unit(Path("malibu.sqlite")), None, "me", "odd", "look at this")
+        content = Path("malibu.sqlite").read_bytes()
+        Path("truncated.sqlite").write_bytes(content[: len(content) // 2])
+    finally:
+        os.chdir(previous)
+
+
+def first_unit(run: Path) -> str:
+    from parley.runs import RunFile
+
+    with RunFile.open(run) as file:
+        return str(file.rows("SELECT id FROM units WHERE status = 'done' ORDER BY position LIMIT 1")[1][0][0])
