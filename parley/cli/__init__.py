@@ -90,7 +90,7 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     add_commands(commands, COMMANDS, arguments)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
-        parser.error(f"unrecognised arguments: {' '.join(rest)}")
+        parser.error(f"unrecognised arguments: {visible(' '.join(' '.join(rest).split()))}")
     return parsed, rest
 
 
