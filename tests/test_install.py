@@ -35,7 +35,9 @@ def call(*command: object, cwd: Path) -> str:
 
 
 def imports(python: Path, statement: str, cwd: Path) -> bool:
-    return subprocess.run([str(python), "-c", statement], cwd=cwd, capture_output=True, check=False).returncode == 0
+    done = subprocess.run([str(python), "-c", statement], cwd=cwd, capture_output=True, text=True, check=False)
+    print(done.stderr[-1500:])  # pytest shows it if the test fails
+    return done.returncode == 0
 
 
 @pytest.fixture(scope="module")
