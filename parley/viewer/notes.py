@@ -95,6 +95,8 @@ class NotesFile:
             with closing(db):
                 rows = [dict(row) for row in db.execute(sql, values).fetchmany(db.size())]
                 db.refuse_if_changed()
+                if any(isinstance(value, bytes) for row in rows for value in row.values()):
+                    raise NotOpened("is damaged: it contains bytes in place of text")
                 return rows
         except (NotOpened, sqlite3.Error, UnicodeError) as error:
             raise self._error("read", error) from None
