@@ -95,6 +95,8 @@ class NotesFile:
             with closing(db):
                 rows = [dict(row) for row in db.execute(sql, values).fetchmany(db.size())]
                 db.refuse_if_changed()
+                if any(isinstance(value, bytes) for row in rows for value in row.values()):
+                    raise NotOpened("is damaged: it contains bytes in place of text")
                 return rows
         except (NotOpened, sqlite3.Error, UnicodeError) as error:
             raise self._error("read", error) from None
@@ -178,11 +180,14 @@ class NotesFile:
 
     def labels(self, set_id: int | None = None) -> list[dict[str, Any]]:
         """The labels of one set, or all labels of the run."""
-        return self._rows(
+        rows = self._rows(
             'SELECT nth_set AS "set", unit, rater, subject, metric, value, text, at FROM labels '
             "WHERE ?1 IS NULL OR nth_set = ?1 ORDER BY nth_set, at",
             (set_id,),
         )
+        if any(not isinstance(row["value"], int | float | None) for row in rows):
+            raise NotesError(f"{self.path.name} is damaged: a label's score is not a number")
+        return rows
 
 
 def _is_empty(path: Path) -> bool:

@@ -80,7 +80,11 @@ def run_target(target: Target, inputs: int, seed: int, counts: FuzzCounts, findi
 
 
 def print_table(rows: list[tuple[str, int, int, int, int, int, float]], *, as_json: bool) -> None:
-    total = ("all", *(sum(row[column] for row in rows) for column in range(1, 6)), max(row[6] for row in rows))
+    total = (
+        "all",
+        *(sum(row[column] for row in rows) for column in range(1, 6)),
+        max((row[6] for row in rows), default=0.0),
+    )
     if as_json:
         print(json.dumps([dict(zip(COLUMNS, row, strict=True)) for row in (*rows, total)]))
         return

@@ -62,7 +62,7 @@ def mutate_archive(rng: random.Random, corpus: Sequence[bytes]) -> bytes:
     elif kind < 0.85:
         del members[name]
     elif kind < 0.92:
-        members[mutation.text(rng, [name])[:200] or "x"] = members[name]
+        members[mutation.text(rng, [name]).replace("\0", "")[:200] or "x"] = members[name]
     else:
         members["samples/padded.json"] = b" " * 40_000_000 + b"{}"
     out = io.BytesIO()
