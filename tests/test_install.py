@@ -24,18 +24,22 @@ print("ran", result.progress.done)
 """
 
 
-def call(*command: object, cwd: Path) -> str:
+def start(*command: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """A command that sees no checkout: other tests may have left a PYTHONPATH."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment["PARLEY_HOME"] = str(cwd / "home")
-    done = subprocess.run(
-        [str(word) for word in command], cwd=cwd, env=environment, capture_output=True, text=True, check=False
-    )
+    words = [str(word) for word in command]
+    return subprocess.run(words, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
+
+
+def call(*command: object, cwd: Path) -> str:
+    done = start(*command, cwd=cwd)
     assert done.returncode == 0, done.stdout[-1500:] + done.stderr[-1500:]
     return done.stdout
 
 
 def imports(python: Path, statement: str, cwd: Path) -> bool:
-    done = subprocess.run([str(python), "-c", statement], cwd=cwd, capture_output=True, text=True, check=False)
+    done = start(python, "-c", statement, cwd=cwd)
     print(done.stderr[-1500:])  # pytest shows it if the test fails
     return done.returncode == 0
 

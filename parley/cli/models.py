@@ -47,7 +47,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("model", overflow="fold")
     table.add_column("about")
-    table.add_column("ready", overflow="fold")
+    table.add_column("ready", no_wrap=True)
     for row in rows:
         table.add_row(*(escape(row[key]) for key in ("name", "about", "ready")))
     Console().print(table)
