@@ -48,7 +48,7 @@ TABLES = (
 )
 
 
-class _Plan(NamedTuple):
+class _SalvagePlan(NamedTuple):
     position: int
     facets: dict[str, Any]
     planned: bool
@@ -145,14 +145,14 @@ def _stored_checks(file: RunFile, unit: str) -> UnitChecks:
         return UnitChecks()
 
 
-def _plan(file: RunFile, unit: str) -> _Plan | None:
+def _plan(file: RunFile, unit: str) -> _SalvagePlan | None:
     """None if it cannot be read, or was changed."""
     sql = "SELECT position, facets, status FROM units WHERE id = ?"
     with suppress(*UNREADABLE):
         position, text, status = file.db.execute(sql, (unit,)).fetchone()
         facets = json.loads(text)
         if isinstance(facets, dict) and not plan_is_damaged(file.db, unit, _stored_checks(file, unit)):
-            return _Plan(int(position), facets, status == "planned")
+            return _SalvagePlan(int(position), facets, status == "planned")
     return None
 
 
