@@ -99,6 +99,8 @@ class ChaosRun:
             self.tally.signals += 1
             process.signal(self.random.choice(SIGNALS))
         status = process.end()
+        if status < 0:
+            self._wait_for_workers()
         self.tally.processes += 1
         self.tally.ended[f"exit {status}" if status >= 0 else signal.Signals(-status).name] += 1
         if status >= 0:
@@ -113,6 +115,13 @@ class ChaosRun:
             f"the run counted {counted} replies, the server {answered}: {process.output()}"
         )
         return status == 0
+
+    def _wait_for_workers(self) -> None:
+        """Worker processes end a moment after a killed run, and their last requests are not the next process's."""
+        answered = -1
+        while answered != self.server.answered[-1].total():
+            answered = self.server.answered[-1].total()
+            time.sleep(0.4)
 
     def compare(self) -> None:
         """No unit is lost, duplicated or different, and only replies lost with a process were requested again."""
