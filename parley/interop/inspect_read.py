@@ -129,6 +129,8 @@ def _unpack(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     try:
         with archive.open(member) as file:
             return b"".join(iter(partial(file.read, STEP), b""))
+    except NotImplementedError:  # Zstandard without the package that reads it
+        raise
     except Exception as error:  # each method of compression has errors of its own
         raise ConfigError(f"{path}: {name} cannot be unpacked ({error})") from None
 

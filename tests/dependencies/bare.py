@@ -78,8 +78,8 @@ def prepare() -> None:
         Path(name).write_text(text, "utf-8")
     with zipfile.ZipFile("packed.eval", "w") as archive:
         archive.writestr("header.json", "{}")
-    # A compression method that no Python knows, as older ones do not know Zstandard.
-    unknown = (99).to_bytes(2, "little")
+    # Zstandard, which Python does not know before 3.14.
+    unknown = (93).to_bytes(2, "little")
     content = bytearray(Path("packed.eval").read_bytes())
     for signature, offset in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         start = content.index(signature) + offset

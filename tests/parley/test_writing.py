@@ -291,5 +291,5 @@ def test_respond_has_nothing_to_do_if_every_scenario_has_responses(
     result = parley("scenarios", "respond", "whole.toml", *COMMON, "--model", author.model, "--json")
 
     assert (result.status, result.out) == (2, "")
-    assert "nothing to write: every scenario of whole.toml has responses; --anew replaces them" in result.err
+    assert "there is nothing to run: with these settings and data, malibu-respond has no units" in result.err
     assert len(author.asked) == asked
