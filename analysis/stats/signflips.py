@@ -1,0 +1,276 @@
+"""Sign-flip tests over clusters, without random draws.
+
+If two identities are treated alike, the difference of each cluster could as well have had the opposite sign. The
+p-value is the share of all 2ⁿ sign patterns whose sum is at least as far from 0 as that of the data. The interval
+consists of the shifts that the test does not reject when they are subtracted from every difference, so the interval
+excludes 0 exactly where p ≤ 1 - level.
+
+    test = sign_flip_test([0.5, 0.25, -0.1, 0.4, 0.3, 0.2])
+    test.p, test.low, test.high
+
+Up to 36 clusters all patterns are counted, by meeting in the middle: the sums of either half are listed and sorted,
+and for each sum of one half the matching sums of the other are counted. Up to 5,000 clusters the differences are
+rounded to a fine grid, on which the distribution of the sum is computed exactly; a test of rounded differences is as
+valid as one of the differences themselves. Beyond that, and for the ends of intervals from 25 clusters on, the tail is
+the saddlepoint approximation of Robinson (1982, Journal of the Royal Statistical Society B 44, 91-101) in the form of
+Lugannani and Rice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from parley.analysis.stats.tables import Column, Floats, Ints, as_floats
+
+MAX_COUNTED = 36
+MAX_COUNTED_INTERVAL = 24
+MAX_ON_GRID = 5000
+GRID_CELLS = 2**16
+TOLERANCE = 1e-9
+"""Relative to the sum of sizes: sums that differ by less count as equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignFlips:
+    """A sign-flip test.
+
+    Args:
+        estimate: Mean of the differences; NaN where there are none.
+        p: Two-sided p-value; 1 where all differences are 0, NaN where there are none.
+        low: Lower end of the interval; -inf where the clusters are too few to exclude any value.
+        high: Upper end of the interval; inf where the clusters are too few.
+        clusters: Number of differences.
+        smallest: The smallest p-value that differences of these sizes can give.
+        method: How p was computed.
+    """
+
+    estimate: float
+    p: float
+    low: float
+    high: float
+    clusters: int
+    smallest: float
+    method: str
+
+
+def sign_flip_test(differences: Column, level: float = 0.95) -> SignFlips:
+    """The two-sided test that the mean difference is 0, with its interval.
+
+    Args:
+        differences: One per cluster, independent of each other; missing ones are left out.
+        level: Confidence level.
+    """
+    given = _known(differences)
+    if not len(given):
+        return SignFlips(
+            estimate=math.nan, p=math.nan, low=-math.inf, high=math.inf, clusters=0, smallest=1.0, method="no clusters"
+        )
+    p = sign_flip_p(given)
+    low, high = _interval(given, level, p)
+    return SignFlips(
+        estimate=float(given.mean()),
+        p=p,
+        low=low,
+        high=high,
+        clusters=len(given),
+        smallest=smallest_p(int(np.count_nonzero(given))),
+        method=_method(int(np.count_nonzero(given))),
+    )
+
+
+def sign_flip_p(differences: Column) -> float:
+    """The two-sided p-value of the hypothesis that the mean difference is 0; NaN without differences.
+
+    Args:
+        differences: One per cluster, independent of each other; missing ones are left out.
+    """
+    given = _known(differences)
+    if not len(given):
+        return math.nan
+    return min(1.0, 2 * upper_tail(given if given.sum() >= 0 else -given))
+
+
+def upper_tail(differences: Floats) -> float:
+    """The one-sided p-value: the share of sign patterns whose sum is at least that of the data.
+
+    Args:
+        differences: One per cluster, without missing values.
+    """
+    nonzero = differences[differences != 0]
+    count = len(nonzero)
+    if count <= MAX_COUNTED:
+        return _counted_tail(nonzero)
+    if (nonzero > 0).all():
+        return float(2.0**-count)
+    return _grid_tail(nonzero) if count <= MAX_ON_GRID else _saddlepoint_tail(nonzero)
+
+
+def equivalence_p(differences: Column, margin: float) -> float:
+    """The p-value of two one-sided tests: whether the mean difference lies within ±margin; NaN without differences.
+
+    Args:
+        differences: One per cluster, independent of each other; missing ones are left out.
+        margin: The difference that still counts as none, above 0.
+    """
+    given = _known(differences)
+    if not len(given):
+        return math.nan
+    return max(upper_tail(given + margin), upper_tail(margin - given))
+
+
+def smallest_p(clusters: int) -> float:
+    """The smallest two-sided p-value that this many clusters with a difference can give: 2 of the 2ⁿ patterns."""
+    return min(1.0, 2.0 ** (1 - clusters))
+
+
+def clusters_to_reject(alpha: float, tests: int = 1) -> int:
+    """The fewest clusters with which a test of a Holm-corrected family can be significant.
+
+    Args:
+        alpha: Significance level of the family.
+        tests: Number of tests in the family.
+    """
+    return math.ceil(1 - math.log2(alpha / tests) - TOLERANCE)
+
+
+def _known(differences: Column) -> Floats:
+    given = as_floats(differences)
+    return given[np.isfinite(given)]
+
+
+def _method(count: int) -> str:
+    how = "exact" if count <= MAX_COUNTED else "exact on a grid" if count <= MAX_ON_GRID else "saddlepoint"
+    return f"sign flips over clusters, {how}"
+
+
+def _counted_tail(values: Floats) -> float:
+    """A pattern reaches the observed sum exactly if the differences it flips do not sum to more than 0."""
+    half = len(values) // 2
+    first, second = _subset_sums(values[:half]), _subset_sums(values[half:])
+    return _share_below(first, second, TOLERANCE * float(np.abs(values).sum()))
+
+
+def _subset_sums(values: Floats) -> Floats:
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums
+
+
+def _share_below(first: Floats, second: Floats, limit: float) -> float:
+    """The share of pairs, one number from each list, whose sum is at most the limit."""
+    second = np.sort(second)
+    found = np.searchsorted(second, np.sort(limit - first), side="right")
+    return float(found.sum() / (len(first) * len(second)))
+
+
+def _grid_tail(values: Floats) -> float:
+    """As `_counted_tail`, by adding one difference at a time to the distribution of the sum on a grid.
+
+    A pattern's sum is W - 2·T, where W is the sum of all sizes and T that of the sizes which are negative in it. The
+    tail is the chance that T is at most what it is in the data.
+    """
+    if values.sum() < 0:  # the tail is above one half, where no test is significant: its own ties do not matter
+        return max(0.5, 1 - _grid_tail(-values))
+    steps = _on_grid(np.abs(values))
+    top = int(steps[values < 0].sum())
+    chance = np.zeros(top + 1)
+    chance[0] = 1.0
+    for step in steps:
+        moved = 0.5 * chance
+        if step <= top:
+            moved[step:] += 0.5 * chance[: top + 1 - step]
+        chance = moved
+    return float(chance.sum())
+
+
+def _on_grid(sizes: Floats) -> Ints:
+    """The sizes in units of a grid: without rounding where they have a common unit that is not too small."""
+    millionths = np.rint(1e6 * sizes).astype(np.int64)
+    unit = int(np.gcd.reduce(millionths))
+    if unit and millionths.sum() <= GRID_CELLS * unit and np.allclose(millionths, 1e6 * sizes, rtol=0, atol=1e-3):
+        exact: Ints = millionths // unit
+        return exact
+    cells = max(GRID_CELLS, 32 * len(sizes))
+    steps: Ints = np.maximum(np.rint(sizes * (cells / sizes.sum())), 1).astype(np.int64)
+    return steps
+
+
+def _saddlepoint_tail(values: Floats) -> float:
+    """Lugannani and Rice's approximation; K(u) = Σ log cosh(u·d) generates the cumulants of the flipped sum."""
+    total = float(values.sum())
+    if total < 0:
+        return 1 - _saddlepoint_tail(-values)
+    scale = math.sqrt(float(values @ values))
+    if total <= 1e-9 * scale:
+        return 0.5
+    if (values >= 0).all():
+        return float(2.0 ** -np.count_nonzero(values))
+    u = total / scale**2
+    for _ in range(100):
+        slope = np.tanh(u * values)
+        step = (total - float(values @ slope)) / float((values**2) @ (1 - slope**2))
+        u += float(np.clip(step, -0.5 * u, 2 * u))
+        if abs(step) <= 1e-10 * u:
+            break
+    size = np.abs(u * values)
+    log_cosh = float((size + np.log1p(np.exp(-2 * size)) - math.log(2)).sum())
+    w = math.sqrt(max(2 * (u * total - log_cosh), 0.0))
+    v = u * math.sqrt(float((values**2) @ (1 - np.tanh(u * values) ** 2)))
+    if w < 1e-3:
+        return float(ndtr(-w))
+    density = math.exp(-w * w / 2) / math.sqrt(2 * math.pi)
+    return float(min(max(ndtr(-w) + density * (1 / v - 1 / w), 0.0), 1.0))
+
+
+def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:
+    """The shifts that are not rejected. Ends are found to a millionth of the range of the differences."""
+    alpha = 1 - level
+    if 2.0 ** -len(values) > alpha / 2:
+        return -math.inf, math.inf
+    low, high = _lower_end(values, alpha / 2), -_lower_end(-values, alpha / 2)
+    if p <= alpha:  # the approximation and the rounding of the ends must not contradict the p-value
+        edge = TOLERANCE * float(np.abs(values).max())
+        low, high = (max(low, edge), high) if values.sum() > 0 else (low, min(high, -edge))
+    else:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return low, high
+
+
+def _lower_end(values: Floats, alpha: float) -> float:
+    """The largest shift at which the upper tail of the shifted differences is at most alpha."""
+    tail = _shifted_tail(values)
+    low, high = float(values.min()), float(values.mean())
+    if tail(low) > alpha or high - low <= TOLERANCE * abs(high):  # below the least difference the tail is 2⁻ⁿ
+        return low
+    width, target = high - low, float(ndtri(alpha))
+    z_low, z_high = float(ndtri(tail(low))) - target, float(ndtri(min(max(tail(high), 0.4), 1 - 1e-9))) - target
+    for step in range(60):
+        if high - low <= 1e-6 * width:
+            break
+        # z is almost linear in the shift, so the secant is close; every third step halves the bracket.
+        share = 0.5 if step % 3 == 2 or not math.isfinite(z_low) else min(max(-z_low / (z_high - z_low), 0.01), 0.99)
+        middle = low + share * (high - low)
+        z = float(ndtri(min(tail(middle), 1 - 1e-9))) - target
+        if z <= 0:
+            low, z_low = middle, z
+        else:
+            high, z_high = middle, z
+    return low
+
+
+def _shifted_tail(values: Floats) -> Callable[[float], float]:
+    """The upper tail of `values - shift`, as a function of the shift."""
+    if len(values) > MAX_COUNTED_INTERVAL:
+        return lambda shift: _saddlepoint_tail(values - shift)
+    half = len(values) // 2
+    (first, first_sizes), (second, second_sizes) = (
+        (_subset_sums(part), _subset_sums(np.ones(len(part)))) for part in (values[:half], values[half:])
+    )
+    limit = TOLERANCE * float(np.abs(values).sum())
+    return lambda shift: _share_below(first - shift * first_sizes, second - shift * second_sizes, limit)
