@@ -1,0 +1,87 @@
+"""Effects that differ between bases: a textbook's analysis of variance, and coverage by simulation."""
+
+from __future__ import annotations
+
+import math
+from time import perf_counter
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from parley.analysis.stats.heterogeneity import ONE_BASE, ONE_SCENARIO, heterogeneity
+
+# Yield of dyestuff from six batches: O. L. Davies and P. L. Goldsmith, Statistical Methods in Research and Production
+# (1972), table 6.1; `Dyestuff` in the R package lme4, whose manual gives, by REML, which equals the analysis of variance
+# on these balanced data: variance of Batch 1764 (SD 42.00), Residual 2451 (SD 49.51).
+DYESTUFF = {
+    "A": [1545, 1440, 1440, 1520, 1580],
+    "B": [1540, 1555, 1490, 1560, 1495],
+    "C": [1595, 1550, 1605, 1510, 1560],
+    "D": [1445, 1440, 1595, 1465, 1545],
+    "E": [1595, 1630, 1515, 1635, 1625],
+    "F": [1520, 1455, 1450, 1480, 1445],
+}
+
+
+def test_the_published_variance_of_batches() -> None:
+    yields = np.array(list(DYESTUFF.values()), dtype=float)
+    found = heterogeneity(yields.ravel(), np.repeat(list(DYESTUFF), 5))
+    assert found.sd == pytest.approx(42.00, abs=0.005)
+    assert found.sd**2 == pytest.approx(1764, abs=0.5)
+    between = stats.f_oneway(*yields)  # a second implementation of F
+    assert (found.statistic, found.p) == pytest.approx((between.statistic, between.pvalue))
+    assert found.df == (5, 24)
+    assert (found.bases, found.n, found.note) == (6, 30, "")
+    # Mean squares 11,271.5 and 2,451.25; F 5% of (5, 24) = 0.2207 and chi-square 5% of 5 = 1.1455 from tables.
+    assert found.upper**2 == pytest.approx(5 * (11271.5 - 0.2207 * 2451.25) / (5 * 1.1455), rel=1e-3)
+
+
+def test_opposite_stereotypes_are_found_although_their_mean_is_0() -> None:
+    rng = np.random.default_rng(0)
+    bases = np.repeat(np.arange(20), 10)
+    opposite = np.where(bases < 10, 1.5, -1.5) + rng.normal(0, 0.7, 200)
+    found = heterogeneity(opposite, bases)
+    assert found.p < 1e-6
+    assert found.sd == pytest.approx(1.54, abs=0.1)
+    assert found.upper > 1.5
+
+
+@pytest.mark.parametrize("sizes", [[10] * 20, [3] * 10 + [10] * 10], ids=["equal", "unequal"])
+@pytest.mark.parametrize("sd", [0.0, 0.3])
+def test_the_test_keeps_its_level_and_the_limit_covers(sizes: list[int], sd: float) -> None:
+    rng = np.random.default_rng(1)
+    bases = np.repeat(np.arange(20), sizes)
+    found = [heterogeneity(rng.normal(0, sd, 20)[bases] + rng.normal(0, 1, len(bases)), bases) for _ in range(1000)]
+    assert np.mean([each.upper >= sd for each in found]) >= 0.93
+    rejected = np.mean([each.p <= 0.05 for each in found])
+    assert rejected > 0.3 if sd else 0.03 <= rejected <= 0.07
+    if sd:
+        assert np.mean([each.sd for each in found]) == pytest.approx(sd, abs=0.05)
+
+
+def test_what_cannot_be_estimated_says_why() -> None:
+    one_scenario = heterogeneity([0.5, 0.2, -0.1], ["a", "b", "c"])
+    assert (math.isnan(one_scenario.p), math.isnan(one_scenario.upper), one_scenario.note) == (True, True, ONE_SCENARIO)
+    one_base = heterogeneity([0.5, 0.2, math.nan], ["a", "a", "b"])
+    assert (one_base.note, one_base.bases, one_base.n) == (ONE_BASE, 1, 2)
+    assert heterogeneity([], []).note == "there are no differences"
+
+
+def test_without_spread_there_is_nothing_to_bound() -> None:
+    for value in (0.0, 0.1):
+        equal = heterogeneity([value] * 6, ["a", "a", "b", "b", "c", "c"])
+        assert (equal.sd, equal.upper, equal.p) == (0.0, 0.0, 1.0)
+    steady = heterogeneity([1.0, 1.0, -1.0, -1.0], ["a", "a", "b", "b"])
+    assert (steady.p, steady.statistic) == (0.0, math.inf)
+    assert steady.sd == pytest.approx(math.sqrt(2))
+
+
+def test_780_pairs_take_less_than_a_second() -> None:
+    rng = np.random.default_rng(2)
+    bases = np.repeat([f"base {number}" for number in range(20)], 10)
+    differences = rng.normal(size=(780, 200))
+    start = perf_counter()
+    for pair in differences:
+        heterogeneity(pair, bases)
+    assert perf_counter() - start < 3  # about 0.3 s on an idle core
