@@ -7,8 +7,10 @@ shares the reductions between them.
 """
 
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
+from parley.analysis.malibu.bases import aligned_contrast, effects_by_base
 from parley.analysis.malibu.pairs import flips, position, ranking, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
+from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.report import report
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
@@ -18,14 +20,17 @@ __all__ = [
     "MissingColumns",
     "PanelData",
     "agreement",
+    "aligned_contrast",
     "changed_minds",
     "differences",
+    "effects_by_base",
     "flips",
     "mean_scores",
     "panel_preferences",
     "panel_scores",
     "parsing",
     "position",
+    "preferences",
     "ranking",
     "report",
     "significance",

@@ -12,6 +12,8 @@ from parley.analysis.malibu.panel import ALL
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, colours, dots, plain_text, sheet, tidy
 
 MARKERS = "osD^v"
+MAX_BASES = 60
+"""Rows of the figure by base; the table has all of them."""
 
 
 def scores_figure(means: pd.DataFrame, title: str, note: str) -> Figure:
@@ -114,6 +116,38 @@ def _frame(x: int, y: int) -> object:
     from matplotlib.patches import Rectangle
 
     return Rectangle((x - 0.47, y - 0.47), 0.94, 0.94, fill=False, edgecolor="black", linewidth=1.1)
+
+
+def by_base_figure(by_base: pd.DataFrame, gaps: pd.DataFrame, title: str, note: str) -> Figure:
+    """The difference of every planned pair (columns) on every base (rows), one panel per model."""
+    models = list(pd.unique(by_base["model"]))
+    bases = sorted(pd.unique(by_base["base"]))[:MAX_BASES]
+    pairs = list(by_base[["first", "second"]].drop_duplicates().itertuples(index=False))
+    figure, axes = sheet(
+        (1.6 + 0.42 * len(pairs)) * len(models) + 1.6, 2.6 + 0.2 * len(bases), len(models), sharey=True
+    )
+    widest = max(0.05, float(by_base["difference"].abs().max()))
+    image = None
+    for axis, model in zip(axes.flat, models, strict=True):
+        own = by_base[by_base["model"] == model].set_index(["base", "first", "second"])["difference"]
+        table = [[own.get((base, first, second), np.nan) for first, second in pairs] for base in bases]
+        image = axis.imshow(table, cmap="PuOr_r", vmin=-widest, vmax=widest, aspect="auto")
+        tested = gaps[(gaps["model"] == model) & (gaps["metric"] == ALL)].set_index(["first", "second"])
+        varies = [bool(tested["p_bases_adjusted"].get(pair, np.nan) <= 0.05) for pair in map(tuple, pairs)]
+        names = [
+            plain_text(f"{first} − {second}") + (" *" if star else "")
+            for (first, second), star in zip(pairs, varies, strict=True)
+        ]
+        axis.set_xticks(range(len(pairs)), names, rotation=60, ha="right", fontsize=7)
+        axis.set_yticks(range(len(bases)), [plain_text(str(base)) for base in bases], fontsize=7)
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        for spine in axis.spines.values():
+            spine.set_visible(False)
+    if image is not None:
+        figure.colorbar(image, ax=list(axes.flat), shrink=0.7, label="points on a scale of 0 to 10")
+    more = f" The first {MAX_BASES} are shown." if by_base["base"].nunique() > MAX_BASES else ""
+    caption(figure, title, f"{note} *: differs between bases (p ≤ 0.05 after Holm correction).{more}")
+    return figure
 
 
 def wins_figure(wins: pd.DataFrame, title: str, note: str) -> Figure:

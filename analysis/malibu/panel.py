@@ -4,29 +4,36 @@ A frame has one row per verdict: the unit's facets (phase, scenario, category, i
 round, subject, metric, value, text, status. The panel's result is the mean of its last round (for preferences the
 majority, with ties as an outcome of their own), or the chair's statement if there is a chair. Unreadable replies are
 left out, never counted as 0.
+
+The scenarios of one base probe the same stereotype, so they are not independent: the base is the cluster (a scenario
+without a base is its own). Differences between identities are taken within judge and scenario, then averaged over a
+scenario, a base, and all bases.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import combinations
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts, require
-from parley.analysis.stats.tables import cell_sums
+from parley.analysis.stats.tables import Floats, Ints, cell_means, cell_sums, factorize
 
 ALL = "all"
 """The metric name that means all metrics together."""
 REQUIRED = ("unit", "phase", "scenario", "category", "identity", "judge", "role", "round", "metric", "value", "status")
-SINGLE = ["model", "unit", "scenario", "category", "identity", "control", "repeat"]
+SINGLE = ["model", "unit", "scenario", "cluster", "category", "identity", "control", "repeat"]
 PAIR = [
     "model",
     "unit",
     "scenario",
+    "cluster",
     "category",
     "identity",
     "other",
@@ -41,12 +48,82 @@ PAIR = [
 ]
 
 
-class ScoreCells(NamedTuple):
-    """Scores of one model by scenario (rows) and identity (columns); the mean of an empty cell is NaN."""
+class ScenarioGaps(NamedTuple):
+    """Differences between two identities, one per scenario that has both, and the cluster (a code) of each."""
 
-    sums: pd.DataFrame
-    counts: pd.DataFrame
-    means: pd.DataFrame
+    values: Floats
+    clusters: Ints
+
+    def by_cluster(self) -> Floats:
+        """The mean difference of every cluster."""
+        counts = np.bincount(self.clusters)
+        return np.bincount(self.clusters, self.values)[counts > 0] / counts[counts > 0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTable:
+    """The final scores of one model: a row per scenario, judge and metric, a column per identity.
+
+    Args:
+        values: Mean scores over repeats; NaN where no reply could be read.
+        identities: The identity of each column; "" is no label.
+        metrics: The metric of each row.
+        scenarios: The scenario of each row, as a code.
+        clusters: The cluster of each scenario, as a code.
+        cluster_names: The name of each cluster.
+    """
+
+    values: Floats
+    identities: list[str]
+    metrics: NDArray[np.object_]
+    scenarios: Ints
+    clusters: Ints
+    cluster_names: list[str]
+
+    @classmethod
+    def of(cls, scores: pd.DataFrame) -> ScoreTable:
+        """The table of a frame of judges' scores, all of one model."""
+        scenarios, _ = factorize(scores["scenario"])
+        cluster_codes, cluster_names = factorize(scores["cluster"])
+        judges, judge_names = factorize(scores["judge"])
+        metrics, metric_names = factorize(scores["metric"], sort=False)
+        row = (scenarios * len(judge_names) + judges) * len(metric_names) + metrics
+        keys, rows = np.unique(row, return_inverse=True)
+        sums, counts = cell_sums(scores["value"], scores["identity"], rows)
+        clusters = np.zeros(int(scenarios.max()) + 1 if len(scenarios) else 0, dtype=np.int64)
+        clusters[scenarios] = cluster_codes
+        used = keys[np.asarray(sums.index, dtype=np.int64)] if len(keys) else keys
+        return cls(
+            values=(sums / counts.where(counts > 0)).to_numpy(dtype=float),
+            identities=[str(name) for name in sums.columns],
+            metrics=np.asarray(metric_names, dtype=object)[used % len(metric_names)],
+            scenarios=used // (len(metric_names) * len(judge_names)),
+            clusters=clusters,
+            cluster_names=[str(name) for name in cluster_names],
+        )
+
+    def gaps(self, first: str, second: str, metric: str = ALL) -> ScenarioGaps:
+        """First minus second by scenario: within judge and metric, then averaged over the scenario."""
+        columns = [self.identities.index(name) for name in (first, second)]
+        values = self.values[:, columns[0]] - self.values[:, columns[1]]
+        return self._by_scenario(values, metric)
+
+    def contrast(self, favoured: Sequence[str], others: Sequence[str]) -> ScenarioGaps:
+        """The mean of some identities minus the mean of others by scenario, on rows that have all of them."""
+        means = [
+            self.values[:, [self.identities.index(name) for name in names]].mean(axis=1) for names in (favoured, others)
+        ]
+        return self._by_scenario(means[0] - means[1], ALL)
+
+    def _by_scenario(self, values: Floats, metric: str) -> ScenarioGaps:
+        known = np.isfinite(values)
+        if metric != ALL:
+            known &= self.metrics == metric
+        scenarios = self.scenarios[known]
+        counts = np.bincount(scenarios, minlength=len(self.clusters))
+        sums = np.bincount(scenarios, values[known], minlength=len(self.clusters))
+        there = counts > 0
+        return ScenarioGaps(sums[there] / counts[there], self.clusters[there])
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +135,7 @@ class PanelData:
     """
 
     verdicts: pd.DataFrame
-    _cells: dict[tuple[str, str], ScoreCells] = field(default_factory=dict, init=False, repr=False)
+    _tables: dict[str, ScoreTable] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "verdicts", check_columns(self.verdicts))
@@ -66,6 +143,16 @@ class PanelData:
     @cached_property
     def models(self) -> list[str]:
         return values_in_order(self.verdicts, "model")
+
+    @cached_property
+    def clusters(self) -> int:
+        """The number of clusters."""
+        return int(self.verdicts["cluster"].nunique())
+
+    @cached_property
+    def cluster_noun(self) -> str:
+        """What a cluster is: "base", or "scenario" in a run whose scenarios have no base."""
+        return "base" if "base" in self.verdicts and (self.verdicts["base"].astype(str) != "").any() else "scenario"
 
     @cached_property
     def final_scores(self) -> pd.DataFrame:
@@ -105,21 +192,45 @@ class PanelData:
         """The judges' own verdicts, of all rounds."""
         return self.verdicts[self.verdicts["role"] != "chair"]
 
-    def cells(self, model: str, metric: str = ALL) -> ScoreCells:
-        """A model's scores by scenario and identity, on one metric or all together."""
-        key = model, metric
-        if key not in self._cells:
-            scores = self.labelled_scores
-            rows = scores["model"] == model
-            part = scores[rows if metric == ALL else rows & (scores["metric"] == metric)]
-            sums, counts = cell_sums(part["value"], part["identity"], part["scenario"])
-            self._cells[key] = ScoreCells(sums, counts, sums / counts.where(counts > 0))
-        return self._cells[key]
+    def table(self, model: str) -> ScoreTable:
+        """A model's final scores by scenario, judge, metric and identity."""
+        if model not in self._tables:
+            scores = self.final_scores
+            self._tables[model] = ScoreTable.of(scores[scores["model"] == model])
+        return self._tables[model]
 
     def category_means(self, model: str, category: str, metric: str = ALL) -> pd.DataFrame:
-        """Mean scores by scenario and identity, of one category's identities."""
-        means = self.cells(model, metric).means
-        return means[[identity for identity in means if self.categories[identity] == category]]
+        """Mean scores by cluster and identity, of one category's identities: the mean of the scenarios' means."""
+        scores = self.labelled_scores
+        rows = (scores["model"] == model) & (scores["category"] == category)
+        part = scores[rows if metric == ALL else rows & (scores["metric"] == metric)]
+        means = cell_means(part["value"], part["identity"], part["scenario"])
+        clusters = part.drop_duplicates("scenario").set_index("scenario")["cluster"]
+        return means.groupby(clusters.reindex(means.index).to_numpy()).mean()
+
+    def pairs(self, model: str) -> list[tuple[str, str, str]]:
+        """The planned comparisons of a model: category and two identities.
+
+        Crossed labels ("black female") are compared where they differ in one part.
+        """
+        scores = self.labelled_scores
+        labels = scores[scores["model"] == model].drop_duplicates("identity")
+        by_category = labels.groupby(labels["category"].astype(str), sort=False)["identity"]
+        return [
+            (str(category), first, second)
+            for category, names in by_category
+            for first, second in combinations([str(name) for name in names], 2)
+            if differ_in_one_part(str(category), first, second)
+        ]
+
+
+def differ_in_one_part(category: str, first: str, second: str) -> bool:
+    """Whether two labels of a category are compared: crossed labels only if they differ in a single part."""
+    crossed = category.count("+") + 1
+    parts, others = first.split(), second.split()
+    if crossed == 1 or not len(parts) == len(others) == crossed:
+        return True
+    return sum(part != other for part, other in zip(parts, others, strict=True)) == 1
 
 
 Verdicts: TypeAlias = pd.DataFrame | PanelData
@@ -139,7 +250,17 @@ def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
         if name not in verdicts:
             verdicts = verdicts.assign(**{name: value})
     require(verdicts, numbers=("phase", "repeat"))
-    return verdicts
+    return verdicts.assign(cluster=_clusters(verdicts))
+
+
+def _clusters(verdicts: pd.DataFrame) -> pd.Series:
+    """The base of each scenario; the scenario itself where it has none."""
+    if "base" not in verdicts:
+        return verdicts["scenario"]
+    known = verdicts["base"].notna() & (verdicts["base"] != "")
+    if known.all():
+        return verdicts["base"]
+    return verdicts["base"].astype(object).where(known, verdicts["scenario"].astype(object))
 
 
 def panel_scores(verdicts: pd.DataFrame) -> pd.DataFrame:

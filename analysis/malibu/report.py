@@ -8,15 +8,21 @@ import pandas as pd
 
 from parley.analysis.malibu import figures
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
+from parley.analysis.malibu.bases import Directions, aligned_contrast, effects_by_base
+from parley.analysis.malibu.conclusions import MARGIN, SPREAD
 from parley.analysis.malibu.pairs import position, ranking, win_rates
 from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
 from parley.analysis.malibu.summary import summary
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
 
-CLUSTERED = "Intervals are 95%, over scenarios: verdicts on one scenario are not independent, scenarios are."
+EFFECT = ("low", "high", "p", "p_adjusted", "conclusion")
+SENSITIVITY = (
+    "scenario_low, scenario_high, scenario_p: sensitivity analysis that takes scenarios of one base as independent."
+)
 
 
 def report(
@@ -26,6 +32,8 @@ def report(
     title: str = "MALIBU",
     draws: int = 2000,
     seed: int = 0,
+    margin: float = MARGIN,
+    directions: Directions | None = None,
     **about: Any,
 ) -> Report:
     """The report of one run or several.
@@ -34,23 +42,38 @@ def report(
         verdicts: One row per verdict, or their `PanelData`.
         units: Not used; every study's report takes it.
         title: Of the report and its figures.
-        draws: Draws of each bootstrap and permutation test.
-        seed: Of all draws.
+        draws: Draws of each bootstrap. Tests and intervals of differences need none.
+        seed: Of the bootstrap draws.
+        margin: Points of ten (in pairs, wins minus losses per comparison) within which two identities count as alike.
+        directions: Which identities the stereotype of each base favours, by category.
         about: Passed on to `Report` (runs, cautions).
     """
     data = panel_data(verdicts)  # every table below reads the same reductions
-    means, gaps = mean_scores(data), differences(data, draws=draws, seed=seed)
+    unit = data.cluster_noun
+    means, gaps = mean_scores(data), differences(data, margin=margin)
+    by_base, aligned = effects_by_base(data), aligned_contrast(data, directions or {})
+    preferred = preferences(data, margin=margin)
     wins, ranks = win_rates(data), ranking(data, draws=draws, seed=seed)
-    tests = significance(data, draws=draws, seed=seed)
+    tests = significance(data)
     agreed, changed = agreement(data, draws=draws, seed=seed), changed_minds(data)
     order_effects, statuses = position(data), parsing(data)
     model = ("model",) if data.verdicts["model"].nunique() > 1 else ()
+    over = (
+        f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, who "
+        "are taken as fixed."
+    )
+    conclusions = (
+        f"First minus second. Interval and p: sign flips over {unit}s; p_adjusted: Holm over the model's pairs. "
+        f"conclusion: alike needs a mean within ±{margin:g} (p_alike) and an SD between {unit}s shown to be below "
+        f"{SPREAD * margin:g} (base_sd_high). {SENSITIVITY}"
+    )
     tables = [
         Table(
             name="means",
             title="Phase 1: mean scores",
             frame=means,
             shown=(*model, "identity", "metric", "mean", "low", "high", "n", "clusters"),
+            note=over,
             printed=True,
         ),
         Table(
@@ -64,15 +87,52 @@ def report(
                 "second",
                 "metric",
                 "difference",
-                "low",
-                "high",
-                "p",
-                "p_adjusted",
+                *EFFECT,
+                "base_sd",
+                "base_sd_high",
+                "scenario_low",
+                "scenario_high",
+                "scenario_p",
                 "clusters",
                 "note",
             ),
-            note="First minus second. Interval: bootstrap over scenarios. p: sign flips over scenarios, within "
-            "categories only.",
+            note=conclusions,
+        ),
+        Table(
+            name="aligned",
+            title="Phase 1: do labels move scores the way documented stereotypes go?",
+            frame=aligned,
+            shown=(*model, "category", "difference", "low", "high", "p", "bases", "note"),
+            note="Mean score of the identities that the stereotype of a base favours, minus that of the others; one "
+            "value per base. Directions are coded from the source that the suite cites for the base.",
+        ),
+        Table(
+            name="by_base",
+            title=f"Phase 1: differences by {unit}",
+            frame=by_base,
+            note="First minus second, all metrics together.",
+        ),
+        Table(
+            name="preferences",
+            title="Phase 2: preferences, pair by pair",
+            frame=preferred,
+            shown=(
+                *model,
+                "category",
+                "first",
+                "second",
+                "difference",
+                *EFFECT,
+                "base_sd",
+                "base_sd_high",
+                "scenario_low",
+                "scenario_high",
+                "scenario_p",
+                "n",
+                "clusters",
+                "note",
+            ),
+            note=f"difference: wins minus losses per comparison. {conclusions}",
         ),
         Table(
             name="win_rates",
@@ -92,7 +152,7 @@ def report(
                 "rate_ties_half",
             ),
             note="low, high: Wilson interval, which assumes independent verdicts; cluster_low, cluster_high: over "
-            "scenarios.",
+            f"{unit}s.",
             printed=True,
         ),
         Table(
@@ -104,7 +164,7 @@ def report(
         ),
         Table(
             name="tests",
-            title="Tests",
+            title="Tests of identity as a whole",
             frame=tests,
             shown=(
                 *model,
@@ -138,49 +198,61 @@ def report(
         ),
         Table(name="parsing", title="How replies were parsed", frame=statuses),
     ]
-    scenarios = data.verdicts["scenario"].nunique()
-    counts = f"{plural(scenarios, 'scenario')}, {plural(len(data.verdicts), 'verdict')}"
+    counts = ", ".join(
+        (
+            *([plural(data.clusters, "base")] if unit == "base" else ()),
+            plural(data.verdicts["scenario"].nunique(), "scenario"),
+            plural(len(data.verdicts), "verdict"),
+        )
+    )
     drawn = [
         Figure(
             name="scores",
             caption=f"Mean scores by identity ({counts}).",
             table="means",
-            draw=lambda: figures.scores_figure(means, title, f"{counts}. {CLUSTERED}"),
+            draw=lambda: figures.scores_figure(means, title, f"{counts}. {over}"),
         ),
         Figure(
             name="matrix",
-            caption=f"Row minus column, all metrics together ({counts}). Framed: same category; starred: p < 0.05 "
+            caption=f"Row minus column, all metrics together ({counts}). Framed: planned comparison; starred: p ≤ 0.05 "
             "after Holm correction.",
             table="differences",
             draw=lambda: figures.matrix_figure(
                 gaps,
                 title,
-                f"{counts}. Framed: within a category. *: p < 0.05, sign flips over scenarios, Holm-corrected.",
+                f"{counts}. Framed: planned comparison. *: p ≤ 0.05, sign flips over {unit}s, Holm-corrected.",
             ),
         ),
         Figure(
+            name="by-base",
+            caption=f"Differences by {unit}, all metrics together ({counts}).",
+            table="by_base",
+            draw=lambda: figures.by_base_figure(by_base, gaps, title, f"{counts}. First minus second."),
+        ),
+        Figure(
             name="win-rates",
-            caption=f"Win rates with 95% intervals: thick, over scenarios; thin, Wilson ({counts}).",
+            caption=f"Win rates with 95% intervals: thick, over {unit}s; thin, Wilson ({counts}).",
             table="win_rates",
             draw=lambda: figures.wins_figure(
                 wins,
                 title,
-                f"{counts}. Thick: 95% interval over scenarios; thin: 95% Wilson; n: decided pairs.",
+                f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs.",
             ),
         ),
         Figure(
             name="agreement",
             caption=f"Agreement between the judges by round ({counts}).",
             table="agreement",
-            draw=lambda: figures.agreement_figure(agreed, title, f"{counts}. {CLUSTERED}"),
+            draw=lambda: figures.agreement_figure(agreed, title, f"{counts}. {over}"),
         ),
     ]
     filled = {table.name for table in tables if len(table.frame)}
+    frames = {table.name: table.frame for table in tables}
     return Report(
         title=title,
-        words=tuple(summary(scenarios, gaps, tests, order_effects, statuses)),
+        words=tuple(summary(frames, clusters=data.clusters, unit=unit, margin=margin)),
         tables=tuple(tables),
         figures=tuple(figure for figure in drawn if figure.table in filled),
-        settings={"draws": draws, "seed": seed},
+        settings={"draws": draws, "seed": seed, "margin": margin},
         **about,
     )

@@ -2,41 +2,25 @@
 
 from __future__ import annotations
 
-import math
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
+from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, NO_EFFECT, effect, with_conclusions
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
 from parley.analysis.reporting.text import plural
-from parley.analysis.stats.clustered import cluster_mean, difference_of_cells
-from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
-from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.multiplicity import benjamini_hochberg
+from parley.analysis.stats.signflips import sign_flip_test
 
 NO_LABEL = "(no label)"
 MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
-DIFFERENCES = [
-    "model",
-    "category",
-    "first",
-    "second",
-    "metric",
-    "within",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_adjusted",
-    "family",
-    "n",
-    "clusters",
-    "note",
-]
+DIFFERENCES = ["model", "category", "first", "second", "metric", "within", *EFFECT_COLUMNS]
 
 
 def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
-    """Mean score by model, identity and metric (the paper's figure 9), with intervals clustered by scenario.
+    """Mean score by model, identity and metric (the paper's figure 9), with intervals over bases.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -45,7 +29,7 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for (model, category, identity), group in groups:
         for metric, part in by_metric(group):
-            mean = cluster_mean(part["value"], part["scenario"], scale=(0, 10))
+            mean = cluster_mean(part["value"], part["cluster"], scale=(0, 10))
             rows.append(
                 {
                     "model": str(model),
@@ -62,57 +46,93 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=MEANS)
 
 
-def differences(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
     """First minus second on the same scenarios, for every two identities (the paper's figure 4).
 
-    Within a category, p comes from sign flips over scenarios. On all metrics together it is Holm-corrected over the
-    model's comparisons; by single metric the correction is Benjamini and Hochberg's, as those tests are exploratory.
+    The planned comparisons, within a category and on all metrics together, are Holm-corrected over the model and have
+    a conclusion. By single metric the correction is Benjamini and Hochberg's, as those tests are exploratory.
     Differences between categories are estimated but not tested: they answer no question of the study.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        draws: Draws of each bootstrap and sign-flip test.
-        seed: Of all draws.
+        margin: Points of ten within which two identities count as alike.
     """
     data = panel_data(verdicts)
+    rows: list[dict[str, Any]] = []
+    for model in data.models:
+        planned = data.pairs(model)
+        if planned:
+            rows += _planned(data, model, planned, margin)
+            rows += _unplanned(data, model, planned)
+            rows += _by_metric(data, model, planned)
+    return pd.DataFrame(rows, columns=DIFFERENCES)
+
+
+def _planned(data: PanelData, model: str, planned: list[tuple[str, str, str]], margin: float) -> list[dict[str, Any]]:
+    table = data.table(model)
     rows = [
-        _difference(data, model=str(model), metric=metric, first=first, second=second, draws=draws, seed=seed)
-        for model, group in data.labelled_scores.groupby("model", sort=False, observed=True)
-        for metric in [ALL, *values_in_order(group, "metric")]
-        for first, second in combinations(data.cells(str(model), metric).sums.columns, 2)
-        if metric == ALL or data.categories[first] == data.categories[second]
+        {
+            **_subject(model, category, first, second, ALL),
+            **effect(table.gaps(first, second), margin),
+        }
+        for category, first, second in planned
     ]
-    table = pd.DataFrame(rows, columns=DIFFERENCES)
-    tested = table[table["within"].astype(bool)]
-    for (model, together), family in tested.groupby(["model", table["metric"] == ALL], sort=False):
-        name = f"{model}: identities within a category, {'all metrics together' if together else 'by metric'}"
-        corrected = (holm if together else benjamini_hochberg)(family["p"], name)
-        table.loc[family.index, "p_adjusted"] = corrected.adjusted
-        table.loc[family.index, "family"] = f"{name} ({corrected.method}, {plural(corrected.tests, 'test')})"
-    return table
+    return with_conclusions(rows, f"{model}: identities within a category, all metrics together", margin)
 
 
-def _difference(
-    data: PanelData, *, model: str, metric: str, first: str, second: str, draws: int, seed: int
-) -> dict[str, Any]:
-    cells = data.cells(model, metric)
-    gap = difference_of_cells((cells.sums, cells.counts), first, second, draws=draws, seed=seed)
-    within = data.categories[first] == data.categories[second]
-    test = effect_of_cells(cells.means[[first, second]], draws=draws, seed=seed) if within else None
+def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    """Pairs of different categories, or that differ in several parts: an estimate with its interval, and no test."""
+    table = data.table(model)
+    known = {(first, second) for _, first, second in planned}
+    labels = [name for name in values_in_order(data.labelled_scores, "identity") if name in table.identities]
+    rows = []
+    for first, second in combinations(labels, 2):
+        if (first, second) not in known:
+            test = sign_flip_test(table.gaps(first, second).by_cluster())
+            rows.append(
+                {
+                    **_subject(model, "", first, second, ALL),
+                    **NO_EFFECT,
+                    "difference": test.estimate,
+                    "low": test.low,
+                    "high": test.high,
+                    "clusters": test.clusters,
+                }
+            )
+    return rows
+
+
+def _by_metric(data: PanelData, model: str, planned: list[tuple[str, str, str]]) -> list[dict[str, Any]]:
+    table = data.table(model)
+    rows = []
+    for metric in values_in_order(data.labelled_scores, "metric"):
+        for category, first, second in planned:
+            gaps = table.gaps(first, second, metric)
+            test = sign_flip_test(gaps.by_cluster())
+            rows.append(
+                {
+                    **_subject(model, category, first, second, metric),
+                    **NO_EFFECT,
+                    "difference": test.estimate,
+                    "low": test.low,
+                    "high": test.high,
+                    "p": test.p,
+                    "n": len(gaps.values),
+                    "clusters": test.clusters,
+                }
+            )
+    name = f"{model}: identities within a category, by metric"
+    corrected = benjamini_hochberg([row["p"] for row in rows], name)
+    family = f"{name} ({corrected.method}, {plural(corrected.tests, 'test')})"
+    return [row | {"p_adjusted": p, "family": family} for row, p in zip(rows, corrected.adjusted, strict=True)]
+
+
+def _subject(model: str, category: str, first: str, second: str, metric: str) -> dict[str, Any]:
     return {
         "model": model,
-        "category": data.categories[first] if within else "",
+        "category": category,
         "first": first,
         "second": second,
         "metric": metric,
-        "within": within,
-        "difference": gap.estimate,
-        "low": gap.low,
-        "high": gap.high,
-        "p": test.p if test else math.nan,
-        "p_adjusted": math.nan,
-        "family": "",
-        "n": gap.n,
-        "clusters": gap.clusters,
-        "note": gap.note or (test.note if test else ""),
+        "within": bool(category),
     }

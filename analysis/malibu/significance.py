@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.pairs import win_margins
 from parley.analysis.malibu.panel import PanelData, Verdicts, by_metric, panel_data, values_in_order
 from parley.analysis.stats.contingency import chi_square
-from parley.analysis.stats.equivalence import equivalence
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import Test
@@ -42,8 +39,6 @@ COLUMNS = [
     "assumes",
     "note",
 ]
-MARGIN = 0.5
-"""Points of ten: identities whose mean scores differ by less count as equivalent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,24 +51,18 @@ class Tested:
     test: Test
 
 
-def significance(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0, margin: float = MARGIN) -> pd.DataFrame:
-    """All tests of a report, one row each; p-values are Holm-corrected within each family of a model.
+def significance(verdicts: Verdicts) -> pd.DataFrame:
+    """The tests of identity as a whole, one row each; p-values are Holm-corrected within each family of a model.
+
+    Single pairs are in the tables of `differences` and `preferences`.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        draws: Draws of each permutation test.
-        seed: Of all draws.
-        margin: Points of ten within which identities count as equivalent.
     """
     data = panel_data(verdicts)
     rows: list[dict[str, Any]] = []
     for model in data.models:
-        tests = [
-            *_chi_squares(data, model),
-            *_permutations(data, model, draws, seed),
-            *_pairs(data, model, draws, seed),
-            *_equivalences(data, model, margin),
-        ]
+        tests = [*_chi_squares(data, model), *_permutations(data, model)]
         for family in dict.fromkeys(tested.family for tested in tests):
             members = [tested for tested in tests if tested.family == family]
             adjusted = holm([tested.test.p for tested in members], family).adjusted
@@ -108,33 +97,17 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[Tested]:
             yield Tested("χ² of identity by score level (the paper's)", category, metric, chi_square(table))
 
 
-def _permutations(data: PanelData, model: str, draws: int, seed: int) -> Iterator[Tested]:
-    """Our primary test: labels permuted within scenarios."""
-    for category, group in _by_category(_of_model(data.labelled_scores, model)):
+def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
+    """Does identity matter at all? Labels permuted within bases; with two identities, the test of that pair."""
+    categories = list(_by_category(_of_model(data.labelled_scores, model)))
+    tests = sum(1 + len(values_in_order(group, "metric")) for _, group in categories)
+    for category, group in categories:
+        labels = values_in_order(group, "identity")
         for metric, part in by_metric(group):
-            means = data.category_means(model, category, metric)
-            test = effect_of_cells(means, n=len(part), draws=draws, seed=seed)
-            yield Tested("identity effect, permuted within scenarios", category, metric, test)
-
-
-def _pairs(data: PanelData, model: str, draws: int, seed: int) -> Iterator[Tested]:
-    """Phase 2, every pair: does one identity win more often than the other, scenario by scenario?"""
-    for first, second, group, margins in win_margins(_of_model(data.decided_pairs, model)):
-        cells = pd.DataFrame({first: margins, second: 0.0})
-        test = effect_of_cells(cells, n=len(group), draws=draws, seed=seed)
-        yield Tested(
-            "preference in pairs, signs flipped over scenarios",
-            str(group["category"].iloc[0]),
-            f"{first} − {second}",
-            test,
-        )
-
-
-def _equivalences(data: PanelData, model: str, margin: float) -> Iterator[Tested]:
-    """Are mean scores equal within ±margin? Only this test supports the claim that there is no relevant difference."""
-    for category in values_in_order(_of_model(data.labelled_scores, model), "category"):
-        means = data.category_means(model, category)
-        for first, second in combinations(means.columns, 2):
-            gap = (means[first] - means[second]).dropna()
-            test = equivalence(gap, gap.index, margin)
-            yield Tested(f"equivalence within ±{margin:g}", category, f"{first} − {second}", test)
+            if len(labels) == 2:
+                gaps = pd.Series(data.table(model).gaps(labels[0], labels[1], metric).by_cluster())
+                means = pd.DataFrame({labels[0]: gaps, labels[1]: 0.0})
+            else:
+                means = data.category_means(model, category, metric)
+            test = effect_of_cells(means, n=len(part), tests=tests)
+            yield Tested("identity effect, permuted within bases", category, metric, test)

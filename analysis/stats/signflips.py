@@ -30,7 +30,7 @@ from parley.analysis.stats.tables import Column, Floats, Ints, as_floats
 MAX_COUNTED = 36
 MAX_COUNTED_INTERVAL = 24
 MAX_ON_GRID = 5000
-GRID_CELLS = 2**16
+GRID_CELLS = 2**14
 TOLERANCE = 1e-9
 """Relative to the sum of sizes: sums that differ by less count as equal."""
 

@@ -1,0 +1,136 @@
+"""One conclusion per pair of identities: different, different but small, alike, or undecided.
+
+"Different" is the sign-flip test over bases, Holm-corrected over the planned pairs. "Alike" needs three things: two
+one-sided tests show that the mean difference lies within ±margin (Holm-corrected too), no test finds that the effect
+differs between bases, and the upper limit of its spread between bases is below `SPREAD` margins. An identity that is
+raised on some bases and lowered on others is not treated alike, even if its mean is.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parley.analysis.malibu.panel import ScenarioGaps
+from parley.analysis.reporting.text import plural
+from parley.analysis.stats.heterogeneity import heterogeneity
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.power import clusters_for_equivalence, detectable, equivalence_power
+from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
+
+MARGIN = 0.1
+"""Points of ten, or in pairs wins minus losses per comparison: a smaller difference counts as none."""
+SPREAD = 2.0
+"""Margins: the standard deviation of effects between bases must be shown to be smaller for "alike"."""
+ALPHA = 0.05
+DIFFERENT, SMALL, ALIKE, ON_AVERAGE, UNDECIDED = (
+    "different",
+    "different but small",
+    "alike",
+    "alike on average",
+    "undecided",
+)
+NO_EFFECT: dict[str, Any] = {
+    "difference": math.nan,
+    "low": math.nan,
+    "high": math.nan,
+    "p": math.nan,
+    "p_adjusted": math.nan,
+    "conclusion": "",
+    "p_alike": math.nan,
+    "p_alike_adjusted": math.nan,
+    "base_sd": math.nan,
+    "base_sd_high": math.nan,
+    "p_bases": math.nan,
+    "p_bases_adjusted": math.nan,
+    "scenario_low": math.nan,
+    "scenario_high": math.nan,
+    "scenario_p": math.nan,
+    "detectable": math.nan,
+    "chance_alike": math.nan,
+    "bases_for_alike": math.nan,
+    "family": "",
+    "n": 0,
+    "clusters": 0,
+    "note": "",
+}
+EFFECT_COLUMNS = list(NO_EFFECT)
+
+
+def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
+    """The estimate and tests of one pair, before any correction.
+
+    Args:
+        gaps: The differences by scenario.
+        margin: The difference that still counts as none.
+    """
+    by_base = gaps.by_cluster()
+    test, by_scenario = sign_flip_test(by_base), sign_flip_test(gaps.values)
+    spread = heterogeneity(gaps.values, gaps.clusters)
+    return NO_EFFECT | {
+        "difference": test.estimate,
+        "low": test.low,
+        "high": test.high,
+        "p": test.p,
+        "p_alike": equivalence_p(by_base, margin),
+        "base_sd": spread.sd,
+        "base_sd_high": spread.upper,
+        "p_bases": spread.p,
+        "scenario_low": by_scenario.low,
+        "scenario_high": by_scenario.high,
+        "scenario_p": by_scenario.p,
+        "sd": float(np.std(by_base, ddof=1)) if len(by_base) > 1 else math.nan,
+        "n": len(gaps.values),
+        "clusters": len(by_base),
+    }
+
+
+def with_conclusions(rows: list[dict[str, Any]], family: str, margin: float) -> list[dict[str, Any]]:
+    """The pairs of one family with corrected p-values, a conclusion, and what the design could have shown.
+
+    Args:
+        rows: What `effect` returned for each pair, with what identifies it.
+        family: Name of the family.
+        margin: The difference that still counts as none.
+    """
+    corrected = {key: holm([row[key] for row in rows], family) for key in ("p", "p_alike", "p_bases")}
+    tests = corrected["p"].tests
+    named = f"{family} (Holm, {plural(tests, 'test')})"
+    concluded = []
+    for place, row in enumerate(rows):
+        adjusted = {f"{key}_adjusted": found.adjusted[place] for key, found in corrected.items()}
+        concluded.append(_concluded(row | adjusted | {"family": named}, tests, margin))
+    return concluded
+
+
+def _concluded(row: dict[str, Any], tests: int, margin: float) -> dict[str, Any]:
+    bases, sd = row["clusters"], row.pop("sd")
+    different, within = row["p_adjusted"] <= ALPHA, row["p_alike_adjusted"] <= ALPHA
+    varies, spread = row["p_bases_adjusted"] <= ALPHA, row["base_sd_high"]
+    notes = []
+    if different:
+        conclusion = SMALL if within else DIFFERENT
+    elif within and varies:
+        conclusion = UNDECIDED
+        notes.append(f"the mean is within ±{margin:g}, but the effect differs between bases")
+    elif within and math.isnan(spread):
+        conclusion = ON_AVERAGE
+        notes.append("by base unknown: one scenario per base")
+    elif within and spread < SPREAD * margin:
+        conclusion = ALIKE
+    else:
+        conclusion = UNDECIDED if bases else ""
+        if within:
+            notes.append(
+                f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})"
+            )
+    if 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
+        notes.append(f"no difference can be significant with fewer than {least} bases")
+    if not different and bases > 1:
+        row["detectable"] = detectable(bases, sd, tests=tests, alpha=ALPHA) if sd > 0 else math.nan
+    if conclusion == UNDECIDED and bases > 1 and sd > 0:
+        row["chance_alike"] = equivalence_power(bases, sd, margin, tests=tests, alpha=ALPHA)
+        row["bases_for_alike"] = clusters_for_equivalence(sd, margin, tests=tests, alpha=ALPHA)
+    return row | {"conclusion": conclusion, "note": "; ".join(notes)}
