@@ -59,21 +59,42 @@ NO_EFFECT: dict[str, Any] = {
 EFFECT_COLUMNS = list(NO_EFFECT)
 
 
-def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
-    """The estimate and tests of one pair, before any correction.
+NOT_SCORED = "no scenario has readable verdicts on both"
+
+
+def estimate(gaps: ScenarioGaps) -> dict[str, Any]:
+    """The mean difference of one pair over bases, with its interval and p-value.
 
     Args:
         gaps: The differences by scenario.
-        margin: The difference that still counts as none.
     """
-    by_base = gaps.by_cluster()
-    test, by_scenario = sign_flip_test(by_base), sign_flip_test(gaps.values)
-    spread = heterogeneity(gaps.values, gaps.clusters)
+    test = sign_flip_test(gaps.by_cluster())
+    if not test.clusters:
+        return NO_EFFECT | {"note": NOT_SCORED}
+    few = f"no interval: fewer than {clusters_to_reject(ALPHA)} bases" if math.isinf(test.low) else ""
     return NO_EFFECT | {
         "difference": test.estimate,
         "low": test.low,
         "high": test.high,
         "p": test.p,
+        "n": len(gaps.values),
+        "clusters": test.clusters,
+        "note": few,
+    }
+
+
+def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
+    """The estimate of one pair with all its tests, before any correction.
+
+    Args:
+        gaps: The differences by scenario.
+        margin: The difference that still counts as none.
+    """
+    if not len(gaps.values):
+        return estimate(gaps) | {"sd": math.nan}
+    by_base, by_scenario = gaps.by_cluster(), sign_flip_test(gaps.values)
+    spread = heterogeneity(gaps.values, gaps.clusters)
+    return estimate(gaps) | {
         "p_alike": equivalence_p(by_base, margin),
         "base_sd": spread.sd,
         "base_sd_high": spread.upper,
@@ -82,8 +103,6 @@ def effect(gaps: ScenarioGaps, margin: float) -> dict[str, Any]:
         "scenario_high": by_scenario.high,
         "scenario_p": by_scenario.p,
         "sd": float(np.std(by_base, ddof=1)) if len(by_base) > 1 else math.nan,
-        "n": len(gaps.values),
-        "clusters": len(by_base),
     }
 
 
@@ -109,7 +128,7 @@ def _concluded(row: dict[str, Any], tests: int, margin: float) -> dict[str, Any]
     bases, sd = row["clusters"], row.pop("sd")
     different, within = row["p_adjusted"] <= ALPHA, row["p_alike_adjusted"] <= ALPHA
     varies, spread = row["p_bases_adjusted"] <= ALPHA, row["base_sd_high"]
-    notes = []
+    notes = [row["note"]] if row["note"] else []
     if different:
         conclusion = SMALL if within else DIFFERENT
     elif within and varies:
@@ -127,7 +146,7 @@ def _concluded(row: dict[str, Any], tests: int, margin: float) -> dict[str, Any]
                 f"the mean is within ±{margin:g}, but effects may differ between bases (SD up to {spread:.2g})"
             )
     if 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
-        notes.append(f"no difference can be significant with fewer than {least} bases")
+        notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
     if not different and bases > 1:
         row["detectable"] = detectable(bases, sd, tests=tests, alpha=ALPHA) if sd > 0 else math.nan
     if conclusion == UNDECIDED and bases > 1 and sd > 0:

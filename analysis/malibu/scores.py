@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
-from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, NO_EFFECT, effect, with_conclusions
+from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, estimate, with_conclusions
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
 from parley.analysis.reporting.text import plural
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
-from parley.analysis.stats.signflips import sign_flip_test
 
 NO_LABEL = "(no label)"
 MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]
@@ -88,17 +88,8 @@ def _unplanned(data: PanelData, model: str, planned: list[tuple[str, str, str]])
     rows = []
     for first, second in combinations(labels, 2):
         if (first, second) not in known:
-            test = sign_flip_test(table.gaps(first, second).by_cluster())
-            rows.append(
-                {
-                    **_subject(model, "", first, second, ALL),
-                    **NO_EFFECT,
-                    "difference": test.estimate,
-                    "low": test.low,
-                    "high": test.high,
-                    "clusters": test.clusters,
-                }
-            )
+            subject = _subject(model, "", first, second, ALL)
+            rows.append(subject | estimate(table.gaps(first, second)) | {"p": math.nan})
     return rows
 
 
@@ -107,20 +98,8 @@ def _by_metric(data: PanelData, model: str, planned: list[tuple[str, str, str]])
     rows = []
     for metric in values_in_order(data.labelled_scores, "metric"):
         for category, first, second in planned:
-            gaps = table.gaps(first, second, metric)
-            test = sign_flip_test(gaps.by_cluster())
-            rows.append(
-                {
-                    **_subject(model, category, first, second, metric),
-                    **NO_EFFECT,
-                    "difference": test.estimate,
-                    "low": test.low,
-                    "high": test.high,
-                    "p": test.p,
-                    "n": len(gaps.values),
-                    "clusters": test.clusters,
-                }
-            )
+            subject = _subject(model, category, first, second, metric)
+            rows.append(subject | estimate(table.gaps(first, second, metric)))
     name = f"{model}: identities within a category, by metric"
     corrected = benjamini_hochberg([row["p"] for row in rows], name)
     family = f"{name} ({corrected.method}, {plural(corrected.tests, 'test')})"
