@@ -17,7 +17,15 @@ from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, s
 from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
-from parley.analysis.stats.resampling import DRAWS, bootstrap_sums, monte_carlo_p, percentile_interval
+from parley.analysis.stats.resampling import (
+    DRAWS,
+    ArrangementP,
+    arrangement_p,
+    bootstrap_sums,
+    data_seed,
+    half_size,
+    percentile_interval,
+)
 from parley.analysis.stats.tables import Floats
 
 ROW = ["category", "example_id", "repeat"]
@@ -160,7 +168,7 @@ def compared(
     right, right_baseline = ((table.prediction == table.label).astype(float) for table in (first, second))
     names = {"system": system, "baseline": baseline, "context": context}
     exact = mcnemar(right, right_baseline)
-    flips = paired_permutation(right, right_baseline, both["scenario"].to_numpy(), draws=draws, seed=seed)
+    flips = paired_permutation(right, right_baseline, both["scenario"].to_numpy())
     yield {
         **names,
         "measure": "accuracy",
@@ -230,12 +238,34 @@ def bias_difference(
     low, high = percentile_interval(
         _bias(resampled[:, :4], ambiguous) - _bias(resampled[:, 4:], ambiguous), clusters, level
     )
-    swaps = np.random.default_rng(seed).integers(0, 2, (draws, clusters)).astype(float)
-    swapped = swaps @ (counts - other_counts)
-    gaps = _bias(other_counts.sum(axis=0) + swapped, ambiguous) - _bias(counts.sum(axis=0) - swapped, ambiguous)
-    known = np.abs(gaps[np.isfinite(gaps)])
-    p = monte_carlo_p(known, abs(gap)) if len(known) else math.nan
-    return BiasDifference(difference=gap, low=low, high=high, p=p, clusters=clusters, note="")
+    swapped = _swap_test(counts, other_counts, gap, ambiguous)
+    return BiasDifference(difference=gap, low=low, high=high, p=swapped.p, clusters=clusters, note=swapped.note)
+
+
+def _swap_test(counts: Floats, other_counts: Floats, gap: float, ambiguous: bool) -> ArrangementP:
+    """The p-value of a gap in bias when the two systems may be swapped in any cluster."""
+    rng, size = np.random.default_rng(data_seed(np.hstack([counts, other_counts]))), half_size(1)
+    both = np.hstack([counts, other_counts])
+    gains = np.hstack([other_counts - counts, counts - other_counts])
+    halves = []
+    for part in (gains[0::2], gains[1::2]):
+        every = 2 ** len(part) <= size
+        swaps = (
+            np.arange(2 ** len(part))[:, None] >> np.arange(len(part)) & 1
+            if every
+            else rng.integers(0, 2, (size, len(part)))
+        )
+        if not every:
+            swaps[0] = 0
+        halves.append(swaps.astype(float) @ part)
+    halves[0] += both.sum(axis=0)
+
+    def gaps(some: Floats, others: Floats) -> Floats:
+        sums = some[:, None, :] + others[None, :, :]
+        return np.abs(_bias(sums[..., :4], ambiguous) - _bias(sums[..., 4:], ambiguous))
+
+    exact = len(counts) <= 2 * int(math.log2(size))
+    return arrangement_p((halves[0], halves[1]), gaps, abs(gap), exact=exact)
 
 
 def _bias(sums: Floats, ambiguous: bool) -> Floats:

@@ -98,7 +98,7 @@ def _with_all_kinds(scores: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
 
 
 def _measures(scores: pd.DataFrame, draws: int, seed: int) -> Columns:
-    test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["scenario"], draws=draws, seed=seed)
+    test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["scenario"])
     moved = cluster_proportion(_moved(scores["towards"]), scores["scenario"])
     return {
         "shift": cluster_mean(scores["towards"], scores["scenario"]).estimate,
@@ -156,7 +156,7 @@ def fence_effect(scores: pd.DataFrame, *, draws: int = 2000, seed: int = 0) -> p
     for model, part in both.groupby("model", sort=False):
         for kind, group in _with_all_kinds(part):
             effects = group["effect_open"], group["effect_fenced"]
-            test = paired_permutation(*effects, group["scenario"], draws=draws, seed=seed)
+            test = paired_permutation(*effects, group["scenario"])
             rows.append(
                 {
                     "model": model,

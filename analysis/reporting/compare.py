@@ -129,7 +129,7 @@ def _value(name: str, part: pd.DataFrame, draws: int, seed: int) -> dict[str, An
     if set(first) | set(second) <= {0.0, 1.0}:
         test = mcnemar(first, second)
     else:
-        test = paired_permutation(first, second, part["cluster"], draws=draws, seed=seed)
+        test = paired_permutation(first, second, part["cluster"])
     first_mean, second_mean = (float(side.groupby(part["cluster"]).mean().mean()) for side in (first, second))
     return _row("values by metric", name, first_mean, second_mean, test)
 
@@ -158,7 +158,7 @@ def _gaps(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]
         tables = [cell_means(part[f"value_{side}"], part["identity"], part["scenario"]) for side in ("first", "second")]
         for x, y in combinations(tables[0].columns, 2):
             gaps = [(table[x] - table[y]).reindex(tables[0].index) for table in tables]
-            test = paired_permutation(gaps[0], gaps[1], tables[0].index, draws=draws, seed=seed)
+            test = paired_permutation(gaps[0], gaps[1], tables[0].index)
             yield _row("gaps between identities", f"{category}: {x} − {y}", gaps[0].mean(), gaps[1].mean(), test)
 
 

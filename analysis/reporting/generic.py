@@ -71,7 +71,7 @@ def identities(
         ]
     )
     cells = cell_means(values, labels, clusters)
-    overall = effect_of_cells(cells, n=int(values.notna().sum()), draws=draws, seed=seed)
+    overall = effect_of_cells(cells, n=int(values.notna().sum()))
     gaps = _adjusted(_gaps(values, labels, clusters, draws=draws, seed=seed))
     tables = [
         Table("means", "Mean scores", means, printed=True),
@@ -98,7 +98,7 @@ def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series, *, draws: i
     rows = []
     for first, second in combinations(cells.columns, 2):
         gap = bootstrap_difference(values, labels, clusters, first, second, draws=draws, seed=seed)
-        test = effect_of_cells(cells[[first, second]], draws=draws, seed=seed)
+        test = effect_of_cells(cells[[first, second]])
         rows.append(
             [first, second, gap.estimate, gap.low, gap.high, test.p, gap.n, gap.clusters, gap.note or test.note]
         )

@@ -183,7 +183,7 @@ def _compared(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, A
     arms = np.repeat(["first", "second"], len(both))
     for measure in MEASURES:
         first, second = both[measure], both[f"{measure}_second"]
-        flips = paired_permutation(first, second, both["paragraph"], draws=draws, seed=seed)
+        flips = paired_permutation(first, second, both["paragraph"])
         gap = bootstrap_difference(
             pd.concat([first, second]), arms, clusters, "first", "second", weight="row", draws=draws, seed=seed
         )

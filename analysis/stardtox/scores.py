@@ -153,7 +153,7 @@ def _contrasts(frame: pd.DataFrame) -> Iterator[tuple[Columns, pd.DataFrame, pd.
 def _compared(first: pd.DataFrame, second: pd.DataFrame, metric: str, draws: int, seed: int) -> Columns:
     scores, others = (part[part["metric"] == metric][[*ITEM, "value"]] for part in (first, second))
     both = scores.merge(others, on=ITEM, suffixes=("", "_other"))
-    test = paired_permutation(both["value"], both["value_other"], both["prompt"], draws=draws, seed=seed)
+    test = paired_permutation(both["value"], both["value_other"], both["prompt"])
     gap = (both["value"] - both["value_other"]).groupby(both["prompt"]).mean().mean()
     return {
         "difference": gap,

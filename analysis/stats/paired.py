@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Literal
 
 import numpy as np
 from scipy import stats
 
-from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, t_interval
-from parley.analysis.stats.resampling import DRAWS, bca_interval, bootstrap_sums, sign_flip_p
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS
 from parley.analysis.stats.results import Test, no_test
+from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test, smallest_p
 from parley.analysis.stats.tables import Column, Floats, as_floats, cluster_sums
 
 INDEPENDENT_PAIRS = "pairs are independent of each other"
@@ -73,41 +72,52 @@ def mcnemar_counts(only_first: int, only_second: int, n: int, level: float = 0.9
     )
 
 
-def paired_permutation(
-    first: Column,
-    second: Column,
-    clusters: Column | None = None,
-    *,
-    interval: Literal["bca", "t"] = "bca",
-    draws: int = DRAWS,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Test:
-    """The sign-flip test of the mean difference, first minus second.
+def paired_permutation(first: Column, second: Column, clusters: Column | None = None, *, level: float = 0.95) -> Test:
+    """The sign-flip test of the mean difference, first minus second, with the interval that agrees with it.
 
     Args:
         first: The first system's values.
         second: The second system's values on the same items. Pairs with a missing value are left out.
         clusters: The cluster of each pair, taken as independent; None: pairs are.
-        interval: BCa bootstrap or Student's t, over the same units as the test.
-        draws: Number of sign patterns (where there are too many to enumerate) and of bootstrap draws.
-        seed: Seed of the draws.
         level: Confidence level.
     """
     gaps, unknown = _differences(first, second, clusters, "paired sign-flip test", "mean difference", level)
-    if len(gaps) < 2 or not gaps.any():
-        note = "all pairs are equal: there is no sign to flip" if len(gaps) > 1 else "fewer than two pairs or clusters"
-        return replace(unknown, note=note)
-    mean = float(gaps.mean())
-    p, computed = sign_flip_p(gaps, draws, seed)
-    low, high, note = t_interval(gaps, level)
-    statistic = math.nan if note else mean / float(stats.sem(gaps))
-    if interval == "bca" and not note:
-        drawn = bootstrap_sums(gaps[:, None], draws, seed)[:, 0] / len(gaps)
-        jackknife = (gaps.sum() - gaps) / (len(gaps) - 1)
-        low, high = bca_interval(drawn, mean, jackknife, level)
-    name = f"{unknown.name}, {computed}; {'BCa' if interval == 'bca' else 't'} interval"
-    return replace(unknown, name=name, statistic=statistic, p=p, effect=mean, low=low, high=high, note=note)
+    return flip_signs(gaps, unknown)
+
+
+def flip_signs(gaps: Floats, unknown: Test) -> Test:
+    """The sign-flip test of differences, one per cluster, as a `Test`.
+
+    Args:
+        gaps: The differences, without missing ones.
+        unknown: The test before it is made: its name, its level and what it assumes.
+    """
+    if not len(gaps):
+        return replace(unknown, note="no pair or cluster has values on both sides")
+    flips = sign_flip_test(gaps, unknown.level)
+    spread = np.ptp(gaps) > 1e-12 * np.abs(gaps).max()
+    return replace(
+        unknown,
+        name=f"{unknown.name}, {flips.method.partition(', ')[2]}",
+        statistic=flips.estimate / float(stats.sem(gaps)) if spread else math.nan,
+        p=flips.p,
+        effect=flips.estimate,
+        low=flips.low,
+        high=flips.high,
+        note=_flip_note(gaps, unknown, spread=bool(spread)),
+    )
+
+
+def _flip_note(gaps: Floats, unknown: Test, *, spread: bool) -> str:
+    """What limits the test: too few clusters to ever reject, or differences that are all the same."""
+    unit = "pair" if unknown.clusters is None else "cluster"
+    needed, count = clusters_to_reject(1 - unknown.level), len(gaps)
+    if count < needed:
+        return (
+            f"{count} {unit}{'s' if count > 1 else ''}: p cannot be below {smallest_p(count):.2g}; "
+            f"an interval needs {needed}"
+        )
+    return "" if spread else f"every {unit} has the same difference"
 
 
 def wilcoxon(first: Column, second: Column, clusters: Column | None = None, *, level: float = 0.95) -> Test:

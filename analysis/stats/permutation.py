@@ -1,6 +1,6 @@
 """The effect of identity on a score: permutation tests within clusters.
 
-Under the null hypothesis the labels within a scenario are exchangeable. So cells (means of all values of one cluster
+Under the null hypothesis the labels within a cluster are exchangeable. So cells (means of all values of one cluster
 and identity) are permuted within their cluster only. Nothing is assumed about normality, judges or repeats.
 """
 
@@ -12,11 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from parley.analysis.stats.clustered import t_interval
 from parley.analysis.stats.effects import missing_interval_note, partial_eta_squared
-from parley.analysis.stats.resampling import BLOCK_SIZE, DRAWS, MAX_EXACT, exact_p, monte_carlo_p, sign_flip_p
+from parley.analysis.stats.paired import flip_signs
+from parley.analysis.stats.resampling import ArrangementP, arrangement_p, data_seed, half_size
 from parley.analysis.stats.results import Test, no_test
 from parley.analysis.stats.tables import Column, Floats, cell_sums
 
@@ -25,57 +24,50 @@ ASSUMES = "within a cluster the labels are exchangeable if identity has no effec
 
 
 def identity_effect(
-    values: Column,
-    identities: Column,
-    clusters: Column,
-    *,
-    draws: int = DRAWS,
-    seed: int = 0,
-    level: float = 0.95,
+    values: Column, identities: Column, clusters: Column, *, level: float = 0.95, tests: int = 1
 ) -> Test:
     """The permutation test of `effect_of_cells`, from rows.
 
     Args:
         values: One value per row; rows where it is missing are left out.
         identities: The identity of each row, two or more in all.
-        clusters: The cluster of each row, usually its scenario. Clusters are taken as independent.
-        draws: Number of random permutations, where there are too many to enumerate.
-        seed: Seed of the draws.
+        clusters: The cluster of each row, such as its base. Clusters are taken as independent.
         level: Confidence level of the effect size.
+        tests: Number of tests in the family.
     """
     sums, counts = cell_sums(values, identities, clusters)
     n = int(counts.to_numpy().sum())
-    return effect_of_cells(sums / counts.where(counts > 0), n=n, draws=draws, seed=seed, level=level)
+    return effect_of_cells(sums / counts.where(counts > 0), n=n, level=level, tests=tests)
 
 
 def effect_of_cells(
     cells: pd.DataFrame,
     *,
     n: int | None = None,
-    tests: int = 1,
-    draws: int = DRAWS,
-    seed: int = 0,
     level: float = 0.95,
+    tests: int = 1,
+    draws: int = 0,
+    seed: int = 0,
 ) -> Test:
     """The permutation test of a table of cell means.
 
-    With two identities the signs of the clusters' differences are flipped; the effect is the mean difference with a t
-    interval over clusters. With more, labels are permuted within clusters; the statistic is F of the analysis of
-    variance with clusters as blocks, the effect partial eta squared. Few arrangements are enumerated, not sampled.
+    With two identities the signs of the clusters' differences are flipped; the effect is the mean difference, with the
+    interval that agrees with the test (see signflips.py). With more, labels are permuted within clusters; the
+    statistic is F of the analysis of variance with clusters as blocks, the effect partial eta squared. Few
+    arrangements are all counted; of many, some millions are, drawn with a seed that the cells fix.
 
     Args:
         cells: Clusters by identities, NaN where a cell is empty (see `tables.cell_means`).
         n: Number of values behind the cells; None: the number of cells.
-        draws: Number of random permutations, where there are too many to enumerate.
-        seed: Seed of the draws.
         level: Confidence level of the effect size.
+        tests: Number of tests in the family: the more, the more arrangements are drawn.
     """
     present = cells.dropna(axis=1, how="all")
     n = int(present.notna().to_numpy().sum()) if n is None else n
     if present.shape[1] == 2:
-        return _sign_flip_test(present, n, draws, seed, level)
+        return _sign_flip_test(present, n, level)
     if present.shape[1] > 2:
-        return _label_permutation_test(present.to_numpy(dtype=float), n, draws, seed, level)
+        return _label_permutation_test(_in_order(present), n, level, tests)
     return no_test(
         name="permutation within clusters",
         effect_name="mean difference",
@@ -88,10 +80,9 @@ def effect_of_cells(
     )
 
 
-def _sign_flip_test(cells: pd.DataFrame, n: int, draws: int, seed: int, level: float) -> Test:
+def _sign_flip_test(cells: pd.DataFrame, n: int, level: float) -> Test:
     first, second = cells.columns
     differences = (cells[first] - cells[second]).dropna().to_numpy(dtype=float)
-    count = len(differences)
     unknown = no_test(
         name="sign-flip test over clusters",
         effect_name=f"mean difference, {first} − {second}",
@@ -99,28 +90,21 @@ def _sign_flip_test(cells: pd.DataFrame, n: int, draws: int, seed: int, level: f
         assumes=ASSUMES,
         level=level,
         n=n,
-        clusters=count,
+        clusters=len(differences),
     )
-    if count < 2:
-        return replace(unknown, note="fewer than two clusters have both identities")
-    if not differences.any():
-        return replace(unknown, note="no cluster shows any difference: there is no sign to flip")
-    low, high, note = t_interval(differences, level)
-    p, computed = sign_flip_p(differences, draws, seed)
-    mean = float(differences.mean())
-    return replace(
-        unknown,
-        name=f"{unknown.name}, {computed}",
-        statistic=math.nan if note else mean / float(stats.sem(differences)),
-        p=p,
-        effect=mean,
-        low=low,
-        high=high,
-        note=note,
-    )
+    if not len(differences):
+        return replace(unknown, note="no cluster has both identities")
+    return flip_signs(differences, unknown)
 
 
-def _label_permutation_test(cells: Floats, n: int, draws: int, seed: int, level: float) -> Test:
+def _in_order(cells: pd.DataFrame) -> Floats:
+    """The cells with identities sorted by name, so that the order of the rows changes no random arrangement."""
+    names = sorted(cells.columns, key=str)
+    ordered: Floats = cells[names].to_numpy(dtype=float)
+    return ordered
+
+
+def _label_permutation_test(cells: Floats, n: int, level: float, tests: int) -> Test:
     cells = cells[np.isfinite(cells).sum(axis=1) >= 2]
     count = len(cells)
     unknown = no_test(
@@ -137,8 +121,8 @@ def _label_permutation_test(cells: Floats, n: int, draws: int, seed: int, level:
     centred = cells - np.nanmean(cells, axis=1, keepdims=True)
     total = float(np.nansum(centred**2))
     if total <= 1e-18 * max(1.0, float(np.nanmax(np.abs(cells))) ** 2):
-        note = "within every cluster all identities have the same mean: there is nothing to permute"
-        return replace(unknown, note=note)
+        note = "within every cluster all identities have the same mean"
+        return replace(unknown, p=1.0, effect=0.0, note=note)
     present = np.isfinite(cells).astype(float)
     # Cluster means are swept out of scores and labels alike, so the between-identity sum of squares is a quadratic
     # form in the identities' column sums; its matrix depends on which cells are present, not on the permutation.
@@ -147,13 +131,7 @@ def _label_permutation_test(cells: Floats, n: int, draws: int, seed: int, level:
     rank = int(np.sum(np.linalg.eigvalsh(swept) > TOLERANCE * count))
     sums = np.nansum(centred, axis=0)
     between = float(sums @ inverse @ sums)
-    arrangements = _all_arrangements(centred)
-    if arrangements is None:
-        computed = f"{draws} draws, seed {seed}"
-        p = monte_carlo_p(_quadratic_form(_random_arrangements(centred, draws, seed), inverse), between, total)
-    else:
-        computed = "exact"
-        p = exact_p(_quadratic_form(arrangements, inverse), between, total)
+    arranged = _arranged_labels(centred, inverse, between, total, half_size(tests))
     error_df = int(present.sum()) - count - rank
     within, note = total - between, ""
     if error_df < 1 or within <= 1e-12 * total:
@@ -163,45 +141,45 @@ def _label_permutation_test(cells: Floats, n: int, draws: int, seed: int, level:
     eta, low, high = partial_eta_squared(f, rank, error_df, level)
     return replace(
         unknown,
-        name=f"{unknown.name}, {computed}",
+        name=f"{unknown.name}, {arranged.method}",
         statistic=f,
-        p=p,
+        p=arranged.p,
         effect=eta,
         low=low,
         high=high,
-        note=note or missing_interval_note(high, small=f < 1),
+        note="; ".join(filter(None, (arranged.note, note or missing_interval_note(high, small=f < 1)))),
     )
 
 
-def _quadratic_form(sums: Floats, matrix: Floats) -> Floats:
-    values: Floats = ((sums @ matrix) * sums).sum(axis=1)
-    return values
+def _arranged_labels(cells: Floats, matrix: Floats, observed: float, scale: float, size: int) -> ArrangementP:
+    """The p-value of the quadratic form of the identities' sums."""
+    rng = np.random.default_rng(data_seed(cells))
+    (first, all_first), (second, all_second) = (_half_sums(half, size, rng) for half in (cells[0::2], cells[1::2]))
+
+    def quadratic_forms(some: Floats, others: Floats) -> Floats:
+        own, theirs = (((sums @ matrix) * sums).sum(axis=1, keepdims=True) for sums in (some, others))
+        left = np.hstack([2 * some @ matrix, own, np.ones_like(own)])
+        forms: Floats = left @ np.hstack([others, np.ones_like(theirs), theirs]).T
+        return forms
+
+    return arrangement_p((first, second), quadratic_forms, observed, exact=all_first and all_second, scale=scale)
 
 
-def _all_arrangements(cells: Floats) -> Floats | None:
-    """The identities' sums under every arrangement of labels, or None where there are too many."""
-    sizes = np.isfinite(cells).sum(axis=1)
-    if sum(math.lgamma(size + 1) for size in sizes) > math.log(MAX_EXACT) + 1e-9:
-        return None
-    sums = np.zeros((1, cells.shape[1]))
-    for row in cells:
-        places = np.flatnonzero(np.isfinite(row))
-        arranged = np.zeros((math.factorial(len(places)), len(row)))
-        arranged[:, places] = list(itertools.permutations(row[places]))
-        sums = (sums[:, None, :] + arranged[None, :, :]).reshape(-1, len(row))
-    return sums
+def _half_sums(cells: Floats, size: int, rng: np.random.Generator) -> tuple[Floats, bool]:
+    """The identities' sums over some clusters under every arrangement of labels, and True.
 
-
-def _random_arrangements(cells: Floats, draws: int, seed: int) -> Floats:
-    """The identities' sums under random arrangements; clusters that lack the same identities are shuffled together."""
-    rng = np.random.default_rng(seed)
-    sums = np.zeros((draws, cells.shape[1]))
-    patterns, pattern_of = np.unique(np.isfinite(cells), axis=0, return_inverse=True)
-    for number, pattern in enumerate(patterns):
-        block = cells[np.ravel(pattern_of) == number][:, pattern]
-        size = max(1, BLOCK_SIZE // block.size)
-        for start in range(0, draws, size):
-            rows = min(size, draws - start)
-            shuffled = rng.permuted(np.broadcast_to(block, (rows, *block.shape)), axis=2)
-            sums[start : start + rows, pattern] += shuffled.sum(axis=1)
-    return sums
+    Where there are more than `size` of them: under as many random ones, the first of which are the data, and False.
+    """
+    clusters = [(np.flatnonzero(np.isfinite(row)), row[np.isfinite(row)]) for row in cells]
+    if sum(math.lgamma(len(values) + 1) for _, values in clusters) <= math.log(size) + 1e-9:
+        sums = np.zeros((1, cells.shape[1]))
+        for places, values in clusters:
+            arranged = np.zeros((math.factorial(len(values)), cells.shape[1]))
+            arranged[:, places] = list(itertools.permutations(values))
+            sums = (sums[:, None, :] + arranged[None, :, :]).reshape(-1, cells.shape[1])
+        return sums, True
+    sums = np.zeros((size, cells.shape[1]))
+    for places, values in clusters:
+        sums[0, places] += values
+        sums[1:, places] += rng.permuted(np.broadcast_to(values, (size - 1, len(values))), axis=1)
+    return sums, False

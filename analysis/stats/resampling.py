@@ -1,4 +1,4 @@
-"""Bootstrap intervals, sign flips and permutation p-values on a small table of units (clusters or items).
+"""Bootstrap intervals and permutation p-values on a small table of units (clusters or items).
 
 A bootstrap draw is a vector of counts (how often each unit was drawn) times the table of the units' sums, so no draw
 touches the rows behind the table. Draws are made in blocks, so that memory does not grow with the number of units.
@@ -6,7 +6,10 @@ touches the rows behind the table. Draws are made in blocks, so that memory does
 
 from __future__ import annotations
 
+import hashlib
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from scipy import stats
@@ -14,7 +17,7 @@ from scipy import stats
 from parley.analysis.stats.tables import Floats, Ints
 
 DRAWS = 2000
-MAX_EXACT = 2**16  # up to this many arrangements, all are enumerated instead of sampled
+MIN_HALF = 2048
 BLOCK_SIZE = 4_000_000  # floats in memory at a time, about 32 MB
 
 
@@ -69,85 +72,75 @@ def percentile_interval(draws: Floats, units: int, level: float) -> tuple[float,
     return float(low), float(high)
 
 
-def bca_interval(draws: Floats, estimate: float, jackknife: Floats, level: float) -> tuple[float, float]:
-    """Efron's bias-corrected and accelerated (BCa) interval, expanded as in `percentile_interval`.
-
-    Args:
-        draws: The statistic in each bootstrap draw.
-        estimate: The statistic of the data.
-        jackknife: The statistic without each unit in turn.
-        level: Confidence level.
-
-    Returns:
-        Lower and upper end; NaN for fewer than two units or where leaving one out changes nothing.
-    """
-    units = len(jackknife)
-    gaps = jackknife.mean() - jackknife
-    spread = float((gaps**2).sum())
-    if units < 2 or spread == 0:
-        return math.nan, math.nan
-    acceleration = float((gaps**3).sum()) / (6 * spread**1.5)
-    below = float(np.mean(draws < estimate) + np.mean(draws == estimate) / 2)
-    bias = stats.norm.ppf(np.clip(below, 0.5 / len(draws), 1 - 0.5 / len(draws)))
-    half = _expanded_quantile(units, level)
-    ends = [stats.norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z))) for z in (half, -half)]
-    low, high = np.quantile(draws, ends)
-    return float(low), float(high)
-
-
 def _expanded_quantile(units: int, level: float) -> float:
     """The lower quantile of Student's t over this many units, scaled for use in place of the normal one."""
     return float(math.sqrt(units / (units - 1)) * stats.t.ppf((1 - level) / 2, units - 1))
 
 
-def monte_carlo_p(draws: Floats, observed: float, scale: float | None = None) -> float:
-    """The p-value of random arrangements, (b + 1) / (m + 1) (Phipson and Smyth 2010).
-
-    It is never 0, since the data are one of the arrangements.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrangementP:
+    """The p-value of a permutation test.
 
     Args:
-        draws: The statistic in each random arrangement; large values count against the null hypothesis.
+        p: The share of arrangements (the data among them) that reach the observed value.
+        count: Number of arrangements.
+        exact: All arrangements were counted, none was drawn.
+    """
+
+    p: float
+    count: int
+    exact: bool
+
+    @property
+    def method(self) -> str:
+        return "exact" if self.exact else f"{self.count:,} arrangements"
+
+    @property
+    def note(self) -> str:
+        """Says that p is a bound, where no random arrangement but the data reached the observed value; or ""."""
+        is_bound = not self.exact and self.p * self.count < 1.5
+        return f"p ≤ {self.p:.2g}: none of {self.count:,} arrangements came as far" if is_bound else ""
+
+
+def arrangement_p(
+    halves: tuple[Floats, Floats],
+    statistic: Callable[[Floats, Floats], Floats],
+    observed: float,
+    *,
+    exact: bool,
+    scale: float | None = None,
+) -> ArrangementP:
+    """The p-value from every combination of arrangements of two halves of the clusters.
+
+    A few thousand arrangements of either half give millions together. If the null hypothesis is true, the row and the
+    column in which the data stand among them could as well be any other, so the test is valid however few were drawn.
+
+    Args:
+        halves: What the clusters of each half sum up to, one row per arrangement; the data are in one row of each.
+        statistic: The statistic of every sum of a row of the first with a row of the second, as a table; large values
+            count against the null hypothesis, and so do missing ones.
         observed: The statistic of the data.
+        exact: The halves hold all arrangements.
         scale: Size of the numbers that the statistic was summed from, which bounds its rounding error; None: the
             statistic itself.
     """
-    return float((_count_reached(draws, observed, scale) + 1) / (len(draws) + 1))
+    first, second = halves
+    limit = observed - 1e-9 * (abs(observed) if scale is None else scale)
+    block = max(1, BLOCK_SIZE // (8 * len(second)))
+    below = sum(
+        int(np.count_nonzero(statistic(first[start : start + block], second) < limit))
+        for start in range(0, len(first), block)
+    )
+    count = len(first) * len(second)
+    return ArrangementP(p=(count - below) / count, count=count, exact=exact)
 
 
-def exact_p(arrangements: Floats, observed: float, scale: float | None = None) -> float:
-    """The share of all arrangements (the data among them) that reach the observed value. See `monte_carlo_p`."""
-    return float(_count_reached(arrangements, observed, scale) / len(arrangements))
+def half_size(tests: int) -> int:
+    """Arrangements of either half: 4 million together, and at least 100·tests / 0.05 for a family of many tests."""
+    return max(MIN_HALF, math.ceil(math.sqrt(100 * tests / 0.05)))
 
 
-def _count_reached(values: Floats, observed: float, scale: float | None) -> int:
-    """The number of values at or above the observed one; values that differ by rounding only count as equal."""
-    return int(np.sum(values >= observed - 1e-9 * (abs(observed) if scale is None else scale)))
-
-
-def sign_flip_p(differences: Floats, draws: int, seed: int) -> tuple[float, str]:
-    """The two-sided p-value of a mean difference when every sign could as well be the other one.
-
-    Args:
-        differences: One per cluster or pair, independent of each other.
-        draws: Number of random sign patterns, where there are too many to enumerate.
-        seed: Seed of the random generator.
-
-    Returns:
-        The p-value, and how it was computed: "exact", or the draws and the seed.
-    """
-    nonzero = differences[differences != 0]  # 0 stays 0 under either sign
-    if len(nonzero) == 0:
-        return math.nan, "no draws"
-    observed, scale = abs(float(nonzero.sum())), float(np.abs(nonzero).sum())
-    if 2 ** (len(nonzero) - 1) <= MAX_EXACT:
-        sums = nonzero[:1]  # flipping the first sign too gives the same absolute sums
-        for difference in nonzero[1:]:
-            sums = np.concatenate([sums + difference, sums - difference])
-        return exact_p(np.abs(sums), observed, scale), "exact"
-    rng = np.random.default_rng(seed)
-    block = max(1, BLOCK_SIZE // len(nonzero))
-    blocks = [
-        np.abs((2.0 * rng.integers(0, 2, (min(block, draws - start), len(nonzero))) - 1) @ nonzero)
-        for start in range(0, draws, block)
-    ]
-    return monte_carlo_p(np.concatenate(blocks), observed, scale), f"{draws} draws, seed {seed}"
+def data_seed(data: Floats) -> int:
+    """A seed that the data fix, so that they have the same p in every report: a hash of the rounded numbers."""
+    scaled = np.nan_to_num(data / max(float(np.nanmax(np.abs(data), initial=0.0)), 1e-300), nan=9.0)
+    return int.from_bytes(hashlib.sha256((np.round(scaled, 6) + 0.0).tobytes()).digest()[:8], "big")

@@ -151,7 +151,7 @@ def _paired_test(means: pd.DataFrame, system: str, baseline: str, *, draws: int,
     """A system against the baseline on one metric, over the topics that both have."""
     ours, base = (means[means["system"] == name] for name in (system, baseline))
     both = ours.merge(base, on="topic", suffixes=("", "_base"))
-    test = paired_permutation(both["value"], both["value_base"], both["topic"], draws=draws, seed=seed)
+    test = paired_permutation(both["value"], both["value_base"], both["topic"])
     return {
         "system": system,
         "metric": str(means["metric"].iloc[0]),

@@ -33,7 +33,7 @@ def changes(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.Dat
     for (system, context), group in frame.groupby(["system", "condition"], sort=False):
         both = group[group["right0"].notna() & group["right1"].notna()]
         exact = mcnemar(both["right1"], both["right0"])
-        flips = paired_permutation(both["right1"], both["right0"], both["scenario"], draws=draws, seed=seed)
+        flips = paired_permutation(both["right1"], both["right0"], both["scenario"])
         rows.append(
             {
                 "system": system,
@@ -123,7 +123,7 @@ def _compared(both: pd.DataFrame, system: str, baseline: str, draws: int, seed: 
         part = both[both["condition"] == context]
         for measure, name in MEASURES.items() if len(part) else ():
             first, second = part[name], part[f"{name}_without"]
-            flips = paired_permutation(first, second, part["scenario"], draws=draws, seed=seed)
+            flips = paired_permutation(first, second, part["scenario"])
             second_test = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, part["scenario"])
             yield {
                 "system": system,
