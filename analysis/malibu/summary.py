@@ -128,9 +128,10 @@ def _none(pairs: pd.DataFrame, unit: str, tests: int, phase: int) -> str:
     found = pairs["detectable"].dropna()
     points = " points" if phase == 1 else ""
     power = f" This design finds differences of {_range(found, 2)}{points} in 80% of runs." if len(found) else ""
+    caution = " That is not evidence of no bias." if (pairs["conclusion"] == UNDECIDED).any() else ""
     return (
         f"Phase {phase}: no {what} is significant after Holm correction ({plural(tests, 'comparison')} within a "
-        f"category). That is not evidence of no bias.{power}"
+        f"category).{caution}{power}"
     )
 
 
