@@ -229,7 +229,7 @@ def _saddlepoint_tail(values: Floats) -> float:
 
 
 def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:
-    """The shifts that are not rejected. Ends are found to a millionth of the range of the differences."""
+    """The shifts that are not rejected. Ends are found to a ten-thousandth of the range of the differences, outwards."""
     alpha = 1 - level
     if 2.0 ** -len(values) > alpha / 2:
         return -math.inf, math.inf
@@ -251,7 +251,7 @@ def _lower_end(values: Floats, alpha: float) -> float:
     width, target = high - low, float(ndtri(alpha))
     z_low, z_high = float(ndtri(tail(low))) - target, float(ndtri(min(max(tail(high), 0.4), 1 - 1e-9))) - target
     for step in range(60):
-        if high - low <= 1e-6 * width:
+        if high - low <= 1e-4 * width:
             break
         # z is almost linear in the shift, so the secant is close; every third step halves the bracket.
         share = 0.5 if step % 3 == 2 or not math.isfinite(z_low) else min(max(-z_low / (z_high - z_low), 0.01), 0.99)
