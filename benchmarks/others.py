@@ -20,10 +20,10 @@ class Other(NamedTuple):
 OTHERS = (
     Other("Memory and run file of a long run", "memory", ["--units", "1000", "5000"], ["--units", "300", "3000"]),
     Other(
-        "The report compared with a plain pandas loop",
+        "The report, with ten identities and with forty",
         "report",
-        ["--rows", "50000", "--draws", "1000", "--loop-draws", "1"],
-        ["--rows", "10000", "--draws", "200", "--loop-draws", "1"],
+        ["--rows", "300000", "--draws", "1000"],
+        ["--rows", "20000", "--draws", "200"],
     ),
     Other(
         "A long run: its first tenth and its last",
