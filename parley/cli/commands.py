@@ -45,7 +45,7 @@ COMMANDS: dict[str, Command] = {
     "calibrate": Command(
         "parley.cli.calibrate", "measure the false-positive rate and power of every test on simulated judges"
     ),
-    "power": Command("parley.cli.power", "number of scenarios needed to detect an effect, or the reverse"),
+    "power": Command("parley.cli.power", "number of bases needed to detect an effect, or the reverse"),
     "models": Command("parley.cli.models", "list models, and fetch embedded ones"),
     "new": Command("parley.cli.new", "start your own study: a small package with a test"),
     "salvage": Command("parley.cli.salvage", "copy what can be read of a damaged run file to a new one"),
