@@ -9,6 +9,7 @@ raised on some bases and lowered on others is not treated alike, even if its mea
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -151,5 +152,11 @@ def _concluded(row: dict[str, Any], tests: int, margin: float) -> dict[str, Any]
         row["detectable"] = detectable(bases, sd, tests=tests, alpha=ALPHA) if sd > 0 else math.nan
     if conclusion == UNDECIDED and bases > 1 and sd > 0:
         row["chance_alike"] = equivalence_power(bases, sd, margin, tests=tests, alpha=ALPHA)
-        row["bases_for_alike"] = clusters_for_equivalence(sd, margin, tests=tests, alpha=ALPHA)
+        row["bases_for_alike"] = _bases_for_alike(float(f"{sd:.2g}"), margin, tests)
     return row | {"conclusion": conclusion, "note": "; ".join(notes)}
+
+
+@lru_cache(maxsize=1024)
+def _bases_for_alike(sd: float, margin: float, tests: int) -> float:
+    """A number to plan with, so that two digits of the standard deviation are enough."""
+    return clusters_for_equivalence(sd, margin, tests=tests, alpha=ALPHA) or math.nan
