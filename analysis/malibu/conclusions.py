@@ -149,14 +149,21 @@ def _concluded(row: dict[str, Any], tests: int, margin: float) -> dict[str, Any]
     if 0 < bases < (least := clusters_to_reject(ALPHA, tests)):
         notes.append(f"no difference can be significant among {plural(tests, 'test')} with fewer than {least} bases")
     if not different and bases > 1:
-        row["detectable"] = detectable(bases, sd, tests=tests, alpha=ALPHA) if sd > 0 else math.nan
+        row["detectable"] = sd * _detectable_sds(bases, tests) if sd > 0 else math.nan
     if conclusion == UNDECIDED and bases > 1 and sd > 0:
-        row["chance_alike"] = equivalence_power(bases, sd, margin, tests=tests, alpha=ALPHA)
-        row["bases_for_alike"] = _bases_for_alike(float(f"{sd:.2g}"), margin, tests)
+        chance, needed = _chances_of_alike(bases, float(f"{sd:.2g}"), margin, tests)
+        row |= {"chance_alike": chance, "bases_for_alike": needed}
     return row | {"conclusion": conclusion, "note": "; ".join(notes)}
 
 
+@lru_cache(maxsize=64)
+def _detectable_sds(bases: int, tests: int) -> float:
+    """The effect that is found in 80% of runs, in standard deviations of a base's difference."""
+    return detectable(bases, 1.0, tests=tests, alpha=ALPHA)
+
+
 @lru_cache(maxsize=1024)
-def _bases_for_alike(sd: float, margin: float, tests: int) -> float:
-    """A number to plan with, so that two digits of the standard deviation are enough."""
-    return clusters_for_equivalence(sd, margin, tests=tests, alpha=ALPHA) or math.nan
+def _chances_of_alike(bases: int, sd: float, margin: float, tests: int) -> tuple[float, float]:
+    """The chance to show "alike", and the bases that would give 80%: to plan with, so two digits of `sd` are enough."""
+    chance = equivalence_power(bases, sd, margin, tests=tests, alpha=ALPHA)
+    return chance, clusters_for_equivalence(sd, margin, tests=tests, alpha=ALPHA) or math.nan
