@@ -23,7 +23,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr, ndtri, stdtrit
 
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats
 
@@ -246,17 +246,22 @@ def _lower_end(values: Floats, alpha: float) -> float:
     """The largest shift at which the upper tail of the shifted differences is at most alpha."""
     tail = _shifted_tail(values)
     low, high = float(values.min()), float(values.mean())
-    if tail(low) > alpha or high - low <= TOLERANCE * abs(high):  # below the least difference the tail is 2⁻ⁿ
-        return low
     width, target = high - low, float(ndtri(alpha))
-    z_low, z_high = float(ndtri(tail(low))) - target, float(ndtri(min(max(tail(high), 0.4), 1 - 1e-9))) - target
+    if width <= TOLERANCE * abs(high) or tail(low) > alpha:  # below the least difference the tail is 2⁻ⁿ
+        return low
+    z_low, z_high = math.nan, -target
+    half = -float(stdtrit(len(values) - 1, alpha)) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    guesses = [high - 0.9 * half, high - 1.1 * half]  # Student's t is close, and brackets the end with a little room
     for step in range(60):
         if high - low <= 1e-4 * width:
             break
         # z is almost linear in the shift, so the secant is close; every third step halves the bracket.
-        share = 0.5 if step % 3 == 2 or not math.isfinite(z_low) else min(max(-z_low / (z_high - z_low), 0.01), 0.99)
+        share = 0.5 if step % 3 == 2 or math.isnan(z_low) else min(max(-z_low / (z_high - z_low), 0.01), 0.99)
         middle = low + share * (high - low)
-        z = float(ndtri(min(tail(middle), 1 - 1e-9))) - target
+        if guesses and low < guesses[0] < high:
+            middle = guesses[0]
+        guesses = guesses[1:]
+        z = float(ndtri(min(max(tail(middle), 1e-300), 1 - 1e-9))) - target
         if z <= 0:
             low, z_low = middle, z
         else:
