@@ -191,7 +191,7 @@ def _check(
         "sd must be at least 0 and finite": sd < 0 or math.isinf(sd),
         "tests must be at least 1": tests < 1,
         "alpha must lie between 0 and 1": not 0 < alpha < 1,
-        f"alpha divided by the number of tests must be at least {LEAST_LEVEL:g}": not alpha / tests >= LEAST_LEVEL,
+        f"alpha divided by the number of tests must be at least {LEAST_LEVEL:g}": alpha < LEAST_LEVEL * tests,
         "power must lie between 0 and 1": not 0 < power < 1,
         "margin must be above 0": not margin > 0,
     }

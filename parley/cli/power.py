@@ -124,8 +124,8 @@ def _power(parsed: argparse.Namespace) -> int:
     from parley.cli.report import plain_table
 
     _check_flags(parsed)
+    design = _from_run(parsed) if parsed.run else _from_flags(parsed)
     try:
-        design = _from_run(parsed) if parsed.run else _from_flags(parsed)
         plan, table = _plan(parsed, design)
     except ValueError as error:
         raise ConfigError(str(error)) from None
@@ -327,7 +327,7 @@ def _table(parsed: argparse.Namespace, design: _Design, bases: int | None) -> pd
     rows = []
     for count in sorted({max(start // 2, 1), start, min(2 * start, MOST), min(4 * start, MOST)}):
         family: dict[str, Any] = {"tests": design.tests, "alpha": parsed.alpha}
-        row = {"bases": count, "scenarios": round(count * design.per_base)}
+        row: dict[str, float] = {"bases": count, "scenarios": round(count * design.per_base)}
         if parsed.effect:
             row["power"] = sign_flip_power(count, parsed.effect, design.sd, **family)
         row["detectable"] = detectable(count, design.sd, power=parsed.power, **family)

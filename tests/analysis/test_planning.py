@@ -1,4 +1,4 @@
-"""Corrections for multiple testing, power, and equivalence."""
+"""Corrections for multiple testing, and equivalence."""
 
 from __future__ import annotations
 
@@ -14,13 +14,6 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from parley.analysis.stats.equivalence import equivalence, equivalent_identities
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
-from parley.analysis.stats.power import (
-    design_effect,
-    detectable_effect,
-    power_with,
-    scenarios_needed,
-    sd_of_differences,
-)
 
 NAN = math.nan
 
@@ -61,87 +54,6 @@ def test_corrections_never_lower_a_p_value_and_keep_the_order(p: list[float], or
         place = sorted(range(len(p)), key=lambda _: order.random())  # type: ignore[attr-defined]
         assert correct([p[k] for k in place], "f").adjusted == pytest.approx(tuple(result[place]))
     assert np.all(np.array(holm(p, "f").adjusted) >= np.array(benjamini_hochberg(p, "f").adjusted) - 1e-12)
-
-
-# Power
-
-
-def test_the_design_effect() -> None:
-    assert design_effect(1, 0.9) == 1
-    assert design_effect(50, 0.05) == pytest.approx(3.45)
-    assert design_effect(4, 1) == 4
-
-
-@pytest.mark.parametrize(
-    ("effect", "sd", "power", "design", "per_label"),
-    [
-        # R: power.t.test(delta=10, sd=10*sqrt(2), power=0.85, type="paired"): n = 19.96892 (Dalgaard, section 8.3)
-        (10, 10 * math.sqrt(2), 0.85, "paired", 20),
-        # R: power.t.test(delta = 0.75, sd = 2.25, power = 0.9): n = 190.0991 in each group (UVA, PASS in R)
-        (0.75, 2.25, 0.9, "independent", 191),
-        # R: pwr.t.test(d = 2/3, power = 0.9, type = "two.sample"): n = 48.26427 (Cross Validated)
-        (2 / 3, 1, 0.9, "independent", 49),
-    ],
-)
-def test_sample_sizes_as_in_r(effect: float, sd: float, power: float, design: str, per_label: int) -> None:
-    result = scenarios_needed(effect, sd=sd, power=power, design=design)  # type: ignore[arg-type]
-    assert result.scenarios == per_label * (1 if design == "paired" else 2)
-    assert result.power >= power
-    fewer = per_label - 1 if design == "paired" else 2 * (per_label - 1)
-    assert power_with(fewer, effect, sd=sd, design=design).power < power  # type: ignore[arg-type]
-
-
-def test_judges_help_only_as_far_as_they_differ() -> None:
-    # d 0.3 on one judge's difference; 4 judges at ICC 0.3: variance 1.9 / 4, so d 0.3 / sqrt(0.475)
-    result = scenarios_needed(0.3, judges=4, icc=0.3)
-    assert result.design_effect == pytest.approx(1.9)
-    assert result.standardised == pytest.approx(0.3 / math.sqrt(0.475))
-    assert result.scenarios == scenarios_needed(0.3 / math.sqrt(0.475)).scenarios
-    alike = [scenarios_needed(0.3, judges=judges, icc=1).scenarios for judges in (1, 4, 20)]
-    assert len(set(alike)) == 1, "judges who always agree are one judge"
-    assert scenarios_needed(0.3, judges=20, icc=0).scenarios < scenarios_needed(0.3, judges=4, icc=0).scenarios
-
-
-@settings(max_examples=25, deadline=None, derandomize=True)
-@given(st.integers(4, 200), st.floats(0.3, 0.95), st.floats(0, 1), st.integers(1, 8), st.booleans())
-def test_power_effect_and_scenarios_agree(half: int, power: float, icc: float, judges: int, paired: bool) -> None:
-    options = {"sd": 2.0, "icc": icc, "judges": judges, "design": "paired" if paired else "independent"}
-    smallest = detectable_effect(2 * half, power=power, **options)  # type: ignore[arg-type]
-    assert power_with(2 * half, smallest.effect, **options).power == pytest.approx(power, abs=1e-6)  # type: ignore[arg-type]
-    assert scenarios_needed(smallest.effect * 1.0001, power=power, **options).scenarios <= 2 * half  # type: ignore[arg-type]
-
-
-def test_the_power_agrees_with_simulation() -> None:
-    plan = power_with(24, 0.5, sd=1.2, icc=0.4, judges=3)
-    rng = np.random.default_rng(0)
-    shared = rng.normal(0, math.sqrt(0.4), (4000, 24, 1))
-    gaps = 0.5 + 1.2 * (shared + rng.normal(0, math.sqrt(0.6), (4000, 24, 3)))
-    result = stats.ttest_1samp(gaps.mean(axis=2), 0, axis=1).pvalue < 0.05
-    assert result.mean() == pytest.approx(plan.power, abs=0.025)
-
-
-def test_the_sd_of_differences() -> None:
-    # Dalgaard, section 8.3: the within-person sd times the root of 2 (nothing shared)
-    assert sd_of_differences(10, 0) == pytest.approx(14.14214, abs=1e-5)
-    assert sd_of_differences(10, 0.5) == pytest.approx(10)
-
-
-def test_a_plan_that_cannot_be_made_says_why() -> None:
-    nothing = scenarios_needed(0)
-    assert math.isnan(nothing.scenarios)
-    assert "equivalence" in nothing.note
-    assert "more than" in scenarios_needed(1e-6).note
-    assert math.isnan(power_with(1, 0.5).power)
-    assert "two scenarios" in detectable_effect(3, design="independent").note
-    with pytest.raises(ValueError, match="icc"):
-        power_with(10, 0.5, icc=1.5)
-    with pytest.raises(ValueError, match="judges"):
-        power_with(10, 0.5, judges=0)
-
-
-def test_a_huge_effect_is_certain() -> None:
-    assert power_with(3000, 50).power == pytest.approx(1)
-    assert scenarios_needed(1000).scenarios == 2
 
 
 # Equivalence

@@ -122,14 +122,6 @@ def test_calibration_is_rows(parley: Parley) -> None:
     assert strict(parley("calibrate", "--json", *small, "--seed", "1").out) != rows
 
 
-def test_power_both_ways(parley: Parley) -> None:
-    needed = strict(parley("power", "--effect", "0.3", "--json").out)
-    assert needed["power"] >= 0.8
-    power = strict(parley("power", "--scenarios", needed["scenarios"], "--json").out)
-    assert power["effect"] <= 0.3
-    assert "122 scenarios find a difference of 0.3 with a power of 80%." in parley("power", "--effect", "0.3").out
-
-
 # Files
 
 

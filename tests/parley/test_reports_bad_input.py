@@ -181,28 +181,6 @@ def test_a_rate_of_no_simulations_is_a_dash(parley: Parley) -> None:
     assert "nan" not in parley("calibrate", *small).out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((), ("give --effect",)),
-        (("--effect", "0.3", "--alpha", "2"), ("alpha must lie between 0 and 1",)),
-        (("--effect", "0.3", "--judges", "0"), ("judges must be at least 1",)),
-        pytest.param(
-            ("--effect", "nan"),
-            ("effect",),
-        ),
-    ],
-)
-def test_a_plan_that_cannot_be_made(parley: Parley, arguments: tuple[str, ...], words: tuple[str, ...]) -> None:
-    one_line(parley("power", *arguments), 2, *words)
-
-
-def test_an_effect_of_zero_cannot_be_found(parley: Parley) -> None:
-    result = parley("power", "--effect", "0", "--json")
-    assert (result.status, result.json["scenarios"]) == (0, None)
-    assert "cannot be found" in result.json["note"]
-
-
 def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path], place: Path) -> None:
     (place / "taken").write_text("a file")
     result = parley("report", runs["plain"], "--out", "taken", *FEW)

@@ -1,0 +1,97 @@
+"""What a pilot run says about how much differences vary over bases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+import pytest
+
+from parley.analysis.malibu.pilot import pilot
+
+# The yields of five preparations of each of six batches: Davies (1947), lme4's `Dyestuff`. lmer(Yield ~ 1 + (1|Batch))
+# has variances of 1764 (batch) and 2451 (residual): standard deviations of 42.00 and 49.51.
+DYESTUFF = {
+    "A": [1545, 1440, 1440, 1520, 1580],
+    "B": [1540, 1555, 1490, 1560, 1495],
+    "C": [1595, 1550, 1605, 1510, 1560],
+    "D": [1445, 1440, 1595, 1465, 1545],
+    "E": [1595, 1630, 1515, 1635, 1625],
+    "F": [1520, 1455, 1450, 1480, 1445],
+}
+
+
+def verdicts(differences: Mapping[str, Sequence[float]], *, base: bool = True) -> pd.DataFrame:
+    """Female minus male by base, one value per scenario; male has 5 points everywhere."""
+    rows = [
+        {
+            "unit": f"{name}-{n}-{identity}",
+            "phase": 1,
+            "scenario": f"{name}-{n}",
+            "category": "gender",
+            "identity": identity,
+            "judge": "J",
+            "role": "debater",
+            "round": 1,
+            "metric": "Accuracy",
+            "value": 5.0 + (difference if identity == "female" else 0.0),
+            "status": "ok",
+        }
+        | ({"base": name} if base else {})
+        for name, values in differences.items()
+        for n, difference in enumerate(values)
+        for identity in ("female", "male")
+    ]
+    return pd.DataFrame(rows)
+
+
+def dyestuff() -> dict[str, list[float]]:
+    return {batch: [(value - 1500) / 100 for value in values] for batch, values in DYESTUFF.items()}
+
+
+def test_variance_components_as_in_lme4() -> None:
+    found = pilot(verdicts(dyestuff()))
+    assert (found.bases, found.pairs, found.scenarios) == (6, 1, 5)
+    assert found.between == pytest.approx(0.4200, abs=5e-5)
+    assert found.within == pytest.approx(0.4951, abs=5e-5)
+    # the six batches' means: 1505, 1528, 1564, 1498, 1600, 1470
+    assert found.sd == pytest.approx(pd.Series([1505, 1528, 1564, 1498, 1600, 1470]).std() / 100)
+    assert found.of_base() == found.sd == pytest.approx(found.of_base(5)), "a balanced run is its own prediction"
+    assert found.of_base(1) == pytest.approx(math.hypot(found.between, found.within))
+
+
+def test_unequal_bases_by_hand() -> None:
+    # differences 1, 3 | 2 | 6, 6, 9: means 2, 2, 7; grand mean 4.5; within 2 + 0 + 6 = 8 on 3 degrees of freedom;
+    # between 2·6.25 + 6.25 + 3·6.25 = 37.5 on 2; n0 = (6 - 14/6)/2 = 11/6
+    found = pilot(verdicts({"a": [1, 3], "b": [2], "c": [6, 6, 9]}))
+    assert found.within**2 == pytest.approx(8 / 3)
+    assert found.between**2 == pytest.approx((18.75 - 8 / 3) / (11 / 6))
+    assert found.sd**2 == pytest.approx((25 / 9 * 2 + 100 / 9) / 2)
+
+
+def test_without_bases_scenarios_are_the_clusters() -> None:
+    found = pilot(verdicts(dyestuff(), base=False))
+    assert (found.bases, found.scenarios) == (30, 1)
+    assert found.sd == pytest.approx(pd.Series([x for values in dyestuff().values() for x in values]).std())
+    assert math.isnan(found.within)
+    assert math.isnan(found.of_base(10)), "one scenario per base does not say what ten would give"
+
+
+def test_identities_missing_in_some_bases() -> None:
+    frame = verdicts(dyestuff())
+    without = frame[~((frame["base"] == "F") & (frame["identity"] == "male"))]
+    assert pilot(without) == pilot(verdicts({name: values for name, values in dyestuff().items() if name != "F"}))
+
+
+def test_one_base_says_nothing() -> None:
+    found = pilot(verdicts({"A": dyestuff()["A"]}))
+    assert (found.bases, found.pairs) == (0, 0)
+    assert math.isnan(found.sd)
+
+
+def test_only_planned_pairs_count() -> None:
+    frame = verdicts(dyestuff())
+    third = frame[frame["identity"] == "male"].assign(identity="other", unit=lambda rows: rows["unit"] + "-other")
+    assert pilot(pd.concat([frame, third])).pairs == 3
+    assert pilot(pd.concat([frame, third]), [("female", "male")]).pairs == 1
