@@ -104,10 +104,11 @@ def order_words(table: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
             if not row.again_n:
                 yield f"{sentence}; how much of that is noise is not known, as {row.note}."
                 continue
-            yield (
-                f"{sentence}, asking again in the same order in {row.again_rate:.0%} of {row.again_n:,}: the order "
-                f"{_added(row)} (sign flips over {plural(row.clusters, cluster)}, {p_words(row.p)})."
-            )
+            sentence += f", asking again in the same order in {row.again_rate:.0%} of {row.again_n:,}"
+            if row.clusters:
+                over = plural(row.clusters, cluster)
+                sentence += f": the order {_added(row)} (sign flips over {over}, {p_words(row.p)})"
+            yield f"{sentence}."
 
 
 def _added(row: Any) -> str:
