@@ -144,7 +144,8 @@ class Cells:
 
     def means(self) -> Floats:
         """Mean of the known values of each cell, NaN where there are none."""
-        return np.divide(self.sums, self.known, out=np.full(self.sums.shape, np.nan), where=self.known > 0)
+        means: Floats = np.divide(self.sums, self.known, out=np.full(self.sums.shape, np.nan), where=self.known > 0)
+        return means
 
     def bounds(self, low: float, high: float) -> tuple[Floats, Floats]:
         """The mean of each cell if every missing value were `low`, and if every one were `high`."""

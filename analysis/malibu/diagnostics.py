@@ -27,6 +27,7 @@ from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data, values
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.tables import Floats, as_floats
 
 NEARLY_ALL = 0.95
 ENOUGH = 10
@@ -72,7 +73,7 @@ def order_effects(verdicts: Verdicts) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=ORDER)
 
 
-def _beyond_noise(units: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _beyond_noise(units: pd.DataFrame) -> Floats:
     """By base: the rate of changes when the order is swapped minus that when it is not, from whole blocks of four."""
     if "order" not in units:
         return np.zeros(0)
@@ -85,7 +86,7 @@ def _beyond_noise(units: pd.DataFrame) -> np.ndarray[Any, np.dtype[np.float64]]:
         nested_means(couples["flipped"].to_numpy(dtype=float), couples[["cluster", "scenario"]])[0]
         for couples in (flips(whole), changes(whole, "order", "block"))
     ]
-    return (by_kind[0] - by_kind[1]).to_numpy(dtype=float)
+    return as_floats(by_kind[0] - by_kind[1])
 
 
 def order_words(table: pd.DataFrame, cluster: str = "base") -> Iterator[str]:

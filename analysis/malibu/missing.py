@@ -62,12 +62,13 @@ def check_scores(verdicts: pd.DataFrame) -> list[str]:
     """
     values = pd.to_numeric(verdicts["value"], errors="coerce").to_numpy(dtype=float)
     low, high = SCALE
-    wrong = ~np.isnan(values) & ~((values >= low) & (values <= high))
+    wrong = verdicts["value"].notna().to_numpy() & ~((values >= low) & (values <= high))
     if wrong.any():
         row = verdicts.iloc[int(np.argmax(wrong))]
+        score = f"{row['value']:g}" if isinstance(row["value"], float | int) else repr(row["value"])
         raise MissingColumns(
             f"{plural(int(wrong.sum()), 'score is', 'scores are')} not between {low:g} and {high:g}, such as "
-            f"{row['value']:g} for {row['metric']} by judge {row['judge']} in unit {row['unit']}"
+            f"{score} for {row['metric']} by judge {row['judge']} in unit {row['unit']}"
         )
     keys = ["model", "unit", "judge", "role", "round", "subject", "metric"]
     repeated = pd.Series(row_codes([verdicts[key] for key in keys if key in verdicts])).duplicated().to_numpy()
@@ -162,21 +163,22 @@ def missing_by_judge(verdicts: Verdicts) -> pd.DataFrame:
             if not own["missing"].any():
                 continue
             cells = Cells.of(own, "missing", CELL)
-            means = cells.means()
+            means, known = cells.means(), {*cells.identities}
+            pairs = [(first, second) for _, first, second in planned if {first, second} <= known]
+            gaps = cells.differences(means, means, pairs)
+            by_identity = dict(list(own.groupby("identity", sort=False, observed=True)))
             for identity in [label for label in cells.identities if label]:
-                pairs = [(a, b) if a == identity else (b, a) for _, a, b in planned if identity in (a, b)]
-                pairs = [pair for pair in pairs if pair[1] in cells.identities]
-                if not pairs:
+                sides = np.array([(first == identity) - (second == identity) for first, second in pairs], dtype=float)
+                if not sides.any():
                     continue
-                gaps = pd.DataFrame(cells.differences(means, means, pairs)).mean().to_numpy()
-                about, others = own["identity"] == identity, own["identity"].isin([other for _, other in pairs])
+                others = [{*pair} - {identity} for pair in pairs if identity in pair]
+                beside = pd.concat([by_identity[label]["missing"] for (label,) in others])
+                about = by_identity[identity]
                 facets: dict[str, Any] = {"model": str(model), "phase": int(phase), "judge": str(judge)}
-                facets |= {
-                    "category": str(own["category"][about].iloc[0]),
-                    "identity": identity,
-                    "others_share": own["missing"][others].mean(),
-                }
-                rows.append(facets | _counts(own[about]) | tested(gaps))
+                facets |= {"category": str(about["category"].iloc[0]), "identity": identity}
+                facets |= {"others_share": float(beside.mean())}
+                gap = pd.DataFrame(sides[:, None] * gaps)[sides != 0].mean().to_numpy(dtype=float)
+                rows.append(facets | _counts(about) | tested(gap))
     table = with_holm(pd.DataFrame(rows, columns=BY_JUDGE), ["model", "phase"])
     return table[table["share"] > 0].reset_index(drop=True)
 
@@ -307,7 +309,7 @@ def _preference_bounds(
     turned = (votes["identity_a"].astype(object) != votes["identity"].astype(object)).to_numpy()
     text = votes["text"].to_numpy(dtype=object)
     counts = {
-        name: np.bincount(unit, chosen, minlength=len(first))
+        name: np.bincount(unit, chosen, minlength=len(first)).astype(float)
         for name, chosen in (
             ("first", np.where(turned, text == "B", text == "A")),
             ("second", np.where(turned, text == "A", text == "B")),
