@@ -8,29 +8,40 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.malibu.contrasts import clusters, nested_means, with_clusters
 from parley.analysis.malibu.panel import Verdicts, panel_data, values_in_order
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.ranking import bradley_terry
 
 
 def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, pd.Series]]:
-    """Every pair with its units, and by scenario how much more often the first won than the second; ties count 0."""
+    """Every pair with its units, and by base how much more often the first won than the second; ties count 0.
+
+    The cells of a scenario (which label is on which response, and which is shown first) have the same weight, and so
+    have the scenarios of a base.
+    """
+    units = with_clusters(units)
+    winner = units["winner"].astype(object)
+    sides = [winner == units[side].astype(object) for side in ("identity", "other")]
+    # Orders first: where a cell is missing, the effect of the first place still cancels.
+    levels = [*("identity", "other", "cluster", "scenario"), *(key for key in ("order", "assignment") if key in units)]
+    margins = nested_means(np.select(sides, [1.0, -1.0], 0.0), units[levels], keep=3)[0]
+    by_pair = {pair: part.droplevel([0, 1]) for pair, part in margins.groupby(level=[0, 1], sort=False)}
     for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
-        margin = np.select([group["winner"] == first, group["winner"] == second], [1.0, -1.0], 0.0)
-        means = pd.Series(margin, index=group.index).groupby(group["scenario"], observed=True).mean()
-        yield str(first), str(second), group, means
+        yield str(first), str(second), group, by_pair[first, second]
 
 
 def win_rates(verdicts: Verdicts) -> pd.DataFrame:
     """Win rate of each identity within its category (figures 5, 6), without ties (`rate`) and with ties as half.
 
     `low` and `high` are Wilson's interval, which assumes independent verdicts, as the paper does; `cluster_low` and
-    `cluster_high` are clustered by scenario.
+    `cluster_high` are clustered by base. The win rates of a category are zero-sum: see `head_to_head`.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    units = panel_data(verdicts).decided_pairs
+    data = panel_data(verdicts)
+    units = data.decided_pairs.assign(cluster=clusters(data, data.decided_pairs))
     labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
     rows: list[dict[str, Any]] = []
     for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
@@ -49,8 +60,8 @@ def _rate(pairs: pd.DataFrame, identity: str) -> dict[str, Any]:
     no_tie = won != 0.5
     wins, losses = int((won == 1).sum()), int((won == 0).sum())
     rate = wilson(wins, wins + losses)
-    clustered = cluster_proportion(won[no_tie], pairs["scenario"][no_tie])
-    halves = cluster_proportion(won, pairs["scenario"])
+    clustered = cluster_proportion(won[no_tie], pairs["cluster"][no_tie])
+    halves = cluster_proportion(won, pairs["cluster"])
     return {
         "wins": wins,
         "losses": losses,
@@ -73,10 +84,11 @@ def ranking(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataF
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        draws: Draws of the bootstrap over scenarios.
+        draws: Draws of the bootstrap over bases.
         seed: Of all draws.
     """
-    units = panel_data(verdicts).decided_pairs
+    data = panel_data(verdicts)
+    units = data.decided_pairs.assign(cluster=clusters(data, data.decided_pairs))
     rows: list[dict[str, Any]] = []
     for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
         outcome = group["choice"].map({"A": 1.0, "tie": 0.5, "B": 0.0})
@@ -85,7 +97,7 @@ def ranking(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataF
             group["identity_a"].astype(str),
             group["identity_b"].astype(str),
             outcome,
-            group["scenario"].astype(str),
+            group["cluster"].astype(str),
             position=both_orders,
             draws=draws,
             seed=seed,
@@ -111,18 +123,20 @@ def ranking(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataF
 def position(verdicts: Verdicts) -> pd.DataFrame:
     """How often the candidate shown first is preferred, and how often swapping the order changes who is preferred.
 
-    By kind of comparison: two identities, and the null controls, where the label can have no effect.
+    By kind of comparison: two identities, and the null controls, where the label can have no effect. Intervals are
+    over bases. How often the verdict changes without a swap is in `order_effects`.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
     """
-    units = panel_data(verdicts).preferences
+    data = panel_data(verdicts)
+    units = data.preferences.assign(cluster=clusters(data, data.preferences))
     rows: list[dict[str, Any]] = []
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
         decided = group[group["choice"].isin(["A", "B"])]
-        first = cluster_proportion((decided["choice"] == "A").astype(float), decided["scenario"])
+        first = cluster_proportion((decided["choice"] == "A").astype(float), decided["cluster"])
         couples = flips(group)
-        flip = cluster_proportion(couples["flipped"].astype(float), couples["scenario"])
+        flip = cluster_proportion(couples["flipped"].astype(float), couples["cluster"])
         rows.append(
             {
                 "model": str(model),
@@ -151,7 +165,18 @@ def flips(units: pd.DataFrame) -> pd.DataFrame:
     Args:
         units: One row per comparison, as `panel_preferences` returns them.
     """
-    keys = ["model", "scenario", "identity", "other", "assignment", "repeat"]
+    return changes(units, "repeat")
+
+
+def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
+    """Couples of comparisons with the same label on the same response: did the verdict change between the two?
+
+    Args:
+        units: One row per comparison, as `panel_preferences` returns them.
+        same: What else the two have in common: their repeat (two orders of one repeat), their order (two repeats).
+    """
+    units = with_clusters(units)
+    keys = ["model", "cluster", "scenario", "identity", "other", "assignment", *same]
     keys = [key for key in keys if key in units]
     columns = [*keys, "flipped"]
     readable = units[units["choice"].notna()] if len(units) else units

@@ -1,0 +1,208 @@
+"""Differences within the same judge and scenario, averaged step by step up to one value per base, and tested there.
+
+Bases are the clusters: scenarios that were derived from one base probe the same stereotype, so only bases are taken as
+independent. Every step up has the same weight for each of its members, so that a judge, metric or scenario with more
+readable replies does not count for more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.malibu.panel import PanelData, values_in_order
+from parley.analysis.reporting.text import plural
+from parley.analysis.stats.multiplicity import holm
+from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
+from parley.analysis.stats.tables import Column, Floats, Ints, factorize
+
+LEVEL = 0.05
+NEEDED = clusters_to_reject(LEVEL)
+"""With fewer clusters an interval of 95% has no ends."""
+
+
+def clusters(data: PanelData, frame: pd.DataFrame) -> pd.Series:
+    """The cluster of every row: its base, or its scenario where the base is empty."""
+    if "cluster" in frame:
+        return frame["cluster"].astype(object)
+    scenarios = data.verdicts.drop_duplicates("scenario")
+    names = scenarios["scenario"].astype(object)
+    bases = scenarios["base"].astype(object).fillna("") if "base" in scenarios else pd.Series("", scenarios.index)
+    return frame["scenario"].astype(object).map(dict(zip(names, bases.where(bases != "", names), strict=True)))
+
+
+def with_clusters(units: pd.DataFrame) -> pd.DataFrame:
+    """The frame with a column `cluster`; where it has none, scenarios are the clusters."""
+    return units if "cluster" in units else units.assign(cluster=units["scenario"])
+
+
+def planned_pairs(data: PanelData) -> list[tuple[str, str, str]]:
+    """Category, first and second identity of every comparison: phase 2's pairs, else all within a category."""
+    phase_2 = data.verdicts[(data.verdicts["phase"] == 2) & (data.verdicts["control"] == "")]
+    if len(phase_2):
+        pairs = phase_2[["category", "identity", "other"]].drop_duplicates()
+        return [(str(category), str(first), str(second)) for category, first, second in pairs.to_numpy()]
+    return [
+        (category, first, second)
+        for category in pd.unique(data.categories)
+        for first, second in combinations(data.categories.index[data.categories == category].astype(str), 2)
+    ]
+
+
+def row_codes(columns: Sequence[Column], *, sort: bool = False) -> Ints:
+    """One number for every distinct row; with `sort`, in the order of the first column, then of the second, …"""
+    key: Ints = np.zeros(len(columns[0]), dtype=np.int64)
+    size = 1
+    for column in columns:
+        code, labels = factorize(column, sort=sort)
+        if size * (len(labels) + 1) >= 2**62:
+            key = np.unique(key, return_inverse=True)[1].astype(np.int64)
+            size = int(key.max()) + 1
+        key, size = key * (len(labels) + 1) + code + 1, size * (len(labels) + 1)
+    return key
+
+
+def nested_means(values: Floats, levels: pd.DataFrame, keep: int = 1) -> pd.DataFrame:
+    """Means of means: rows are averaged within all levels, these within all but the last level, and so on.
+
+    Args:
+        values: One row per row of `levels`, one column per quantity; missing values are left out.
+        levels: From the outermost level to the innermost.
+        keep: How many outer levels the result is by.
+
+    Returns:
+        One row per group of the outer levels, which are its index.
+    """
+    table = values[:, None] if values.ndim == 1 else values
+    if not len(table):
+        return pd.DataFrame(columns=range(table.shape[1]), index=pd.MultiIndex.from_frame(levels.iloc[:, :keep]))
+    codes = np.stack([factorize(levels[name])[0] for name in levels])
+    order = np.argsort(row_codes(list(codes), sort=True), kind="stable")
+    codes, table, rows = codes[:, order], table[order], order
+    for depth in range(len(codes), keep - 1, -1):
+        new_group = (codes[:depth, 1:] != codes[:depth, :-1]).any(axis=0)
+        starts = np.flatnonzero(np.concatenate([[True], new_group]))
+        known = np.isfinite(table)
+        counts = np.add.reduceat(known.astype(float), starts, axis=0)
+        sums = np.add.reduceat(np.where(known, table, 0.0), starts, axis=0)
+        table = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
+        codes, rows = codes[:, starts], rows[starts]
+    return pd.DataFrame(table, index=pd.MultiIndex.from_frame(levels.iloc[rows, :keep].astype(object)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Sums and counts by cell (rows) and identity (columns): what is compared between two identities.
+
+    Args:
+        levels: The cell of each row, from the cluster down: scenario, judge and so on.
+        identities: The identity of each column.
+        sums: Sums of the known values.
+        known: Number of known values.
+        missing: Number of missing values.
+    """
+
+    levels: pd.DataFrame
+    identities: list[str]
+    sums: Floats
+    known: Floats
+    missing: Floats
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, value: str, levels: Sequence[str]) -> Cells:
+        """The cells of a frame with a column `identity`.
+
+        Args:
+            frame: One row per value.
+            value: The column of the values.
+            levels: Columns that the cells are by, the cluster first.
+        """
+        key = row_codes([frame[name] for name in levels])
+        _, first, row = np.unique(key, return_index=True, return_inverse=True)
+        place, labels = factorize(frame["identity"].astype(object), sort=False)
+        cell, shape = row * len(labels) + place, (len(first), len(labels))
+        values = frame[value].to_numpy(dtype=float)
+        known = np.isfinite(values)
+        tables = (
+            np.bincount(cell[rows], weights, minlength=shape[0] * shape[1]).reshape(shape).astype(float)
+            for rows, weights in ((known, values[known]), (known, None), (~known, None))
+        )
+        sums, counts, missing = tables
+        levels_of_cells = frame[list(levels)].iloc[first].reset_index(drop=True)
+        return cls(
+            levels=levels_of_cells, identities=[str(x) for x in labels], sums=sums, known=counts, missing=missing
+        )
+
+    def column(self, identity: str) -> int:
+        return self.identities.index(identity)
+
+    def means(self) -> Floats:
+        """Mean of the known values of each cell, NaN where there are none."""
+        means: Floats = np.divide(self.sums, self.known, out=np.full(self.sums.shape, np.nan), where=self.known > 0)
+        return means
+
+    def bounds(self, low: float, high: float) -> tuple[Floats, Floats]:
+        """The mean of each cell if every missing value were `low`, and if every one were `high`."""
+        counts = self.known + self.missing
+        ends = (
+            np.divide(self.sums + end * self.missing, counts, out=np.full(counts.shape, np.nan), where=counts > 0)
+            for end in (low, high)
+        )
+        lower, upper = ends
+        return lower, upper
+
+    def differences(self, first: Floats, second: Floats, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """One row per pair, one column per cluster: the first identity minus the second, NaN where there is none.
+
+        Args:
+            first: Values by cell and identity, of which the first identity's are taken.
+            second: The same, of which the second identity's are subtracted.
+            pairs: First and second identities, all of them in `identities`.
+        """
+        by_cluster: list[Floats] = []
+        width = 256  # pairs at a time, so that memory does not grow with the number of identities
+        for start in range(0, len(pairs), width):
+            block = pairs[start : start + width]
+            here, there = ([self.column(pair[side]) for pair in block] for side in (0, 1))
+            by_cluster.append(nested_means(first[:, here] - second[:, there], self.levels).to_numpy(dtype=float).T)
+        return np.concatenate(by_cluster) if by_cluster else np.zeros((0, 0))
+
+
+def tested(differences: Floats) -> dict[str, Any]:
+    """A row's difference, interval, p-value, clusters, and a note where the clusters are too few for an interval."""
+    test = sign_flip_test(differences)
+    few = f"{plural(test.clusters, 'cluster')}: an interval needs {NEEDED}" if test.clusters else "nothing to compare"
+    return {
+        "difference": test.estimate,
+        "low": test.low if test.clusters else math.nan,
+        "high": test.high if test.clusters else math.nan,
+        "p": test.p,
+        "clusters": test.clusters,
+        "note": "" if test.clusters >= NEEDED else few,
+    }
+
+
+def with_holm(frame: pd.DataFrame, family: Sequence[str]) -> pd.DataFrame:
+    """The frame with `p_adjusted`: Holm's correction over the rows that share these columns."""
+    adjusted = pd.Series(math.nan, frame.index, dtype=float)
+    for name, part in frame.groupby(list(family), sort=False):
+        adjusted[part.index] = holm(part["p"], str(name)).adjusted
+    return frame.assign(p_adjusted=adjusted)
+
+
+def of_models(frame: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
+    """Every model with what its sentences start with, and its rows."""
+    models = values_in_order(frame, "model")
+    for model in models:
+        yield model, f"{model}: " if len(models) > 1 else "", frame[frame["model"] == model]
+
+
+def p_words(p: float) -> str:
+    """The p-value as sentences give it."""
+    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"

@@ -1,0 +1,123 @@
+"""Phase 2, pair by pair: who wins against whom, and by how many points the two are scored apart side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.malibu.contrasts import (
+    LEVEL,
+    clusters,
+    nested_means,
+    of_models,
+    p_words,
+    row_codes,
+    tested,
+    with_holm,
+)
+from parley.analysis.malibu.diagnostics import as_rate
+from parley.analysis.malibu.pairs import win_margins
+from parley.analysis.malibu.panel import Verdicts, panel_data
+from parley.analysis.reporting.text import plural
+from parley.analysis.reporting.verdicts import final_verdicts
+
+ZERO_SUM = (
+    "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "
+    "treated alike differ if one of them met a favoured third more often. Head to head shows each pair by itself."
+)
+"""The note of the table of win rates."""
+HEAD_TO_HEAD = [
+    *("model", "category", "identity", "other", "wins", "losses", "ties", "rate", "low", "high", "p", "p_adjusted"),
+    *("n", "clusters", "note"),
+]
+SCORES = [
+    *("model", "category", "first", "second", "difference", "low", "high", "p", "p_adjusted", "n", "clusters", "note"),
+]
+
+
+def head_to_head(verdicts: Verdicts) -> pd.DataFrame:
+    """Every identity against every other one of its category: wins, losses and ties of the row against the column.
+
+    `rate` counts a tie as half, and gives bases, their scenarios and the cells of a scenario the same weight. Interval
+    and p come from sign flips over bases, Holm's correction is over the pairs of a model. Every pair is there twice,
+    once from either side.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    data = panel_data(verdicts)
+    units = data.decided_pairs.assign(cluster=clusters(data, data.decided_pairs))
+    rows: list[dict[str, Any]] = []
+    for model, of_model in units.groupby("model", sort=False, observed=True):
+        for first, second, group, margins in win_margins(of_model):
+            winner = group["winner"].astype(object)
+            facets = {"model": str(model), "category": str(group["category"].iloc[0])}
+            counts = {"wins": int((winner == first).sum()), "losses": int((winner == second).sum())}
+            counts |= {"ties": int((winner == "tie").sum()), "n": len(group)}
+            test = as_rate(tested(margins.to_numpy(dtype=float)))
+            rows.append(facets | {"identity": first, "other": second} | counts | test)
+    table = with_holm(pd.DataFrame(rows, columns=HEAD_TO_HEAD), ["model"])
+    turned = table.rename(columns={"identity": "other", "other": "identity", "wins": "losses", "losses": "wins"})
+    turned = turned.assign(rate=1 - table["rate"], low=1 - table["high"], high=1 - table["low"])
+    both = pd.concat([table, turned], ignore_index=True)
+    order = both.groupby(["model", "category", "identity"], sort=False).ngroup()
+    return both.iloc[np.argsort(order, kind="stable")][HEAD_TO_HEAD].reset_index(drop=True)
+
+
+def scores_in_pairs(verdicts: Verdicts) -> pd.DataFrame:
+    """Phase 2: the first identity's score minus the second's, as one judge scored the two side by side.
+
+    Differences are taken within a reply and metric, then averaged over metrics, judges, the cells of a scenario,
+    scenarios and bases. Sign flips over bases; Holm's correction over the pairs of a model. Controls are left out.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    data = panel_data(verdicts)
+    every = data.verdicts
+    if "identity_a" not in every or "subject" not in every:
+        return pd.DataFrame(columns=SCORES)
+    scores = every[(every["phase"] == 2) & (every["metric"] != "preferred") & (every["control"] == "")]
+    scores = final_verdicts(scores[scores["subject"].isin(["A", "B"])])
+    if scores.empty:
+        return pd.DataFrame(columns=SCORES)
+    first_is_a = (scores["identity_a"].astype(object) == scores["identity"].astype(object)).to_numpy()
+    sign = np.where((scores["subject"] == "A").to_numpy() == first_is_a, 1.0, -1.0)
+    values = sign * scores["value"].to_numpy(dtype=float)
+    _, row, cell = np.unique(
+        row_codes([scores[name] for name in ("unit", "judge", "metric")]), return_index=True, return_inverse=True
+    )
+    # A difference needs both candidates' scores; if one is missing, the sum of the two is NaN.
+    both = np.bincount(cell, minlength=len(row)) == 2
+    gaps = np.where(both, np.bincount(cell, values, minlength=len(row)), np.nan)
+    of_replies = scores.iloc[row]
+    levels = ["model", "category", "identity", "other", "cluster", "scenario", "order", "assignment", "judge", "metric"]
+    levels = [name for name in levels if name == "cluster" or name in of_replies]
+    by_base = nested_means(gaps, of_replies.assign(cluster=clusters(data, of_replies))[levels], keep=5)[0]
+    units = scores.drop_duplicates("unit").groupby(["model", "identity", "other"], observed=True).size()
+    rows = []
+    for (model, category, first, second), part in by_base.groupby(level=[0, 1, 2, 3], sort=False):
+        facets = {"model": str(model), "category": str(category), "first": str(first), "second": str(second)}
+        rows.append(facets | {"n": int(units[model, first, second])} | tested(part.to_numpy(dtype=float)))
+    return with_holm(pd.DataFrame(rows, columns=SCORES), ["model"])[SCORES]
+
+
+def scores_in_pairs_words(table: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
+    """A sentence for every pair that is scored apart side by side.
+
+    Args:
+        table: The table of `scores_in_pairs`.
+        cluster: What the clusters are called.
+    """
+    for _, prefix, rows in of_models(table):
+        tested_pairs = rows[rows["p"].notna()]
+        for row in tested_pairs[tested_pairs["p_adjusted"] < LEVEL].itertuples():
+            higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
+            yield (
+                f"{prefix}{row.category}: side by side, '{higher}' was scored {abs(row.difference):.2f} points above "
+                f"'{lower}' (sign flips over {plural(row.clusters, cluster)}, {p_words(row.p_adjusted)} after Holm "
+                f"correction for {plural(len(tested_pairs), 'pair')})."
+            )
