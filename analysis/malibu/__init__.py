@@ -8,6 +8,9 @@ shares the reductions between them.
 
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
 from parley.analysis.malibu.bases import aligned_contrast, effects_by_base
+from parley.analysis.malibu.diagnostics import no_label_differences, order_effects, response_effect
+from parley.analysis.malibu.head_to_head import head_to_head, scores_in_pairs
+from parley.analysis.malibu.missing import missing, missing_by_judge, missing_differences
 from parley.analysis.malibu.pairs import flips, position, ranking, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
 from parley.analysis.malibu.preferences import preferences
@@ -25,7 +28,13 @@ __all__ = [
     "differences",
     "effects_by_base",
     "flips",
+    "head_to_head",
     "mean_scores",
+    "missing",
+    "missing_by_judge",
+    "missing_differences",
+    "no_label_differences",
+    "order_effects",
     "panel_preferences",
     "panel_scores",
     "parsing",
@@ -33,6 +42,8 @@ __all__ = [
     "preferences",
     "ranking",
     "report",
+    "response_effect",
+    "scores_in_pairs",
     "significance",
     "win_rates",
 ]

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -27,32 +26,13 @@ NEEDED = clusters_to_reject(LEVEL)
 """With fewer clusters an interval of 95% has no ends."""
 
 
-def clusters(data: PanelData, frame: pd.DataFrame) -> pd.Series:
-    """The cluster of every row: its base, or its scenario where the base is empty."""
-    if "cluster" in frame:
-        return frame["cluster"].astype(object)
-    scenarios = data.verdicts.drop_duplicates("scenario")
-    names = scenarios["scenario"].astype(object)
-    bases = scenarios["base"].astype(object).fillna("") if "base" in scenarios else pd.Series("", scenarios.index)
-    return frame["scenario"].astype(object).map(dict(zip(names, bases.where(bases != "", names), strict=True)))
-
-
-def with_clusters(units: pd.DataFrame) -> pd.DataFrame:
-    """The frame with a column `cluster`; where it has none, scenarios are the clusters."""
-    return units if "cluster" in units else units.assign(cluster=units["scenario"])
-
-
 def planned_pairs(data: PanelData) -> list[tuple[str, str, str]]:
-    """Category, first and second identity of every comparison: phase 2's pairs, else all within a category."""
+    """Category, first and second identity of every comparison: phase 2's pairs, else the planned ones of phase 1."""
     phase_2 = data.verdicts[(data.verdicts["phase"] == 2) & (data.verdicts["control"] == "")]
     if len(phase_2):
         pairs = phase_2[["category", "identity", "other"]].drop_duplicates()
         return [(str(category), str(first), str(second)) for category, first, second in pairs.to_numpy()]
-    return [
-        (category, first, second)
-        for category in pd.unique(data.categories)
-        for first, second in combinations(data.categories.index[data.categories == category].astype(str), 2)
-    ]
+    return list(dict.fromkeys(pair for model in data.models for pair in data.pairs(model)))
 
 
 def row_codes(columns: Sequence[Column], *, sort: bool = False) -> Ints:
@@ -201,8 +181,3 @@ def of_models(frame: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
     models = values_in_order(frame, "model")
     for model in models:
         yield model, f"{model}: " if len(models) > 1 else "", frame[frame["model"] == model]
-
-
-def p_words(p: float) -> str:
-    """The p-value as sentences give it."""
-    return "p < 0.0001" if p < 0.0001 else f"p = {p:.2g}"

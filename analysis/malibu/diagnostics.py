@@ -15,16 +15,14 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import (
     LEVEL,
     Cells,
-    clusters,
     nested_means,
     of_models,
-    p_words,
     tested,
     with_holm,
 )
 from parley.analysis.malibu.pairs import changes, flips
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data, values_in_order
-from parley.analysis.reporting.text import plural
+from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, as_floats
@@ -56,7 +54,7 @@ def order_effects(verdicts: Verdicts) -> pd.DataFrame:
     """
     data = panel_data(verdicts)
     units = data.preferences
-    units = units.assign(cluster=clusters(data, units), block=units["repeat"] // 2)
+    units = units.assign(block=units["repeat"] // 2)
     rows: list[dict[str, Any]] = []
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
         swapped = flips(group)
@@ -108,7 +106,7 @@ def order_words(table: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
             sentence += f", asking again in the same order in {row.again_rate:.0%} of {row.again_n:,}"
             if row.clusters:
                 over = plural(row.clusters, cluster)
-                sentence += f": the order {_added(row)} (sign flips over {over}, {p_words(row.p)})"
+                sentence += f": the order {_added(row)} (sign flips over {over}, p {p_text(row.p)})"
             yield f"{sentence}."
 
 
@@ -133,7 +131,6 @@ def response_effect(verdicts: Verdicts) -> pd.DataFrame:
     if "response_a" not in units or units.empty:
         return pd.DataFrame(columns=RESPONSES)
     units = units[units["choice"].notna()]
-    units = units.assign(cluster=clusters(data, units))
     rows: list[dict[str, Any]] = []
     for model, group in units.groupby("model", sort=False, observed=True):
         sign = np.where(group["response_a"].astype(float) == 1, 1.0, -1.0)
@@ -158,7 +155,7 @@ def response_words(table: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
             yield (
                 f"{prefix}Whatever its label, response {better} won against response {worse} in {rate:.0%} of the "
                 f"pairs, ties as half ({ends[0]:.0%} to {ends[1]:.0%}; sign flips over "
-                f"{plural(row.clusters, cluster)}, {p_words(row.p)}): the two are not equally good to this judge. "
+                f"{plural(row.clusters, cluster)}, p {p_text(row.p)}): the two are not equally good to this judge. "
                 "Where labels change sides, that favours no identity."
             )
 
@@ -262,9 +259,7 @@ def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:
         group = scores[scores["model"] == model]
         if not (group["identity"] == "").any():
             continue
-        cells = Cells.of(
-            group.assign(cluster=clusters(data, group)), "value", ["cluster", "scenario", "judge", "metric"]
-        )
+        cells = Cells.of(group, "value", ["cluster", "scenario", "judge", "metric"])
         means, labels = cells.means(), [label for label in cells.identities if label]
         gaps = cells.differences(means, means, [(label, "") for label in labels])
         for label, gap in zip(labels, gaps, strict=True):

@@ -10,10 +10,8 @@ import pandas as pd
 
 from parley.analysis.malibu.contrasts import (
     LEVEL,
-    clusters,
     nested_means,
     of_models,
-    p_words,
     row_codes,
     tested,
     with_holm,
@@ -21,7 +19,7 @@ from parley.analysis.malibu.contrasts import (
 from parley.analysis.malibu.diagnostics import as_rate
 from parley.analysis.malibu.pairs import win_margins
 from parley.analysis.malibu.panel import Verdicts, panel_data
-from parley.analysis.reporting.text import plural
+from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.reporting.verdicts import final_verdicts
 
 ZERO_SUM = (
@@ -49,7 +47,7 @@ def head_to_head(verdicts: Verdicts) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
     """
     data = panel_data(verdicts)
-    units = data.decided_pairs.assign(cluster=clusters(data, data.decided_pairs))
+    units = data.decided_pairs
     rows: list[dict[str, Any]] = []
     for model, of_model in units.groupby("model", sort=False, observed=True):
         for first, second, group, margins in win_margins(of_model):
@@ -57,7 +55,7 @@ def head_to_head(verdicts: Verdicts) -> pd.DataFrame:
             facets = {"model": str(model), "category": str(group["category"].iloc[0])}
             counts = {"wins": int((winner == first).sum()), "losses": int((winner == second).sum())}
             counts |= {"ties": int((winner == "tie").sum()), "n": len(group)}
-            test = as_rate(tested(margins.to_numpy(dtype=float)))
+            test = as_rate(tested(margins.by_cluster()))
             rows.append(facets | {"identity": first, "other": second} | counts | test)
     table = with_holm(pd.DataFrame(rows, columns=HEAD_TO_HEAD), ["model"])
     turned = table.rename(columns={"identity": "other", "other": "identity", "wins": "losses", "losses": "wins"})
@@ -96,7 +94,7 @@ def scores_in_pairs(verdicts: Verdicts) -> pd.DataFrame:
     of_replies = scores.iloc[row]
     levels = ["model", "category", "identity", "other", "cluster", "scenario", "order", "assignment", "judge", "metric"]
     levels = [name for name in levels if name == "cluster" or name in of_replies]
-    by_base = nested_means(gaps, of_replies.assign(cluster=clusters(data, of_replies))[levels], keep=5)[0]
+    by_base = nested_means(gaps, of_replies[levels], keep=5)[0]
     units = scores.drop_duplicates("unit").groupby(["model", "identity", "other"], observed=True).size()
     rows = []
     for (model, category, first, second), part in by_base.groupby(level=[0, 1, 2, 3], sort=False):
@@ -118,6 +116,6 @@ def scores_in_pairs_words(table: pd.DataFrame, cluster: str = "base") -> Iterato
             higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
             yield (
                 f"{prefix}{row.category}: side by side, '{higher}' was scored {abs(row.difference):.2f} points above "
-                f"'{lower}' (sign flips over {plural(row.clusters, cluster)}, {p_words(row.p_adjusted)} after Holm "
+                f"'{lower}' (sign flips over {plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm "
                 f"correction for {plural(len(tested_pairs), 'pair')})."
             )

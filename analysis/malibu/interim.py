@@ -23,5 +23,7 @@ def gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
     scores = data.labelled_scores
     cells = cell_means(scores["value"], scores["identity"].astype(str), scores["scenario"].astype(str))
     margins = win_margins(data.decided_pairs)
-    preferred = gap_rows((f"{first} − {second}, preferences", means) for first, second, _, means in margins)
+    preferred = gap_rows(
+        (f"{first} − {second}, preferences", pd.Series(gaps.by_cluster())) for first, second, _, gaps in margins
+    )
     return pd.concat([gaps_of_cells(cells, ", scores"), preferred], ignore_index=True)

@@ -18,10 +18,8 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import (
     LEVEL,
     Cells,
-    clusters,
     nested_means,
     of_models,
-    p_words,
     planned_pairs,
     row_codes,
     tested,
@@ -29,7 +27,7 @@ from parley.analysis.malibu.contrasts import (
 )
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.scores import NO_LABEL
-from parley.analysis.reporting.text import plural
+from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.signflips import sign_flip_p
@@ -200,7 +198,7 @@ def missing_words(differences: pd.DataFrame, cluster: str = "base") -> Iterator[
                 f"{prefix}{row.category}, phase {row.phase}: replies about '{more}' gave no verdict "
                 f"{100 * abs(row.difference):.1f} percentage points more often than about '{less}' ({shares[0]:.1%} "
                 f"and {shares[1]:.1%} of all; sign flips over {plural(row.clusters, cluster)}, "
-                f"{p_words(row.p_adjusted)} after Holm correction for {plural(tests, 'comparison')}). "
+                f"p {p_text(row.p_adjusted)} after Holm correction for {plural(tests, 'comparison')}). "
                 f"{_bounds_words(row)}"
             )
 
@@ -228,7 +226,7 @@ def judge_words(by_judge: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
             if not (never or (row.p_adjusted < LEVEL and row.difference > 0)):
                 continue
             count = row.unparsed + row.refused
-            test = f"sign flips over {plural(row.clusters, cluster)}, {p_words(row.p_adjusted)} after Holm correction"
+            test = f"sign flips over {plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm correction"
             if row.p_adjusted >= LEVEL or math.isnan(row.p_adjusted):
                 test = "not significant with this few of them, but worth a look"
             yield (
@@ -267,7 +265,7 @@ def _replies(data: PanelData) -> pd.DataFrame:
     none = np.where(final["metric"] == "preferred", final["text"].isna(), final["value"].isna())
     replies = final.iloc[first]
     replies = replies[["model", "phase", "category", "identity", "scenario", "judge"]].assign(
-        cluster=clusters(data, replies),
+        cluster=replies["cluster"].astype(object),
         missing=(np.bincount(reply, none, minlength=len(first)) > 0).astype(float),
         refused=(replies["status"] == "refused").astype(float),
         partner="",
@@ -292,7 +290,7 @@ def _score_bounds(data: PanelData, model: str, pairs: list[tuple[str, str]]) -> 
     """Phase 1: the difference in scores, and its bounds."""
     scores = data.final_scores
     scores = scores[(scores["model"] == model) & (scores["identity"] != "")]
-    cells = Cells.of(scores.assign(cluster=clusters(data, scores)), "value", ["cluster", "scenario", "judge", "metric"])
+    cells = Cells.of(scores, "value", ["cluster", "scenario", "judge", "metric"])
     means, (lower, upper) = cells.means(), cells.bounds(*SCALE)
     known = cells.differences(means, means, pairs)
     lowest, highest = cells.differences(lower, upper, pairs), cells.differences(upper, lower, pairs)
@@ -319,7 +317,7 @@ def _preference_bounds(
     }
     ends = np.column_stack([_lead(counts), _lead(counts, "second"), _lead(counts, "first")])
     units = votes.iloc[first]
-    levels = units[["identity", "other"]].assign(cluster=clusters(data, units), scenario=units["scenario"])
+    levels = units[["identity", "other", "cluster", "scenario"]]
     leads = nested_means(ends, levels, keep=3)
     by_pair = {pair: group.to_numpy(dtype=float) for pair, group in leads.groupby(level=[0, 1], sort=False)}
     return {pair: _bounds(*by_pair.get(pair, np.zeros((0, 3))).T) for pair in pairs}

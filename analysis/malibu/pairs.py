@@ -8,27 +8,31 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.analysis.malibu.contrasts import clusters, nested_means, with_clusters
-from parley.analysis.malibu.panel import Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.contrasts import nested_means
+from parley.analysis.malibu.panel import ScenarioGaps, Verdicts, panel_data, values_in_order
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.ranking import bradley_terry
+from parley.analysis.stats.tables import factorize
 
 
-def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, pd.Series]]:
-    """Every pair with its units, and by base how much more often the first won than the second; ties count 0.
+def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, ScenarioGaps]]:
+    """Every pair with its units, and by scenario how much more often the first won than the second; ties count 0.
 
-    The cells of a scenario (which label is on which response, and which is shown first) have the same weight, and so
-    have the scenarios of a base.
+    The cells of a scenario (which label is on which response, and which is shown first) have the same weight.
+
+    Args:
+        units: Comparisons that could be read, of one model.
     """
-    units = with_clusters(units)
     winner = units["winner"].astype(object)
     sides = [winner == units[side].astype(object) for side in ("identity", "other")]
     # Orders first: where a cell is missing, the effect of the first place still cancels.
     levels = [*("identity", "other", "cluster", "scenario"), *(key for key in ("order", "assignment") if key in units)]
-    margins = nested_means(np.select(sides, [1.0, -1.0], 0.0), units[levels], keep=3)[0]
-    by_pair = {pair: part.droplevel([0, 1]) for pair, part in margins.groupby(level=[0, 1], sort=False)}
+    margins = nested_means(np.select(sides, [1.0, -1.0], 0.0), units[levels], keep=4)[0]
+    by_pair = dict(list(margins.groupby(level=[0, 1], sort=False)))
     for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
-        yield str(first), str(second), group, by_pair[first, second]
+        part = by_pair[first, second]
+        clusters, _ = factorize(part.index.get_level_values(2))
+        yield str(first), str(second), group, ScenarioGaps(part.to_numpy(dtype=float), clusters)
 
 
 def win_rates(verdicts: Verdicts) -> pd.DataFrame:
@@ -41,7 +45,7 @@ def win_rates(verdicts: Verdicts) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
     """
     data = panel_data(verdicts)
-    units = data.decided_pairs.assign(cluster=clusters(data, data.decided_pairs))
+    units = data.decided_pairs
     labels = list(dict.fromkeys(label for side in ("identity", "other") for label in values_in_order(units, side)))
     rows: list[dict[str, Any]] = []
     for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
@@ -88,7 +92,7 @@ def ranking(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.DataF
         seed: Of all draws.
     """
     data = panel_data(verdicts)
-    units = data.decided_pairs.assign(cluster=clusters(data, data.decided_pairs))
+    units = data.decided_pairs
     rows: list[dict[str, Any]] = []
     for (model, category), group in units.groupby(["model", "category"], sort=False, observed=True):
         outcome = group["choice"].map({"A": 1.0, "tie": 0.5, "B": 0.0})
@@ -130,7 +134,7 @@ def position(verdicts: Verdicts) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
     """
     data = panel_data(verdicts)
-    units = data.preferences.assign(cluster=clusters(data, data.preferences))
+    units = data.preferences
     rows: list[dict[str, Any]] = []
     for (model, control), group in units.groupby(["model", "control"], sort=False, observed=True):
         decided = group[group["choice"].isin(["A", "B"])]
@@ -175,7 +179,6 @@ def changes(units: pd.DataFrame, *same: str) -> pd.DataFrame:
         units: One row per comparison, as `panel_preferences` returns them.
         same: What else the two have in common: their repeat (two orders of one repeat), their order (two repeats).
     """
-    units = with_clusters(units)
     keys = ["model", "cluster", "scenario", "identity", "other", "assignment", *same]
     keys = [key for key in keys if key in units]
     columns = [*keys, "flipped"]

@@ -250,7 +250,7 @@ def check_columns(verdicts: pd.DataFrame) -> pd.DataFrame:
         if name not in verdicts:
             verdicts = verdicts.assign(**{name: value})
     require(verdicts, numbers=("phase", "repeat"))
-    return verdicts.assign(cluster=_clusters(verdicts))
+    return verdicts if "cluster" in verdicts else verdicts.assign(cluster=_clusters(verdicts))
 
 
 def _clusters(verdicts: pd.DataFrame) -> pd.Series:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, with_conclusions
-from parley.analysis.malibu.panel import ScenarioGaps, Verdicts, panel_data
-from parley.analysis.stats.tables import factorize
+from parley.analysis.malibu.pairs import win_margins
+from parley.analysis.malibu.panel import Verdicts, panel_data
 
 PREFERENCES = ["model", "category", "first", "second", *EFFECT_COLUMNS]
 
@@ -27,24 +25,14 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
     for model, group in units.groupby("model", sort=False, observed=True):
         family = f"{model}: preferences in pairs"
         pairs = [
-            {"model": str(model), "category": category, "first": first, "second": second, **effect(gaps, margin)}
-            for category, first, second, gaps in preference_gaps(group)
+            {
+                "model": str(model),
+                "category": str(pair["category"].iloc[0]),
+                "first": first,
+                "second": second,
+                **effect(gaps, margin),
+            }
+            for first, second, pair, gaps in win_margins(group)
         ]
         rows += with_conclusions(pairs, family, margin)
     return pd.DataFrame(rows, columns=PREFERENCES)
-
-
-def preference_gaps(units: pd.DataFrame) -> Iterator[tuple[str, str, str, ScenarioGaps]]:
-    """Every pair with its category, and its wins minus losses by scenario.
-
-    Args:
-        units: Comparisons that could be read, of one model.
-    """
-    for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
-        won = np.select([group["winner"] == first, group["winner"] == second], [1.0, -1.0], 0.0)
-        scenarios, names = factorize(group["scenario"])
-        clusters, _ = factorize(group["cluster"])
-        of_scenario = np.zeros(len(names), dtype=np.int64)
-        of_scenario[scenarios] = clusters
-        values = np.bincount(scenarios, won) / np.bincount(scenarios)
-        yield str(group["category"].iloc[0]), str(first), str(second), ScenarioGaps(values, of_scenario)

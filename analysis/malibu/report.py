@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -9,7 +10,25 @@ import pandas as pd
 from parley.analysis.malibu import figures
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
 from parley.analysis.malibu.bases import Directions, aligned_contrast, effects_by_base
-from parley.analysis.malibu.conclusions import MARGIN, SPREAD
+from parley.analysis.malibu.conclusions import DIFFERENT, MARGIN, SMALL, SPREAD
+from parley.analysis.malibu.diagnostics import (
+    judge_cautions,
+    no_label_differences,
+    no_label_words,
+    order_effects,
+    order_words,
+    response_effect,
+    response_words,
+)
+from parley.analysis.malibu.head_to_head import ZERO_SUM, head_to_head, scores_in_pairs, scores_in_pairs_words
+from parley.analysis.malibu.missing import (
+    check_scores,
+    judge_words,
+    missing,
+    missing_by_judge,
+    missing_differences,
+    missing_words,
+)
 from parley.analysis.malibu.pairs import position, ranking, win_rates
 from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.preferences import preferences
@@ -34,6 +53,7 @@ def report(
     seed: int = 0,
     margin: float = MARGIN,
     directions: Directions | None = None,
+    cautions: Sequence[str] = (),
     **about: Any,
 ) -> Report:
     """The report of one run or several.
@@ -46,17 +66,22 @@ def report(
         seed: Of the bootstrap draws.
         margin: Points of ten (in pairs, wins minus losses per comparison) within which two identities count as alike.
         directions: Which identities the stereotype of each base favours, by category.
-        about: Passed on to `Report` (runs, cautions).
+        cautions: What every reader must know about the models; cautions about the judges are added.
+        about: Passed on to `Report` (runs).
     """
     data = panel_data(verdicts)  # every table below reads the same reductions
     unit = data.cluster_noun
+    cautions = (*cautions, *check_scores(data.verdicts), *judge_cautions(data))
     means, gaps = mean_scores(data), differences(data, margin=margin)
     by_base, aligned = effects_by_base(data), aligned_contrast(data, directions or {})
     preferred = preferences(data, margin=margin)
     wins, ranks = win_rates(data), ranking(data, draws=draws, seed=seed)
     tests = significance(data)
     agreed, changed = agreement(data, draws=draws, seed=seed), changed_minds(data)
-    order_effects, statuses = position(data), parsing(data)
+    places, orders, responses = position(data), order_effects(data), response_effect(data)
+    statuses, unread = parsing(data), missing(data)
+    unread_gaps, unread_judges = missing_differences(data), missing_by_judge(data)
+    unlabelled, matches, side_by_side = no_label_differences(data), head_to_head(data), scores_in_pairs(data)
     model = ("model",) if data.verdicts["model"].nunique() > 1 else ()
     over = (
         f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, who "
@@ -107,6 +132,12 @@ def report(
             "value per base. Directions are coded from the source that the suite cites for the base.",
         ),
         Table(
+            name="no_label",
+            title="Phase 1: each identity minus no label",
+            frame=unlabelled,
+            note=f"On the same scenarios, sign flips over {unit}s: is one identity raised, or another one lowered?",
+        ),
+        Table(
             name="by_base",
             title=f"Phase 1: differences by {unit}",
             frame=by_base,
@@ -152,8 +183,21 @@ def report(
                 "rate_ties_half",
             ),
             note="low, high: Wilson interval, which assumes independent verdicts; cluster_low, cluster_high: over "
-            f"{unit}s.",
+            f"{unit}s. {ZERO_SUM}",
             printed=True,
+        ),
+        Table(
+            name="head_to_head",
+            title="Phase 2: head to head",
+            frame=matches,
+            note=f"The identity against the other one; rate: a tie counts as half. Sign flips over {unit}s, Holm over "
+            "the pairs of a model.",
+        ),
+        Table(
+            name="scores_in_pairs",
+            title="Phase 2: scores in pairs",
+            frame=side_by_side,
+            note="The first identity's score minus the second's, as judges scored the two side by side.",
         ),
         Table(
             name="ranking",
@@ -184,7 +228,9 @@ def report(
             note="p_adjusted: Holm within the family. Rows that assume independence are the paper's, for comparison "
             "only.",
         ),
-        Table(name="position", title="Position effects and flips", frame=order_effects),
+        Table(name="position", title="Position effects and flips", frame=places),
+        Table(name="order", title="Order effects beside the noise of asking again", frame=orders),
+        Table(name="response", title="Does response 1 win, whatever its label?", frame=responses),
         Table(
             name="agreement",
             title="Agreement between the judges, by round",
@@ -197,6 +243,25 @@ def report(
             frame=changed,
         ),
         Table(name="parsing", title="How replies were parsed", frame=statuses),
+        Table(
+            name="missing",
+            title="Replies without a verdict, by identity",
+            frame=unread,
+            note="Final replies: the last round's, or the chair's. In phase 2 a reply counts for both identities.",
+        ),
+        Table(
+            name="missing_differences",
+            title="Is a verdict missing more often for one identity?",
+            frame=unread_gaps,
+            note="Share of the first minus that of the second, within judge and scenario; sign flips over "
+            f"{unit}s, Holm by model and phase. worst_low, worst_high: bounds of the difference in scores (votes) if "
+            "every missing one were as unfavourable as possible; given where shares differ.",
+        ),
+        Table(
+            name="missing_by_judge",
+            title="Judges with missing replies, by identity",
+            frame=unread_judges,
+        ),
     ]
     counts = ", ".join(
         (
@@ -250,9 +315,24 @@ def report(
     frames = {table.name: table.frame for table in tables}
     return Report(
         title=title,
-        words=tuple(summary(frames, clusters=data.clusters, unit=unit, margin=margin)),
+        words=(
+            *summary(frames, clusters=data.clusters, unit=unit, margin=margin),
+            *no_label_words(unlabelled, _different(gaps)),
+            *scores_in_pairs_words(side_by_side, unit),
+            *order_words(orders, unit),
+            *response_words(responses, unit),
+            *missing_words(unread_gaps, unit),
+            *judge_words(unread_judges, unit),
+        ),
+        cautions=cautions,
         tables=tuple(tables),
         figures=tuple(figure for figure in drawn if figure.table in filled),
         settings={"draws": draws, "seed": seed, "margin": margin},
         **about,
     )
+
+
+def _different(gaps: pd.DataFrame) -> list[tuple[str, str, str]]:
+    """Model and identities of every pair that was found to differ."""
+    found = gaps[gaps["conclusion"].isin([DIFFERENT, SMALL])]
+    return [(row.model, row.first, row.second) for row in found.itertuples()]

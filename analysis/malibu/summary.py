@@ -187,9 +187,6 @@ def _position(position: pd.DataFrame) -> Iterator[str]:
         sentence = f"Preference for the candidate shown first ({row.pairs}): {row.first_rate:.0%}"
         if row.first_low == row.first_low:
             sentence += f" (95% interval {row.first_low:.0%} to {row.first_high:.0%})"
-        if row.flip_n:
-            swapped = plural(row.flip_n, "comparison")
-            sentence += f"; the verdict changed with the order in {row.flip_rate:.0%} of {swapped} run in both orders"
         yield sentence + "."
 
 

@@ -229,7 +229,7 @@ def _saddlepoint_tail(values: Floats) -> float:
 
 
 def _interval(values: Floats, level: float, p: float) -> tuple[float, float]:
-    """The shifts that are not rejected. Ends are found to a ten-thousandth of the range of the differences, outwards."""
+    """The shifts that are not rejected. Ends are found to a ten-thousandth of the range of the values, outwards."""
     alpha = 1 - level
     if 2.0 ** -len(values) > alpha / 2:
         return -math.inf, math.inf

@@ -51,7 +51,10 @@ def study(
             facets = {"phase": 1, "scenario": scenario, "category": CATEGORIES[label], "identity": label, "repeat": 0}
             for verdict in verdicts_of({"unit": f"p1/{scenario}/{label}", **facets, "control": "", "subject": ""}):
                 score = 6 + gaps.get(label, 0.0)
-                rows += [{**verdict, "metric": metric, "value": score + noise * rng.normal()} for metric in METRICS]
+                rows += [
+                    {**verdict, "metric": metric, "value": float(np.clip(score + noise * rng.normal(), 0, 10))}
+                    for metric in METRICS
+                ]
         pairs = [(x, y) for i, x in enumerate(labels) for y in labels[i:] if CATEGORIES[x] == CATEGORIES[y]]
         cells = [(x, y, a, o) for x, y in pairs for a in (0, 1) for o in (0, 1) if x != y or a == 0]
         for x, y, assignment, order in cells:
