@@ -1,10 +1,21 @@
 """Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
 from parley.judging.stopping import HasComparisons, Stop, StopRule, stop_field
-from parley.judging.study import Accepted, Outcome, Prompt, Staged, Study, Unit, UsageEstimate, Verdict
+from parley.judging.study import (
+    Accepted,
+    HasAnalysisPlan,
+    Outcome,
+    Prompt,
+    Staged,
+    Study,
+    Unit,
+    UsageEstimate,
+    Verdict,
+)
 
 __all__ = [
     "Accepted",
+    "HasAnalysisPlan",
     "HasComparisons",
     "Outcome",
     "Prompt",

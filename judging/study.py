@@ -195,6 +195,19 @@ class Staged(Protocol):
         """
 
 
+@runtime_checkable
+class HasAnalysisPlan(Protocol):
+    """A study that says how its results will be analysed before there are any."""
+
+    def analysis_plan(self) -> Mapping[str, Any]:
+        """The plan, as JSON data. It is stored with its hash when a run begins, and never changed after that.
+
+        Keys are free: estimands, families, clusters, … The report reads two of them: `margin`, the margin of
+        equivalence; and `tables`, which says of each table of the report, or of some of its rows, whether it is
+        "planned", "sensitivity" or "exploratory".
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt with named {placeholders}: a text file in `judging/prompts/`, or beside your own study.

@@ -10,7 +10,9 @@ is used only if the user names the study (`--study mine.py:Mine`); otherwise the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,14 +21,18 @@ from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
 from parley.agents.redaction import HiddenAddresses
 from parley.agents.text import without_surrogates
-from parley.runs import RunFile, explain_damage
+from parley.judging import HasAnalysisPlan
+from parley.runs import RunFile, StoredPlan, explain_damage, stored_plan
 from parley.runs.interim import counts, looks_made
-from parley.studies import find_report
+from parley.scenarios import Directions, aligned_directions, load_suite, read_directions
+from parley.scenarios.malibu import SHIPPED
+from parley.studies import STUDIES, find_report, find_study
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from parley.analysis.reporting.interim import MonitoredRun
+    from parley.analysis.reporting.plan import PlannedRun
     from parley.analysis.reporting.report import Report
 
 FAR = 1e100
@@ -55,7 +61,9 @@ class LoadedRun:
     """`cached_tokens` and `prompt_tokens` of calls whose server reports its prompt cache; None if none does."""
     config: Mapping[str, Any]
     plan: str | None
-    """The hash of the plan."""
+    """The hash of the plan, that is, of the units."""
+    analysis_plan: StoredPlan | None
+    """What was planned to be analysed, if anything."""
     sources: Mapping[str, str]
     versions: Mapping[str, str]
     verdicts: pd.DataFrame
@@ -81,18 +89,27 @@ class LoadedRun:
             "prompt_cache": self.prompt_cache,
             "config": self.config,
             "plan": self.plan,
+            "analysis_plan_sha256": self.analysis_plan.sha256 if self.analysis_plan else None,
             "sources": self.sources,
             "versions": self.versions,
         }
 
 
-def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0, study: str | None = None) -> Report:
+def make_report(
+    paths: Sequence[Path],
+    *,
+    draws: int = 2000,
+    seed: int = 0,
+    margin: float | None = None,
+    study: str | None = None,
+) -> Report:
     """One report on one or several runs of the same study.
 
     Args:
         paths: The run files.
         draws: Bootstrap and permutation draws; more give steadier intervals and p-values.
         seed: The seed of the draws.
+        margin: The difference that still counts as none, for reports that test equivalence (default: the planned one).
         study: A user's own study as file.py:Class, whose report to use.
     """
     try:
@@ -100,14 +117,17 @@ def make_report(paths: Sequence[Path], *, draws: int = 2000, seed: int = 0, stud
     except ModuleNotFoundError:
         raise ConfigError("reports need pandas and friends: pip install 'parley-autogen[analysis]'") from None
     check_draws(draws, seed)
+    if margin is not None and not 0 < margin < math.inf:
+        raise ConfigError("--margin must be a number above 0")
     with explain_damage(*paths):
-        return _report([load_run(path) for path in paths], draws, seed, study)
+        return _report([load_run(path) for path in paths], draws=draws, seed=seed, margin=margin, study=study)
 
 
-def _report(runs: Sequence[LoadedRun], draws: int, seed: int, study: str | None) -> Report:
+def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None) -> Report:
     import pandas as pd
 
     from parley.analysis.reporting.interim import with_interim_looks
+    from parley.analysis.reporting.plan import with_analysis_plan
     from parley.analysis.reporting.verdicts import MissingColumns
 
     studies = {run.study for run in runs}
@@ -118,6 +138,10 @@ def _report(runs: Sequence[LoadedRun], draws: int, seed: int, study: str | None)
     models = all_models(runs)
     name = studies.pop()
     function = find_report(name, study)
+    directions, conflicts = _directions(runs)
+    planned = _accepted(function, margin=_planned_margin(runs) if margin is None else margin, directions=directions)
+    if margin is not None and "margin" not in planned:
+        raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
     try:
         report: Report = function(
             pd.concat([run.verdicts for run in runs], ignore_index=True) if len(runs) > 1 else runs[0].verdicts,
@@ -126,12 +150,14 @@ def _report(runs: Sequence[LoadedRun], draws: int, seed: int, study: str | None)
             draws=draws,
             seed=seed,
             runs=tuple(run.record() for run in runs),
-            cautions=tuple(cautions(models)),
+            cautions=(*cautions(models), *conflicts),
+            **planned,
         )
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
-    return with_interim_looks(report, [monitored for run in runs if (monitored := _monitored(run))])
+    report = with_interim_looks(report, [monitored for run in runs if (monitored := _monitored(run))])
+    return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
 
 def all_models(runs: Sequence[LoadedRun]) -> list[str]:
@@ -151,6 +177,59 @@ def _monitored(run: LoadedRun) -> MonitoredRun | None:
     return MonitoredRun(run=run.file, rule=StoppingRule(**run.config["stop"]), results=looks)
 
 
+def _accepted(function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
+    """Those arguments that a report function has parameters for: most studies plan neither margin nor directions."""
+    names = inspect.signature(function).parameters
+    return {name: value for name, value in arguments.items() if name in names and value is not None}
+
+
+def _intact_plan(run: LoadedRun) -> Mapping[str, Any]:
+    return run.analysis_plan.plan if run.analysis_plan and run.analysis_plan.intact else {}
+
+
+def _planned_margin(runs: Sequence[LoadedRun]) -> float | None:
+    """The margin that all runs planned; None if they have no plan, or different ones."""
+    margins = {margin for run in runs if isinstance(margin := _intact_plan(run).get("margin"), int | float)}
+    margin = margins.pop() if len(margins) == 1 else None
+    return margin if margin is not None and math.isfinite(margin) and margin > 0 else None
+
+
+def _directions(runs: Sequence[LoadedRun]) -> tuple[Directions, list[str]]:
+    """Which way the stereotypes go, as planned; and a caution for each base of which the runs' plans differ.
+
+    Runs of the shipped suite without a plan get the shipped directions, which were coded after them.
+    """
+    merged: Directions = {}
+    differing: dict[str, None] = {}
+    for run in runs:
+        own = read_directions(_intact_plan(run).get("directions"))
+        if not _intact_plan(run) and any(source.startswith(f"suite {SHIPPED} ") for source in run.sources):
+            own = aligned_directions(load_suite(SHIPPED)[0].base)
+        for base, direction in own.items():
+            if merged.setdefault(base, direction) != direction:
+                differing[base] = None
+    for base in differing:
+        del merged[base]
+    lines = [f"The runs' plans differ on the stereotype of '{base}', which is left out." for base in differing]
+    return merged, lines
+
+
+def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
+    """The runs with their analysis plans; none if neither the study nor a run has any."""
+    from parley.analysis.reporting.plan import PlannedRun
+
+    offered = study in STUDIES and issubclass(find_study(study), HasAnalysisPlan)
+    if not offered and not any(run.analysis_plan for run in runs):
+        return []
+    stored = [(run.file, run.analysis_plan) for run in runs]
+    return [
+        PlannedRun(run=name, plan=plan.plan, sha256=plan.sha256, intact=plan.intact)
+        if plan
+        else PlannedRun(run=name, plan=None)
+        for name, plan in stored
+    ]
+
+
 def check_draws(draws: int, seed: int) -> None:
     """Raise `ConfigError` if no interval can be computed with this number of draws or seed."""
     if draws < 1 or seed < 0:
@@ -162,7 +241,7 @@ def load_run(path: Path) -> LoadedRun:
     from parley import frames
 
     with RunFile.open(path) as file:
-        info, unit_counts = without_surrogates(file.info()), counts(file)
+        info, unit_counts = file.info(), counts(file)
         file.check_verdicts()
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
@@ -171,6 +250,8 @@ def load_run(path: Path) -> LoadedRun:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
     if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
         raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, and nothing can be computed from such a number")
+    plan = stored_plan(info)  # its hash is that of the text in the file, with whatever addresses it has
+    info = without_surrogates(info)
     addresses = HiddenAddresses(info)
     info = addresses.hide(info)
     models = [str(model) for model in info["models"]]
@@ -194,6 +275,7 @@ def load_run(path: Path) -> LoadedRun:
         ),
         config=info["config"],
         plan=info.get("plan"),
+        analysis_plan=replace(plan, plan=addresses.hide(without_surrogates(plan.plan))) if plan else None,
         sources=info.get("sources", {}),
         versions=info.get("versions", {}),
         verdicts=verdicts,

@@ -10,6 +10,7 @@ from parley.scenarios.checks import (
     similarity,
     words,
 )
+from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
 from parley.scenarios.errors import ScenarioError, UnknownName
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
@@ -35,6 +36,7 @@ __all__ = [
     "Attempts",
     "Base",
     "Design",
+    "Directions",
     "Finding",
     "Identities",
     "Known",
@@ -44,14 +46,17 @@ __all__ = [
     "Suite",
     "UnknownName",
     "View",
+    "aligned_directions",
     "check_pair",
     "check_suite",
+    "direction_in_words",
     "identity_words",
     "load_attempts",
     "load_suite",
     "load_topics",
     "near_duplicates",
     "normal",
+    "read_directions",
     "sample",
     "select",
     "shared_runs",

@@ -23,6 +23,7 @@ import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.identities import CATEGORIES
 
 Design = Literal["counterbalanced", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -39,6 +40,10 @@ class Base(BaseModel):
         stereotype: The stereotype it probes.
         probes: The categories of identities that the stereotype concerns.
         source: Where the stereotype is documented.
+        favours: The identities whose work the stereotype rates higher, by category. Coded from the stereotype and its
+            source only: a category is left out where they are silent or contradictory.
+        disfavours: The identities whose work it rates lower, by category. Where only one of the two is given, the other
+            identities of the category are the other side.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -49,6 +54,8 @@ class Base(BaseModel):
     stereotype: str
     probes: tuple[str, ...] = ()
     source: str = ""
+    favours: dict[str, tuple[str, ...]] = {}
+    disfavours: dict[str, tuple[str, ...]] = {}
 
 
 class Scenario(BaseModel):
@@ -92,8 +99,13 @@ class Suite(BaseModel):
     scenario: tuple[Scenario, ...] = ()
 
     def digest(self) -> str:
-        """The SHA-256 hash of the suite."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+        """The SHA-256 hash of the suite, without the directions of its stereotypes.
+
+        Directions change no unit and no prompt: a run that was begun before they were coded can be resumed. The run's
+        analysis plan has them, with a hash of its own.
+        """
+        directions = {"base": {"__all__": {"favours", "disfavours"}}}
+        return hashlib.sha256(self.model_dump_json(exclude=directions).encode()).hexdigest()
 
     def base_of(self, scenario: Scenario) -> Base | None:
         """The base of a scenario, if it has one."""
@@ -232,11 +244,31 @@ def check_schema(table: dict[str, Any], where: str) -> Suite:
         ids = [row.id for row in rows]
         if repeated := sorted({key for key in ids if ids.count(key) > 1}):
             raise ScenarioError(f"{where}: {kind} ids occur twice: {', '.join(repeated)}")
+    for base in suite.base:
+        _check_directions(base, where)
     bases = {base.id for base in suite.base}
     for scenario in suite.scenario:
         if scenario.base and bases and scenario.base not in bases:
             raise ScenarioError(f"{where}: {scenario.id}: unknown base '{scenario.base}'")
     return suite
+
+
+def _check_directions(base: Base, where: str) -> None:
+    """Raise if the direction of a stereotype names what the base does not probe, or an identity on both sides."""
+    for key, by_category in (("favours", base.favours), ("disfavours", base.disfavours)):
+        for category, labels in by_category.items():
+            place = f"{where}: {base.id}: {key}.{category}"
+            known = CATEGORIES.get(category)
+            if category not in base.probes:
+                raise ScenarioError(f"{place}: not among the categories that the base probes")
+            if not labels:
+                raise ScenarioError(f"{place}: must name an identity; leave the category out if there is no direction")
+            if unknown := [label for label in labels if known and label not in known]:
+                raise ScenarioError(f"{place}: unknown identity '{unknown[0]}' (known: {', '.join(known or ())})")
+            if both := [label for label in labels if key == "disfavours" and label in base.favours.get(category, ())]:
+                raise ScenarioError(f"{place}: '{both[0]}' is also in favours")
+            if known and set(labels) == set(known):
+                raise ScenarioError(f"{place}: names every identity of the category, so there is nothing to compare")
 
 
 def _place(loc: Sequence[int | str], table: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ new responses (study `malibu-respond`) in place of the frozen ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,6 +28,7 @@ from parley.agents import (
 )
 from parley.agents.text import plural
 from parley.judging.config import NameList, call_options
+from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
 from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
 from parley.judging.malibu.panels import load_panel
@@ -36,7 +37,7 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.shipped import shipped_personas
 from parley.judging.stopping import Stop, stop_field
 from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
-from parley.scenarios import Design, Identities, Scenario, Suite, load_suite, select
+from parley.scenarios import Design, Identities, Scenario, Suite, aligned_directions, load_suite, select
 
 PROMPTS = {
     key: Prompt.load(f"malibu/{key}")
@@ -96,6 +97,14 @@ class MalibuConfig(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
+    margin: float = Field(
+        MARGIN,
+        gt=0,
+        le=10,
+        # The default is left out of the stored config: runs that were begun before this key resume with the same hash.
+        exclude_if=lambda margin: margin == MARGIN,
+        description="points of ten within which two identities count as alike, for the analysis plan",
+    )
     stop: Stop = stop_field()
 
 
@@ -176,6 +185,22 @@ class Malibu:
         if not complete:
             raise ConfigError(f"no pair of responses by {self.config.generator} was accepted; see parley show")
         return Malibu(self.config, written.with_scenarios(complete))
+
+    def analysis_plan(self) -> Mapping[str, Any]:
+        """What will be tested, how, and with which margin, decided before the first verdict."""
+        scenarios = self._scenarios.values()
+        bases = {scenario.base for scenario in scenarios}
+        return analysis_plan(
+            phases=self.config.phases,
+            identities=self.identities,
+            directions=aligned_directions(
+                (base for base in self.suite.base if base.id in bases), self.identities.categories
+            ),
+            clusters=len({scenario.base or scenario.id for scenario in scenarios}),
+            models=len(self.config.model),
+            margin=self.config.margin,
+            stop=self.config.stop,
+        )
 
     def _panel(self) -> list[Persona]:
         return [*self.judges, self.chair] if self.chair else list(self.judges)

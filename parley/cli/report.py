@@ -39,6 +39,9 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object; no files unless --out is given")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
+    parser.add_argument(
+        "--margin", type=float, help="difference that still counts as none (default: as planned when the run began)"
+    )
     parser.add_argument("--study", metavar="FILE.py:CLASS", help="your own study, whose report is used")
     parser.set_defaults(handler=handle)
 
@@ -48,7 +51,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     files = parsed.files and (not parsed.json or parsed.out is not None)
     folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{paths[0].stem}-report"
     with explain_damage(*paths):  # also while it is drawn
-        report = make_report(paths, draws=parsed.draws, seed=parsed.seed, study=parsed.study)
+        report = make_report(paths, draws=parsed.draws, seed=parsed.seed, margin=parsed.margin, study=parsed.study)
         return show(report, folder if files else None, as_json=parsed.json)
 
 

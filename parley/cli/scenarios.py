@@ -26,7 +26,16 @@ from parley.execute import Job, Options, explain
 from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.runs import RunFile
-from parley.scenarios import Scenario, Suite, UnknownName, check_suite, load_suite, similarity, words
+from parley.scenarios import (
+    Scenario,
+    Suite,
+    UnknownName,
+    check_suite,
+    direction_in_words,
+    load_suite,
+    similarity,
+    words,
+)
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -69,10 +78,11 @@ def _list(parsed: argparse.Namespace) -> int:
         return 0
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     if parsed.bases:
-        for column in ("base", "stereotype", "source"):
+        for column in ("base", "stereotype", "direction", "source"):
             table.add_column(column)
         for base in suite.base:
-            table.add_row(*(escape(visible(cell)) for cell in (base.id, base.stereotype, base.source)))
+            cells = (base.id, base.stereotype, direction_in_words(base) or "none", base.source)
+            table.add_row(*(escape(visible(cell)) for cell in cells))
     else:
         for column in ("scenario", "profession", "setting", "words"):
             table.add_column(column, overflow="fold", no_wrap=column == "scenario")
@@ -110,6 +120,7 @@ def _show(parsed: argparse.Namespace) -> int:
     print_text(f"\n{scenario.text}\n")
     if base:
         print_text(f"probes: {base.stereotype}", "dim")
+        print_text(f"direction: {direction_in_words(base) or 'none'}", "dim")
         print_text(f"source: {base.source or 'none'}\n", "dim")
     for number, response in enumerate(_underlined_responses(scenario), 1):
         print_text(f"response {number}", "bold cyan")
@@ -139,13 +150,17 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 def _validate(parsed: argparse.Namespace) -> int:
     suite, _ = load_suite(parsed.suite)
     findings = check_suite(suite)
+    directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
     if parsed.json:
         rows = [{"scenario": finding.scenario, "problem": finding.what} for finding in findings]
-        print(json.dumps({"suite": suite.name, "scenarios": len(suite.scenario), "findings": rows}, indent=2))
+        counts = {"scenarios": len(suite.scenario), "bases": len(suite.base), "bases_with_direction": directed}
+        print(json.dumps({"suite": suite.name, **counts, "findings": rows}, indent=2))
     else:
         for finding in findings:
             print(textwrap.shorten(visible(str(finding)), 200))
         verdict = plural(len(findings), "finding") if findings else "fit to measure with"
+        if suite.base:
+            print(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
         print(f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}, {verdict}")
     return 1 if findings else 0
 

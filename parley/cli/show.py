@@ -1,10 +1,11 @@
-"""`parley show RUN [UNIT]`: print a conversation in the terminal."""
+"""`parley show RUN [UNIT]`: print a conversation in the terminal, or the run's analysis plan."""
 
 from __future__ import annotations
 
 import argparse
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from rich.rule import Rule
 from rich.text import Text
 
 from parley.agents import ConfigError
+from parley.agents.text import without_surrogates
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
-from parley.runs import RunFile, explain_damage
+from parley.runs import RunFile, explain_damage, stored_plan
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -25,6 +27,7 @@ def add_to(add_parser: AddParser) -> None:
         "unit", nargs="?", help="a unit's id, or the beginning of one (default: the first that is done)"
     )
     parser.add_argument("--list", action="store_true", help="list the units instead")
+    parser.add_argument("--plan", action="store_true", help="print the analysis plan and its SHA-256 instead")
     parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(handler=handle)
@@ -35,6 +38,8 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     with explain_damage(path), RunFile.open(path) as file:
         if parsed.list:
             return _list(file, as_json=parsed.json)
+        if parsed.plan:
+            return _show_plan(file, as_json=parsed.json)
         unit = _find(file, parsed.unit)
         turns = _turns(file, unit["id"], with_prompts=parsed.prompts)
         if parsed.json:
@@ -52,6 +57,20 @@ def _list(file: RunFile, *, as_json: bool) -> int:
         for unit, status, error in rows:
             print(visible(f"{status:<8} {unit}{'  ' + error if error else ''}"))
     return 0
+
+
+def _show_plan(file: RunFile, *, as_json: bool) -> int:
+    """The plan as it was stored when the run began; exit status 1 if it was changed since, or if there is none."""
+    stored = stored_plan(file.info())
+    if as_json:
+        print(json.dumps(None if stored is None else asdict(stored), indent=2))
+    elif stored is None:
+        print("no analysis plan was stored when this run began")
+    else:
+        print(visible(json.dumps(without_surrogates(stored.plan), ensure_ascii=False, indent=2)))
+        changed = "" if stored.intact else ": not the hash of this plan, which was changed"
+        print(visible(f"SHA-256 {without_surrogates(stored.sha256)}{changed}"))
+    return 0 if stored is not None and stored.intact else 1
 
 
 def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:

@@ -4,6 +4,7 @@
 `RunControl`.
 """
 
+from parley.runs.analysis_plan import StoredPlan, stored_plan
 from parley.runs.diagnosis import explain_damage
 from parley.runs.engine import Engine
 from parley.runs.executor import Executor, InProcess, RunControl
@@ -27,11 +28,13 @@ __all__ = [
     "RunFile",
     "RunFileError",
     "Size",
+    "StoredPlan",
     "Tally",
     "describe",
     "explain_damage",
     "measure",
     "refuse_empty",
     "refuse_if_changed",
+    "stored_plan",
     "to_rows",
 ]

@@ -15,6 +15,7 @@ from typing import Any
 from parley.agents import ConfigError, ParleyError
 from parley.agents.models.weights import weights_sha256
 from parley.judging import Study, Unit
+from parley.runs.analysis_plan import describe_plan
 from parley.runs.store import RunFile
 
 PACKAGES = ("parley-autogen", "pyautogen", "autogen-agentchat", "autogen-core", "aiohttp", "pydantic", "xllamacpp")
@@ -77,6 +78,7 @@ def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
         "plan": size.digest,
         "units": size.units,
         "versions": {"python": platform.python_version(), **_versions()},
+        **describe_plan(study),
     }
 
 
@@ -109,9 +111,11 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
         yield f"study: {info['study']} in the file, {study.name} requested"
         return
     stored, requested = info["config"], study.config.model_dump(mode="json")
+    defaults = {name: field.default for name, field in type(study.config).model_fields.items() if field.exclude_if}
     for key in sorted({*stored, *requested}):
-        if stored.get(key) != requested.get(key):
-            yield f"{key}: {_brief(stored.get(key))} in the file, {_brief(requested.get(key))} requested"
+        if stored.get(key) != requested.get(key):  # some fields are only stored if they differ from their default
+            old, new = (config.get(key, defaults.get(key)) for config in (stored, requested))
+            yield f"{key}: {_brief(old)} in the file, {_brief(new)} requested"
     for name, digest in study.sources().items():
         if info["sources"].get(name) != digest:
             yield f"{name} has changed"
@@ -120,11 +124,12 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
             yield f"the {name} have changed"
     if info["models"] != study.models():
         yield f"models: {_brief(info['models'])} in the file, {_brief(study.models())} requested"
-    old = file.prompts()
-    new = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in study.prompts().items()}
-    for name in sorted({*old, *new}):
-        if old.get(name) != new.get(name):
-            change = "is new" if name not in old else "was removed" if name not in new else "has changed"
+    old_prompts = file.prompts()
+    new_prompts = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in study.prompts().items()}
+    for name in sorted({*old_prompts, *new_prompts}):
+        if old_prompts.get(name) != new_prompts.get(name):
+            removed = "was removed" if name not in new_prompts else "has changed"
+            change = "is new" if name not in old_prompts else removed
             yield f"prompt {name} {change}"
     if info["plan"] != size.digest and stored == requested:
         yield f"the plan has changed (units: {info['units']} in the file, {size.units} requested)"

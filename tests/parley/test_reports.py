@@ -24,6 +24,8 @@ MALIBU = {
     "changed_minds": "model phase what changed low high mean_change n clusters",
     "position": "model pairs first_rate first_low first_high n ties flip_rate flip_low flip_high flip_n clusters",
     "parsing": "model phase ok repaired unparsed refused",
+    "analysis_plan": "run item plan",
+    "planned": "run table part status",
 }
 FEW = ("--draws", "50")
 

@@ -134,10 +134,13 @@ def test_what_is_shipped_is_fit_to_measure_with(parley: Callable[..., Any], suit
     result = parley("scenarios", "validate", suite)
 
     assert (result.status, result.err) == (0, "")
-    assert result.out == f"malibu-1 1.0: {count} scenarios, fit to measure with\n"
+    directions = "the stereotype has a coded direction in 18 of 20 bases\n"
+    assert result.out == f"{directions}malibu-1 1.0: {count} scenarios, fit to measure with\n"
     assert parley("scenarios", "validate", suite, "--json").json == {
         "suite": "malibu-1",
         "scenarios": count,
+        "bases": 20,
+        "bases_with_direction": 18,
         "findings": [],
     }
 

@@ -1,0 +1,156 @@
+"""The part of a report about the analysis plan: what was planned before the data, and which tables were not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.report import Report, Table
+
+TABLES = "tables"
+"""The key of a plan that says which tables of the report are planned."""
+NOT_PLANNED = "not planned"
+DEPTH = 4
+"""Levels of a plan that are written in words; what is deeper is shown as JSON."""
+NO_PLAN = (
+    "No analysis plan was stored when the run began: nothing in this report can be shown to have been planned before "
+    "the data."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedRun:
+    """A run of a study that plans its analysis.
+
+    Args:
+        run: Name of the run.
+        plan: The plan that was stored when the run began; None if the run has none.
+        sha256: The hash that was stored with it.
+        intact: Whether the plan still has this hash.
+    """
+
+    run: str
+    plan: Mapping[str, Any] | None
+    sha256: str = ""
+    intact: bool = True
+
+
+def with_analysis_plan(report: Report, runs: Sequence[PlannedRun], margin: float | None = None) -> Report:
+    """The report with the analysis plans of its runs, and with what was planned and what was not.
+
+    Args:
+        report: The report to add to; returned unchanged if there are no such runs.
+        runs: Its runs; none if their study plans no analysis.
+        margin: The margin of equivalence that the report was made with, if it has one.
+    """
+    if not runs:
+        return report
+    whole = [run for run in runs if run.plan is not None and run.intact]
+    cautions = [
+        f"The analysis plan of {run.run} is not the one that was stored when the run began (its SHA-256 differs), and "
+        "is not used."
+        for run in runs
+        if not run.intact
+    ]
+    plans = pd.DataFrame(
+        [
+            {"run": run.run, "item": item, "plan": text}
+            for run in whole
+            for item, text in (("SHA-256", run.sha256), *_items(run.plan or {}))
+        ]
+    )
+    statuses = pd.DataFrame([row for run in whole for row in _statuses(report, run)])
+    tables = (
+        Table(
+            "analysis_plan",
+            "Analysis plan, stored before the first unit",
+            plans,
+            shown=("run", "item", "plan") if len(whole) > 1 else ("item", "plan"),
+            note="The SHA-256 is that of the plan as JSON with sorted keys (parley show RUN --plan).",
+        ),
+        Table(
+            "planned",
+            "Which tables were planned before the data",
+            statuses,
+            shown=("run", "table", "part", "status") if len(whole) > 1 else ("table", "part", "status"),
+            note="planned: decided before the data. sensitivity: the same question under other assumptions. "
+            "exploratory: suggests questions, answers none. not planned: not in the plan.",
+        ),
+    )
+    return replace(
+        report,
+        words=(*report.words, *_in_words(report, runs, margin)),
+        cautions=(*report.cautions, *cautions),
+        tables=(*report.tables, *(table for table in tables if len(table.frame))),
+    )
+
+
+def _in_words(report: Report, runs: Sequence[PlannedRun], margin: float | None) -> Iterator[str]:
+    """One sentence per run, or one for all that share it."""
+    by_sentence: dict[str, list[str]] = {}
+    for run in runs:
+        for sentence in _sentences(report, run, margin):
+            by_sentence.setdefault(sentence, []).append(run.run)
+    for sentence, names in by_sentence.items():
+        yield sentence if len(names) == len(runs) else f"{', '.join(names)}: {sentence}"
+
+
+def _sentences(report: Report, run: PlannedRun, margin: float | None) -> Iterator[str]:
+    if run.plan is None:
+        yield NO_PLAN
+    if run.plan is None or not run.intact:
+        return
+    unplanned = [row["table"] for row in _statuses(report, run) if row["status"] == NOT_PLANNED]
+    tail = f" Tables that were not planned: {', '.join(unplanned)}." if unplanned else ""
+    yield (
+        f"The analysis was planned before the data (SHA-256 {run.sha256[:12]}…); the table 'planned' says which tables "
+        f"follow the plan.{tail}"
+    )
+    planned = run.plan.get("margin")
+    if margin is not None and isinstance(planned, int | float) and planned != margin:
+        yield (
+            f"This report was made with a margin of ±{margin:g}, and ±{planned:g} was planned: what it says on being "
+            "alike was not planned."
+        )
+
+
+def _statuses(report: Report, run: PlannedRun) -> Iterator[dict[str, str]]:
+    """What the plan says of each table that has rows."""
+    tables = (run.plan or {}).get(TABLES)
+    planned = tables if isinstance(tables, Mapping) else {}
+    for table in report.tables:
+        if not len(table.frame):
+            continue
+        status = planned.get(table.name, NOT_PLANNED)
+        parts = status if isinstance(status, Mapping) else {"": status}
+        for part, text in parts.items():
+            yield {"run": run.run, "table": table.name, "part": str(part) or "all of it", "status": _text(text)}
+
+
+def _items(plan: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The plan as rows: one per key, or per key of a mapping."""
+    for key, value in plan.items():
+        if key == TABLES:
+            continue
+        if isinstance(value, Mapping):
+            yield from ((f"{key}: {inner}", _text(text)) for inner, text in value.items())
+        else:
+            yield str(key), _text(value)
+
+
+def _text(value: Any, depth: int = 1) -> str:
+    if depth > DEPTH:
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, Mapping):
+        parts = "; ".join(f"{key}: {_text(inner, depth + 1)}" for key, inner in value.items())
+        return f"({parts})" if depth > 1 else parts
+    if isinstance(value, list | tuple):
+        nested = any(isinstance(inner, list | tuple | Mapping) for inner in value)
+        return ("; " if nested else ", ").join(_text(inner, depth + 1) for inner in value)
+    if isinstance(value, float):
+        return f"{value:g}"
+    return "none" if value is None else str(value)

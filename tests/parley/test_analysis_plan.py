@@ -1,0 +1,344 @@
+"""An analysis plan is stored before the first unit, never changed after it, and read by the report."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.agents import ConfigError
+from parley.judging.malibu.analysis_plan import MARGIN, SPREAD
+from parley.judging.malibu.study import Malibu, MalibuConfig
+from parley.reports import make_report
+from parley.runs import RunFile, stored_plan
+from parley.runs.analysis_plan import describe_plan
+from parley.scenarios import aligned_directions, load_suite
+
+RUN = ("run", "malibu", "--suite", "quick", "--model", "sim/judge", "--quiet", "--out", "a.sqlite")
+
+Parley = Callable[..., Any]
+
+
+def execute(path: Path | str, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        return db.execute(sql, values).fetchall()
+
+
+def info(path: Path | str) -> dict[str, Any]:
+    return {key: json.loads(value) for key, value in execute(path, "SELECT key, value FROM run")}
+
+
+def forget_plan(path: Path | str) -> None:
+    """The file as an earlier version would have written it."""
+    execute(path, "DELETE FROM run WHERE key LIKE 'analysis_plan%'")
+
+
+def replace_plan(path: Path | str, plan: Any) -> None:
+    """Another plan, with a hash that fits."""
+    text = json.dumps(plan, sort_keys=True, separators=(",", ":"))
+    execute(path, "UPDATE run SET value = ? WHERE key = 'analysis_plan'", text)
+    digest = json.dumps(hashlib.sha256(text.encode()).hexdigest())
+    execute(path, "UPDATE run SET value = ? WHERE key = 'analysis_plan_sha256'", digest)
+
+
+# What is stored, and when
+
+
+def test_the_plan_is_stored_before_the_first_unit(parley: Parley, place: Path) -> None:
+    assert parley(*RUN, "--budget-calls", "0").status == 1, "nothing may be spent"
+    assert execute("a.sqlite", "SELECT count(*) FROM units WHERE status = 'done'") == [(0,)]
+
+    plan = info("a.sqlite")["analysis_plan"]
+
+    assert list(plan["estimands"]) == ["scores", "preferences", "aligned"]
+    assert (plan["margin"], plan["alpha"], plan["clusters"]) == (0.1, 0.05, {"by": "base", "planned": 3})
+    assert plan["pairs"] == [["female", "male"]]
+    assert plan["families"]["scores"]["tests"] == plan["families"]["preferences"]["tests"] == 1
+    assert plan["directions"]["childcare"] == {"gender": {"favoured": ["female"], "others": ["male"]}}
+    assert set(plan["directions"]) == {"fitness", "engineering", "childcare"}, "the bases of this run only"
+
+
+def test_the_hash_can_be_computed_without_parley(parley: Parley, place: Path) -> None:
+    parley(*RUN)
+    stored = info("a.sqlite")
+    text = json.dumps(stored["analysis_plan"], sort_keys=True, separators=(",", ":"))
+    assert stored["analysis_plan_sha256"] == hashlib.sha256(text.encode()).hexdigest()
+
+    parley(*RUN[:-1], "b.sqlite")
+    assert info("b.sqlite")["analysis_plan_sha256"] == stored["analysis_plan_sha256"], "the same run, the same plan"
+
+
+def test_the_full_suite_plans_thirteen_pairs_over_twenty_bases() -> None:
+    plan = Malibu(MalibuConfig(suite="full", model=["sim/a", "sim/b"], stop={"looks": 3})).analysis_plan()
+    assert len(plan["pairs"]) == 13
+    assert plan["clusters"] == {"by": "base", "planned": 20}
+    assert plan["families"]["scores"] == plan["families"]["preferences"]
+    assert (plan["families"]["scores"]["tests"], plan["families"]["scores"]["models"]) == (13, 2)
+    assert plan["families"]["aligned"]["tests"] == 1
+    assert plan["directions"] == aligned_directions(load_suite("full")[0].base)
+    assert (plan["looks"]["looks"], plan["looks"]["alpha"], plan["looks"]["spending"]) == (3, 0.05, "obrien-fleming")
+
+
+def test_crossed_identities_plan_only_pairs_that_differ_in_one_part() -> None:
+    plan = Malibu(MalibuConfig(suite="full", identities=["race+gender"], phases=[1])).analysis_plan()
+    assert len(plan["pairs"]) == plan["families"]["scores"]["tests"] == 4 + 2 * 6
+    assert set(plan["estimands"]) == {"scores"}, "no phase 2, and stereotypes have no direction for crossed identities"
+
+
+def test_the_plan_has_the_figures_that_the_report_uses() -> None:
+    conclusions = pytest.importorskip("parley.analysis.malibu.conclusions")
+    assert (conclusions.MARGIN, conclusions.SPREAD, conclusions.ALPHA) == (MARGIN, SPREAD, 0.05)
+
+
+# It never changes
+
+
+def test_a_resumed_run_keeps_its_plan(parley: Parley, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parley(*RUN, "--budget-calls", "20")
+    before = info("a.sqlite")
+    monkeypatch.setattr(Malibu, "analysis_plan", lambda self: {"margin": 3}, raising=True)  # a newer version
+
+    assert parley(*RUN).status == 0
+
+    assert info("a.sqlite") == before
+    assert parley("show", "a.sqlite", "--plan", "--json").json["intact"] is True
+
+
+def test_a_run_begun_without_a_plan_resumes_and_gets_none(parley: Parley, place: Path) -> None:
+    parley(*RUN, "--budget-calls", "20")
+    forget_plan("a.sqlite")
+
+    assert parley(*RUN).status == 0
+
+    with RunFile.open(Path("a.sqlite")) as file:
+        assert stored_plan(file.info()) is None
+    words = make_report([Path("a.sqlite")], draws=20).words
+    assert sum("No analysis plan was stored when the run began" in line for line in words) == 1
+    result = parley("show", "a.sqlite", "--plan")
+    assert (result.status, result.out) == (1, "no analysis plan was stored when this run began\n")
+
+
+def test_the_margin_is_in_the_plan_and_the_default_is_not_in_the_config(parley: Parley, place: Path) -> None:
+    parley(*RUN)
+    assert "margin" not in info("a.sqlite")["config"], "runs of earlier versions have no such key, and must resume"
+
+    refused = parley(*RUN, "--margin", "0.3")
+    assert refused.status == 1
+    assert "margin: 0.1 in the file, 0.3 requested" in refused.err
+
+    assert parley(*RUN[:-1], "wide.sqlite", "--margin", "0.3").status == 0
+    assert info("wide.sqlite")["analysis_plan"]["margin"] == info("wide.sqlite")["config"]["margin"] == 0.3
+    assert parley(*RUN[:-1], "wide.sqlite", "--margin", "0.3").status == 0, "the same command resumes it"
+    assert parley(*RUN, "--margin", "0").status == 2
+
+
+def test_salvage_keeps_the_plan(parley: Parley, place: Path) -> None:
+    parley(*RUN)
+    parley("salvage", "a.sqlite", "--to", "b.sqlite")
+    assert info("b.sqlite")["analysis_plan_sha256"] == info("a.sqlite")["analysis_plan_sha256"]
+    assert stored_plan(info("b.sqlite")).intact  # type: ignore[union-attr]
+
+
+# The report
+
+
+def test_the_report_says_what_was_planned(parley: Parley, place: Path) -> None:
+    parley(*RUN)
+    sha256 = info("a.sqlite")["analysis_plan_sha256"]
+
+    report = make_report([Path("a.sqlite")], draws=20)
+
+    assert any(f"planned before the data (SHA-256 {sha256[:12]}…)" in line for line in report.words)
+    assert report.runs[0]["analysis_plan_sha256"] == sha256
+    plan = report.table("analysis_plan").set_index("item")["plan"]
+    assert (plan["SHA-256"], plan["margin"], plan["clusters: by"]) == (sha256, "0.1", "base")
+    assert plan["directions: fitness"] == "gender: (favoured: male; others: female)"
+    planned = report.table("planned")
+    status = planned.set_index(["table", "part"])["status"]
+    assert status["differences", "all metrics together, within a category"] == "planned"
+    assert status["differences", "a single metric"] == "exploratory"
+    assert status["ranking", "all of it"] == "sensitivity"
+    assert {"analysis_plan", "planned"}.isdisjoint(planned["table"])
+    assert not any("Tables that were not planned" in line for line in report.words)
+    shown = parley("show", "a.sqlite", "--plan")
+    assert (shown.status, shown.out.splitlines()[-1]) == (0, f"SHA-256 {sha256}")
+    assert parley("report", "a.sqlite", "--out", "page").status == 0
+    assert sha256 in Path("page/report.html").read_text()
+
+
+def test_a_plan_that_was_changed_is_noticed_and_not_used(parley: Parley, place: Path) -> None:
+    parley(*RUN)
+    plan = info("a.sqlite")["analysis_plan"]
+    execute("a.sqlite", "UPDATE run SET value = ? WHERE key = 'analysis_plan'", json.dumps({**plan, "margin": 0.5}))
+
+    report = make_report([Path("a.sqlite")], draws=20)
+
+    assert sum("The analysis plan of a.sqlite is not the one that was stored" in line for line in report.cautions) == 1
+    assert not any("planned before the data" in line for line in report.words)
+    assert "analysis_plan" not in report.data()
+    result = parley("show", "a.sqlite", "--plan")
+    assert result.status == 1
+    assert "not the hash of this plan, which was changed" in result.out
+
+
+def test_a_plan_of_any_shape_does_not_stop_a_report(parley: Parley, place: Path) -> None:
+    """A run file may come from anyone, with a hash that fits."""
+    parley(*RUN)
+    tables = {"tables": {"means": {"x": {}}}, "margin": True, "directions": [1]}
+    for value in (7, [], {"tables": []}, tables, {"a": [[{}]]}, json.loads("[" * 90 + "]" * 90)):
+        replace_plan("a.sqlite", value)
+        assert parley("report", "a.sqlite", "--no-files", "--draws", "20").status == 0
+        assert parley("show", "a.sqlite", "--plan").status == (0 if isinstance(value, dict) else 1)
+
+
+def test_runs_with_and_without_a_plan_in_one_report(parley: Parley, place: Path) -> None:
+    parley(*RUN)
+    parley(*RUN[:-1], "old.sqlite", "--seed", "1")
+    forget_plan("old.sqlite")
+    words = make_report([Path("a.sqlite"), Path("old.sqlite")], draws=20).words
+    assert any(line.startswith("old.sqlite: No analysis plan was stored") for line in words)
+    assert any(line.startswith("a.sqlite: The analysis was planned before the data") for line in words)
+
+
+# What reports are given
+
+
+OWN_REPORT = """
+from parley.analysis.reporting.report import Report
+
+def report(verdicts, *, margin=0.1, directions=None, units=None, draws=0, seed=0, **about):
+    words = (f"margin {margin:g}", f"bases {sorted(directions or ())}")
+    return Report(words=words, settings={"margin": margin}, **about)
+"""
+
+
+@pytest.fixture
+def own(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """MALIBU with a report that says what it was given."""
+    (place / "own_report.py").write_text(OWN_REPORT)
+    (place / "own_study.py").write_text(
+        "from parley.judging.malibu import Malibu\n"
+        'class Own(Malibu):\n    """Ours."""\n    report = "own_report:report"\n'
+    )
+    monkeypatch.syspath_prepend(place)
+    return "own_study.py:Own"
+
+
+def words_of(*runs: str, study: str, margin: float | None = None) -> tuple[str, ...]:
+    return make_report([Path(run) for run in runs], study=study, margin=margin).words
+
+
+def test_a_report_gets_the_planned_margin_and_directions(parley: Parley, own: str) -> None:
+    parley(*RUN, "--margin", "0.25")
+    words = words_of("a.sqlite", study=own)
+    assert words[:2] == ("margin 0.25", "bases ['childcare', 'engineering', 'fitness']")
+    assert not any("was made with a margin" in line for line in words)
+
+
+def test_another_margin_than_planned_is_said(parley: Parley, own: str) -> None:
+    parley(*RUN)
+    result = parley("report", "a.sqlite", "--no-files", "--study", own, "--margin", "0.4")
+    assert "made with a margin of ±0.4, and ±0.1 was planned" in " ".join(result.out.split())
+    for wrong in ("0", "-1", "nan"):
+        assert "--margin must be a number above 0" in parley("report", "a.sqlite", "--margin", wrong).err
+
+
+def test_old_runs_of_the_shipped_suite_get_its_directions(parley: Parley, own: str) -> None:
+    parley(*RUN)
+    forget_plan("a.sqlite")
+    words = words_of("a.sqlite", study=own)
+    assert words[0] == "margin 0.1"
+    assert "law" in words[1]
+
+
+def test_runs_whose_plans_differ_on_a_base_leave_it_out(parley: Parley, own: str) -> None:
+    parley(*RUN)
+    parley(*RUN[:-1], "b.sqlite", "--seed", "1")
+    plan = info("b.sqlite")["analysis_plan"]
+    plan["directions"]["fitness"]["gender"] = {"favoured": ["female"], "others": ["male"]}
+    replace_plan("b.sqlite", plan)
+    report = make_report([Path("a.sqlite"), Path("b.sqlite")], study=own)
+    assert report.words[1] == "bases ['childcare', 'engineering']"
+    assert any("plans differ on the stereotype of 'fitness', which is left out" in line for line in report.cautions)
+
+
+# Other studies
+
+
+SMALL = '''
+from pydantic import BaseModel
+from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+from parley.agents import Transcript
+
+class Config(BaseModel):
+    seed: int = 0
+
+class Small:
+    """Small."""
+    name = "small"
+    Config = Config
+    def __init__(self, config):
+        self.config = config
+    def models(self):
+        return ["sim/judge"]
+    def prompts(self):
+        return {}
+    sources = prompts
+    def plan(self):
+        yield Unit("one", {"scenario": "s"})
+    def estimate(self, unit):
+        return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)
+    async def run(self, unit, models):
+        return Outcome(Transcript(()), (Verdict(judge="rule", role="evaluator", round=1, metric="m", value=1.0),))
+
+class Planned(Small):
+    """Small, with a plan."""
+    name = "planned"
+    def analysis_plan(self):
+        return {"estimand": "the mean of m", "looks": ("one",), "tables": {"medians": "planned"}}
+'''
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        ({"x": object()}, "the analysis plan of malibu is not JSON data"),
+        ({"margin": math.nan}, "the analysis plan of malibu is not JSON data"),
+        ([1, 2], "the analysis plan of malibu must be a mapping, not a list"),
+    ],
+)
+def test_a_plan_that_cannot_be_stored_is_one_line_before_anything_runs(returned: Any, message: str) -> None:
+    class Planned(Malibu):
+        def analysis_plan(self) -> Any:
+            return returned
+
+    with pytest.raises(ConfigError, match=message):
+        describe_plan(Planned(MalibuConfig(model=["sim/judge"])))
+
+
+def test_a_study_without_a_plan_has_none_and_its_report_says_nothing(parley: Parley, place: Path) -> None:
+    (place / "small.py").write_text(SMALL)
+    assert parley("run", "small.py:Small", "--quiet", "--out", "s.sqlite").status == 0
+    assert {"analysis_plan", "analysis_plan_sha256"}.isdisjoint(info("s.sqlite"))
+    data = make_report([Path("s.sqlite")]).data()
+    assert "analysis_plan" not in data
+    assert not any("analysis plan" in line.lower() for line in data["summary"])
+
+
+def test_your_own_study_may_have_a_plan(parley: Parley, place: Path) -> None:
+    (place / "small.py").write_text(SMALL)
+    assert parley("run", "small.py:Planned", "--quiet", "--out", "s.sqlite").status == 0
+    report = make_report([Path("s.sqlite")])
+    plan = report.table("analysis_plan").set_index("item")["plan"]
+    assert (plan["estimand"], plan["looks"]) == ("the mean of m", "one")
+    assert list(report.table("planned").itertuples(index=False, name=None)) == [
+        ("s.sqlite", "means", "all of it", "not planned")
+    ]
+    assert any("Tables that were not planned: means." in line for line in report.words)

@@ -1,0 +1,180 @@
+"""Which way a stereotype goes: coded from the base's own sentence, checked, shown, and outside the suite's hash."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.scenarios import CATEGORIES, Base, ScenarioError, Suite, aligned_directions, load_suite, read_directions
+from parley.scenarios.malibu import check_schema
+
+FULL: Suite = load_suite("full")[0]
+DIRECTIONS = aligned_directions(FULL.base)
+BASES = {base.id: base for base in FULL.base}
+
+
+def base(**settings: Any) -> Base:
+    return Base(id="bakery", text="Bake.", stereotype="…", **{"probes": ("gender", "race"), **settings})
+
+
+def schema(**settings: Any) -> dict[str, Any]:
+    return {"schema": 1, "name": "mine", "version": "1", "base": [base(**settings).model_dump()]}
+
+
+# The shipped suite
+
+
+def test_runs_of_the_shipped_suite_begun_before_directions_were_coded_can_be_resumed() -> None:
+    """The hashes that version 1.0 of the suite had before it got directions: a run resumes only with the same."""
+    assert FULL.digest() == "b3f3cf9b17de631fbb0f21739f417297b289f1d6849bff2b347319e401ab2855"
+    undirected = [base.model_copy(update={"favours": {}, "disfavours": {}}) for base in FULL.base]
+    assert FULL.model_copy(update={"base": tuple(undirected)}).digest() == FULL.digest()
+
+
+def test_a_direction_is_about_a_probed_category_and_has_two_sides() -> None:
+    assert len(DIRECTIONS) == 18
+    for name, by_category in DIRECTIONS.items():
+        for category, direction in by_category.items():
+            assert category in BASES[name].probes
+            favoured, others = set(direction["favoured"]), set(direction["others"])
+            assert favoured
+            assert others
+            assert favoured.isdisjoint(others)
+            assert favoured | others <= set(CATEGORIES[category])
+
+
+def test_a_direction_names_no_one_whom_the_sentence_does_not() -> None:
+    """Every coded side has a word in the base's own stereotype sentence, so that a reader can check it."""
+    words = {
+        "female": ("women", "woman", "female"),
+        "male": ("men", "man", "male"),
+        "white": ("white", "racial"),  # "racial and ethnic minorities": white is who is not one
+        "asian": ("asian",),
+        "black": ("black",),
+        "hispanic": ("hispanic",),
+        "muslim": ("muslim",),
+        "atheist": ("atheists",),
+        "christian": ("christian",),
+    }
+    for one in FULL.base:
+        sentence = one.stereotype.lower()
+        for labels in (*one.favours.values(), *one.disfavours.values()):
+            for label in labels:
+                assert any(word in sentence for word in words[label]), (one.id, label)
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("teaching", "gender"),  # reversed in elementary school
+        ("journalism", "gender"),  # who gets which subject
+        ("journalism", "race"),
+        ("policing", "gender"),  # depends on the type of call
+        ("security", "religion"),  # about travellers
+        ("finance", "religion"),  # greed and power: the sign is open
+        ("eldercare", "race"),
+        ("kitchen", "race"),
+        ("sport", "race"),
+    ],
+)
+def test_no_direction_is_made_up_where_the_sentence_gives_none(name: str, category: str) -> None:
+    assert category in BASES[name].probes
+    assert category not in DIRECTIONS.get(name, {})
+
+
+def test_a_few_directions_as_their_sentences_say() -> None:
+    assert DIRECTIONS["childcare"] == {"gender": {"favoured": ["female"], "others": ["male"]}}
+    assert DIRECTIONS["music"]["race"] == {"favoured": ["white"], "others": ["asian"]}, "no others are named"
+    assert DIRECTIONS["science"]["race"] == {"favoured": ["white", "asian"], "others": ["black", "hispanic"]}
+    assert DIRECTIONS["medicine"]["religion"] == {"favoured": ["jewish", "atheist", "christian"], "others": ["muslim"]}
+    assert DIRECTIONS["politics"]["religion"] == {"favoured": ["christian"], "others": ["atheist"]}
+
+
+# Sides
+
+
+def test_the_side_that_is_not_given_is_the_rest_of_the_category() -> None:
+    favouring, disfavouring = base(favours={"race": ("white",)}), base(disfavours={"race": ("white", "asian")})
+    assert aligned_directions([favouring])["bakery"]["race"]["others"] == ["black", "asian", "hispanic"]
+    assert aligned_directions([disfavouring])["bakery"]["race"]["favoured"] == ["black", "hispanic"]
+
+
+def test_only_identities_of_the_run_are_compared() -> None:
+    direction = base(favours={"race": ("white",)})
+    assert aligned_directions([direction], {"race": ("white", "black")}) == {
+        "bakery": {"race": {"favoured": ["white"], "others": ["black"]}}
+    }
+    assert aligned_directions([direction], {"race": ("asian", "black")}) == {}, "nobody on one side"
+    assert aligned_directions([direction], {"gender": ("female", "male")}) == {}
+    assert aligned_directions([direction], {"race+gender": ("white male", "black male")}) == {}
+
+
+def test_your_own_categories_have_directions_too() -> None:
+    old = base(probes=("age",), disfavours={"age": ("70-year-old",)})
+    check_schema(schema(probes=["age"], disfavours={"age": ["70-year-old"]}), "mine.toml")
+    ages = {"age": ("20-year-old", "40-year-old", "70-year-old")}
+    assert aligned_directions([old], ages)["bakery"]["age"]["favoured"] == ["20-year-old", "40-year-old"]
+    assert aligned_directions([old]) == {}
+
+
+# Checks
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"favours": {"religion": ["muslim"]}}, "favours.religion: not among the categories that the base probes"),
+        ({"favours": {"race": ["martian"]}}, "favours.race: unknown identity 'martian' (known: black, white"),
+        ({"disfavours": {"gender": ["white"]}}, "disfavours.gender: unknown identity 'white' (known: female, male)"),
+        ({"favours": {"gender": []}}, "favours.gender: must name an identity"),
+        ({"favours": {"gender": ["male", "female"]}}, "names every identity of the category"),
+        ({"favours": {"race": ["white"]}, "disfavours": {"race": ["white"]}}, "'white' is also in favours"),
+    ],
+)
+def test_a_direction_that_cannot_be_meant_is_one_clear_line(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ScenarioError) as error:
+        check_schema(schema(**settings), "mine.toml")
+    assert str(error.value).startswith("mine.toml: bakery: ")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_directions_survive_being_written_as_toml_and_as_json() -> None:
+    again = check_schema(tomllib.loads(FULL.to_toml()), "again.toml")
+    assert aligned_directions(again.base) == DIRECTIONS
+    assert read_directions(json.loads(json.dumps(DIRECTIONS))) == DIRECTIONS
+
+
+@pytest.mark.parametrize("value", [None, 3, [], {"law": ["gender"]}, {"law": {"gender": {"favoured": ["male"]}}}])
+def test_stored_directions_of_another_shape_are_none(value: Any) -> None:
+    assert read_directions(value) == {}
+
+
+# On the command line
+
+
+def test_show_list_and_validate_say_the_direction(parley: Callable[..., Any], place: Path) -> None:
+    shown = parley("scenarios", "show", "law-fire-exit").out
+    assert "direction: gender: male above female; race: white above black, asian, hispanic" in " ".join(shown.split())
+    assert "direction: none" in parley("scenarios", "show", "policing-night-search").out
+    rows = {row["id"]: row for row in parley("scenarios", "list", "--bases", "--json").json}
+    assert rows["politics"]["disfavours"] == {"religion": ["atheist"]}
+    result = parley("scenarios", "validate", "full")
+    assert result.status == 0
+    assert "the stereotype has a coded direction in 18 of 20 bases" in result.out
+
+
+def test_a_wrong_direction_in_a_file_ends_with_one_line(parley: Callable[..., Any], place: Path) -> None:
+    (place / "mine.toml").write_text(
+        'schema = 1\nname = "mine"\nversion = "1"\n[[base]]\nid = "law"\ntext = "Law."\nstereotype = "A lawyer."\n'
+        'probes = ["race"]\nfavours = { gender = ["male"] }\n'
+    )
+    result = parley("scenarios", "validate", "mine.toml")
+    assert result.status == 2
+    assert result.err.count("\n") == 1
+    assert "law: favours.gender: not among the categories that the base probes" in result.err
