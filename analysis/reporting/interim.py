@@ -114,8 +114,9 @@ def decisions(run: MonitoredRun) -> pd.DataFrame:
 
     `p_stagewise` is missing while the comparison is open.
     """
-    last = {result.comparison: result for result in run.results}
-    looks = {name: [result for result in run.results if result.comparison == name] for name in last}
+    looks: dict[str, list[InterimResult]] = {}
+    for result in run.results:
+        looks.setdefault(result.comparison, []).append(result)
     finished = bool(run.results) and run.results[-1].look == run.rule.looks
     rows = [
         {
@@ -125,7 +126,7 @@ def decisions(run: MonitoredRun) -> pd.DataFrame:
             "repeated_interval": _interval(result),
             "median_unbiased": unbiased(looks[name]),
         }
-        for name, result in last.items()
+        for name, (*_, result) in looks.items()
     ]
     frame = pd.DataFrame(rows, columns=list(rows[0]) if rows else FIRST)
     return frame[[*FIRST, *(name for name in frame if name not in FIRST)]]
@@ -149,7 +150,8 @@ def stagewise(runs: Sequence[MonitoredRun], models: Sequence[str]) -> dict[tuple
             comparison, _, full = str(name).partition(" · ")
             for model in models:
                 bare = model.partition(" (")[0]
-                if ((not run.models or model in run.models) and full in ("", bare)) or full.partition("?")[0] == bare:
+                shown_as = ("", bare, f"{bare}?{full.partition('?')[2]}")
+                if full in shown_as and (not run.models or model in run.models):
                     known[model, comparison] = float(p)
     return {key: p for key, p in known.items() if not math.isnan(p)}
 

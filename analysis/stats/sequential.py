@@ -32,7 +32,7 @@ LookTest = Literal["sign flips", "t"]
 FUTILITY_FROM = 0.5
 """Information fraction before which nothing is given up: earlier trends are too unsteady."""
 ASSUMES: Mapping[str, str] = {
-    "sign flips": "clusters are independent and come in random order; without an effect their differences are symmetric",
+    "sign flips": "clusters are independent, come in random order, and have symmetric differences without an effect",
     "t": "clusters are independent and come in random order; their differences are roughly normal",
 }
 """By test."""
@@ -68,7 +68,8 @@ class InterimResult:
         planned: Clusters at the end.
         estimate: Mean difference so far.
         low: Lower end of the repeated confidence interval: level 1 - alpha for this comparison over all its looks. It
-            is valid whenever the run stops, and wider than an interval for a single look. -inf where nothing was tested.
+            is valid whenever the run stops, and wider than an interval for a single look; -inf where nothing was
+            tested.
         high: Upper end of the repeated confidence interval; inf where nothing was tested.
         p: P-value of the test over clusters, not corrected for the looks.
         level: Nominal level that the p-value had to reach; NaN where nothing was tested: there were no new clusters,
@@ -126,10 +127,10 @@ def interim_look(
             rule,
             number,
             as_floats(gaps.get(name, [])),
-            planned[name],
-            _tested_clusters(before, name),
-            test,
-            len(planned),
+            planned=planned[name],
+            counts=_tested_clusters(before, name),
+            test=test,
+            comparisons=len(planned),
         )
         for name in planned
         if name not in closed
@@ -174,7 +175,7 @@ def _tested_clusters(before: Sequence[InterimResult], name: str) -> tuple[int, .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ComparisonState:
-    """A comparison at a look: its differences and their test, and the clusters of the tested looks before (`counts`)."""
+    """A comparison at a look: its differences, their test, and the clusters of the tested looks before (`counts`)."""
 
     rule: StoppingRule
     look: int
@@ -191,6 +192,7 @@ class _ComparisonState:
         rule: StoppingRule,
         look: int,
         gaps: Floats,
+        *,
         planned: int,
         counts: tuple[int, ...],
         test: LookTest,
@@ -213,8 +215,12 @@ class _ComparisonState:
         return replace(state, tested=state.tested and state.can_reject(rule.alpha / comparisons))
 
     def can_reject(self, alpha: float) -> bool:
-        """Whether the clusters are enough to decide anything. Until a first comparison is decided, each has the least
-        share of alpha; so that nothing but the number of clusters settles which looks are made, it is taken here."""
+        """Whether the clusters are enough to decide anything.
+
+        Args:
+            alpha: The smallest share, which every comparison has until one is decided: so the number of clusters alone
+                settles which looks are made, whatever the data are.
+        """
         last = self.look == self.rule.looks
         return last or self.test == "t" or smallest_p(self.clusters) <= nominal_level(self.bound(alpha))
 
@@ -375,5 +381,6 @@ def as_record(result: InterimResult) -> dict[str, Any]:
 def from_record(record: Mapping[str, Any]) -> InterimResult:
     """The result that `as_record` stored, of this version or an earlier one."""
     missing = {"low": -math.inf, "high": math.inf}
-    values = {key: missing.get(key, math.nan) if value is None else value for key, value in record.items()}
-    return InterimResult(**{**OLD_LOOK, **values})
+    values: dict[str, Any] = dict(OLD_LOOK)
+    values |= {key: missing.get(key, math.nan) if value is None else value for key, value in record.items()}
+    return InterimResult(**values)

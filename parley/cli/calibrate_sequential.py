@@ -104,7 +104,7 @@ def show(parsed: argparse.Namespace) -> int:
     looks, studies = plural(rules[0].looks, "look"), plural(parsed.simulations, "study", "studies")
     title = f"At most {looks}, α {parsed.alpha}, {studies} per row (SIMULATED judges)"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
-    for column in ("spending, futility", "ids", "bases", "effect", "false positives", "power", "units"):
+    for column in ("spending, futility", "ids", "bases", "effect", "false pos.", "power", "units"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
         cells = (
@@ -119,12 +119,11 @@ def show(parsed: argparse.Namespace) -> int:
         table.add_row(*cells)
     Console().print(table)
     per_base = plural(parsed.per_base, "scenario")
-    print(f"ids: identities, every two compared. bases: clusters, with {per_base} each; a label's effect")
-    print(
-        f"varies between them with SD {parsed.base_sd:g}. False positives: studies with at least one. Power: share of"
-    )
-    print("true differences found. Units: mean share of the plan that was run. In parentheses: the fixed")
-    print("design, tested once at the end; for units, the share with which it has the same power.")
+    print(f"ids: identities, every two compared. bases: clusters, with {per_base} each. A label's effect")
+    print(f"varies between bases with SD {parsed.base_sd:g}. False pos.: studies with a false positive.")
+    print("Power: share of true differences found. Units: mean share of the plan that was run. In")
+    print("parentheses: the fixed design, tested once at the end; for units, the share with which it has")
+    print("the same power.")
     return 0
 
 
