@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.reporting.text import plural
-from parley.analysis.stats.sequential import ASSUMES, InterimResult, StoppingRule, adjusted_p, cluster_noun
+from parley.analysis.stats.sequential import ASSUMES, InterimResult, StoppingRule, adjusted_p, cluster_noun, stages
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.spending import median_unbiased
 
@@ -162,15 +162,13 @@ def unbiased(results: Sequence[InterimResult]) -> float:
     Args:
         results: The comparison's results at all its looks, in order.
     """
-    tested = [result for result in results if not math.isnan(result.level)]
-    if not tested:
+    bounds, clusters, last = stages(results)
+    if last is None:
         return math.nan
-    last = tested[-1]
     z = float(-ndtri(last.p / 2))
     if not z > 0:
         return last.estimate
-    bounds = [float(-ndtri(result.level / 2)) for result in tested[:-1]]
-    information = [result.clusters / last.planned for result in tested]
+    information = [count / last.planned for count in clusters]
     return last.estimate * median_unbiased(bounds, information, z) * math.sqrt(information[-1]) / z
 
 

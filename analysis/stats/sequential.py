@@ -155,17 +155,31 @@ def adjusted_p(results: Sequence[InterimResult]) -> float:
     comparison's share of alpha where the comparison was decided. It is not corrected for the other comparisons.
 
     Args:
-        results: The comparison's results at all its looks, in order; the last look is taken as the end. Where that look
-            tested nothing, the last one that did counts.
+        results: The comparison's results at all its looks, in order; the last one with clusters is taken as the end.
 
     Returns:
-        The two-sided p-value; NaN where no look tested anything.
+        The two-sided p-value; NaN where no look had two clusters.
     """
-    tested = [result for result in results if not math.isnan(result.level)]
-    if not tested:
-        return math.nan
-    bounds = [float(-ndtri(result.level / 2)) for result in tested[:-1]]
-    return stagewise_p(bounds, [result.clusters for result in tested], float(-ndtri(tested[-1].p / 2)))
+    bounds, information, last = stages(results)
+    return stagewise_p(bounds, information, float(-ndtri(last.p / 2))) if last else math.nan
+
+
+def stages(results: Sequence[InterimResult]) -> tuple[list[float], list[int], InterimResult | None]:
+    """What stage-wise ordering needs of one comparison: boundaries of earlier looks, clusters, and the last look.
+
+    Args:
+        results: The comparison's results at all its looks, in order.
+
+    Returns:
+        The boundary for |z| at each earlier look that tested; the clusters at those looks and the last; and the last
+        look with two clusters or more, None if there is none.
+    """
+    last = next((result for result in reversed(results) if not math.isnan(result.p)), None)
+    if last is None:
+        return [], [], None
+    earlier = [result for result in results if not math.isnan(result.level) and result.clusters < last.clusters]
+    bounds = [float(-ndtri(result.level / 2)) for result in earlier]
+    return bounds, [result.clusters for result in (*earlier, last)], last
 
 
 def _tested_clusters(before: Sequence[InterimResult], name: str) -> tuple[int, ...]:
