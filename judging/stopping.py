@@ -77,8 +77,8 @@ def cluster_of(unit: Unit, kind: str) -> str | None:
 
     Args:
         unit: A unit of the plan.
-        kind: What clusters are: "template", or the name of a facet. Where that facet is empty, as `base` is in a suite
-            of one's own, the scenario is the cluster.
+        kind: What clusters are: "template", or the name of a facet. Where that facet is empty, as `base` may be
+            in your own suite, the scenario is the cluster.
     """
     names = FACETS.get(kind, (kind,))
     if not all(name in unit.facets for name in names):
