@@ -3,19 +3,23 @@
 A study supports this with two things: a field `stop: Stop` in its config, and a method `compared`. How the differences
 are computed from the verdicts is analysis: a class may set `gaps = "module:function"`, as it may set `report`;
 otherwise identities are compared (`identity_gaps` in `parley.analysis.stats.sequential`). Clusters are the facet
-`scenario`. See docs/sequential.md.
+`scenario`, unless the class names another: `cluster = "topic"`. See docs/sequential.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from parley.judging.study import Unit
+from parley.judging.study import Study, Unit
 
 Spending = Literal["obrien-fleming", "pocock"]
+CLUSTERS: Mapping[str, str] = {"malibu": "base", "bbq": "template"}
+"""What the shipped studies take as clusters: a MALIBU base gives ten scenarios, a BBQ template hundreds."""
+FACETS: Mapping[str, tuple[str, ...]] = {"template": ("category", "question")}
+"""The facets that name a cluster, where they are not one facet of the cluster's name."""
 
 
 class StopRule(BaseModel):
@@ -61,6 +65,26 @@ def stop_field() -> Any:
             "(docs/sequential.md)"
         ),
     )
+
+
+def cluster_kind(study: Study) -> str:
+    """What the study's clusters are: its class's attribute `cluster`, or "scenario"."""
+    return str(getattr(type(study), "cluster", CLUSTERS.get(study.name, "scenario")))
+
+
+def cluster_of(unit: Unit, kind: str) -> str | None:
+    """The name of the unit's cluster; None if the unit has no such facet.
+
+    Args:
+        unit: A unit of the plan.
+        kind: What clusters are: "template", or the name of a facet. Where that facet is empty, as `base` may be
+            in your own suite, the scenario is the cluster.
+    """
+    names = FACETS.get(kind, (kind,))
+    if not all(name in unit.facets for name in names):
+        return None
+    value = "/".join(str(unit.facets[name]) for name in names)
+    return value or str(unit.facets.get("scenario", value))
 
 
 @runtime_checkable

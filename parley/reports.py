@@ -139,7 +139,13 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     name = studies.pop()
     function = find_report(name, study)
     directions, conflicts = _directions(runs)
-    planned = _accepted(function, margin=_planned_margin(runs) if margin is None else margin, directions=directions)
+    looks = [monitored for run in runs if (monitored := _monitored(run))]
+    planned = _accepted(
+        function,
+        margin=_planned_margin(runs) if margin is None else margin,
+        directions=directions,
+        monitored=looks,
+    )
     if margin is not None and "margin" not in planned:
         raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
     try:
@@ -156,7 +162,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
-    report = with_interim_looks(report, [monitored for run in runs if (monitored := _monitored(run))])
+    report = with_interim_looks(report, looks)
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
 
@@ -174,7 +180,8 @@ def _monitored(run: LoadedRun) -> MonitoredRun | None:
         return None
     with RunFile.open(run.path) as file:
         looks = tuple(result for look in looks_made(file) for result in look)
-    return MonitoredRun(run=run.file, rule=StoppingRule(**run.config["stop"]), results=looks)
+    models = tuple(run.verdicts["model"].astype(str).unique())
+    return MonitoredRun(run=run.file, rule=StoppingRule(**run.config["stop"]), results=looks, models=models)
 
 
 def _accepted(function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:

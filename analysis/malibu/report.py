@@ -35,6 +35,7 @@ from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
 from parley.analysis.malibu.summary import summary
+from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
 
@@ -53,6 +54,7 @@ def report(
     seed: int = 0,
     margin: float = MARGIN,
     directions: Directions | None = None,
+    monitored: Sequence[MonitoredRun] = (),
     cautions: Sequence[str] = (),
     **about: Any,
 ) -> Report:
@@ -66,15 +68,16 @@ def report(
         seed: Of the bootstrap draws.
         margin: Points of ten (in pairs, wins minus losses per comparison) within which two identities count as alike.
         directions: Which identities the stereotype of each base favours, by category.
+        monitored: Runs with a stopping rule, whose p-values are corrected for the interim looks.
         cautions: What every reader must know about the models; cautions about the judges are added.
         about: Passed on to `Report` (runs).
     """
     data = panel_data(verdicts)  # every table below reads the same reductions
     unit = data.cluster_noun
     cautions = (*cautions, *check_scores(data.verdicts), *judge_cautions(data))
-    means, gaps = mean_scores(data), differences(data, margin=margin)
+    means, gaps = mean_scores(data), differences(data, margin=margin, monitored=monitored)
     by_base, aligned = effects_by_base(data), aligned_contrast(data, directions or {})
-    preferred = preferences(data, margin=margin)
+    preferred = preferences(data, margin=margin, monitored=monitored)
     wins, ranks = win_rates(data), ranking(data, draws=draws, seed=seed)
     tests = significance(data)
     agreed, changed = agreement(data, draws=draws, seed=seed), changed_minds(data)

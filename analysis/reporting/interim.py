@@ -12,17 +12,25 @@ from scipy.special import ndtri
 
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.reporting.text import plural
-from parley.analysis.stats.sequential import ASSUMES, InterimResult, StoppingRule
+from parley.analysis.stats.sequential import ASSUMES, InterimResult, StoppingRule, adjusted_p, cluster_noun, stages
+from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.spending import median_unbiased
 
 SPENDING_NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
 BIASED = (
     "Stopping early biases estimates: an effect that was decided early looks larger than it is, one that was given up "
-    "looks smaller. Read the median-unbiased estimate and the repeated interval. Other means, tests and intervals in "
-    "this report are not corrected for the looks."
+    "looks smaller. Read the median-unbiased estimate, the repeated interval and the stage-wise p-value. Other means, "
+    "p-values and intervals in this report are not corrected for the looks, unless their table says so."
 )
-FIRST = ["comparison", "decision", "look", "clusters", "planned", "estimate", "repeated_low", "repeated_high"]
-SHOWN = ("comparison", "decision", "look", "estimate", "repeated_interval")
+UNCORRECTED = "p-values and intervals of this table are not corrected for the interim looks."
+EARLIER_VERSION = (
+    "The looks of this run are those of an earlier version: t tests, with scenarios as clusters. If several scenarios "
+    "come from one base or template, these tests find too many differences."
+)
+FIRST = [
+    "comparison", "decision", "look", "clusters", "planned", "estimate", "p_stagewise", "repeated_low", "repeated_high",
+]  # fmt: skip
+SHOWN = ("comparison", "decision", "look", "estimate", "p_stagewise", "repeated_interval")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +41,13 @@ class MonitoredRun:
         run: Name of the run.
         rule: Its stopping rule.
         results: The results of all interim looks, in order.
+        models: Its models, as the report's tables name them; (): all models of the report are the run's.
     """
 
     run: str
     rule: StoppingRule
     results: tuple[InterimResult, ...]
+    models: tuple[str, ...] = ()
 
 
 def with_interim_looks(report: Report, runs: Sequence[MonitoredRun]) -> Report:
@@ -60,8 +70,9 @@ def with_interim_looks(report: Report, runs: Sequence[MonitoredRun]) -> Report:
             decided,
             shown=("run", *SHOWN) if several else SHOWN,
             note=(
-                "Repeated confidence intervals are valid over all looks together, each for its own comparison. A "
-                f"comparison that is not decided is no evidence of no difference. Assumed: {ASSUMES}."
+                "p_stagewise is corrected for the looks, not for the other comparisons; decisions are (Holm). Repeated "
+                "confidence intervals are valid over all looks together, each for its own comparison. A comparison "
+                f"that is not decided is no evidence of no difference. Assumed: {_assumptions(runs)}."
             ),
             printed=True,
         ),
@@ -70,33 +81,79 @@ def with_interim_looks(report: Report, runs: Sequence[MonitoredRun]) -> Report:
             "Stopping rule: interim looks",
             looks,
             note=(
-                "level: the nominal level that p had to reach, given the comparison's share of alpha. power: "
-                "conditional power."
+                "p: not corrected for the looks. level: the nominal level that it had to reach, given the comparison's "
+                "share of alpha; none where nothing was tested, since too few clusters were there to reach it, or no "
+                "new ones. power: conditional power."
             ),
         ),
     )
     return replace(
         report,
         words=(*words, *report.words),
-        tables=(*report.tables, *(table for table in tables if len(table.frame))),
+        tables=(
+            *(_uncorrected(table) if any(run.results for run in runs) else table for table in report.tables),
+            *(table for table in tables if len(table.frame)),
+        ),
     )
 
 
+def _uncorrected(table: Table) -> Table:
+    """The table with a note that its p-values ignore the looks; unless it has stage-wise ones, or none at all."""
+    names = {str(name) for name in table.frame}
+    if "p" not in names or names & {"p_stagewise", "p_unadjusted"}:
+        return table
+    return replace(table, note=f"{table.note} {UNCORRECTED}".strip())
+
+
+def _assumptions(runs: Sequence[MonitoredRun]) -> str:
+    return "; ".join(dict.fromkeys(ASSUMES[result.test] for run in runs for result in run.results))
+
+
 def decisions(run: MonitoredRun) -> pd.DataFrame:
-    """One row per comparison: its last result, and an estimate that is not biased by the stopping."""
-    last = {result.comparison: result for result in run.results}
+    """One row per comparison: its last result, with a p-value and an estimate that the stopping does not bias.
+
+    `p_stagewise` is missing while the comparison is open.
+    """
+    looks: dict[str, list[InterimResult]] = {}
+    for result in run.results:
+        looks.setdefault(result.comparison, []).append(result)
     finished = bool(run.results) and run.results[-1].look == run.rule.looks
     rows = [
         {
             **_row(result),
             "decision": result.decision or ("not decided" if finished else "open"),
-            "repeated_interval": "–" if math.isnan(result.low) else f"{result.low:.2f} to {result.high:.2f}",
-            "median_unbiased": unbiased([other for other in run.results if other.comparison == result.comparison]),
+            "p_stagewise": adjusted_p(looks[name]) if result.decision or finished else math.nan,
+            "repeated_interval": _interval(result),
+            "median_unbiased": unbiased(looks[name]),
         }
-        for result in last.values()
+        for name, (*_, result) in looks.items()
     ]
     frame = pd.DataFrame(rows, columns=list(rows[0]) if rows else FIRST)
     return frame[[*FIRST, *(name for name in frame if name not in FIRST)]]
+
+
+def _interval(result: InterimResult) -> str:
+    return f"{result.low:.2f} to {result.high:.2f}" if math.isfinite(result.low) else "−∞ to ∞"
+
+
+def stagewise(runs: Sequence[MonitoredRun], models: Sequence[str]) -> dict[tuple[str, str], float]:
+    """The stage-wise p-values by model and comparison ("female − male, scores"), of comparisons that are not open.
+
+    Args:
+        runs: Runs with a stopping rule.
+        models: The models that a table has, by the names it has for them: perhaps without options, or with a file.
+    """
+    known: dict[tuple[str, str], float] = {}
+    for run in runs:
+        decided = decisions(run)
+        for name, p in zip(decided["comparison"], decided["p_stagewise"], strict=True):
+            comparison, _, full = str(name).partition(" · ")
+            for model in models:
+                bare = model.partition(" (")[0]
+                shown_as = ("", bare, f"{bare}?{full.partition('?')[2]}")
+                if full in shown_as and (not run.models or model in run.models):
+                    known[model, comparison] = float(p)
+    return {key: p for key, p in known.items() if not math.isnan(p)}
 
 
 def unbiased(results: Sequence[InterimResult]) -> float:
@@ -105,15 +162,13 @@ def unbiased(results: Sequence[InterimResult]) -> float:
     Args:
         results: The comparison's results at all its looks, in order.
     """
-    tested = [result for result in results if not math.isnan(result.level)]
-    if not tested:
+    bounds, clusters, last = stages(results)
+    if last is None:
         return math.nan
-    last = tested[-1]
     z = float(-ndtri(last.p / 2))
     if not z > 0:
         return last.estimate
-    bounds = [float(-ndtri(result.level / 2)) for result in tested[:-1]]
-    information = [result.clusters / last.planned for result in tested]
+    information = [count / last.planned for count in clusters]
     return last.estimate * median_unbiased(bounds, information, z) * math.sqrt(information[-1]) / z
 
 
@@ -121,18 +176,27 @@ def in_words(run: MonitoredRun) -> Iterator[str]:
     """Sentences about the stopping rule and what it decided."""
     rule, results = run.rule, run.results
     decided = decisions(run)
+    noun = cluster_noun(results[0].cluster) if results else "cluster"
     family = f"all {len(decided)} comparisons together (Holm)" if len(decided) != 1 else "the only comparison"
     futility = f"; comparisons are given up below a conditional power of {rule.futility:g}" if rule.futility else ""
     yield (
-        f"Stopping rule: at most {plural(rule.looks, 'look')}, evenly spaced over scenarios in random order, "
+        f"Stopping rule: at most {plural(rule.looks, 'look')}, evenly spaced over {noun}s in random order, "
         f"α {rule.alpha:g} for {family}, spent by {SPENDING_NAMES.get(rule.spending, rule.spending)} "
         f"function{futility}. Looks made: {max((result.look for result in results), default=0)}."
     )
+    if results and results[0].test == "t":
+        yield EARLIER_VERSION
+    elif results and (most := int(decided["planned"].max())) < (least := clusters_to_reject(rule.alpha, len(decided))):
+        yield (
+            f"With {plural(most, noun)} no comparison can be decided, however large: {family} at α {rule.alpha:g} "
+            f"{'need' if len(decided) > 1 else 'needs'} at least {plural(least, noun)}."
+        )
     for row in decided[decided["decision"] == "different"].itertuples():
         yield (
-            f"{row.comparison}: decided at look {row.look} on {row.clusters} of {plural(row.planned, 'scenario')}, "
-            f"{row.estimate:+.2f} (repeated {100 * (1 - rule.alpha):.4g}% interval {row.repeated_low:.2f} to "
-            f"{row.repeated_high:.2f}; median-unbiased {row.median_unbiased:+.2f})."
+            f"{row.comparison}: decided at look {row.look} on {row.clusters} of {plural(row.planned, noun)}, "
+            f"{row.estimate:+.2f} (stage-wise p = {row.p_stagewise:.2g}; repeated {100 * (1 - rule.alpha):.4g}% "
+            f"interval {row.repeated_low:.2f} to {row.repeated_high:.2f}; median-unbiased "
+            f"{row.median_unbiased:+.2f})."
         )
     for decision, what in (("given up", "Given up as futile"), ("not decided", "Not decided at the last look")):
         if count := int((decided["decision"] == decision).sum()):

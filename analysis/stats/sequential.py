@@ -1,33 +1,43 @@
 """Group-sequential tests over clusters: which comparisons are decided at an interim look.
 
-    results = interim_look(rule, 1, {"female − male": gaps}, planned={"female − male": 50}, before=[])
+    results = interim_look(rule, 1, {"female − male": gaps}, planned={"female − male": 20}, before=[])
 
-A comparison's data are the differences of its clusters, one each, in any order. Its test is Student's t over
-clusters. A look compares the p-value with the nominal level of the alpha-spending boundary; the boundary is one for z,
-but comparing tail probabilities keeps the error rate right for t with few clusters. Several comparisons share alpha by
-Holm's rule: each starts at alpha divided by their number, and a decided comparison passes its share on to the others
-(Maurer and Bretz 2013). A decision is never revised.
+A comparison's data are the differences of its clusters, one each, in any order. Its test is the report's: sign flips
+over clusters. A look compares the p-value with the nominal level of the alpha-spending boundary. Early looks have too
+few clusters for that: n clusters give no p-value below 2^(1-n). Such a look tests nothing and spends no alpha. Several
+comparisons share alpha by Holm's rule: each starts at alpha divided by their number, and a decided comparison passes
+its share on to the others (Maurer and Bretz 2013). A decision is never revised.
+
+Runs of earlier versions were tested by Student's t; their later looks still are (`test="t"`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import permutations
+from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri, stdtr, stdtrit
 
-from parley.analysis.stats.spending import boundaries, nominal_level
-from parley.analysis.stats.tables import Column, Floats, as_floats, cell_means
+from parley.analysis.stats.signflips import sign_flip_p, sign_flip_test, smallest_p
+from parley.analysis.stats.spending import boundaries, nominal_level, stagewise_p
+from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, cell_means, factorize
 
 Decision = Literal["", "different", "given up"]
+LookTest = Literal["sign flips", "t"]
 FUTILITY_FROM = 0.5
 """Information fraction before which nothing is given up: earlier trends are too unsteady."""
-ASSUMES = "clusters are independent and come in random order; their differences are roughly normal"
+ASSUMES: Mapping[str, str] = {
+    "sign flips": "clusters are independent, come in random order, and have symmetric differences without an effect",
+    "t": "clusters are independent and come in random order; their differences are roughly normal",
+}
+"""By test."""
+OLD_LOOK = {"cluster": "scenario", "test": "t"}
+"""What the records of earlier versions do not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,13 +68,17 @@ class InterimResult:
         planned: Clusters at the end.
         estimate: Mean difference so far.
         low: Lower end of the repeated confidence interval: level 1 - alpha for this comparison over all its looks. It
-            is valid whenever the run stops, and wider than an interval for a single look.
-        high: Upper end of the repeated confidence interval.
-        p: P-value of the t test over clusters.
-        level: Nominal level that the p-value had to reach; NaN where there were no new clusters to test.
+            is valid whenever the run stops, and wider than an interval for a single look; -inf where nothing was
+            tested.
+        high: Upper end of the repeated confidence interval; inf where nothing was tested.
+        p: P-value of the test over clusters, not corrected for the looks.
+        level: Nominal level that the p-value had to reach; NaN where nothing was tested: there were no new clusters,
+            or too few for sign flips to reach the level.
         alpha: The comparison's share of alpha.
         power: Conditional power under the current trend; NaN where it is not computed.
         decision: "different", "given up", or "" while the comparison is open.
+        cluster: What a cluster is: a base, a template, a scenario, or a facet of a user's own study.
+        test: The test of the look.
     """
 
     look: int
@@ -79,6 +93,8 @@ class InterimResult:
     alpha: float
     power: float
     decision: Decision
+    cluster: str
+    test: LookTest
 
 
 def interim_look(
@@ -87,6 +103,10 @@ def interim_look(
     gaps: Mapping[str, Column],
     planned: Mapping[str, int],
     before: Sequence[InterimResult],
+    *,
+    cluster: str = "scenario",
+    test: LookTest = "sign flips",
+    intervals: bool = True,
 ) -> list[InterimResult]:
     """The results of an interim look for every comparison that is still open.
 
@@ -96,12 +116,21 @@ def interim_look(
         gaps: The differences of the clusters seen so far, by comparison.
         planned: Number of clusters at the end, by comparison.
         before: Results of all earlier looks.
+        cluster: What a cluster is, for the records.
+        test: The test; "t" only for runs that earlier versions began.
+        intervals: Whether to compute the repeated intervals, which takes longer than the test.
     """
     closed = {result.comparison for result in before if result.decision}
     rejected = sum(result.decision == "different" for result in before)
     states = {
         name: _ComparisonState.at_look(
-            rule, number, as_floats(gaps.get(name, [])), planned[name], _tested_clusters(before, name)
+            rule,
+            number,
+            as_floats(gaps.get(name, [])),
+            planned=planned[name],
+            counts=_tested_clusters(before, name),
+            test=test,
+            comparisons=len(planned),
         )
         for name in planned
         if name not in closed
@@ -113,7 +142,44 @@ def interim_look(
         if not more:
             break
         different |= more
-    return [state.result(name, alpha, name in different) for name, state in states.items()]
+    return [
+        state.result(name, alpha, different=name in different, cluster=cluster, intervals=intervals)
+        for name, state in states.items()
+    ]
+
+
+def adjusted_p(results: Sequence[InterimResult]) -> float:
+    """The p-value of one comparison, corrected for its looks: by stage-wise ordering (Tsiatis, Rosner and Mehta 1984).
+
+    It is uniform without an effect, up to the normal approximation of the looks' p-values, and at most the
+    comparison's share of alpha where the comparison was decided. It is not corrected for the other comparisons.
+
+    Args:
+        results: The comparison's results at all its looks, in order; the last one with clusters is taken as the end.
+
+    Returns:
+        The two-sided p-value; NaN where no look had two clusters.
+    """
+    bounds, information, last = stages(results)
+    return stagewise_p(bounds, information, float(-ndtri(last.p / 2))) if last else math.nan
+
+
+def stages(results: Sequence[InterimResult]) -> tuple[list[float], list[int], InterimResult | None]:
+    """What stage-wise ordering needs of one comparison: boundaries of earlier looks, clusters, and the last look.
+
+    Args:
+        results: The comparison's results at all its looks, in order.
+
+    Returns:
+        The boundary for |z| at each earlier look that tested; the clusters at those looks and the last; and the last
+        look with two clusters or more, None if there is none.
+    """
+    last = next((result for result in reversed(results) if not math.isnan(result.p)), None)
+    if last is None:
+        return [], [], None
+    earlier = [result for result in results if not math.isnan(result.level) and result.clusters < last.clusters]
+    bounds = [float(-ndtri(result.level / 2)) for result in earlier]
+    return bounds, [result.clusters for result in (*earlier, last)], last
 
 
 def _tested_clusters(before: Sequence[InterimResult], name: str) -> tuple[int, ...]:
@@ -123,44 +189,62 @@ def _tested_clusters(before: Sequence[InterimResult], name: str) -> tuple[int, .
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ComparisonState:
-    """A comparison at a look: its t test over clusters, and the clusters of the looks before (`counts`)."""
+    """A comparison at a look: its differences, their test, and the clusters of the tested looks before (`counts`)."""
 
     rule: StoppingRule
     look: int
-    clusters: int
+    gaps: Floats
     planned: int
-    estimate: float
-    error: float
     p: float
+    test: LookTest
     counts: tuple[int, ...]
+    tested: bool
 
     @classmethod
     def at_look(
-        cls, rule: StoppingRule, look: int, gaps: Floats, planned: int, counts: tuple[int, ...]
+        cls,
+        rule: StoppingRule,
+        look: int,
+        gaps: Floats,
+        *,
+        planned: int,
+        counts: tuple[int, ...],
+        test: LookTest,
+        comparisons: int,
     ) -> _ComparisonState:
         gaps = gaps[np.isfinite(gaps)]
-        if len(gaps) < 2:
-            estimate, error, p = float(gaps.mean()) if len(gaps) else math.nan, math.nan, 1.0
-        else:
-            estimate, error, p = clustered_t(gaps)
-        return cls(
+        p = 1.0
+        if len(gaps) > 1:
+            p = clustered_t(gaps)[2] if test == "t" else _cached_sign_flip_p(gaps.tobytes())
+        state = cls(
             rule=rule,
             look=look,
-            clusters=len(gaps),
+            gaps=gaps,
             planned=planned,
-            estimate=estimate,
-            error=error,
             p=p,
+            test=test,
             counts=counts,
+            tested=len(gaps) > max((1, *counts)),
         )
+        return replace(state, tested=state.tested and state.can_reject(rule.alpha / comparisons))
+
+    def can_reject(self, alpha: float) -> bool:
+        """Whether the clusters are enough to decide anything.
+
+        Args:
+            alpha: The smallest share, which every comparison has until one is decided: so the number of clusters alone
+                settles which looks are made, whatever the data are.
+        """
+        last = self.look == self.rule.looks
+        return last or self.test == "t" or smallest_p(self.clusters) <= nominal_level(self.bound(alpha))
 
     @property
-    def has_new_clusters(self) -> bool:
-        return self.clusters > max((1, *self.counts))
+    def clusters(self) -> int:
+        return len(self.gaps)
 
     def bound(self, alpha: float) -> float:
         """The boundary for z. The last look spends all alpha that is left, even if some clusters were unreadable."""
-        if not self.has_new_clusters:
+        if not self.tested:
             return math.inf
         information = (*self.counts, self.clusters)
         fractions = [min(1.0, count / self.planned) for count in information]
@@ -169,29 +253,39 @@ class _ComparisonState:
         return boundaries(self.rule.spending, alpha, information, tuple(fractions))[-1]
 
     def level(self, alpha: float) -> float:
-        return nominal_level(self.bound(alpha)) if self.has_new_clusters else -1.0
+        return nominal_level(self.bound(alpha)) if self.tested else -1.0
 
-    def result(self, name: str, alpha: float, different: bool) -> InterimResult:
-        half = self._t_bound(self.bound(self.rule.alpha)) * self.error if self.has_new_clusters else math.nan
+    def result(self, name: str, alpha: float, *, different: bool, cluster: str, intervals: bool) -> InterimResult:
         power = self._conditional_power(alpha)
+        low, high = self._interval() if intervals else (-math.inf, math.inf)
         return InterimResult(
             look=self.look,
             comparison=name,
             clusters=self.clusters,
             planned=self.planned,
-            estimate=self.estimate,
-            low=self.estimate - half if math.isfinite(half) else math.nan,
-            high=self.estimate + half if math.isfinite(half) else math.nan,
+            estimate=float(self.gaps.mean()) if self.clusters else math.nan,
+            low=low,
+            high=high,
             p=self.p if self.clusters > 1 else math.nan,
-            level=self.level(alpha) if self.has_new_clusters else math.nan,
+            level=self.level(alpha) if self.tested else math.nan,
             alpha=alpha,
             power=power,
             decision="different" if different else "given up" if power < self.rule.futility else "",
+            cluster=cluster,
+            test=self.test,
         )
 
-    def _t_bound(self, bound: float) -> float:
-        """The quantile of Student's t with the same tail as a boundary for z."""
-        return float(-stdtrit(self.clusters - 1, ndtr(-bound))) if math.isfinite(bound) else math.inf
+    def _interval(self) -> tuple[float, float]:
+        """The repeated confidence interval: the values that this look's test does not reject."""
+        bound = self.bound(self.rule.alpha)
+        if not math.isfinite(bound):
+            return -math.inf, math.inf
+        if self.test == "t":
+            mean, error, _ = clustered_t(self.gaps)
+            half = float(-stdtrit(self.clusters - 1, ndtr(-bound))) * error
+            return mean - half, mean + half
+        flips = sign_flip_test(self.gaps, 1 - nominal_level(bound))
+        return flips.low, flips.high
 
     def _conditional_power(self, alpha: float) -> float:
         """The chance to cross the last boundary if the trend so far continues."""
@@ -203,6 +297,21 @@ class _ComparisonState:
         last = boundaries(self.rule.spending, alpha, even)[-1]
         trend, left = z / math.sqrt(fraction), math.sqrt(1 - fraction)
         return float(ndtr((trend - last) / left) + ndtr((-trend - last) / left))
+
+
+@lru_cache(maxsize=1024)
+def _cached_sign_flip_p(gaps: bytes) -> float:
+    """Calibration tests the same differences under several rules."""
+    return sign_flip_p(np.frombuffer(gaps))
+
+
+def cluster_noun(kind: str) -> str:
+    """What sentences call a cluster of this kind; its plural ends in s.
+
+    Args:
+        kind: As in `InterimResult.cluster`.
+    """
+    return kind if kind in ("scenario", "base", "template") else "cluster"
 
 
 def clustered_t(gaps: Floats) -> tuple[float, float, float]:
@@ -227,27 +336,45 @@ def clustered_t(gaps: Floats) -> tuple[float, float, float]:
 
 
 def identity_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
-    """The mean value of one identity minus another's by scenario, for every ordered pair: "first − second".
+    """The mean value of one identity minus another's by cluster, for every ordered pair: "first − second".
 
     Args:
-        verdicts: Rows with the columns `value`, `identity` and `scenario`.
+        verdicts: Rows with the columns `value`, `identity`, and `scenario` or `cluster` (see `scenario_keys`).
 
     Returns:
         Rows with the columns `comparison`, `cluster` and `gap`.
     """
-    cells = cell_means(verdicts["value"], verdicts["identity"].astype(str), verdicts["scenario"].astype(str))
-    return gaps_of_cells(cells)
+    keys, clusters = scenario_keys(verdicts)
+    return gaps_of_cells(cell_means(verdicts["value"], verdicts["identity"].astype(str), keys), clusters)
 
 
-def gaps_of_cells(cells: pd.DataFrame, suffix: str = "") -> pd.DataFrame:
-    """The differences of all ordered pairs of identities, from cell means (clusters by identities).
+def scenario_keys(verdicts: pd.DataFrame) -> tuple[Ints, pd.Series]:
+    """A number for the scenario of every row, and the cluster of each such number.
+
+    Scenarios of different clusters are different ones, whatever their names. Without a column `cluster` each scenario
+    is a cluster; without a column `scenario` each cluster has one.
 
     Args:
-        cells: Cell means (see `tables.cell_means`).
+        verdicts: Rows with the columns `scenario` or `cluster`, or both.
+    """
+    cluster, names = factorize(verdicts["cluster" if "cluster" in verdicts else "scenario"].astype(str))
+    scenario, scenarios = factorize(verdicts["scenario" if "scenario" in verdicts else "cluster"].astype(str))
+    keys = np.where((cluster < 0) | (scenario < 0), -1, cluster * len(scenarios) + scenario)
+    used = np.unique(keys[keys >= 0])
+    return keys, pd.Series([names[key // len(scenarios)] for key in used], index=used, dtype=object)
+
+
+def gaps_of_cells(cells: pd.DataFrame, clusters: pd.Series, suffix: str = "") -> pd.DataFrame:
+    """The differences of all ordered pairs of identities: within scenarios first, then averaged over each cluster.
+
+    Args:
+        cells: Cell means (see `tables.cell_means`), scenarios by identities.
+        clusters: The cluster of each scenario.
         suffix: Appended to the name of each comparison.
     """
+    means = {first: (-cells).add(cells[first], axis=0).groupby(clusters).mean() for first in cells}
     return gap_rows(
-        (f"{first} − {second}{suffix}", (cells[first] - cells[second])) for first, second in permutations(cells, 2)
+        (f"{first} − {second}{suffix}", means[first][second]) for first in cells for second in cells if first != second
     )
 
 
@@ -266,6 +393,8 @@ def as_record(result: InterimResult) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any]) -> InterimResult:
-    """The result that `as_record` stored."""
-    values: dict[str, Any] = {key: math.nan if value is None else value for key, value in record.items()}
+    """The result that `as_record` stored, of this version or an earlier one."""
+    missing = {"low": -math.inf, "high": math.inf}
+    values: dict[str, Any] = dict(OLD_LOOK)
+    values |= {key: missing.get(key, math.nan) if value is None else value for key, value in record.items()}
     return InterimResult(**values)

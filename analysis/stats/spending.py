@@ -98,6 +98,20 @@ def median_unbiased(bounds: Sequence[float], information: Sequence[float], z: fl
     return float(optimize.brentq(excess, (z - MAX_Z) / scale, (z + MAX_Z) / scale, xtol=1e-8))
 
 
+def stagewise_p(bounds: Sequence[float], information: Sequence[float], z: float) -> float:
+    """The two-sided p-value for a trial that stopped at the last of these looks, by stage-wise ordering.
+
+    It is the chance, without an effect, to cross at an earlier look or to reach |z| at this one (Tsiatis, Rosner and
+    Mehta 1984).
+
+    Args:
+        bounds: The boundaries of the earlier looks, one fewer than looks.
+        information: Information at each look, rising, on any scale.
+        z: The statistic at the last look, its sign left out.
+    """
+    return min(1.0, sum(crossing((*bounds, z), information)))
+
+
 def _crossing_by_side(
     bounds: Sequence[float], information: Sequence[float], drift: float
 ) -> Iterator[tuple[float, float]]:

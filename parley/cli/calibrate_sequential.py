@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -26,6 +27,20 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         default="2,4",
         metavar="A,B",
         help="identities per study; every two are compared (default: 2,4)",
+    )
+    group.add_argument(
+        "--per-base",
+        type=int,
+        default=1,
+        metavar="N",
+        help="scenarios per base; --scenarios must be a multiple of it (default: 1)",
+    )
+    group.add_argument(
+        "--base-sd",
+        type=float,
+        default=0.3,
+        metavar="SD",
+        help="SD over bases of each identity's effect, in points (default: 0.3)",
     )
     group.add_argument("--looks", default=5, help="interim looks per study (default: 5)")
     group.add_argument("--alpha", default=0.05, help="significance level for all comparisons together (default: 0.05)")
@@ -55,6 +70,12 @@ def show(parsed: argparse.Namespace) -> int:
         identities = []
     if not identities or min(identities) < 2:
         raise ConfigError(f"--identities needs whole numbers of at least 2, got {parsed.identities!r}")
+    if parsed.per_base < 1 or any(count % parsed.per_base or count < 2 * parsed.per_base for count in parsed.scenarios):
+        raise ConfigError(
+            f"--scenarios must be multiples of --per-base, for two bases or more; got {parsed.per_base} per base"
+        )
+    if not 0 <= parsed.base_sd < math.inf:
+        raise ConfigError(f"--base-sd must be a number of at least 0, got {parsed.base_sd:g}")
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("simulating", total=None)
@@ -64,6 +85,8 @@ def show(parsed: argparse.Namespace) -> int:
             parsed.scenarios,
             parsed.effects,
             identities,
+            per_base=parsed.per_base,
+            base_sd=parsed.base_sd,
             icc=parsed.icc,
             simulations=parsed.simulations,
             seed=parsed.seed,
@@ -81,13 +104,13 @@ def show(parsed: argparse.Namespace) -> int:
     looks, studies = plural(rules[0].looks, "look"), plural(parsed.simulations, "study", "studies")
     title = f"At most {looks}, α {parsed.alpha}, {studies} per row (SIMULATED judges)"
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=title, title_justify="left")
-    for column in ("spending, futility", "ids", "sc.", "effect", "false positives", "power", "units"):
+    for column in ("spending, futility", "ids", "bases", "effect", "false pos.", "power", "units"):
         table.add_column(column, no_wrap=True)
     for row in rows.itertuples():
         cells = (
             f"{row.spending} {row.futility:g}" if row.futility else row.spending,
             str(row.identities),
-            str(row.scenarios),
+            str(row.bases),
             f"{row.effect:g}",
             _with_fixed(row.false_alarms, row.fixed_false_alarms, 1),
             _with_fixed(row.power, row.fixed_power, 0),
@@ -95,8 +118,10 @@ def show(parsed: argparse.Namespace) -> int:
         )
         table.add_row(*cells)
     Console().print(table)
-    print("ids: identities, every two compared; sc.: scenarios. False positives: studies with at least")
-    print("one. Power: share of true differences found. Units: mean share of the plan that was run. In")
+    per_base = plural(parsed.per_base, "scenario")
+    print(f"ids: identities, every two compared. bases: clusters, with {per_base} each. A label's effect")
+    print(f"varies between bases with SD {parsed.base_sd:g}. False pos.: studies with a false positive.")
+    print("Power: share of true differences found. Units: mean share of the plan that was run. In")
     print("parentheses: the fixed design, tested once at the end; for units, the share with which it has")
     print("the same power.")
     return 0

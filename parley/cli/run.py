@@ -234,8 +234,7 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         print(f"  with cache   {_dollars(cost_if_cached):>12}   (estimated, if all of these are cached)")
     print(f"  run file     {job.path}")
     if looks is not None:
-        steps = ", ".join(map(str, looks.schedule()))
-        print(f"  interim      {plural(len(looks.planned), 'comparison')} tested after {steps} scenarios")
+        print(f"  interim      {looks.in_words()}")
     return 0
 
 

@@ -1,8 +1,9 @@
 """Interim looks: a run in waves, with a test after each; units of comparisons that are decided are skipped.
 
-Clusters (the facet `scenario`) come in an order drawn by the study's seed, and only whole ones, so that a run that
-stops early is a fair sample and both sides of a comparison have the same clusters. Every look is an event of the run
-file: a resumed run reads the looks that were made and never repeats one.
+Clusters (MALIBU's bases, BBQ's templates, the scenarios of other studies) come in an order drawn by the study's seed,
+and only whole ones, so that a run that stops early is a fair sample and both sides of a comparison have the same
+clusters. Every look is an event of the run file: a resumed run reads the looks that were made, never repeats one, and
+keeps to their clusters and their test. Earlier versions took scenarios as clusters, and tested them by Student's t.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parley.agents import ConfigError, ParleyError, seed_from
+from parley.agents.text import plural
 from parley.judging import HasComparisons, Study, Unit
+from parley.judging.stopping import cluster_kind, cluster_of
 from parley.runs.plan import pending
 from parley.runs.store import RunFile
 from parley.studies import find_gaps
 
 if TYPE_CHECKING:
-    from parley.analysis.stats.sequential import InterimResult, StoppingRule
+    from parley.analysis.stats.sequential import InterimResult, LookTest, StoppingRule
 
 EVENT = "look"
 
 
 def waves(study: Study, file: RunFile) -> Iterator[Iterator[Unit]]:
     """The units that are not done, wave by wave; advancing to the next wave makes the look that ends the last one."""
-    looks = InterimLooks.of(study)
+    looks = InterimLooks.of(study, file)
     if looks is None:
         yield pending(file, study)
         return
@@ -43,7 +46,7 @@ def waves(study: Study, file: RunFile) -> Iterator[Iterator[Unit]]:
 
 def count_skipped(study: Study, file: RunFile) -> int:
     """How many units are not run because the comparisons they serve are decided."""
-    looks = InterimLooks.of(study)
+    looks = InterimLooks.of(study, file)
     if looks is None:
         return 0
     undecided = looks.undecided(file)
@@ -80,10 +83,18 @@ class InterimLooks:
     """All clusters, in the order in which they are run."""
     several_models: bool
     """Whether comparisons are made for each model separately."""
+    kind: str
+    """What a cluster is: "base", "template", or the facet that names it."""
+    test: LookTest
 
     @classmethod
-    def of(cls, study: Study) -> InterimLooks | None:
-        """The study's interim looks; None without a stopping rule. A rule that cannot work is a `ConfigError`."""
+    def of(cls, study: Study, file: RunFile | None = None) -> InterimLooks | None:
+        """The study's interim looks; None without a stopping rule. A rule that cannot work is a `ConfigError`.
+
+        Args:
+            study: The study.
+            file: Its run file, whose looks settle what the clusters and the test are; None for a new run.
+        """
         stop = getattr(study.config, "stop", None)
         if stop is None:
             return None
@@ -95,23 +106,29 @@ class InterimLooks:
             raise ConfigError(
                 "a stopping rule needs pandas and friends: pip install 'parley-autogen[analysis]'"
             ) from None
+        made = [result for look in (looks_made(file) if file else []) for result in look]
+        kind, test = (made[0].cluster, made[0].test) if made else (cluster_kind(study), "sign flips")
         several_models = len({unit.facets.get("model") for unit in study.plan()}) > 1
         clusters: dict[str, set[str]] = {}
+        order: set[str] = set()
         for unit in study.plan():
-            if "scenario" not in unit.facets:
-                raise ConfigError(f"a stopping rule needs units with a facet 'scenario', and {unit.id} has none")
+            if (cluster := cluster_of(unit, kind)) is None:
+                raise ConfigError(f"a stopping rule needs units with a facet '{kind}', and {unit.id} has none")
+            order.add(cluster)
             for name in _comparisons(study, unit, several_models):
-                clusters.setdefault(name, set()).add(str(unit.facets["scenario"]))
+                clusters.setdefault(name, set()).add(cluster)
         if not clusters:
             raise ConfigError(f"this run of {study.name} compares nothing, so a stopping rule cannot be used with it")
-        order = sorted({str(unit.facets["scenario"]) for unit in study.plan()})
-        random.Random(seed_from("order of clusters", getattr(study.config, "seed", 0))).shuffle(order)
+        shuffled = sorted(order)
+        random.Random(seed_from("order of clusters", getattr(study.config, "seed", 0))).shuffle(shuffled)
         return cls(
             study=study,
             rule=StoppingRule(**stop.model_dump()),
-            planned={name: len(scenarios) for name, scenarios in clusters.items()},
-            order=order,
+            planned={name: len(members) for name, members in clusters.items()},
+            order=shuffled,
             several_models=several_models,
+            kind=kind,
+            test=test,
         )
 
     def clusters(self, number: int) -> list[str]:
@@ -121,6 +138,17 @@ class InterimLooks:
     def schedule(self) -> list[int]:
         """The number of clusters at each look."""
         return [len(self.clusters(number)) for number in range(1, self.rule.looks + 1)]
+
+    def in_words(self) -> str:
+        """How many comparisons are tested when; and if no look can decide one, what that would take."""
+        from parley.analysis.stats.sequential import cluster_noun
+        from parley.analysis.stats.signflips import clusters_to_reject
+
+        noun, steps = cluster_noun(self.kind), ", ".join(map(str, self.schedule()))
+        words = f"{plural(len(self.planned), 'comparison')} tested after {steps} {noun}s"
+        needed = clusters_to_reject(self.rule.alpha, len(self.planned))
+        few = max(self.planned.values()) < needed
+        return f"{words}; none can be decided, since that takes {plural(needed, noun)}" if few else words
 
     def undecided(self, file: RunFile) -> set[str]:
         decided = {result.comparison for look in looks_made(file) for result in look if result.decision}
@@ -134,7 +162,7 @@ class InterimLooks:
     def wave(self, file: RunFile, number: int) -> Iterator[Unit]:
         """The units to run before the look of this number."""
         clusters, undecided = set(self.clusters(number)), self.undecided(file)
-        units = (unit for unit in pending(file, self.study) if str(unit.facets["scenario"]) in clusters)
+        units = (unit for unit in pending(file, self.study) if cluster_of(unit, self.kind) in clusters)
         return (unit for unit in units if self.is_needed(unit, undecided))
 
     def make_look(self, file: RunFile, number: int) -> None:
@@ -148,7 +176,7 @@ class InterimLooks:
         except Exception as error:  # a bug in the study's own function
             raise ParleyError(f"interim look {number} failed: {type(error).__name__}: {error}") from None
         before = [result for look in looks_made(file) for result in look]
-        results = interim_look(self.rule, number, gaps, self.planned, before)
+        results = interim_look(self.rule, number, gaps, self.planned, before, cluster=self.kind, test=self.test)
         file.note(EVENT, json.dumps([as_record(result) for result in results], ensure_ascii=False))
 
     def _gaps(self, file: RunFile, clusters: set[str]) -> dict[str, list[float]]:
@@ -156,7 +184,8 @@ class InterimLooks:
         from parley import frames
 
         verdicts = frames.verdicts(file)
-        verdicts = verdicts[verdicts["scenario"].astype(str).isin(clusters)]
+        verdicts["cluster"] = verdicts["unit"].map({unit.id: cluster_of(unit, self.kind) for unit in self.study.plan()})
+        verdicts = verdicts[verdicts["cluster"].isin(clusters)]
         gaps: dict[str, list[float]] = {}
         groups = verdicts.groupby("model", observed=True) if self.several_models else [("", verdicts)]
         for model, group in groups if len(verdicts) else ():

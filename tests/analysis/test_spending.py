@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from parley.analysis.stats.spending import SPENDING, boundaries, crossing, median_unbiased, nominal_level
+from parley.analysis.stats.spending import SPENDING, boundaries, crossing, median_unbiased, nominal_level, stagewise_p
 
 
 def even(looks: int) -> tuple[float, ...]:
@@ -120,3 +120,49 @@ def test_half_of_the_corrected_estimates_lie_on_either_side_of_the_truth() -> No
     ]
     assert np.mean(plain) > drift + 0.15
     assert np.mean(np.array(corrected) > drift) == pytest.approx(0.5, abs=0.1)
+
+
+# P-values by stage-wise ordering
+
+
+@pytest.mark.parametrize(
+    ("looks", "pocock", "obrien_fleming"), [(2, 2.178, 1.977), (3, 2.289, 2.004), (4, 2.361, 2.024), (5, 2.413, 2.040)]
+)
+def test_on_a_published_boundary_p_is_five_per_cent(looks: int, pocock: float, obrien_fleming: float) -> None:
+    # Constants for two-sided 5%: Jennison and Turnbull (2000), Group Sequential Methods, tables 2.1 and 2.3
+    assert stagewise_p([pocock] * (looks - 1), even(looks), pocock) == pytest.approx(0.05, abs=1e-4)
+    bounds = [obrien_fleming / math.sqrt(fraction) for fraction in even(looks)]
+    assert stagewise_p(bounds[:-1], even(looks), bounds[-1]) == pytest.approx(0.05, abs=1e-4)
+
+
+def test_at_the_first_look_p_is_the_plain_one() -> None:
+    # Pocock's nominal level at two looks is 0.0294 (Pocock 1977)
+    assert stagewise_p([], [0.5], 2.178) == pytest.approx(0.0294, abs=5e-5)
+
+
+@pytest.mark.parametrize(("bound", "z"), [(2.797, 2.3), (2.178, 1.2), (2.5, 0.0), (3.0, 4.0)])
+def test_two_looks_by_a_bivariate_normal_integral(bound: float, z: float) -> None:
+    """P(|Z₁| ≥ b) + P(|Z₁| < b, |Z₂| ≥ |z|), with scipy's distribution function in place of our integration."""
+    share = 0.4
+    both = stats.multivariate_normal(cov=[[1, math.sqrt(share)], [math.sqrt(share), 1]])
+    corners = both.cdf([bound, -z]) - both.cdf([-bound, -z])  # |Z₁| < b and Z₂ ≤ -z; the other side is as likely
+    assert stagewise_p([bound], [share, 1.0], z) == pytest.approx(2 * stats.norm.sf(bound) + 2 * corners, abs=1e-5)
+
+
+@given(st.sampled_from(sorted(SPENDING)), st.integers(1, 6), st.floats(0.01, 0.1))
+@settings(max_examples=20, deadline=None)
+def test_p_reaches_what_was_spent_exactly_on_the_boundary(spending: str, looks: int, alpha: float) -> None:
+    bounds = boundaries(spending, alpha, even(looks))
+    for look in range(1, looks + 1):
+        if math.isfinite(bounds[look - 1]):
+            p = stagewise_p(bounds[: look - 1], even(looks)[:look], bounds[look - 1])
+            assert p == pytest.approx(2 * SPENDING[spending](look / looks, alpha / 2), rel=2e-3, abs=1e-9)
+
+
+def test_simulated_paths_have_uniform_p_values() -> None:
+    rng = np.random.default_rng(3)
+    bounds = boundaries("pocock", 0.05, even(3))
+    z = rng.normal(0, math.sqrt(1 / 3), (4000, 3)).cumsum(axis=1) / np.sqrt(even(3))
+    ends = [next((k for k in range(3) if abs(path[k]) >= bounds[k]), 2) for path in z]
+    p = [stagewise_p(bounds[:k], even(3)[: k + 1], abs(path[k])) for path, k in zip(z, ends, strict=True)]
+    assert stats.kstest(p, "uniform").pvalue > 0.01
