@@ -22,11 +22,12 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from parley.analysis.malibu.agreement import base_of_scenario
 from parley.analysis.malibu.panel import ALL, Verdicts, panel_data
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, plain_text, sheet, tidy
 from parley.analysis.stats import components as stats
 from parley.analysis.stats.components import RESIDUAL, VarianceComponent
-from parley.analysis.stats.tables import Ints, factorize
+from parley.analysis.stats.tables import factorize
 
 COMPONENTS = [
     "model",
@@ -233,31 +234,13 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     metric = codes.pop("metric")
     value = value - (np.bincount(metric, value) / np.bincount(metric))[metric]
     reply = pd.factorize(codes["unit"] * (codes["judge"].max() + 1) + codes["judge"])[0]
-    row = _any_row(reply)
+    row = np.zeros(reply.max() + 1, dtype=np.int64)
+    row[reply] = np.arange(len(reply))  # any row of a reply has its factors
     factors = {name: code[row] for name, code in codes.items()}
-    examples = scores.iloc[_any_row(codes["scenario"])]
-    bases = _bases(examples)
+    names, bases = zip(*base_of_scenario(scores).items(), strict=True)  # in the order of the scenarios' codes
     factors["base"] = factorize(bases, sort=False)[0][factors["scenario"]]
     replies = pd.DataFrame({"value": np.bincount(reply, value) / np.bincount(reply), **factors})
-    has_bases = bool((bases != examples["scenario"].astype(object)).any())
-    return replies.rename(columns={"unit": "conversation"}), has_bases
-
-
-def _any_row(codes: Ints) -> Ints:
-    """A row of each code: all rows of a reply have its factors, and all of a scenario its base."""
-    row = np.zeros(codes.max() + 1, dtype=np.int64)
-    row[codes] = np.arange(len(codes))
-    return row
-
-
-def _bases(scores: pd.DataFrame) -> pd.Series:
-    """The base of every row; the scenario where it has none."""
-    scenarios = scores["scenario"].astype(object)
-    for name in ("cluster", "base"):
-        if name in scores:
-            given = scores[name].astype(object)
-            return given.where(given.notna() & (given != ""), scenarios)
-    return scenarios
+    return replies.rename(columns={"unit": "conversation"}), names != bases
 
 
 def _design(replies: pd.DataFrame, asked: pd.DataFrame) -> _Design:

@@ -321,6 +321,8 @@ def _studentised(
         return math.nan, math.nan, NO_SPREAD
     if columns > MAX_COLUMNS:
         ends = stats.t.ppf([(1 + level) / 2, (1 - level) / 2], size - 1)
+    elif draws * (1 - level) < 2 - 1e-9:
+        return math.nan, math.nan, f"{draws} draws are too few for an interval of {level:.0%}"
     else:
         first, second = np.triu_indices(columns)
         products = units[:, first] * units[:, second] * np.where(first == second, 1, 2)
