@@ -7,11 +7,25 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.malibu.panel import Verdicts, panel_data, values_in_order
+from parley.analysis.reporting.text import plural
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.proportions import cluster_proportion
 
 STATUSES = ("ok", "repaired", "unparsed", "refused")
-AGREEMENT = ["model", "phase", "round", "metric", "coefficient", "value", "low", "high", "judges", "n", "note"]
+AGREEMENT = [
+    "model",
+    "phase",
+    "round",
+    "metric",
+    "coefficient",
+    "value",
+    "low",
+    "high",
+    "judges",
+    "n",
+    "clusters",
+    "note",
+]
 CHANGES = ["model", "phase", "what", "changed", "low", "high", "mean_change", "n", "clusters"]
 
 
@@ -20,18 +34,21 @@ def agreement(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.Dat
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
-        draws: Draws of the bootstrap over scenarios.
+        draws: Draws of the bootstrap over bases, or over scenarios where they have none.
         seed: Of all draws.
     """
     judged = panel_data(verdicts).without_chair
+    bases = base_of_scenario(judged)
     rows: list[dict[str, Any]] = []
     for (model, phase, round), group in judged.groupby(["model", "phase", "round"], sort=True, observed=True):
         for metric in values_in_order(group, "metric"):
             part = group[group["metric"] == metric]
             is_preference = metric == "preferred"
-            table = _items(part, "text" if is_preference else "value")
+            table, repeated = _items(part, "text" if is_preference else "value")
             coefficient = fleiss_kappa if is_preference else krippendorff_alpha
-            estimate = coefficient(table.to_numpy(), clusters=table.index, draws=draws, seed=seed)
+            clusters = table.index.map(bases)
+            estimate = coefficient(table.to_numpy(), clusters=clusters, draws=draws, seed=seed)
+            notes = [estimate.note, f"{plural(repeated, 'repeated verdict')} left out" if repeated else ""]
             rows.append(
                 {
                     "model": str(model),
@@ -44,21 +61,42 @@ def agreement(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.Dat
                     "high": estimate.high,
                     "judges": table.shape[1],
                     "n": estimate.n,
-                    "note": estimate.note,
+                    "clusters": estimate.clusters,
+                    "note": "; ".join(filter(None, notes)),
                 }
             )
     return pd.DataFrame(rows, columns=AGREEMENT)
 
 
-def _items(part: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Items (unit and side) by judges. Judges become codes first: pivoting a million strings is slow."""
+def base_of_scenario(verdicts: pd.DataFrame) -> dict[str, str]:
+    """The cluster of each scenario: its base, or the scenario itself where it has none."""
+    scenarios = verdicts.drop_duplicates("scenario")
+    names = scenarios["scenario"].astype(str)
+    column = next((name for name in ("cluster", "base") if name in scenarios), "scenario")
+    bases = scenarios[column].astype(object)
+    bases = bases.where(bases.notna() & (bases != ""), names).astype(str)
+    return dict(zip(names, bases, strict=True))
+
+
+def _items(part: pd.DataFrame, column: str) -> tuple[pd.DataFrame, int]:
+    """Items (unit and side) by judges, indexed by scenario, and how many repeated verdicts were left out.
+
+    Judges become codes first: pivoting a million strings is slow.
+    """
     judge, judges = pd.factorize(part["judge"])
     subject = part["subject"].astype(str) if "subject" in part else ""
     values = part[column].astype(object)
     wide = part[["scenario", "unit"]].astype(str).assign(subject=subject, judge=judge, value=values)
-    table = wide.set_index(["scenario", "unit", "subject", "judge"])["value"].unstack("judge")
+    keys = ["scenario", "unit", "subject", "judge"]
+    repeated = 0
+    try:
+        table = wide.set_index(keys)["value"].unstack("judge")
+    except ValueError:  # a judge has two verdicts on one item: the first one counts
+        kept = wide.drop_duplicates(keys)
+        repeated = len(wide) - len(kept)
+        table = kept.set_index(keys)["value"].unstack("judge")
     table.columns = [str(judges[code]) for code in table.columns]
-    return table.droplevel(["unit", "subject"])
+    return table.droplevel(["unit", "subject"]), repeated
 
 
 def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
@@ -72,6 +110,7 @@ def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
     rounds = rounds[rounds["min"] < rounds["max"]]  # with a single round there was no chance to change
     if rounds.empty:
         return pd.DataFrame(columns=CHANGES)
+    bases = base_of_scenario(judged)
     first = judged[judged["round"].to_numpy() == rounds["min"].reindex(judged["unit"]).to_numpy()]
     last = judged[judged["round"].to_numpy() == rounds["max"].reindex(judged["unit"]).to_numpy()]
     keys = ["model", "phase", "scenario", "unit", "judge", "metric"]
@@ -87,7 +126,8 @@ def changed_minds(verdicts: Verdicts) -> pd.DataFrame:
             if not known.any():
                 continue
             before, after = before[known].astype(object), after[known].astype(object)
-            changed = cluster_proportion((before != after).astype(float), part["scenario"][known])
+            clusters = part["scenario"][known].astype(str).map(bases)
+            changed = cluster_proportion((before != after).astype(float), clusters)
             mean_change = (after.astype(float) - before.astype(float)).mean() if what == "scores" else float("nan")
             rows.append(
                 {

@@ -33,11 +33,11 @@ def gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
 def _gaps(data: PanelData) -> Iterator[tuple[str, pd.Series]]:
     for model in data.models:
         for _, first, second in data.pairs(model):
-            values = data.table(model).gaps(first, second).by_cluster()
-            yield f"{first} − {second}, {SCORES}", pd.Series(values)
-            yield f"{second} − {first}, {SCORES}", pd.Series(-values)
+            values = data.table(model).gaps(first, second).by_name()
+            yield f"{first} − {second}, {SCORES}", values
+            yield f"{second} − {first}, {SCORES}", -values
     for first, second, _, margins in win_margins(data.decided_pairs):
-        yield f"{first} − {second}, {PREFERENCES}", pd.Series(margins.by_cluster())
+        yield f"{first} − {second}, {PREFERENCES}", margins.by_name()
 
 
 def with_stagewise_p(rows: list[dict[str, Any]], runs: Sequence[MonitoredRun], what: str) -> list[dict[str, Any]]:

@@ -31,8 +31,8 @@ def win_margins(units: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame, S
     by_pair = dict(list(margins.groupby(level=[0, 1], sort=False)))
     for (first, second), group in units.groupby(["identity", "other"], sort=False, observed=True):
         part = by_pair[first, second]
-        clusters, _ = factorize(part.index.get_level_values(2))
-        yield str(first), str(second), group, ScenarioGaps(part.to_numpy(dtype=float), clusters)
+        clusters, names = factorize(part.index.get_level_values(2))
+        yield str(first), str(second), group, ScenarioGaps(part.to_numpy(dtype=float), clusters, names)
 
 
 def win_rates(verdicts: Verdicts) -> pd.DataFrame:

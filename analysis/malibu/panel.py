@@ -49,15 +49,23 @@ PAIR = [
 
 
 class ScenarioGaps(NamedTuple):
-    """Differences between two identities, one per scenario that has both, and the cluster (a code) of each."""
+    """Differences between two identities, one per scenario that has both, and the cluster of each.
+
+    `clusters` are codes, which `names` gives the names of.
+    """
 
     values: Floats
     clusters: Ints
+    names: Sequence[str]
 
     def by_cluster(self) -> Floats:
-        """The mean difference of every cluster."""
+        """The mean difference of every cluster that has one."""
         counts = np.bincount(self.clusters)
         return np.bincount(self.clusters, self.values)[counts > 0] / counts[counts > 0]
+
+    def by_name(self) -> pd.Series:
+        """`by_cluster` with the clusters' names."""
+        return pd.Series(self.by_cluster(), index=[self.names[code] for code in np.unique(self.clusters)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +131,7 @@ class ScoreTable:
         counts = np.bincount(scenarios, minlength=len(self.clusters))
         sums = np.bincount(scenarios, values[known], minlength=len(self.clusters))
         there = counts > 0
-        return ScenarioGaps(sums[there] / counts[there], self.clusters[there])
+        return ScenarioGaps(sums[there] / counts[there], self.clusters[there], self.cluster_names)
 
 
 @dataclass(frozen=True, eq=False)

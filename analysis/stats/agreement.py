@@ -1,9 +1,13 @@
 """Inter-rater agreement: Fleiss' kappa, weighted Cohen's kappa, Krippendorff's alpha.
 
 Ratings are a table of items (rows) by judges (columns), with gaps where a judge's reply is missing or unreadable.
-Intervals come from a bootstrap over items, or over `clusters` (scenarios) of items where these are given. Every
+Intervals come from a bootstrap over items, or over `clusters` (bases, scenarios) of items where these are given. Every
 coefficient is a function of sums over items, so a draw is a matrix product. In the results `n` counts ratings, and
 `clusters` the units that were drawn.
+
+With few clusters, percentiles of the draws cover far too little (α over 10 clusters of 10 items: 71 to 92% instead of
+95%). The draws are studentised instead: each is compared with the estimate in units of its own standard error, on the
+scale log(1 - coefficient), and the quantiles are applied to the jackknife's standard error.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import stats
 
-from parley.analysis.stats.resampling import DRAWS, bootstrap_sums, percentile_interval
+from parley.analysis.stats.resampling import DRAWS, bootstrap_sums
 from parley.analysis.stats.results import Estimate, no_estimate
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize, unique_rows
 
@@ -27,6 +32,10 @@ Parts: TypeAlias = tuple[Floats, Coefficient]
 Builder: TypeAlias = Callable[[Floats], Parts]
 ONE_VALUE = "every rating is the same: agreement beyond chance is not defined"
 NO_PAIR = "no item has two ratings"
+ONE_VALUE_LEFT = "most draws contain one value only: no interval"
+NO_SPREAD = "all items or clusters agree as much: there is no spread to estimate an error from"
+MAX_COLUMNS = 40
+"""With more sums than this (an ordinal scale of seven values or more), the interval is the jackknife's alone."""
 ONE_UNIT = "a single item or cluster: the spread between them cannot be estimated"
 
 
@@ -238,7 +247,8 @@ def _bootstrap(
     """
     rated = sizes >= 2
     unknown = no_estimate(
-        method=f"{method}, bootstrap over {'items' if clusters is None else 'clusters'}, {draws} draws, seed {seed}",
+        method=f"{method}, studentised bootstrap over {'items' if clusters is None else 'clusters'}, {draws} draws, "
+        f"seed {seed}",
         assumes="items are independent of each other" if clusters is None else "clusters of items are independent",
         level=level,
         n=int(sizes[rated].sum()),
@@ -260,19 +270,96 @@ def _bootstrap(
         return replace(unknown, note=ONE_VALUE)
     if size < 2:
         return replace(unknown, estimate=estimate, note=ONE_UNIT)
-    if clusters is None and 2 * len(distinct) <= size:
-        drawn = bootstrap_sums(units, draws, seed, counts)
-    else:
-        drawn = bootstrap_sums(units if clusters is not None else units[member], draws, seed)
-    low, high = percentile_interval(coefficient(drawn), size, level)
-    note = "most draws contain one value only: no interval" if math.isnan(low) else ""
-    if high - low <= 1e-12:
-        low, high, note = (
-            math.nan,
-            math.nan,
-            "all draws give the same coefficient: there is no spread to estimate an error from",
-        )
+    repeated = clusters is None and 2 * len(distinct) <= size
+    if not repeated and clusters is None:
+        units = units[member]
+    low, high, note = _studentised(
+        units,
+        coefficient,
+        estimate,
+        counts=counts if repeated else None,
+        draws=draws,
+        seed=seed,
+        level=level,
+    )
     return replace(unknown, estimate=estimate, low=low, high=high, note=note)
+
+
+def _studentised(
+    units: Floats,
+    coefficient: Coefficient,
+    estimate: float,
+    *,
+    counts: Ints | None,
+    draws: int,
+    seed: int,
+    level: float,
+) -> tuple[float, float, str]:
+    """The bootstrap-t interval on the scale -log(1 - coefficient): lower end, upper end, and why there is none.
+
+    A draw's standard error is the delta method's: the sums of products of the units' numbers are drawn along with the
+    sums. A draw without spread is infinitely many standard errors away. An end beyond all values is -1 or 1.
+
+    Args:
+        units: One row per unit.
+        coefficient: From rows of sums to one number per row.
+        estimate: The coefficient of the data.
+        counts: How many equal units each row represents; None: one.
+        draws: Number of bootstrap draws.
+        seed: Seed of the draws.
+        level: Confidence level.
+    """
+    weights = np.ones(len(units), dtype=np.int64) if counts is None else counts
+    size, columns = int(weights.sum()), units.shape[1]
+    without = coefficient(weights @ units - units)
+    given = np.isfinite(without)
+    if not given.any():
+        return math.nan, math.nan, ONE_VALUE_LEFT
+    gaps = np.where(given, without - np.average(without[given], weights=weights[given]), 0.0)
+    error = math.sqrt((size - 1) / size * float(weights @ gaps**2))
+    if error <= 1e-12:
+        return math.nan, math.nan, NO_SPREAD
+    if columns > MAX_COLUMNS:
+        ends = stats.t.ppf([(1 + level) / 2, (1 - level) / 2], size - 1)
+    elif draws * (1 - level) < 2 - 1e-9:
+        return math.nan, math.nan, f"{draws} draws are too few for an interval of {level:.0%}"
+    else:
+        first, second = np.triu_indices(columns)
+        products = units[:, first] * units[:, second] * np.where(first == second, 1, 2)
+        extended = np.hstack([units, products])
+
+        def standard_error(sums: Floats) -> Floats:
+            slope = _slope(coefficient, sums[:, :columns])
+            squares = (slope[:, first] * slope[:, second] * sums[:, columns:]).sum(axis=1)
+            mean = (slope * sums[:, :columns]).sum(axis=1) / size
+            return np.sqrt(np.maximum((squares - size * mean**2) * size / (size - 1), 0.0))
+
+        sums = bootstrap_sums(extended, draws, seed, counts)
+        drawn = coefficient(sums[:, :columns])
+        known = np.isfinite(drawn)
+        if 2 * known.sum() <= draws:
+            return math.nan, math.nan, ONE_VALUE_LEFT
+        drawn, errors = drawn[known], standard_error(sums[known])
+        error = max(error, float(standard_error((weights @ extended)[None, :])[0]))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steps = (math.log(1 - estimate) - np.log(1 - drawn)) * (1 - drawn) / errors
+        without_spread = errors <= 1e-9 * error
+        steps[without_spread] = np.where(drawn[without_spread] > estimate, math.inf, -math.inf)
+        ends = np.quantile(steps, [(1 + level) / 2, (1 - level) / 2], method="nearest")
+    ends = np.minimum(math.log(1 - estimate) + ends * error / (1 - estimate), math.log(2))
+    low, high = (1 - np.exp(ends)).tolist()
+    return low, high, ""
+
+
+def _slope(coefficient: Coefficient, sums: Floats) -> Floats:
+    """The derivatives of the coefficient with respect to each sum, by central differences."""
+    step = 1e-6 * np.abs(sums).max(axis=1)
+    slope = np.empty_like(sums)
+    for column in range(sums.shape[1]):
+        moved = np.zeros_like(sums)
+        moved[:, column] = step
+        slope[:, column] = (coefficient(sums + moved) - coefficient(sums - moved)) / (2 * step)
+    return slope
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -1,9 +1,9 @@
 """Bradley–Terry model of paired comparisons: which label is preferred to which.
 
-log odds that the candidate shown first is preferred = strength(first) - strength(second) + position + length·x,
-fitted as a logistic regression in which a tie is half a win for each. Strengths sum to 0. Intervals come from a
-bootstrap over clusters: rows are reduced once to sums by cluster and kind of comparison (labels, order, length), and
-all draws are fitted together by Newton's method on those sums.
+log odds that the candidate shown first is preferred = strength(first) - strength(second) + position, fitted as a
+logistic regression in which a tie is half a win for each. Strengths sum to 0. Intervals come from a bootstrap over
+clusters: rows are reduced once to sums by cluster and ordered pair of labels, and all draws are fitted together by
+Newton's method on those sums.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from parley.analysis.stats.results import Estimate, no_estimate
 from parley.analysis.stats.tables import Column, Floats, Ints, as_floats, factorize
 
 ASSUMES = "clusters are independent; preferences follow differences of strengths"
-LENGTH_GROUPS = 20  # lengths are grouped into this many, each at its mean, to keep the kinds of comparison few
 MAX_ITERATIONS = 30
 MAX_LOG_ODDS = 30  # a coefficient this large is diverging: the likelihood has no maximum
 MAX_STEP = 2.0  # limit of a Newton step, so that a draw without a maximum diverges slowly
@@ -34,7 +33,6 @@ class Ranking:
     Args:
         strengths: Strengths by label around 0, strongest first.
         position: What the first place adds; None where it is not in the model.
-        length: What one unit of length adds; None where it is not in the model.
         n: Number of comparisons.
         clusters: Number of clusters.
         note: Why a number is missing; "" where none is.
@@ -42,7 +40,6 @@ class Ranking:
 
     strengths: Mapping[str, Estimate]
     position: Estimate | None
-    length: Estimate | None
     n: int
     clusters: int
     note: str = ""
@@ -50,20 +47,18 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Comparisons:
-    """Comparisons reduced to sums. A kind of comparison is an ordered pair of labels and a length.
+    """Comparisons reduced to sums. A kind of comparison is an ordered pair of labels.
 
     Args:
         sums: One row per cluster: the number of comparisons of each kind, then how many of them the first label won.
         labels: The labels, sorted.
         pairs: The codes of the first and the second label of each kind.
-        lengths: The length of each kind.
         n: Number of comparisons.
     """
 
     sums: Floats
     labels: list[str]
     pairs: Ints
-    lengths: Floats
     n: int
 
 
@@ -74,7 +69,6 @@ def bradley_terry(
     clusters: Column,
     *,
     position: bool = False,
-    length: Column | None = None,
     draws: int = DRAWS,
     seed: int = 0,
     level: float = 0.95,
@@ -87,33 +81,26 @@ def bradley_terry(
         outcome: 1 where the first label won, 0 where it lost, ½ for a tie, missing where the reply was unreadable.
         clusters: The cluster of each comparison. Clusters are taken as independent.
         position: Fit the advantage of the first place.
-        length: How much longer the first candidate's text is than the second's; None: lengths are not fitted.
         draws: Number of bootstrap draws.
         seed: Seed of the draws.
         level: Confidence level.
     """
-    data = _reduce(first, second, outcome, clusters, length)
+    data = _reduce(first, second, outcome, clusters)
     sums, labels, count = data.sums, data.labels, len(data.sums)
     unknown = no_estimate(method="Bradley–Terry", assumes=ASSUMES, level=level, n=data.n, clusters=count)
-    design = _design(data, position=position, length=length is not None)
-    scale = float(np.std(design[:, -1])) if length is not None and len(design) else 1.0
+    design = _design(data, position=position)
     note = _why_not_ranked(data)
-    if not note and length is not None and scale == 0:
-        note = "all lengths are equal"
     if not note and np.linalg.matrix_rank(design) < design.shape[1]:
-        note = "the covariates cannot be told apart from the labels in these comparisons"
+        note = "the position cannot be told apart from the labels in these comparisons"
     if not note:
-        if length is not None:
-            design[:, -1] /= scale
         fitted = _fit(sums.sum(axis=0, keepdims=True), design)
         if not np.all(np.abs(fitted) < MAX_LOG_ODDS):
-            note = "preference and covariates are fully confounded: the model has no maximum"
+            note = "preference and position are fully confounded: the model has no maximum"
     if note:
         unknown = replace(unknown, note=note)
         return Ranking(
             strengths=MappingProxyType({str(label): unknown for label in labels}),
             position=unknown if position else None,
-            length=None if length is None else unknown,
             n=data.n,
             clusters=count,
             note=note,
@@ -142,57 +129,41 @@ def bradley_terry(
             {str(labels[k]): estimate(float(strengths[0, k]), drawn_strengths[:, k]) for k in order}
         ),
         position=estimate(float(fitted[0, place]), drawn[:, place]) if position else None,
-        length=None if length is None else estimate(float(fitted[0, -1]) / scale, drawn[:, -1] / scale),
         n=data.n,
         clusters=count,
         note=note,
     )
 
 
-def _reduce(first: Column, second: Column, outcome: Column, clusters: Column, length: Column | None) -> _Comparisons:
+def _reduce(first: Column, second: Column, outcome: Column, clusters: Column) -> _Comparisons:
     both = pd.concat([pd.Series(first), pd.Series(second)], ignore_index=True)
     codes, labels = factorize(both)
     half = len(codes) // 2
     left, right, won = codes[:half], codes[half:], as_floats(outcome)
     group, _ = factorize(clusters)
-    x = np.zeros(half) if length is None else as_floats(length)
-    valid = np.isfinite(won) & np.isfinite(x) & (group >= 0) & (left >= 0) & (right >= 0) & (left != right)
-    left, right, won, x = left[valid], right[valid], won[valid], x[valid]
+    valid = np.isfinite(won) & (group >= 0) & (left >= 0) & (right >= 0) & (left != right)
+    left, right, won = left[valid], right[valid], won[valid]
     group = np.unique(group[valid], return_inverse=True)[1]
     if np.any((won < 0) | (won > 1)):
         raise ValueError("an outcome must lie between 0 (lost) and 1 (won)")
-    lengths, length_code = np.unique(_grouped(x), return_inverse=True)
-    kinds, kind = np.unique((left * len(labels) + right) * len(lengths) + length_code, return_inverse=True)
+    kinds, kind = np.unique(left * len(labels) + right, return_inverse=True)
     cell, count = group * len(kinds) + kind, int(group.max(initial=-1)) + 1
     size = count * len(kinds)
     tables = np.bincount(cell, minlength=size), np.bincount(cell, won, minlength=size)
-    pair_codes, length_code = np.divmod(kinds, max(len(lengths), 1))
     return _Comparisons(
         sums=np.hstack([table.reshape(count, len(kinds)) for table in tables]).astype(float),
         labels=labels,
-        pairs=np.column_stack(np.divmod(pair_codes, max(len(labels), 1))),
-        lengths=lengths[length_code],
+        pairs=np.column_stack(np.divmod(kinds, max(len(labels), 1))),
         n=len(won),
     )
 
 
-def _grouped(x: Floats) -> Floats:
-    """The numbers in at most `LENGTH_GROUPS` groups of about equal size, each replaced by its group's mean."""
-    if len(np.unique(x)) <= LENGTH_GROUPS:
-        return x
-    group = np.searchsorted(np.quantile(x, np.linspace(0, 1, LENGTH_GROUPS + 1)[1:-1]), x)
-    means: Floats = np.bincount(group, x) / np.maximum(np.bincount(group), 1)
-    return means[group]
-
-
-def _design(data: _Comparisons, *, position: bool, length: bool) -> Floats:
+def _design(data: _Comparisons, *, position: bool) -> Floats:
     """One row per kind of comparison; the last label's strength is left out, since only differences are identified."""
     signs = np.eye(max(len(data.labels), 1))
     columns = [(signs[data.pairs[:, 0]] - signs[data.pairs[:, 1]])[:, :-1]]
     if position:
         columns.append(np.ones((len(data.pairs), 1)))
-    if length:
-        columns.append(data.lengths[:, None])
     return np.hstack(columns)
 
 

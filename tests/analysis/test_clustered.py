@@ -1,4 +1,4 @@
-"""Means, differences and proportions with errors from clusters; the intraclass correlation."""
+"""Means, differences and proportions with errors from clusters."""
 
 from __future__ import annotations
 
@@ -15,16 +15,10 @@ from parley.analysis.stats.clustered import (
     bootstrap_difference,
     bootstrap_mean,
     cluster_mean,
-    intraclass,
-    observed_design_effect,
 )
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval
 from parley.analysis.stats.tables import cell_means, unique_rows
-
-# Shrout and Fleiss (1979), table 2: six targets, four judges; also psych::ICC's own example.
-TARGETS = np.array([[9, 2, 5, 8], [6, 1, 3, 2], [8, 4, 6, 8], [7, 1, 2, 6], [10, 5, 6, 9], [6, 2, 4, 7]], float)
-
 
 # Drawing
 
@@ -160,57 +154,6 @@ def test_cells_are_means_of_all_their_values() -> None:
 def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="different lengths: 3, 2"):
         bootstrap_mean([1.0, 2.0, 3.0], ["a", "b"])
-
-
-# Intraclass correlation
-
-
-def test_the_published_intraclass_correlation() -> None:
-    result = intraclass(TARGETS.ravel(), np.repeat(np.arange(6), 4))
-    # Shrout and Fleiss (1979): ICC(1,1) = .17; psych::ICC adds the interval -0.133 to 0.72
-    assert (round(result.estimate, 2), round(result.low, 3), round(result.high, 2)) == (0.17, -0.133, 0.72)
-    # by hand: between mean square 11.24, within 6.26; (11.24 - 6.26) / (11.24 + 3 · 6.26)
-    assert result.estimate == pytest.approx((11.2417 - 6.2639) / (11.2417 + 3 * 6.2639), abs=1e-4)
-
-
-def test_a_negative_correlation_is_left_negative() -> None:
-    assert intraclass([0.0, 10.0, 1.0, 9.0, 0.0, 9.0], ["a", "a", "b", "b", "c", "c"]).estimate < -0.9
-
-
-def test_uneven_clusters_by_hand() -> None:
-    # a: 1, 3 (mean 2); b: 4, 6, 8 (mean 6); grand mean 4.4; n0 = (5 - (4 + 9) / 5) / 1 = 2.4
-    # between: 2 · 2.4² + 3 · 1.6² = 19.2; within: (2 + 8) / 3; ICC = (19.2 - 3.3333) / (19.2 + 1.4 · 3.3333)
-    result = intraclass([1.0, 3.0, 4.0, 6.0, 8.0], list("aabbb"))
-    assert result.estimate == pytest.approx((19.2 - 10 / 3) / (19.2 + 1.4 * 10 / 3))
-    # Kish's size: (4 + 9) / 5 = 2.6
-    effect = observed_design_effect([1.0, 3.0, 4.0, 6.0, 8.0], list("aabbb"))
-    assert effect.estimate == pytest.approx(1 + 1.6 * result.estimate)
-
-
-def test_the_intraclass_correlation_is_the_planted_one_and_its_interval_covers() -> None:
-    rng = np.random.default_rng(8)
-    names = np.repeat(np.arange(50), 4)
-    estimates, covered = [], 0
-    for _ in range(300):
-        values = rng.normal(0, math.sqrt(0.3), 50)[names] + rng.normal(0, math.sqrt(0.7), 200)
-        result = intraclass(values, names)
-        estimates.append(result.estimate)
-        covered += result.low <= 0.3 <= result.high
-    assert np.mean(estimates) == pytest.approx(0.3, abs=0.02)
-    assert 270 <= covered <= 297  # 285 expected, standard deviation 3.8
-
-
-def test_the_design_effect_is_the_factor_of_the_variance() -> None:
-    rng = np.random.default_rng(9)
-    names = np.repeat(np.arange(40), 5)
-    means, effects, plain = [], [], []
-    for _ in range(400):
-        values = rng.normal(0, 1, 40)[names] + rng.normal(0, 1, 200)
-        means.append(values.mean())
-        plain.append(values.var(ddof=1) / 200)
-        effects.append(observed_design_effect(values, names).estimate)
-    assert np.var(means) / np.mean(plain) == pytest.approx(np.mean(effects), rel=0.2)
-    assert np.mean(effects) == pytest.approx(3, rel=0.05)  # 1 + 4 · 0.5
 
 
 # Proportions

@@ -12,8 +12,8 @@ from scipy import stats
 from parley.analysis.stats.heterogeneity import ONE_BASE, ONE_SCENARIO, heterogeneity
 
 # Yield of dyestuff from six batches: O. L. Davies and P. L. Goldsmith, Statistical Methods in Research and Production
-# (1972), table 6.1; `Dyestuff` in the R package lme4, whose manual gives, by REML, which equals the analysis of
-# variance on these balanced data: variance of Batch 1764 (SD 42.00), Residual 2451 (SD 49.51).
+# (1972); `Dyestuff` in the R package lme4, whose manual gives, by REML, which equals the analysis of variance on these
+# balanced data: variance of Batch 1764 (SD 42.00), Residual 2451 (SD 49.51).
 DYESTUFF = {
     "A": [1545, 1440, 1440, 1520, 1580],
     "B": [1540, 1555, 1490, 1560, 1495],

@@ -41,16 +41,15 @@ def games() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["home", "away", "won"])
 
 
-def simulate(rng: np.random.Generator, rows: int, clusters: int, **covariates: float) -> pd.DataFrame:
+def simulate(rng: np.random.Generator, rows: int, clusters: int, position: float = 0.0) -> pd.DataFrame:
     strengths = np.array([0.6, 0.0, -0.2, -0.4])
     first = rng.integers(0, 4, rows)
     second = (first + rng.integers(1, 4, rows)) % 4
-    longer = rng.normal(0, 50, rows)
-    odds = strengths[first] - strengths[second] + covariates.get("position", 0) + covariates.get("length", 0) * longer
+    odds = strengths[first] - strengths[second] + position
     won = (rng.random(rows) < 1 / (1 + np.exp(-odds))).astype(float)
     won[rng.random(rows) < 0.1] = 0.5
     names = np.array(["a", "b", "c", "d"])
-    columns = {"first": names[first], "second": names[second], "won": won, "longer": longer}
+    columns = {"first": names[first], "second": names[second], "won": won}
     return pd.DataFrame({**columns, "scenario": rng.integers(0, clusters, rows)})
 
 
@@ -106,34 +105,16 @@ def test_a_tie_is_half_a_win_for_each() -> None:
     assert tied.strengths["b"].estimate == pytest.approx(-math.log(2) / 2)
 
 
-def test_position_and_length_as_in_a_logistic_regression() -> None:
-    frame = simulate(np.random.default_rng(0), 600, 40, position=0.5, length=0.01)
-    frame["longer"] = np.round(frame["longer"], -1).clip(-90, 90)  # few lengths, so that nothing is grouped
-    result = bradley_terry(
-        frame["first"], frame["second"], frame["won"], frame["scenario"], position=True, length=frame["longer"]
-    )
+def test_position_as_in_a_logistic_regression() -> None:
+    frame = simulate(np.random.default_rng(0), 600, 40, position=0.5)
+    result = bradley_terry(frame["first"], frame["second"], frame["won"], frame["scenario"], position=True)
     marks = pd.get_dummies(frame["first"], dtype=float) - pd.get_dummies(frame["second"], dtype=float)
-    design = np.column_stack([marks[["a", "b", "c"]], np.ones(600), frame["longer"]])
+    design = np.column_stack([marks[["a", "b", "c"]], np.ones(600)])
     theirs = GLM(frame["won"], design, family=families.Binomial()).fit().params
     assert result.position is not None
-    assert result.length is not None
     assert result.position.estimate == pytest.approx(theirs.iloc[3], abs=1e-6)
-    assert result.length.estimate == pytest.approx(theirs.iloc[4], abs=1e-6)
     gap = result.strengths["a"].estimate - result.strengths["d"].estimate
     assert gap == pytest.approx(theirs.iloc[0], abs=1e-6)
-    assert result.length.low < 0.01 < result.length.high
-
-
-def test_many_lengths_are_grouped_without_losing_much() -> None:
-    frame = simulate(np.random.default_rng(1), 4000, 50, length=0.01)
-    result = bradley_terry(
-        frame["first"], frame["second"], frame["won"], frame["scenario"], length=frame["longer"], draws=200
-    )
-    assert result.length is not None
-    marks = pd.get_dummies(frame["first"], dtype=float) - pd.get_dummies(frame["second"], dtype=float)
-    design = np.column_stack([marks[["a", "b", "c"]], frame["longer"]])
-    theirs = GLM(frame["won"], design, family=families.Binomial()).fit()
-    assert result.length.estimate == pytest.approx(theirs.params.iloc[3], abs=0.5 * theirs.bse.iloc[3])
 
 
 def test_a_preference_for_the_first_place_does_not_make_a_winner() -> None:

@@ -1,0 +1,321 @@
+"""Phase 1: whose noise it is, what an interval over it generalises to, and where the next calls are best spent.
+
+    parts = variance_components(verdicts)
+    plans = next_calls(verdicts, calls=1000)
+    print(*component_sentences(parts, plans), sep="\\n")
+
+A score is a judge's final one, averaged over metrics after each metric's mean is subtracted. Every identity is judged
+on the same scenarios by the same judges, so what a base, a scenario or a judge adds to all scores cancels in a
+difference of two identities. What does not cancel is how an identity's effect varies: by base, by scenario, from one
+conversation to the next, and by judge. Judges are fixed in every interval of the report: it generalises to more bases
+of this kind, not to more judges.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from parley.analysis.malibu.agreement import base_of_scenario
+from parley.analysis.malibu.panel import ALL, Verdicts, panel_data
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, plain_text, sheet, tidy
+from parley.analysis.stats import components as stats
+from parley.analysis.stats.components import RESIDUAL, VarianceComponent
+from parley.analysis.stats.tables import factorize
+
+COMPONENTS = [
+    "model",
+    "component",
+    "variance",
+    "sd",
+    "share",
+    "share_of_noise",
+    "levels",
+    "includes",
+    "generalises_to",
+    "note",
+]
+PLANS = [
+    "model",
+    "spent_on",
+    "calls",
+    "bases",
+    "scenarios_per_base",
+    "repeats",
+    "judges",
+    "standard_error",
+    "at_best",
+    "with_new_judges",
+    "note",
+]
+TERMS = [
+    ("base",),
+    ("scenario",),
+    ("judge",),
+    ("identity",),
+    ("order",),
+    ("judge", "scenario"),
+    ("identity", "base"),
+    ("identity", "scenario"),
+    ("identity", "judge"),
+    ("identity", "order"),
+    ("conversation",),
+]
+BY_JUDGE = "identity × judge"
+NOISE = ("identity × base", "identity × scenario", "conversation", RESIDUAL)
+"""What the error of a difference consists of when judges are fixed, from coarse to fine."""
+GENERALISES_TO = {
+    "base": "more bases of this kind; cancels in a difference of identities",
+    "scenario": "more scenarios of these bases; cancels in a difference of identities",
+    "judge": "more judges like these; cancels in a difference of identities",
+    "identity": "none: the identities are those that were asked about",
+    "order": "both orders; cancels where both were run",
+    "judge × scenario": "more judges and scenarios; cancels in a difference of identities",
+    "identity × base": "more bases of this kind: what the report's intervals are over",
+    "identity × scenario": "more scenarios of the same bases",
+    BY_JUDGE: "more judges like these; the report's intervals leave it out, judges are fixed in them",
+    "identity × order": "both orders; cancels where both were run",
+    "conversation": "the same scenarios, discussed again",
+    RESIDUAL: "the same conversations, judged again",
+}
+CALLS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Design:
+    """How much of everything was run, per model; means where it varies, as if the design were balanced."""
+
+    bases: float
+    scenarios_per_base: float
+    repeats: float
+    judges: float
+    identities: int
+    calls_per_unit: float
+
+    @property
+    def units(self) -> float:
+        return self.bases * self.scenarios_per_base * self.repeats * self.identities
+
+    def divisor(self, term: str) -> float:
+        """How many independent values of a term are in the mean of one identity."""
+        sizes = [self.bases, self.scenarios_per_base, self.repeats, self.judges]
+        return self.judges if term == BY_JUDGE else math.prod(sizes[: 1 + NOISE.index(term)])
+
+
+class VarianceTables(NamedTuple):
+    """The tables of `variance_components` and `next_calls`, from one pass over the scores."""
+
+    components: pd.DataFrame
+    next_calls: pd.DataFrame
+
+
+def variance_components(verdicts: Verdicts, *, metric: str = ALL) -> pd.DataFrame:
+    """Variance of the scores by component, with its share of the scores' spread and of the noise of a difference.
+
+    `share_of_noise` is the share of the squared standard error of a difference of two identities. It is missing for
+    the identities' own spread, which is what is measured, and for identity × judge, as judges are fixed.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        metric: One metric, or all together.
+    """
+    return variance_tables(verdicts, metric=metric).components
+
+
+def next_calls(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL) -> pd.DataFrame:
+    """The standard error of a difference of two identities, as run and if more calls were spent in different ways.
+
+    It is predicted from the components, as if the design were balanced and divided evenly. `at_best` differs where
+    components could not be told apart (without repeats, noise between conversations and identity × scenario): the
+    standard error is then between the two. `with_new_judges` takes the judges as a sample of such judges.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        calls: How many more calls are to be spent.
+        metric: One metric, or all together.
+    """
+    return variance_tables(verdicts, calls=calls, metric=metric).next_calls
+
+
+def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL) -> VarianceTables:
+    """Both tables; see `variance_components` and `next_calls`.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        calls: How many more calls are to be spent.
+        metric: One metric, or all together.
+    """
+    data = panel_data(verdicts)
+    scores = data.final_scores
+    scores = scores[(scores["identity"] != "") & np.isfinite(scores["value"].astype(float))]
+    if metric != ALL:
+        scores = scores[scores["metric"] == metric]
+    asked = data.verdicts[data.verdicts["phase"] == 1]
+    components: list[dict[str, Any]] = []
+    plans: list[dict[str, Any]] = []
+    for model in data.models:
+        part = scores[scores["model"] == model]
+        if part.empty:
+            continue
+        replies, has_bases = _replies(part)
+        factors = {name: replies[name] for name in replies if name != "value"}
+        terms = [term for term in TERMS if set(term) <= set(factors) and (has_bases or "base" not in term)]
+        parts = stats.variance_components(replies["value"], factors, terms)
+        design = _design(replies, asked[asked["model"] == model])
+        components += [{"model": model} | row for row in _component_rows(parts, design)]
+        for spent_on, plan in _plans(design, calls, has_bases).items():
+            spent = {"model": model, "spent_on": spent_on, "calls": 0 if plan is design else calls}
+            plans.append(spent | _plan_row(parts, plan))
+    return VarianceTables(pd.DataFrame(components, columns=COMPONENTS), pd.DataFrame(plans, columns=PLANS))
+
+
+def component_sentences(parts: pd.DataFrame, plans: pd.DataFrame) -> Iterator[str]:
+    """One sentence per model: whose noise it is, and where more calls are best spent.
+
+    Args:
+        parts: The table of `variance_components`.
+        plans: The table of `next_calls`.
+    """
+    models = list(pd.unique(plans["model"]))
+    for model in models:
+        prefix = f"{model}: " if len(models) > 1 else ""
+        noise = parts[(parts["model"] == model) & parts["share_of_noise"].gt(0)]
+        rows = plans[plans["model"] == model].set_index("spent_on")
+        now = rows.loc["as run", "standard_error"]
+        options = rows[rows["calls"] > 0].dropna(subset="standard_error").sort_values("standard_error", kind="stable")
+        if not now > 0 or options.empty or noise.empty:
+            continue
+        largest = noise.loc[noise["share_of_noise"].idxmax()]
+        best = options.iloc[0]
+        listed = "; ".join(f"{name}, {row.standard_error:.3f}" for name, row in options.iterrows())
+        whose = f"{largest['component']} (with {largest['includes']})" if largest["includes"] else largest["component"]
+        yield (
+            f"{prefix}A difference of two identities has a standard error of about {now:.3f} points; "
+            f"{largest['share_of_noise']:.0%} of its square is {whose}. With {int(best['calls']):,} more calls it "
+            f"would be about {best['standard_error']:.3f} if they are spent on {best.name} (all: {listed}). Judges "
+            "are fixed in this: more of them make no interval generalise to other judges."
+        )
+
+
+def components_figure(parts: pd.DataFrame, title: str, note: str) -> Figure:
+    """Standard deviations by component, one panel per model. Orange: what does not cancel in a difference."""
+    models = list(pd.unique(parts["model"]))
+    longest = int(parts.groupby("model", sort=False).size().max())
+    figure, axes = sheet(3.6 * len(models) + 1.4, 1.6 + LINE * longest, len(models), sharex=True)
+    for axis, model in zip(axes.flat, models, strict=True):
+        rows = parts[(parts["model"] == model) & parts["sd"].notna()]
+        tints = [PALETTE[1] if name in (*NOISE, BY_JUDGE) else PALETTE[0] for name in rows["component"]]
+        axis.barh(range(len(rows)), rows["sd"], color=tints, height=0.6)
+        axis.set_yticks(range(len(rows)), list(rows["component"]), fontsize=8)
+        axis.set_ylim(len(rows) - 0.4, -0.6)
+        axis.set_xlabel("standard deviation (points)", fontsize=8)
+        axis.set_title(plain_text(str(model)) if len(models) > 1 else "", fontsize=9)
+        tidy(axis)
+    caption(figure, title, note)
+    return figure
+
+
+def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
+    """One row per unit and judge, and whether scenarios have bases.
+
+    A row has the mean of its scores around each metric's mean, and integer codes for all factors.
+    """
+    names = ["unit", "judge", "metric", "scenario", "identity"]
+    if "order" in scores and scores["order"].notna().all() and scores["order"].nunique() > 1:
+        names.append("order")
+    codes = {name: factorize(scores[name], sort=False)[0] for name in names}
+    value = scores["value"].to_numpy(dtype=float)
+    metric = codes.pop("metric")
+    value = value - (np.bincount(metric, value) / np.bincount(metric))[metric]
+    reply = pd.factorize(codes["unit"] * (codes["judge"].max() + 1) + codes["judge"])[0]
+    row = np.zeros(reply.max() + 1, dtype=np.int64)
+    row[reply] = np.arange(len(reply))  # any row of a reply has its factors
+    factors = {name: code[row] for name, code in codes.items()}
+    names, bases = zip(*base_of_scenario(scores).items(), strict=True)  # in the order of the scenarios' codes
+    factors["base"] = factorize(bases, sort=False)[0][factors["scenario"]]
+    replies = pd.DataFrame({"value": np.bincount(reply, value) / np.bincount(reply), **factors})
+    return replies.rename(columns={"unit": "conversation"}), names != bases
+
+
+def _design(replies: pd.DataFrame, asked: pd.DataFrame) -> _Design:
+    """The sizes of the design, from the scores and from what was asked (phase 1, all rounds)."""
+    bases, scenarios = replies["base"].nunique(), replies["scenario"].nunique()
+    units = replies["conversation"].nunique()
+    cells = len(replies[["scenario", "identity"]].drop_duplicates())
+    per_metric = asked["metric"].value_counts()  # every reply has one verdict per metric
+    return _Design(
+        bases=bases,
+        scenarios_per_base=scenarios / bases,
+        repeats=units / cells,
+        judges=len(replies) / units,
+        identities=replies["identity"].nunique(),
+        calls_per_unit=float(per_metric.max()) / asked["unit"].nunique(),
+    )
+
+
+def _component_rows(parts: Mapping[str, VarianceComponent], design: _Design) -> Iterator[dict[str, Any]]:
+    total = sum(part.variance for part in parts.values() if math.isfinite(part.variance))
+    noise = {name: _contribution(parts[name], design) for name in NOISE if name in parts}
+    error = sum(value for value in noise.values() if math.isfinite(value))
+    for name, part in parts.items():
+        own = noise.get(name, math.nan if name in ("identity", BY_JUDGE) else 0.0)
+        yield {
+            "component": name,
+            "variance": part.variance,
+            "sd": math.sqrt(part.variance),
+            "share": part.variance / total if total else math.nan,
+            "share_of_noise": own / error if error and math.isfinite(part.variance) else math.nan,
+            "levels": part.levels,
+            "includes": ", ".join(part.includes),
+            "generalises_to": GENERALISES_TO[name],
+            "note": part.note,
+        }
+
+
+def _plans(design: _Design, calls: int, has_bases: bool) -> dict[str, _Design]:
+    """The design as run, and with the calls spent on more of one thing."""
+    more = 1 + calls / (design.units * design.calls_per_unit)
+    clusters = "more bases" if has_bases else "more scenarios"
+    plans = {"as run": design, clusters: replace(design, bases=design.bases * more)}
+    if has_bases:
+        plans["more scenarios per base"] = replace(design, scenarios_per_base=design.scenarios_per_base * more)
+    plans["more repeats"] = replace(design, repeats=design.repeats * more)
+    plans["more judges"] = replace(design, judges=design.judges * more)
+    return plans
+
+
+def _plan_row(parts: Mapping[str, VarianceComponent], plan: _Design) -> dict[str, Any]:
+    """The standard error under a plan. A component that includes a finer one is between the two."""
+    sizes = {
+        "bases": plan.bases,
+        "scenarios_per_base": plan.scenarios_per_base,
+        "repeats": plan.repeats,
+        "judges": plan.judges,
+    }
+    noise = [parts[name] for name in NOISE if name in parts]
+    if not math.isfinite(noise[0].variance):  # the noise between clusters, the largest part of the error
+        unknown = dict.fromkeys(["standard_error", "at_best", "with_new_judges"], math.nan)
+        return sizes | unknown | {"note": f"the standard error is unknown: {noise[0].note}"}
+    known = [part for part in noise if math.isfinite(part.variance)]
+    worst = sum(_contribution(part, plan) for part in known)
+    best = sum(_contribution(part, plan, finest=True) for part in known)
+    by_judge = parts[BY_JUDGE].variance if BY_JUDGE in parts else math.nan
+    together = [part for part in known if part.includes] if best < worst * (1 - 1e-9) else []
+    return sizes | {
+        "standard_error": math.sqrt(worst),
+        "at_best": math.sqrt(best),
+        "with_new_judges": math.sqrt(worst + 2 * by_judge / plan.judges),
+        "note": "; ".join(f"{part.name} may be {part.includes[-1]}: not told apart in this run" for part in together),
+    }
+
+
+def _contribution(part: VarianceComponent, design: _Design, *, finest: bool = False) -> float:
+    """What a component adds to the squared standard error of a difference of two identities."""
+    finer = [name for name in part.includes if name in NOISE]
+    return 2 * part.variance / design.divisor(finer[-1] if finest and finer else part.name)
