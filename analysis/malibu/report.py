@@ -10,6 +10,7 @@ import pandas as pd
 from parley.analysis.malibu import figures
 from parley.analysis.malibu.agreement import agreement, changed_minds, parsing
 from parley.analysis.malibu.bases import Directions, aligned_contrast, effects_by_base
+from parley.analysis.malibu.components import component_sentences, components_figure, variance_tables
 from parley.analysis.malibu.conclusions import DIFFERENT, MARGIN, SMALL, SPREAD
 from parley.analysis.malibu.diagnostics import (
     judge_cautions,
@@ -85,6 +86,7 @@ def report(
     statuses, unread = parsing(data), missing(data)
     unread_gaps, unread_judges = missing_differences(data), missing_by_judge(data)
     unlabelled, matches, side_by_side = no_label_differences(data), head_to_head(data), scores_in_pairs(data)
+    components, plans = variance_tables(data)
     model = ("model",) if data.verdicts["model"].nunique() > 1 else ()
     over = (
         f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, who "
@@ -265,6 +267,18 @@ def report(
             title="Judges with missing replies, by identity",
             frame=unread_judges,
         ),
+        Table(
+            name="variance_components",
+            title="Phase 1: whose noise is it? Variance components of the scores",
+            frame=components,
+            note="share_of_noise: of the squared standard error of a difference between two identities.",
+        ),
+        Table(
+            name="next_calls",
+            title="Phase 1: where the next 1,000 calls are best spent",
+            frame=plans,
+            note="Predicted standard error of a difference between two identities, from the variance components.",
+        ),
     ]
     counts = ", ".join(
         (
@@ -313,6 +327,12 @@ def report(
             table="agreement",
             draw=lambda: figures.agreement_figure(agreed, title, f"{counts}. {over}"),
         ),
+        Figure(
+            name="variance-components",
+            caption=f"Standard deviations of the scores by component ({counts}).",
+            table="variance_components",
+            draw=lambda: components_figure(components, title, f"{counts}. Orange: does not cancel in a difference."),
+        ),
     ]
     filled = {table.name for table in tables if len(table.frame)}
     frames = {table.name: table.frame for table in tables}
@@ -326,6 +346,7 @@ def report(
             *response_words(responses, unit),
             *missing_words(unread_gaps, unit),
             *judge_words(unread_judges, unit),
+            *component_sentences(components, plans),
         ),
         cautions=cautions,
         tables=tuple(tables),
