@@ -17,6 +17,8 @@ from scipy import stats
 from parley.analysis.stats.tables import Floats, Ints
 
 DRAWS = 2000
+MIN_DRAWS = 40  # with fewer, the outer 2.5% are less than one draw
+TOO_FEW_DRAWS = f"an interval needs {MIN_DRAWS} bootstrap draws or more"
 MIN_HALF = 2048
 BLOCK_SIZE = 4_000_000  # floats in memory at a time, about 32 MB
 
@@ -62,10 +64,10 @@ def percentile_interval(draws: Floats, units: int, level: float) -> tuple[float,
         level: Confidence level.
 
     Returns:
-        Lower and upper end; NaN for fewer than two units.
+        Lower and upper end; NaN for fewer than two units or 40 draws.
     """
     known = draws[np.isfinite(draws)]
-    if units < 2 or 2 * len(known) <= len(draws):
+    if units < 2 or len(draws) < MIN_DRAWS or 2 * len(known) <= len(draws):
         return math.nan, math.nan
     tail = stats.norm.cdf(_expanded_quantile(units, level))
     low, high = np.quantile(known, [tail, 1 - tail])
