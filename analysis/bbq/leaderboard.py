@@ -15,7 +15,7 @@ import pandas as pd
 from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
 from parley.analysis.reporting.text import plural
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.resampling import (
@@ -68,6 +68,8 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
 def by_category(frame: pd.DataFrame) -> pd.DataFrame:
     """Systems × categories × contexts: accuracy and bias with intervals, and the number of unreadable answers."""
     require(frame, numbers=("question", "names", "example_id", "repeat"))
+    if twice := int(frame.duplicated(["system", *ROW]).sum()):
+        raise MissingColumns(f"a system has more than one answer to a row of BBQ ({plural(twice, 'row')} too many)")
     rows = []
     for system, answered in frame.groupby("system", sort=False):
         scores = score(AnswerTable.of(_columns(answered)))

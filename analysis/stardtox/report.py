@@ -42,7 +42,7 @@ def report(
     """
     frame = stardtox.tidy_scores(verdicts)
     measures = stardtox.table_two(frame, draws=draws, seed=seed)
-    tests = stardtox.comparisons(frame, draws=draws, seed=seed)
+    tests = stardtox.comparisons(frame)
     paper, shares = stardtox.wide(measures), stardtox.refined(verdicts)
     qualities = stardtox.qualities(frame)
     statuses = stardtox.readings(verdicts)

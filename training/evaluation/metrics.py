@@ -65,12 +65,13 @@ def _systems_of_answers(verdicts: pd.DataFrame) -> list[str]:
     return [str(name) for name in final["system"]]
 
 
-def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
+def rubric_tables(verdicts: pd.DataFrame, baseline: str, *, seed: int = 0) -> list[Table]:
     """BS, CE and LS from 0 to 100 by system, and each system against the baseline by topic.
 
     Args:
         verdicts: Of a rubric run, with columns `system` and `topic`. The judges of an answer are averaged first.
         baseline: The system that the others are compared with.
+        seed: Not used: nothing is drawn.
     """
     frame = uncategorised(verdicts).assign(value=lambda scores: scores["value"] * 10)
     means = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()

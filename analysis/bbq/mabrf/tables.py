@@ -20,6 +20,7 @@ import pandas as pd
 from parley.analysis.bbq.leaderboard import ROW
 from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, AnswerTable, ByContext, contexts
 from parley.analysis.reporting.systems import systems
+from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.tables import Column, as_floats
 
@@ -41,6 +42,8 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame = frame.set_index("unit", drop=False)
     looped = verdicts[verdicts["unit"].isin(marked["unit"])].assign(metric=metric)
     looped = looped.assign(unit=looped["unit"].astype(str))
+    if looped.duplicated(["unit", "metric", "round"]).any():
+        raise MissingColumns("a unit has two verdicts of one metric and round")
     opening = looped[looped["round"] == 0]
     for name, source, name_of_metric in (
         ("first", opening, "first_answer"),
