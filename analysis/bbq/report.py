@@ -15,6 +15,7 @@ from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_f
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import BASELINE
 from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.stats.resampling import words_on_draws
 
 SHORT = ["system", "context", "accuracy", "bias", "low", "high", "n", "unparsed"]
 CLUSTERED = (
@@ -117,7 +118,7 @@ def report(
     more = parts(verdicts, units, title, cautions=about.get("cautions", ()))
     return Report(
         title=title,
-        words=(*_summary(board, table, tests), *more.words),
+        words=(*words_on_draws(draws), *_summary(board, table, tests), *more.words),
         tables=(*(table for table in tables if len(table.frame)), *more.tables),
         figures=(*figures, *more.figures),
         settings={"draws": draws, "seed": seed},

@@ -36,8 +36,8 @@ def report(
         verdicts: One row per verdict.
         units: Not used; every study's report takes it.
         title: Of the report and its figure.
-        draws: Draws of each sign-flip test.
-        seed: Of all draws.
+        draws: Not used: nothing is drawn.
+        seed: Not used.
         cautions: Sentences to print before everything else, such as "It is simulated."
         about: Passed on to `Report` (runs).
     """

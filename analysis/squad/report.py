@@ -19,6 +19,7 @@ from parley.analysis.squad.scores import mark
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
+from parley.analysis.stats.resampling import words_on_draws
 
 MEASURES = ("exact", "f1")
 LABELS = {"exact": "exact match", "f1": "F1"}
@@ -89,7 +90,7 @@ def report(
     ]
     return Report(
         title=title,
-        words=tuple(_summary(table, tests)),
+        words=(*words_on_draws(draws), *_summary(table, tests)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         settings={"draws": draws, "seed": seed},

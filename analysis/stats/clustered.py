@@ -165,11 +165,13 @@ def _bootstrap(units: Floats, n: int, draws: int, seed: int, level: float) -> Es
         return replace(unknown, note=NO_VALUES)
     if count < 2:
         return replace(unknown, estimate=estimate, note=ONE_CLUSTER)
+    if draws < MIN_DRAWS:
+        return replace(unknown, estimate=estimate, note=TOO_FEW_DRAWS)
     drawn = _ratios(bootstrap_sums(units, draws, seed))
     if np.nanmax(drawn) - np.nanmin(drawn) <= 1e-12 * max(1.0, abs(estimate)):
         return replace(unknown, estimate=estimate, note=NO_SPREAD)
     low, high = percentile_interval(drawn, count, level)
-    return replace(unknown, estimate=estimate, low=low, high=high, note=TOO_FEW_DRAWS if draws < MIN_DRAWS else "")
+    return replace(unknown, estimate=estimate, low=low, high=high)
 
 
 def _ratios(sums: Floats) -> Floats:

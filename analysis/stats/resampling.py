@@ -23,6 +23,11 @@ MIN_HALF = 2048
 BLOCK_SIZE = 4_000_000  # floats in memory at a time, about 32 MB
 
 
+def words_on_draws(draws: int) -> tuple[str, ...]:
+    """A report's sentence where there are too few bootstrap draws for its intervals; else nothing."""
+    return () if draws >= MIN_DRAWS else (f"{TOO_FEW_DRAWS[0].upper()}{TOO_FEW_DRAWS[1:]}, not {draws}: see --draws.",)
+
+
 def bootstrap_sums(units: Floats, draws: int, seed: int, counts: Ints | None = None) -> Floats:
     """Column sums over units drawn with replacement.
 
@@ -122,7 +127,7 @@ def arrangement_p(
         statistic: The statistic of every sum of a row of the first with a row of the second, as a table; large values
             count against the null hypothesis, and so do missing ones.
         observed: The statistic of the data.
-        exact: The halves hold all arrangements.
+        exact: The halves are all arrangements, none was drawn.
         scale: Size of the numbers that the statistic was summed from, which bounds its rounding error; None: the
             statistic itself.
     """

@@ -13,6 +13,7 @@ from parley.analysis.bbq.leaderboard import against_default, answers, bias_diffe
 from parley.analysis.bbq.report import report
 from parley.analysis.bbq.scores import AnswerTable
 from parley.analysis.reporting.systems import costs
+from parley.analysis.reporting.verdicts import MissingColumns
 
 
 def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple[float, float]) -> pd.DataFrame:
@@ -122,6 +123,12 @@ def test_templates_are_the_clusters_and_scenarios_the_sensitivity_analysis() -> 
     assert (row["clusters"], row["scenarios"]) == (12, 60)
     assert row["scenario_low"] < row["bias"] < row["scenario_high"]
     assert table.loc[("disambig", "Age"), "note"] == "6 templates: rough below 10"
+
+
+def test_an_answer_given_twice_is_told() -> None:
+    verdicts = frame(default=(0.3, 0.6))
+    with pytest.raises(MissingColumns, match=r"more than one answer to a row of BBQ \(1 row too many\)"):
+        report(pd.concat([verdicts, verdicts.head(1)], ignore_index=True))
 
 
 def test_the_p_of_a_bias_does_not_depend_on_the_seed() -> None:

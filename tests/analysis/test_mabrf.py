@@ -23,6 +23,7 @@ from parley.analysis.bbq.mabrf.tables import (
 )
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
 from parley.analysis.bbq.report import report
+from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.correlation import pearson
 
 
@@ -104,6 +105,13 @@ def test_an_item_has_its_scores_before_and_after() -> None:
     assert (first["passes"], first["accepted"], first["relevancy_change"]) == (2, 1, 1)
     assert (first["right0"], first["right1"]) == (0, 1)
     assert (second["passes"], second["right0"], second["right1"]) == (0, 1, 0)
+
+
+def test_the_same_units_in_two_files_stay_apart_and_a_verdict_given_twice_is_told() -> None:
+    frame = items(verdicts(unit(0, model="m", bias=[5.0, 3.0, 1.0]), unit(0, model="n", bias=[5.0])))
+    assert frame[["model", "passes"]].to_numpy().tolist() == [["m", 2], ["n", 0]]
+    with pytest.raises(MissingColumns, match="two verdicts of one metric and round"):
+        items(verdicts(unit(0), unit(0)))
 
 
 def test_methods_without_the_loop_are_not_among_the_items() -> None:
