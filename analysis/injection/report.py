@@ -103,7 +103,7 @@ def report(
         cautions=tuple(cautions),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(figure,),
-        settings={"draws": draws, "seed": seed, "moved_from": injection.MOVED},
+        settings={"moved_from": injection.MOVED},
         **about,
     )
 

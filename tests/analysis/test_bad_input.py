@@ -57,7 +57,9 @@ IDENTITY_TESTS: dict[str, Callable[..., Test]] = {
 # the models can compare labels that share no scenario; sign flips can say of one scenario, or of scores that are all
 # equal, that they show no difference
 ANSWERED = [("gee", "no scenario in common"), ("mixed model", "no scenario in common")] + [
-    ("permutation", name) for name in ("a single cluster", "all equal", "all equal, three identities")
+    (test, name)
+    for test in ("permutation", "equivalence")
+    for name in ("a single cluster", "all equal", "all equal, three identities")
 ]
 CASES = [(test, frame) for test in IDENTITY_TESTS for frame in FRAMES if (test, frame) not in ANSWERED]
 
