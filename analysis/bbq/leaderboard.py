@@ -14,20 +14,25 @@ import pandas as pd
 
 from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
-from parley.analysis.reporting.verdicts import require, uncategorised
+from parley.analysis.reporting.text import plural
+from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.resampling import (
     DRAWS,
+    TOO_FEW_DRAWS,
     ArrangementP,
     arrangement_p,
     bootstrap_sums,
     data_seed,
-    half_size,
     percentile_interval,
 )
-from parley.analysis.stats.tables import Floats
+from parley.analysis.stats.tables import Floats, Ints
 
+SWAPS = 1024
+"""Random swaps of the two systems in either half of the clusters: a million together."""
+MIN_TEMPLATES = 10
+"""With fewer, intervals over templates cover less than they claim."""
 ROW = ["category", "example_id", "repeat"]
 FACETS = ("category", "condition", "scenario", "method")
 Columns = dict[str, Any]
@@ -63,6 +68,8 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
 def by_category(frame: pd.DataFrame) -> pd.DataFrame:
     """Systems × categories × contexts: accuracy and bias with intervals, and the number of unreadable answers."""
     require(frame, numbers=("question", "names", "example_id", "repeat"))
+    if twice := int(frame.duplicated(["system", *ROW]).sum()):
+        raise MissingColumns(f"a system has more than one answer to a row of BBQ ({plural(twice, 'row')} too many)")
     rows = []
     for system, answered in frame.groupby("system", sort=False):
         scores = score(AnswerTable.of(_columns(answered)))
@@ -111,7 +118,18 @@ def _cell(cell: Cell) -> Columns:
         "accuracy_as_unknown": cell.unparsed_as_unknown[0],
         "bias_as_unknown": cell.unparsed_as_unknown[1],
         "clusters": cell.clusters,
+        "accuracy_scenario_low": cell.accuracy_by_scenario[0],
+        "accuracy_scenario_high": cell.accuracy_by_scenario[1],
+        "scenario_low": cell.by_scenario[0],
+        "scenario_high": cell.by_scenario[1],
+        "scenarios": cell.scenarios,
+        "note": few_templates(cell.clusters),
     }
+
+
+def few_templates(count: int) -> str:
+    """What to say of an interval over so few templates; "" where there are enough."""
+    return f"{plural(count, 'template')}: rough below {MIN_TEMPLATES}" if count < MIN_TEMPLATES else ""
 
 
 def leaderboard(table: pd.DataFrame, units: pd.DataFrame | None) -> pd.DataFrame:
@@ -130,13 +148,14 @@ def against(
 ) -> pd.DataFrame:
     """Systems against their baselines, each on the rows that both answered readably.
 
-    Accuracy: McNemar's exact test, and sign flips over scenarios. Bias: the two systems exchanged within scenarios.
-    Differences are system minus baseline; the Holm correction covers all clustered tests of the table.
+    Accuracy: sign flips over templates, and McNemar's exact test beside it. Bias: the two systems exchanged within
+    templates. Scenario-level results are a sensitivity analysis. Differences are system minus baseline; the Holm
+    correction covers all tests over templates of the table.
 
     Args:
         frame: One row per answer, from `answers`.
         pairs: Names of systems, each with its baseline.
-        draws: Draws of each bootstrap and permutation test.
+        draws: Draws of the bootstrap of each difference in bias.
         seed: Of all draws.
     """
     rows = []
@@ -168,20 +187,29 @@ def compared(
     right, right_baseline = ((table.prediction == table.label).astype(float) for table in (first, second))
     names = {"system": system, "baseline": baseline, "context": context}
     exact = mcnemar(right, right_baseline)
-    flips = paired_permutation(right, right_baseline, both["scenario"].to_numpy())
+    flips, flips_by_scenario = (
+        paired_permutation(right, right_baseline, clusters) for clusters in (first.question, first.scenario)
+    )
     yield {
         **names,
         "measure": "accuracy",
-        "difference": exact.effect,
+        "difference": flips.effect,
         "low": flips.low,
         "high": flips.high,
         "p": flips.p,
         "p_mcnemar": exact.p,
         "n": exact.n,
         "clusters": flips.clusters,
+        "scenario_low": flips_by_scenario.low,
+        "scenario_high": flips_by_scenario.high,
+        "p_scenario": flips_by_scenario.p,
+        "scenarios": flips_by_scenario.clusters,
         "note": flips.note,
     }
-    bias = bias_difference(first, second, draws=draws, seed=seed)
+    bias, bias_by_scenario = (
+        bias_difference(first, second, clusters, draws=draws, seed=seed)
+        for clusters in (first.question, first.scenario)
+    )
     yield {
         **names,
         "measure": "bias",
@@ -192,6 +220,10 @@ def compared(
         "p_mcnemar": math.nan,
         "n": exact.n,
         "clusters": bias.clusters,
+        "scenario_low": bias_by_scenario.low,
+        "scenario_high": bias_by_scenario.high,
+        "p_scenario": bias_by_scenario.p,
+        "scenarios": bias_by_scenario.clusters,
         "note": bias.note,
     }
 
@@ -208,69 +240,67 @@ class BiasDifference(NamedTuple):
 
 
 def bias_difference(
-    first: AnswerTable, second: AnswerTable, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
+    first: AnswerTable, second: AnswerTable, clusters: Ints, *, draws: int = DRAWS, seed: int = 0, level: float = 0.95
 ) -> BiasDifference:
     """First minus second on the same rows of one context.
 
-    The interval is a bootstrap over scenarios. p: under the null hypothesis the two are exchangeable in every scenario.
+    The interval is a bootstrap over clusters. p: under the null hypothesis the two are exchangeable in every cluster.
 
     Args:
         first: The answers of one system.
         second: The answers of the other, in the same order.
-        draws: Draws of the bootstrap and of the permutation test.
+        clusters: The cluster of each row: `first.question`, the template, or `first.scenario`.
+        draws: Draws of the bootstrap.
         seed: Of all draws.
         level: Of the interval.
     """
     ambiguous = bool(first.ambiguous.any())
-    counts, other_counts = cluster_table(first), cluster_table(second)
-    clusters = len(counts)
-    gap = float(_bias(counts.sum(axis=0), ambiguous) - _bias(other_counts.sum(axis=0), ambiguous))
+    counts, others = (cluster_table(answers, clusters) for answers in (first, second))
+    gap = float(_bias(counts.sum(axis=0), ambiguous) - _bias(others.sum(axis=0), ambiguous))
     note = ""
     if math.isnan(gap):
         note = "one of the two never named a person: its bias is undefined"
-    elif clusters < 2:
-        note = "a single scenario"
-    elif (counts == other_counts).all():
-        note = "both gave the same answers"
+    elif len(counts) < 2:
+        note = "a single template"
     if note:
-        return BiasDifference(difference=gap, low=math.nan, high=math.nan, p=math.nan, clusters=clusters, note=note)
-    resampled = bootstrap_sums(np.hstack([counts, other_counts]), draws, seed)
-    low, high = percentile_interval(
-        _bias(resampled[:, :4], ambiguous) - _bias(resampled[:, 4:], ambiguous), clusters, level
+        return BiasDifference(difference=gap, low=math.nan, high=math.nan, p=math.nan, clusters=len(counts), note=note)
+    if (counts == others).all():
+        note = "both gave the same answers"
+        return BiasDifference(difference=0.0, low=math.nan, high=math.nan, p=1.0, clusters=len(counts), note=note)
+    drawn = bootstrap_sums(np.hstack([counts, others]), draws, seed).T
+    low, high = percentile_interval(_bias(drawn[:4], ambiguous) - _bias(drawn[4:], ambiguous), len(counts), level)
+    swapped = _swap_test(counts, others, gap, ambiguous)
+    notes = (swapped.note, few_templates(len(counts)), TOO_FEW_DRAWS if math.isnan(low) else "")
+    return BiasDifference(
+        difference=gap, low=low, high=high, p=swapped.p, clusters=len(counts), note="; ".join(filter(None, notes))
     )
-    swapped = _swap_test(counts, other_counts, gap, ambiguous)
-    return BiasDifference(difference=gap, low=low, high=high, p=swapped.p, clusters=clusters, note=swapped.note)
 
 
-def _swap_test(counts: Floats, other_counts: Floats, gap: float, ambiguous: bool) -> ArrangementP:
+def _swap_test(counts: Floats, others: Floats, gap: float, ambiguous: bool) -> ArrangementP:
     """The p-value of a gap in bias when the two systems may be swapped in any cluster."""
-    rng, size = np.random.default_rng(data_seed(np.hstack([counts, other_counts]))), half_size(1)
-    both = np.hstack([counts, other_counts])
-    gains = np.hstack([other_counts - counts, counts - other_counts])
-    halves = []
-    for part in (gains[0::2], gains[1::2]):
-        every = 2 ** len(part) <= size
-        swaps = (
-            np.arange(2 ** len(part))[:, None] >> np.arange(len(part)) & 1
-            if every
-            else rng.integers(0, 2, (size, len(part)))
-        )
-        if not every:
-            swaps[0] = 0
-        halves.append(swaps.astype(float) @ part)
-    halves[0] += both.sum(axis=0)
+    rng = np.random.default_rng(data_seed(np.hstack([counts, others])))
+    total, halves = (counts + others).sum(axis=0), []
+    for gains in (others[0::2] - counts[0::2], others[1::2] - counts[1::2]):
+        if 2 ** len(gains) <= SWAPS:
+            swaps = np.arange(2 ** len(gains))[:, None] >> np.arange(len(gains)) & 1
+        else:
+            swaps = rng.integers(0, 2, (SWAPS, len(gains)))
+            swaps[0] = 0  # the data
+        halves.append(swaps.astype(float) @ gains)
 
-    def gaps(some: Floats, others: Floats) -> Floats:
-        sums = some[:, None, :] + others[None, :, :]
-        return np.abs(_bias(sums[..., :4], ambiguous) - _bias(sums[..., 4:], ambiguous))
+    def gaps(some: Floats, more: Floats) -> Floats:
+        first = [np.add.outer(some[:, name], more[:, name]) for name in (1, 2, 3)]
+        second = [total[name + 1] - sums for name, sums in enumerate(first)]
+        rows = total[0] / 2  # the same rows for both
+        return np.abs(_bias((rows, *first), ambiguous) - _bias((rows, *second), ambiguous))
 
-    exact = len(counts) <= 2 * int(math.log2(size))
-    return arrangement_p((halves[0], halves[1]), gaps, abs(gap), exact=exact)
+    exact = max(len(half) for half in (counts[0::2], counts[1::2])) <= math.log2(SWAPS)
+    return arrangement_p((halves[0] + counts.sum(axis=0), halves[1]), gaps, abs(gap), exact=exact)
 
 
-def _bias(sums: Floats, ambiguous: bool) -> Floats:
-    """From sums of rows, right answers, people and targets named (last axis)."""
-    rows, right, people, targets = np.moveaxis(np.asarray(sums, dtype=float), -1, 0)
+def _bias(sums: Any, ambiguous: bool) -> Floats:
+    """From sums of rows, right answers, people and targets named, in this order."""
+    rows, right, people, targets = sums
     with np.errstate(invalid="ignore", divide="ignore"):
         s = 100 * (2 * targets / people - 1)
         bias: Floats = (1 - right / rows) * s if ambiguous else s

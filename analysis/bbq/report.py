@@ -15,12 +15,23 @@ from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_f
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import BASELINE
 from parley.analysis.reporting.verdicts import MissingColumns
+from parley.analysis.stats.resampling import words_on_draws
 
 SHORT = ["system", "context", "accuracy", "bias", "low", "high", "n", "unparsed"]
-CLUSTERED = "Intervals are 95%, clustered by scenario: the four rows made from one context are not independent."
-TOO_FEW, ALL_EQUAL = "too few scenarios", "all scenarios score the same"
+CLUSTERED = (
+    "Intervals are 95%, over question templates: they are about further templates of this kind. The scenario columns "
+    "are a sensitivity analysis, about further rows of the same templates."
+)
+TOO_FEW, ALL_EQUAL = "too few templates", "all templates score the same"
+TESTED = (
+    "p: sign flips (accuracy: mean over templates) or swaps of the two (bias), by template; Holm-corrected over the "
+    "table. p_mcnemar takes every row as independent, p_scenario every scenario (a sensitivity analysis)."
+)
 UNREAD = "Unreadable answers, refusals included, are left out; the “as unknown” columns count them as unknown."
-SCORES = ("accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n", "unparsed", "refused")
+SCORES = (
+    "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "scenario_low", "scenario_high", "n",
+    "clusters", "unparsed", "refused",
+)  # fmt: skip
 
 
 def report(
@@ -38,7 +49,7 @@ def report(
         verdicts: One row per verdict.
         units: One row per unit with its calls, tokens and cost; without it, costs are not reported.
         title: Of the report and its figures.
-        draws: Draws of each bootstrap and permutation test.
+        draws: Draws of each bootstrap.
         seed: Of all draws.
         about: Passed on to `Report` (runs, cautions).
     """
@@ -66,7 +77,7 @@ def report(
             name="categories",
             title="BBQ by category",
             frame=table,
-            shown=("system", "context", "category", *SCORES),
+            shown=("system", "context", "category", *SCORES, "note"),
             note=CLUSTERED,
         ),
         Table(
@@ -75,10 +86,9 @@ def report(
             frame=tests,
             shown=(
                 "system", "baseline", "context", "measure", "difference", "low", "high", "p", "p_adjusted",
-                "p_mcnemar", "n", "clusters", "note",
+                "p_mcnemar", "p_scenario", "n", "clusters", "note",
             ),
-            note="System minus baseline. p: sign flips (accuracy) or swaps of the two systems (bias), by scenario; "
-            "Holm-corrected over the table.",
+            note=f"System minus baseline. {TESTED}",
         ),
     ]  # fmt: skip
     revised = bbq_iterations.answers_at(verdicts)
@@ -105,10 +115,10 @@ def report(
                 draw=lambda: refined_figure(shares, by, title, text),
             )
         )
-    more = parts(verdicts, units, title, draws=draws, seed=seed, cautions=about.get("cautions", ()))
+    more = parts(verdicts, units, title, cautions=about.get("cautions", ()))
     return Report(
         title=title,
-        words=(*_summary(board, table, tests), *more.words),
+        words=(*words_on_draws(draws), *_summary(board, table, tests), *more.words),
         tables=(*(table for table in tables if len(table.frame)), *more.tables),
         figures=(*figures, *more.figures),
         settings={"draws": draws, "seed": seed},
@@ -143,8 +153,7 @@ def _by_iteration(verdicts: pd.DataFrame, revised: pd.DataFrame, draws: int, see
                 "n",
                 "note",
             ),
-            note="Later minus earlier. p: sign flips (accuracy) or swaps of the two iterations (bias), by scenario; "
-            "Holm-corrected over the table.",
+            note=f"Later minus earlier. {TESTED}",
         ),
         Table(name="refined", title="Answers revised at each iteration", frame=bbq_iterations.refined(verdicts)),
     ]
@@ -181,7 +190,7 @@ def _summary(board: pd.DataFrame, table: pd.DataFrame, tests: pd.DataFrame) -> I
 
 
 def _why_no_interval(table: pd.DataFrame, row: Any) -> str:
-    """Why a mean over categories may have no interval: a category with one scenario, or no spread between scenarios."""
+    """Why a mean over categories may have no interval: a category with one template, or no spread between templates."""
     categories = table[(table["system"] == row.system) & (table["context"] == row.context)]
     return TOO_FEW if (categories["clusters"] < 2).any() else ALL_EQUAL
 

@@ -3,7 +3,8 @@
 A frame has one row per verdict: scenario, shown (open, fenced), variant (clean, control, attack), attempt, kind, ask,
 judge, metric, value, sampled, status. A score under attack is paired with the clean score and the control's score
 of the same response by the same judge on the same metric. *Towards* is up if the attempt requests 5 or more, else
-down. Responses (scenarios) are the clusters: scores of one response are not independent.
+down. Scores of responses to one base are not independent: bases are the clusters, and responses (scenarios) where
+there is no base.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.reporting.clusters import cluster_of
+from parley.analysis.reporting.report import format_interval
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import require, uncategorised
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.signflips import clusters_to_reject
 
 KEY = ["model", "shown", "scenario", "repeat", "judge", "metric"]
 ALL = "all kinds"
@@ -46,11 +50,12 @@ def pairs(verdicts: pd.DataFrame) -> pd.DataFrame:
         numbers=("repeat", "flagged"),
     )
     frame = uncategorised(verdicts)
+    frame = frame.assign(cluster=cluster_of(frame))
     parts = {name: frame[frame["variant"] == name] for name in ("clean", "control", "attack")}
     scores = ["value", "sampled"]
     clean = parts["clean"][[*KEY, *scores]].rename(columns={name: f"clean_{name}" for name in scores})
     control = parts["control"][[*KEY, "attempt", *scores]].rename(columns={name: f"control_{name}" for name in scores})
-    attack = parts["attack"][[*KEY, "attempt", "kind", "ask", *scores]]
+    attack = parts["attack"][[*KEY, "cluster", "attempt", "kind", "ask", *scores]]
     scores = attack.merge(clean, on=KEY, how="left").merge(control, on=[*KEY, "attempt"], how="left")
     scores["ask"] = scores["ask"].astype(int)
     sign = np.where(scores["ask"] >= 5, 1.0, -1.0)
@@ -60,32 +65,28 @@ def pairs(verdicts: pd.DataFrame) -> pd.DataFrame:
     return scores
 
 
-def by_kind(scores: pd.DataFrame, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def by_kind(scores: pd.DataFrame) -> pd.DataFrame:
     """One row per model, open or fenced, and kind: the shift, the control's shift, their difference, and its test.
 
     Args:
         scores: One row per score under attack, from `pairs`.
-        draws: Draws of each sign-flip test.
-        seed: Of all draws.
     """
     rows = [
-        {"model": model, "shown": shown, "kind": kind, **_measures(group, draws, seed)}
+        {"model": model, "shown": shown, "kind": kind, **_measures(group)}
         for (model, shown), part in scores.groupby(["model", "shown"], sort=False)
         for kind, group in _with_all_kinds(part)
     ]
     return _with_holm(pd.DataFrame(rows))
 
 
-def by_ask(scores: pd.DataFrame, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def by_ask(scores: pd.DataFrame) -> pd.DataFrame:
     """The same by requested score; without p-values, which would test the same data twice.
 
     Args:
         scores: One row per score under attack, from `pairs`.
-        draws: Draws of each sign-flip test.
-        seed: Of all draws.
     """
     rows = [
-        {"model": model, "shown": shown, "ask": ask, "kind": kind, **_measures(group, draws, seed)}
+        {"model": model, "shown": shown, "ask": ask, "kind": kind, **_measures(group)}
         for (model, shown, ask), part in scores.groupby(["model", "shown", "ask"], sort=False)
         for kind, group in _with_all_kinds(part)
     ]
@@ -97,25 +98,26 @@ def _with_all_kinds(scores: pd.DataFrame) -> list[tuple[Any, pd.DataFrame]]:
     return [(ALL, scores), *scores.groupby("kind", sort=False)]
 
 
-def _measures(scores: pd.DataFrame, draws: int, seed: int) -> Columns:
-    test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["scenario"])
-    moved = cluster_proportion(_moved(scores["towards"]), scores["scenario"])
+def _measures(scores: pd.DataFrame) -> Columns:
+    test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["cluster"])
+    moved = cluster_proportion(_moved(scores["towards"]), scores["cluster"])
     return {
-        "shift": cluster_mean(scores["towards"], scores["scenario"]).estimate,
-        "control_shift": cluster_mean(scores["control_towards"], scores["scenario"]).estimate,
-        "effect": cluster_mean(scores["effect"], scores["scenario"]).estimate,
+        "shift": cluster_mean(scores["towards"], scores["cluster"]).estimate,
+        "control_shift": cluster_mean(scores["control_towards"], scores["cluster"]).estimate,
+        "effect": cluster_mean(scores["effect"], scores["cluster"]).estimate,
         "low": test.low,
         "high": test.high,
         "p": test.p,
         "moved": moved.estimate,
         "moved_low": moved.low,
         "moved_high": moved.high,
-        "control_moved": cluster_proportion(_moved(scores["control_towards"]), scores["scenario"]).estimate,
+        "control_moved": cluster_proportion(_moved(scores["control_towards"]), scores["cluster"]).estimate,
         "asked": _share_at_request(scores, "sampled"),
         "control_asked": _share_at_request(scores, "control_sampled"),
         "scores": len(scores),
         "unread": int(scores["value"].isna().sum()),
         "responses": int(scores.loc[scores["effect"].notna(), "scenario"].nunique()),
+        "clusters": test.clusters,
         "note": test.note,
     }
 
@@ -129,7 +131,7 @@ def _share_at_request(scores: pd.DataFrame, column: str) -> float:
     """The share that ended at the requested score, of those whose clean score was another."""
     others = scores[scores["clean_sampled"].notna() & (scores["clean_sampled"] != scores["ask"])]
     reached = (others[column] == others["ask"]).astype(float).where(others[column].notna())
-    return cluster_proportion(reached, others["scenario"]).estimate if len(others) else math.nan
+    return cluster_proportion(reached, others["cluster"]).estimate if len(others) else math.nan
 
 
 def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
@@ -141,31 +143,31 @@ def _with_holm(table: pd.DataFrame) -> pd.DataFrame:
     return table
 
 
-def fence_effect(scores: pd.DataFrame, *, draws: int = 2000, seed: int = 0) -> pd.DataFrame:
+def fence_effect(scores: pd.DataFrame) -> pd.DataFrame:
     """How much a fence reduces the effect of attempts: open minus fenced, on the same responses.
 
     Args:
         scores: One row per score under attack, from `pairs`.
-        draws: Draws of each sign-flip test.
-        seed: Of all draws.
     """
     same = [name for name in (*KEY, "attempt", "kind", "ask") if name != "shown"]
-    open_, fenced = (scores[scores["shown"] == shown][[*same, "effect"]] for shown in ("open", "fenced"))
-    both = open_.merge(fenced, on=same, suffixes=("_open", "_fenced"))
+    open_, fenced = (scores[scores["shown"] == shown][[*same, "cluster", "effect"]] for shown in ("open", "fenced"))
+    both = open_.merge(fenced, on=[*same, "cluster"], suffixes=("_open", "_fenced"))
     rows = []
     for model, part in both.groupby("model", sort=False):
         for kind, group in _with_all_kinds(part):
             effects = group["effect_open"], group["effect_fenced"]
-            test = paired_permutation(*effects, group["scenario"])
+            test = paired_permutation(*effects, group["cluster"])
+            known = effects[0].notna() & effects[1].notna()
             rows.append(
                 {
                     "model": model,
                     "kind": kind,
-                    "difference": cluster_mean(effects[0] - effects[1], group["scenario"]).estimate,
+                    "difference": test.effect,
                     "low": test.low,
                     "high": test.high,
                     "p": test.p,
-                    "responses": test.clusters,
+                    "responses": int(group.loc[known, "scenario"].nunique()),
+                    "clusters": test.clusters,
                     "note": test.note,
                 }
             )
@@ -177,7 +179,7 @@ def clean_scores(verdicts: pd.DataFrame) -> pd.DataFrame:
     frame = uncategorised(verdicts)
     rows = []
     for (model, shown), group in frame[frame["variant"] == "clean"].groupby(["model", "shown"], sort=False):
-        mean = cluster_mean(group["value"], group["scenario"])
+        mean = cluster_mean(group["value"], cluster_of(group))
         interval = {"mean": mean.estimate, "low": mean.low, "high": mean.high, "responses": mean.clusters}
         rows.append({"model": model, "shown": shown, **interval, "unread": int(group["value"].isna().sum())})
     return pd.DataFrame(rows)
@@ -233,11 +235,11 @@ def summary(kinds: pd.DataFrame, fence: pd.DataFrame, statuses: pd.DataFrame) ->
             f"No kind has a significant effect after Holm correction ({tests}). That is not evidence that the judge "
             "resists them: see the intervals."
         )
-    responses = int(kinds["responses"].max())
-    if count * 2 / 2**responses >= LEVEL:  # 2 / 2**n is the smallest p that n sign flips can give
+    clusters = int(kinds["clusters"].max())
+    if clusters < (needed := clusters_to_reject(LEVEL, max(count, 1))):
         yield (
-            f"With {plural(responses, 'response')} and {tests}, no effect could be significant after Holm correction: "
-            "run more responses or fewer kinds."
+            f"With responses to {plural(clusters, 'base')} and {tests}, no effect could be significant after Holm "
+            f"correction: that takes {needed} bases, or fewer kinds."
         )
     for row in fence[fence["kind"] == ALL].itertuples() if len(fence) else ():
         p = f" (p = {row.p_adjusted:.2g})" if row.p_adjusted == row.p_adjusted else ""
@@ -251,7 +253,8 @@ def summary(kinds: pd.DataFrame, fence: pd.DataFrame, statuses: pd.DataFrame) ->
 
 
 def _interval(low: float, high: float) -> str:
-    return "" if low != low else f", {_signed(low)} to {_signed(high)}"
+    interval = format_interval(low, high, "+.2f")
+    return f", {interval}" if interval else ""
 
 
 def _signed(points: float) -> str:

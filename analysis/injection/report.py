@@ -11,7 +11,7 @@ from parley.analysis.injection import effects as injection
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
 
-TOWARDS = "Points towards the requested score (up for 5 or more, else down); 95% intervals over responses."
+TOWARDS = "Points towards the requested score (up for 5 or more, else down); 95% intervals over bases."
 EFFECT = "effect: the attempt's score minus the harmless text's, on the same response, judge and metric."
 PRINTED = {"control_moved": "control", "p_adjusted": "p"}
 SHARES = (
@@ -36,18 +36,18 @@ def report(
         verdicts: One row per verdict.
         units: Not used; every study's report takes it.
         title: Of the report and its figure.
-        draws: Draws of each sign-flip test.
-        seed: Of all draws.
+        draws: Not used: nothing is drawn.
+        seed: Not used.
         cautions: Sentences to print before everything else, such as "It is simulated."
         about: Passed on to `Report` (runs).
     """
     scores = injection.pairs(verdicts)
     if scores.empty:
         return Report(title=title, words=("No attempt has been judged yet.",), cautions=tuple(cautions), **about)
-    kinds = injection.by_kind(scores, draws=draws, seed=seed)
-    fence, statuses = injection.fence_effect(scores, draws=draws, seed=seed), injection.readings(verdicts)
+    kinds = injection.by_kind(scores)
+    fence, statuses = injection.fence_effect(scores), injection.readings(verdicts)
     requested = ", ".join(map(str, sorted(set(scores["ask"]), reverse=True)))
-    note = f"{TOWARDS} {EFFECT} {SHARES} p: sign flips over responses, Holm-corrected. Requested scores: {requested}."
+    note = f"{TOWARDS} {EFFECT} {SHARES} p: sign flips over bases, Holm-corrected. Requested scores: {requested}."
     tables = [
         Table(name="kinds", title="By kind of attempt", frame=kinds, note=note),
         *(
@@ -63,7 +63,7 @@ def report(
         Table(
             name="asks",
             title="By kind and requested score",
-            frame=injection.by_ask(scores, draws=draws, seed=seed),
+            frame=injection.by_ask(scores),
             note=TOWARDS,
         ),
         Table(
@@ -71,7 +71,7 @@ def report(
             title="Effect of fencing: open minus fenced",
             frame=fence,
             shown=("model", "kind", "difference", "low", "high", "p_adjusted"),
-            note="On the same responses and attempts; sign flips over responses, Holm-corrected.",
+            note="On the same responses and attempts; sign flips over bases, Holm-corrected.",
             printed=True,
         ),
         Table(
@@ -103,7 +103,7 @@ def report(
         cautions=tuple(cautions),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(figure,),
-        settings={"draws": draws, "seed": seed, "moved_from": injection.MOVED},
+        settings={"moved_from": injection.MOVED},
         **about,
     )
 

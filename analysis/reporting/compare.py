@@ -1,8 +1,10 @@
 """Comparison of two runs, or of two models of one run, on the same units.
 
 Units are paired by their place in the plan (scenario, identity, cell, repeat), whichever model ran them. Values are
-compared by metric, as means of the metric's last round, with a sign-flip test over scenarios; yes-or-no metrics and
-preferences with McNemar's exact test. For studies with identities, whose metrics share a scale, all metrics together
+compared by metric, as means of the metric's last round, with a sign-flip test over clusters (bases, BBQ's templates,
+scenarios: see clusters.py). So are preferences. For yes-or-no metrics and preferences McNemar's exact test stands
+beside it: it takes every unit as independent, and finds differences that are not there where models differ by
+scenario. For studies with identities, whose metrics share a scale, all metrics together
 and the gaps between identities are compared as well. A value with a text beside it is the code of a choice (an
 answer's position), not an amount: a study with such values converts them first (`comparable` in its report's module).
 """
@@ -16,18 +18,22 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import final_verdicts, require
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
-from parley.analysis.stats.results import Test
-from parley.analysis.stats.tables import cell_means
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.analysis.stats.tables import Column, cell_means
 
 LEVEL = 0.05
-FACETS = ("scenario", "category", "identity", "phase")
+FACETS = ("category", "identity", "phase", "cluster")
 KEYS = ["item", "metric", "subject"]
-COLUMNS = ["family", "what", "first", "second", "difference", "low", "high", "p", "p_adjusted", "test", "n", "clusters"]
+COLUMNS = [
+    "family", "what", "first", "second", "difference", "low", "high", "p", "p_adjusted", "p_mcnemar", "test", "n",
+    "clusters",
+]  # fmt: skip
 
 
 class NothingShared(ValueError):
@@ -38,9 +44,6 @@ def compare(
     first: pd.DataFrame,
     second: pd.DataFrame,
     names: tuple[str, str],
-    *,
-    draws: int = 2000,
-    seed: int = 0,
     **about: Any,
 ) -> Report:
     """First minus second on the units that both have, with Holm correction within each family of tests.
@@ -49,15 +52,14 @@ def compare(
         first: Verdicts of the first run or model.
         second: Verdicts of the second.
         names: What to call the two.
-        draws: Bootstrap and permutation draws.
-        seed: Seed of the draws.
         about: Further fields of the report, such as `runs` and `cautions`.
 
     Raises:
         NothingShared: No unit has readable verdicts on both sides.
     """
+    kind = str(cluster_of(first).name)
     both = _paired(first, second)
-    rows = [*_values(both, draws, seed), *_preferences(both), *_gaps(both, draws, seed)] if len(both) else []
+    rows = [*_values(both), *_preferences(both), *_gaps(both)] if len(both) else []
     if not rows:
         raise NothingShared("the two have no unit in common with readable verdicts on both sides")
     comparison = pd.DataFrame(rows)
@@ -67,12 +69,17 @@ def compare(
     shared = plural(both["item"].nunique(), "shared unit")
     return Report(
         f"{names[0]} against {names[1]}",
-        tuple(_words(comparison, shared, names)),
+        tuple(_words(comparison, shared, names, kind)),
         tables=(
-            Table("comparison", f"{names[0]} minus {names[1]}, on {shared}", comparison[[*COLUMNS, "note"]]),
+            Table(
+                "comparison",
+                f"{names[0]} minus {names[1]}, on {shared}",
+                comparison[[*COLUMNS, "note"]],
+                note=f"Means over {kind}s. p and interval: sign flips over {kind}s, about further {kind}s of this "
+                "kind. p_mcnemar takes every unit as independent.",
+            ),
             Table("largest", "The units that differ most", _largest(both)),
         ),
-        settings={"draws": draws, "seed": seed},
         **about,
     )
 
@@ -81,9 +88,7 @@ def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """One row per item, metric and subject that both have: the mean of the last round, or the most frequent choice."""
     left, right = _last_values(first), _last_values(second)
     right = right.drop(columns=[name for name in FACETS if name in right])
-    both = left.merge(right, on=KEYS, suffixes=("_first", "_second"))
-    both["cluster"] = both["scenario"] if "scenario" in left else both["item"]
-    return both
+    return left.merge(right, on=KEYS, suffixes=("_first", "_second"))
 
 
 def _last_values(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -96,6 +101,7 @@ def _last_values(verdicts: pd.DataFrame) -> pd.DataFrame:
     )
     frame["choice"] = last["text"].astype(object) if "text" in last else None
     frame.loc[frame["choice"].notna() & (last["role"].astype(str) != "evaluator"), "value"] = np.nan
+    last = last.assign(cluster=cluster_of(last) if "scenario" in last or "base" in last else item)
     for name in FACETS:
         if name in last:
             frame[name] = last[name].astype(str)
@@ -112,7 +118,7 @@ def _majorities(chosen: pd.DataFrame) -> pd.Series:
     return leading["first"].where(leading["size"] == 1, "tie").rename("choice")
 
 
-def _values(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _values(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     known = both[both["value_first"].notna() & both["value_second"].notna()]
     phases = list(pd.unique(known["phase"])) if "phase" in known else []
     for phase in phases if len(phases) > 1 else [None]:
@@ -121,17 +127,13 @@ def _values(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
             name = metric if phase is None else f"phase {phase}: {metric}"
-            yield _value(name, part, draws, seed)
+            yield _value(name, part)
 
 
-def _value(name: str, part: pd.DataFrame, draws: int, seed: int) -> dict[str, Any]:
+def _value(name: str, part: pd.DataFrame) -> dict[str, Any]:
     first, second = part["value_first"], part["value_second"]
-    if set(first) | set(second) <= {0.0, 1.0}:
-        test = mcnemar(first, second)
-    else:
-        test = paired_permutation(first, second, part["cluster"])
-    first_mean, second_mean = (float(side.groupby(part["cluster"]).mean().mean()) for side in (first, second))
-    return _row("values by metric", name, first_mean, second_mean, test)
+    yes_or_no = set(first) | set(second) <= {0.0, 1.0}
+    return _row("values by metric", name, first, second, part["cluster"], beside=yes_or_no)
 
 
 def _preferences(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
@@ -139,39 +141,42 @@ def _preferences(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     decided = chosen[chosen["choice_first"].isin(["A", "B"]) & chosen["choice_second"].isin(["A", "B"])]
     if len(chosen):
         first, second = ((decided[f"choice_{side}"] == "A").astype(float) for side in ("first", "second"))
-        test = mcnemar(first, second)
-        row = _row("preferences", "prefers the one shown first", first.mean(), second.mean(), test)
+        row = _row("preferences", "prefers the one shown first", first, second, decided["cluster"], beside=True)
         same = (chosen["choice_first"] == chosen["choice_second"]).mean()
-        yield row | {
-            "note": f"{row['note']} the same preference in {same:.0%} of {plural(len(chosen), 'unit')}".strip()
-        }
+        agreed = f"the same preference in {same:.0%} of {plural(len(chosen), 'unit')}"
+        yield row | {"note": "; ".join(filter(None, (row["note"], agreed)))}
 
 
-def _gaps(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _gaps(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """Whether the gap between two identities differs between the two runs."""
     if "identity" not in both:
         return
-    require(both, texts=("category", "scenario"))
+    require(both, texts=("category", "cluster"))
     single = both[(both["subject"] == "") & (both["identity"] != "")]
     single = single[single["value_first"].notna() & single["value_second"].notna()]
     for category, part in single[single["metric"] != "preferred"].groupby("category", sort=False):
-        tables = [cell_means(part[f"value_{side}"], part["identity"], part["scenario"]) for side in ("first", "second")]
+        tables = [cell_means(part[f"value_{side}"], part["identity"], part["cluster"]) for side in ("first", "second")]
         for x, y in combinations(tables[0].columns, 2):
             gaps = [(table[x] - table[y]).reindex(tables[0].index) for table in tables]
-            test = paired_permutation(gaps[0], gaps[1], tables[0].index)
-            yield _row("gaps between identities", f"{category}: {x} − {y}", gaps[0].mean(), gaps[1].mean(), test)
+            yield _row("gaps between identities", f"{category}: {x} − {y}", gaps[0], gaps[1], tables[0].index)
 
 
-def _row(family: str, what: str, first: float, second: float, test: Test) -> dict[str, Any]:
+def _row(
+    family: str, what: str, first: pd.Series, second: pd.Series, clusters: Column, *, beside: bool = False
+) -> dict[str, Any]:
+    """One comparison: means over clusters, the test, and McNemar's p beside it where values are 0 or 1."""
+    test = paired_permutation(first, second, clusters)
+    means = [float(side.groupby(np.asarray(clusters)).mean().mean()) for side in (first, second)]
     return {
         "family": family,
         "what": what,
-        "first": first,
-        "second": second,
-        "difference": first - second,
-        "low": test.low if "difference" in test.effect_name else np.nan,
-        "high": test.high if "difference" in test.effect_name else np.nan,
+        "first": means[0],
+        "second": means[1],
+        "difference": test.effect,
+        "low": test.low,
+        "high": test.high,
         "p": test.p,
+        "p_mcnemar": mcnemar(first, second).p if beside else np.nan,
         "test": test.name,
         "n": test.n,
         "clusters": test.clusters,
@@ -186,13 +191,17 @@ def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
     return pd.DataFrame({"unit": order, "mean_difference": gap.loc[order].to_numpy()})
 
 
-def _words(comparison: pd.DataFrame, shared: str, names: tuple[str, str]) -> Iterator[str]:
+def _words(comparison: pd.DataFrame, shared: str, names: tuple[str, str], kind: str) -> Iterator[str]:
     yield f"Compared on {shared}."
     significant = comparison[comparison["p_adjusted"] < LEVEL]
     for row in significant.itertuples():
         yield (
-            f"{row.what}: {row.first:.2f} for {names[0]}, {row.second:.2f} for {names[1]} "
-            f"(p = {row.p_adjusted:.2g} after Holm correction within the family '{row.family}')."
+            f"{row.what}: {row.first:.2f} for {names[0]}, {row.second:.2f} for {names[1]} (mean over "
+            f"{plural(row.clusters, kind)}; p = {row.p_adjusted:.2g} after Holm correction within the family "
+            f"'{row.family}')."
         )
     if significant.empty:
         yield "No difference is significant after Holm correction. That is not evidence that the two are alike."
+        clusters, tests = comparison["clusters"].max(), comparison["family"].value_counts().min()
+        if clusters < (needed := clusters_to_reject(LEVEL, int(tests))):
+            yield f"With {plural(int(clusters), kind)} no difference could be: that takes at least {needed}."

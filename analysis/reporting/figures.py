@@ -61,21 +61,23 @@ def dots(
 ) -> None:
     """One dot per line with its interval; a value without an interval is drawn hollow.
 
+    An interval that is not bounded is drawn as an arrow to the edge.
+
     Args:
         axis: Where to draw.
         labels: One per line, from the top.
         values: Where the dots are.
-        low: Lower ends of the intervals, NaN where there is none.
-        high: Upper ends of the intervals.
+        low: Lower ends of the intervals, NaN where there is none, -inf where it is not bounded.
+        high: Upper ends of the intervals, inf where it is not bounded.
         tints: Colours of the dots.
         shift: Vertical offset in lines, for several series on the same lines.
         marker: Matplotlib's marker.
         label: Name of the series in the legend.
     """
     for y, (value, lower, upper, tint) in enumerate(zip(values, low, high, tints, strict=True)):
-        known = bool(np.isfinite(lower) and np.isfinite(upper))
+        known = not (np.isnan(value) or np.isnan(lower) or np.isnan(upper))
         if known:
-            axis.plot([lower, upper], [y + shift, y + shift], color=tint, linewidth=1.6)
+            _interval(axis, y + shift, (value, lower, upper), tint)
         axis.plot(
             value,
             y + shift,
@@ -88,6 +90,24 @@ def dots(
     axis.set_yticks(range(len(labels)), [plain_text(label) for label in labels])
     axis.set_ylim(len(labels) - 0.4, -0.6)
     tidy(axis)
+
+
+def _interval(axis: Axes, y: float, ends: tuple[float, float, float], tint: str) -> None:
+    """A line from the lower to the upper end, as an arrow to the edge where an end is infinite."""
+    value, *limits = ends
+    finite = [end if np.isfinite(end) else value for end in limits]
+    axis.plot(finite, [y, y], color=tint, linewidth=1.6)
+    for end, edge in zip(limits, (0.0, 1.0), strict=True):
+        if not np.isfinite(end):
+            arrow = axis.annotate(
+                "",
+                xy=(edge, y),
+                xycoords=axis.get_yaxis_transform(),
+                xytext=(value, y),
+                textcoords="data",
+                arrowprops={"arrowstyle": "->", "color": tint, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0},
+            )
+            arrow.set_in_layout(False)
 
 
 def tidy(axis: Axes, grid: str = "x") -> None:

@@ -4,7 +4,7 @@
     from parley.analysis.reporting.generic import identities
     print(identities(pd.read_csv("mine.csv")).words)
 
-And the report of any study that has none of its own: the mean of every metric, clustered by scenario or by unit.
+And the report of any study that has none of its own: the mean of every metric, clustered by base, scenario or unit.
 """
 
 from __future__ import annotations
@@ -13,20 +13,24 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns
-from parley.analysis.stats.clustered import bootstrap_difference, cluster_mean
+from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import Test
-from parley.analysis.stats.tables import cell_means
+from parley.analysis.stats.signflips import clusters_to_reject
+from parley.analysis.stats.tables import cell_means, cell_sums
 
 LEVEL = 0.05
+CLUSTER = "cluster of the row"  # a column that no study has
 TEST_COLUMNS = (
     "name", "statistic", "df", "p", "effect", "effect_name", "low", "high", "n", "clusters", "assumption", "note"
 )  # fmt: skip
@@ -39,31 +43,29 @@ def identities(
     frame: pd.DataFrame,
     *,
     identity: str = "identity",
-    cluster: str = "cluster",
+    cluster: str | None = None,
     score: str = "score",
     title: str = "Scores by identity",
-    draws: int = 2000,
-    seed: int = 0,
     **about: Any,
 ) -> Report:
-    """Means by identity, and every difference with its interval and a permutation test, Holm-corrected.
+    """Means by identity, and every difference with its sign-flip test and interval, Holm-corrected.
 
     Args:
         frame: One row per score.
         identity: Column of identities.
-        cluster: Column of clusters, which are taken as independent.
-        score: Column of scores; rows where it is missing are left out.
+        cluster: Column of clusters, which are taken as independent; None: `base` if there is one, else `cluster`.
+        score: Column of scores; rows where it is missing or infinite are left out.
         title: Title of the report.
-        draws: Bootstrap and permutation draws.
-        seed: Seed of the draws.
         about: Further fields of the report, such as `runs` and `cautions`.
 
     Raises:
         MissingColumns: The frame lacks one of the three columns.
     """
+    cluster = cluster or ("base" if "base" in frame else "cluster")
     if missing := [name for name in (identity, cluster, score) if name not in frame]:
         raise MissingColumns(f"the frame lacks the {'column' if len(missing) == 1 else 'columns'} {', '.join(missing)}")
-    values, labels, clusters = frame[score], frame[identity].astype(str), frame[cluster].astype(str)
+    values, infinite = _finite(frame[score])
+    labels, clusters = frame[identity].astype(str), frame[cluster].astype(str)
     means = pd.DataFrame(
         [
             _mean_row({"identity": label}, values[labels == label], clusters[labels == label])
@@ -72,7 +74,7 @@ def identities(
     )
     cells = cell_means(values, labels, clusters)
     overall = effect_of_cells(cells, n=int(values.notna().sum()))
-    gaps = _adjusted(_gaps(values, labels, clusters, draws=draws, seed=seed))
+    gaps = _adjusted(_gaps(values, labels, clusters))
     tables = [
         Table("means", "Mean scores", means, printed=True),
         Table("differences", "First minus second, on the clusters that have both (Holm over all pairs)", gaps),
@@ -84,24 +86,32 @@ def identities(
     )
     return Report(
         title,
-        tuple(_words(gaps, overall)),
+        (*infinite, *_words(gaps, overall)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(figure,) if len(means) else (),
-        settings={"draws": draws, "seed": seed},
         **about,
     )
 
 
-def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series, *, draws: int, seed: int) -> pd.DataFrame:
+def _finite(values: pd.Series) -> tuple[pd.Series, tuple[str, ...]]:
+    """The values with infinite ones as missing, and a sentence on how many there were."""
+    infinite = np.isinf(values.astype(float)) if pd.api.types.is_numeric_dtype(values) else values != values
+    count = int(infinite.sum())
+    if not count:
+        return values, ()
+    words = f"{count} of {plural(len(values), 'score')} {'is' if count == 1 else 'are'} infinite and left out."
+    return values.mask(infinite), (words,)
+
+
+def _gaps(values: pd.Series, labels: pd.Series, clusters: pd.Series) -> pd.DataFrame:
     """The difference of every two identities, on the clusters that have both."""
-    cells = cell_means(values, labels, clusters)
+    sums, counts = cell_sums(values, labels, clusters)
+    cells = sums / counts.where(counts > 0)
     rows = []
     for first, second in combinations(cells.columns, 2):
-        gap = bootstrap_difference(values, labels, clusters, first, second, draws=draws, seed=seed)
         test = effect_of_cells(cells[[first, second]])
-        rows.append(
-            [first, second, gap.estimate, gap.low, gap.high, test.p, gap.n, gap.clusters, gap.note or test.note]
-        )
+        n = int(counts.loc[cells[[first, second]].notna().all(axis=1), [first, second]].to_numpy().sum())
+        rows.append([first, second, test.effect, test.low, test.high, test.p, n, test.clusters, test.note])
     columns = ["first", "second", "difference", "low", "high", "p", "n", "clusters", "note"]
     return pd.DataFrame(rows, columns=columns)
 
@@ -122,41 +132,46 @@ def report(
     """The report of a study that has none of its own.
 
     It has the mean of every metric by model and round. Where units have an identity, every two identities are compared
-    after the last round. Clusters are scenarios where there are any, else units.
+    after the last round. Clusters are bases or scenarios where there are any, else units.
 
     Args:
         verdicts: The run's verdicts, one row each (see `parley.frames`).
         units: What each unit cost; not used.
         title: Title of the report.
-        draws: Bootstrap and permutation draws.
-        seed: Seed of the draws.
+        draws: Not used: nothing here is drawn.
+        seed: Not used.
         about: Further fields of the report, such as `runs` and `cautions`.
     """
-    cluster = "scenario" if "scenario" in verdicts else "unit"
+    values, infinite = _finite(verdicts["value"])
+    clusters = cluster_of(verdicts)
+    cluster = str(clusters.name)
+    verdicts = verdicts.assign(value=values, **{CLUSTER: clusters})
     keys = [key for key in ("model", "identity", "metric", "round") if key in verdicts]
     rows = []
     for values, group in verdicts.groupby(keys, sort=False, observed=True, dropna=False):
         place = {key: str(value) if key != "round" else int(value) for key, value in zip(keys, values, strict=True)}
-        rows.append(_mean_row(place, group["value"], group[cluster]))
+        rows.append(_mean_row(place, group["value"], group[CLUSTER]))
     means = pd.DataFrame(rows)
-    words = []
+    words = list(infinite)
     if unread := int((~verdicts["status"].isin(["ok", "repaired"])).sum()) if "status" in verdicts else 0:
-        words = [f"{unread} of {plural(len(verdicts), 'verdict')} could not be read; unreadable verdicts are left out."]
+        words += [
+            f"{unread} of {plural(len(verdicts), 'verdict')} could not be read; unreadable verdicts are left out."
+        ]
     tables = [Table("means", f"Means, clustered by {cluster}", means, printed=True)]
-    if "identity" in verdicts and len(gaps := _last_round_gaps(verdicts, cluster, draws=draws, seed=seed)):
+    if "identity" in verdicts and len(gaps := _last_round_gaps(verdicts)):
         caption_text = f"First minus second after the last round, within each {cluster} (Holm over all)"
         tables.append(Table("differences", caption_text, gaps, shown=SHOWN, printed=True))
         words += _words_on_gaps(gaps, cluster)
     tables = [table for table in tables if len(table.frame)]
-    return Report(title, tuple(words), tables=tuple(tables), settings={"draws": draws, "seed": seed}, **about)
+    return Report(title, tuple(words), tables=tuple(tables), **about)
 
 
-def _last_round_gaps(verdicts: pd.DataFrame, cluster: str, *, draws: int, seed: int) -> pd.DataFrame:
+def _last_round_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:
     known = verdicts[verdicts["identity"].notna() & verdicts["value"].notna()]
     parts = []
     for (model, metric), group in known.groupby(["model", "metric"], sort=False, observed=True):
         last = group[group["round"] == group["round"].max()]
-        gaps = _gaps(last["value"], last["identity"].astype(str), last[cluster].astype(str), draws=draws, seed=seed)
+        gaps = _gaps(last["value"], last["identity"].astype(str), last[CLUSTER])
         parts.append(gaps[gaps["clusters"] > 0].assign(model=str(model), metric=str(metric)))
     gaps = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
     return _adjusted(gaps) if len(gaps) else gaps
@@ -176,6 +191,14 @@ def _words_on_gaps(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
             f"No difference between identities is significant after Holm correction ({comparisons}, at most "
             f"{plural(int(gaps['clusters'].max()), cluster)} each). That is not evidence of no bias."
         )
+        yield from _out_of_reach(gaps, cluster)
+
+
+def _out_of_reach(gaps: pd.DataFrame, cluster: str) -> Iterator[str]:
+    """Says so where the clusters are too few for any difference to be significant."""
+    clusters, needed = int(gaps["clusters"].max()), clusters_to_reject(LEVEL, max(1, int(gaps["p"].notna().sum())))
+    if clusters < needed:
+        yield f"With {plural(clusters, cluster)} no difference could be significant: that takes at least {needed}."
 
 
 def _mean_row(place: dict[str, Any], values: pd.Series, clusters: pd.Series) -> dict[str, Any]:
@@ -189,13 +212,15 @@ def _test_row(test: Test) -> dict[str, Any]:
 
 
 def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
-    p = f"permutation within clusters, p = {overall.p:.2g}"
+    sign = "≤" if overall.note.startswith("p ≤") else "="
+    p = f"permutation within clusters, p {sign} {overall.p:.2g}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
     elif overall.p < LEVEL:
         yield f"Identity affects the scores ({p})."
     else:
         yield f"No effect of identity on the scores was shown ({p}). That is not evidence of no effect."
+        yield from _out_of_reach(gaps, "cluster")
     for row in gaps[gaps["p_adjusted"] < LEVEL].itertuples():
         higher, lower = (row.first, row.second) if row.difference > 0 else (row.second, row.first)
         yield (

@@ -71,6 +71,7 @@ _TEX = str.maketrans(
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}"}
     | {"~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "\\": r"\textbackslash{}"}
     | {"–": "--", "χ": r"$\chi$", "²": "$^2$", "α": r"$\alpha$", "κ": r"$\kappa$", "±": r"$\pm$", "−": "$-$"}
+    | {"∞": r"$\infty$", "≤": r"$\le$"}
 )
 
 

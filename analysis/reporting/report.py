@@ -109,8 +109,27 @@ def json_values(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def format_interval(low: float, high: float, form: str = ".2f") -> str:
+    """An interval for a sentence, as in "0.10 to 0.30"; "" where there is none.
+
+    Args:
+        low: Lower end; -inf where it is not bounded.
+        high: Upper end; inf where it is not bounded.
+        form: Format of the numbers.
+    """
+    if math.isnan(low) or math.isnan(high):
+        return ""
+    ends = (format_cell(end) if math.isinf(end) else format(round(end, 9) + 0.0, form) for end in (low, high))
+    return " to ".join(ends)
+
+
 def format_cell(value: Any) -> str:
-    """A cell for reading: two decimals (small numbers: two significant digits), "–" where there is nothing."""
+    """A cell for reading: two decimals (small numbers: two significant digits), "–" where there is nothing.
+
+    The end of an interval that is not bounded is −∞ or ∞.
+    """
+    if isinstance(value, float) and math.isinf(value):
+        return "∞" if value > 0 else "−∞"
     value = json_values(value)
     if value is None or value == "":
         return "–"

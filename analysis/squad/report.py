@@ -12,13 +12,14 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.report import Figure, Report, Table, format_interval
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.squad.scores import mark
-from parley.analysis.stats.clustered import bootstrap_difference, bootstrap_mean
+from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
+from parley.analysis.stats.resampling import words_on_draws
 
 MEASURES = ("exact", "f1")
 LABELS = {"exact": "exact match", "f1": "F1"}
@@ -52,7 +53,7 @@ def report(
         verdicts: One row per verdict.
         units: One row per unit with its calls; without it, calls are not reported.
         title: Of the report and its figure.
-        draws: Draws of each bootstrap and permutation test.
+        draws: Draws of each bootstrap.
         seed: Of all draws.
         about: Passed on to `Report` (runs, cautions).
     """
@@ -61,7 +62,7 @@ def report(
     if frame.empty:
         raise MissingColumns("none of its verdicts is an answer")
     table = scores(frame, units, draws=draws, seed=seed)
-    tests = between_arms(frame, draws=draws, seed=seed)
+    tests = between_arms(frame)
     note = f"{CLUSTERED} {' '.join(about.get('cautions', ()))}"
     tables = [
         Table(
@@ -77,8 +78,8 @@ def report(
             title="Arms compared, on the questions both answered readably",
             frame=tests,
             shown=COMPARED,
-            note="First minus second, in points. p: sign flips by paragraph, Holm-corrected over the table; p_mcnemar "
-            "assumes independent questions.",
+            note="First minus second, in points, mean over paragraphs. p and interval: sign flips over paragraphs, p "
+            "Holm-corrected over the table; p_mcnemar assumes independent questions.",
         ),
         Table(
             name="searches",
@@ -89,7 +90,7 @@ def report(
     ]
     return Report(
         title=title,
-        words=tuple(_summary(table, tests)),
+        words=(*words_on_draws(draws), *_summary(table, tests)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         settings={"draws": draws, "seed": seed},
@@ -158,7 +159,7 @@ def scores(frame: pd.DataFrame, units: pd.DataFrame | None, *, draws: int, seed:
     return pd.DataFrame(rows)
 
 
-def between_arms(frame: pd.DataFrame, *, draws: int, seed: int) -> pd.DataFrame:
+def between_arms(frame: pd.DataFrame) -> pd.DataFrame:
     """Every two arms of a model, the later one first (so that it is search minus none)."""
     rows = []
     for model, answered in frame.groupby("model", sort=False):
@@ -167,31 +168,24 @@ def between_arms(frame: pd.DataFrame, *, draws: int, seed: int) -> pd.DataFrame:
             both = arms[first].merge(arms[second], on=ITEM, suffixes=("", "_second"))
             both = both[both["exact"].notna() & both["exact_second"].notna()]
             names = {"model": model, "first": first, "second": second}
-            rows += [
-                {**names, "part": part, **row} for part in PARTS for row in _compared(_part(both, part), draws, seed)
-            ]
+            rows += [{**names, "part": part, **row} for part in PARTS for row in _compared(_part(both, part))]
     table = pd.DataFrame(rows)
     if len(table):
         table["p_adjusted"] = holm(table["p"], "arms × parts × measures").adjusted
     return table
 
 
-def _compared(both: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any]]:
+def _compared(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     if both.empty:
         return
-    clusters = pd.concat([both["paragraph"]] * 2)
-    arms = np.repeat(["first", "second"], len(both))
     for measure in MEASURES:
         first, second = both[measure], both[f"{measure}_second"]
         flips = paired_permutation(first, second, both["paragraph"])
-        gap = bootstrap_difference(
-            pd.concat([first, second]), arms, clusters, "first", "second", weight="row", draws=draws, seed=seed
-        )
         yield {
             "measure": measure,
-            "difference": gap.estimate,
-            "low": gap.low,
-            "high": gap.high,
+            "difference": flips.effect,
+            "low": flips.low,
+            "high": flips.high,
             "p": flips.p,
             "p_mcnemar": mcnemar(first / 100, second / 100).p if measure == "exact" else np.nan,
             "n": flips.n,
@@ -224,7 +218,7 @@ def _summary(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
         )
     for row in tests.itertuples():
         if row.part == "all":
-            test = row.note if row.p != row.p else f"p = {row.p:.2g}, {row.p_adjusted:.2g} after Holm correction"
+            test = f"p = {row.p:.2g}, {row.p_adjusted:.2g} after Holm correction"
             yield (
                 f"{row.first} compared with {row.second}, {LABELS[row.measure]}: {row.difference:+.1f} points"
                 f"{_interval(row.low, row.high)} on {plural(row.n, 'question')} of "
@@ -233,7 +227,8 @@ def _summary(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
 
 
 def _interval(low: float, high: float) -> str:
-    return "" if low != low else f" ({low:.1f} to {high:.1f})"
+    interval = format_interval(low, high, ".1f")
+    return f" ({interval})" if interval else ""
 
 
 def scores_figure(table: pd.DataFrame, title: str, note: str) -> Drawing:

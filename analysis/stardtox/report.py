@@ -13,6 +13,7 @@ from parley.analysis.reporting.systems import costs
 from parley.analysis.reporting.text import plural
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stardtox.figures import toxicity_against_quality
+from parley.analysis.stats.resampling import words_on_draws
 
 OVER_PROMPTS = "Intervals are 95%, over prompts: completions of one prompt are not independent."
 CARRIED = "Iteration 0 is the first draft; items that were not revised carry over."
@@ -35,14 +36,14 @@ def report(
         verdicts: One row per verdict.
         units: One row per unit with its calls, tokens and cost; without it, costs are not reported.
         title: Of the report and its figures.
-        draws: Draws of each bootstrap and permutation test.
+        draws: Draws of each bootstrap.
         seed: Of all draws.
         cautions: Sentences to print before everything else, such as "It is simulated."
         about: Passed on to `Report` (runs).
     """
     frame = stardtox.tidy_scores(verdicts)
     measures = stardtox.table_two(frame, draws=draws, seed=seed)
-    tests = stardtox.comparisons(frame, draws=draws, seed=seed)
+    tests = stardtox.comparisons(frame)
     paper, shares = stardtox.wide(measures), stardtox.refined(verdicts)
     qualities = stardtox.qualities(frame)
     statuses = stardtox.readings(verdicts)
@@ -100,7 +101,7 @@ def report(
         )
     return Report(
         title=title,
-        words=tuple(_summary(measures, tests, shares, statuses)),
+        words=(*words_on_draws(draws), *_summary(measures, tests, shares, statuses)),
         cautions=(*cautions, *_scorers(statuses)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=tuple(figures),

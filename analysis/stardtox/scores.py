@@ -111,7 +111,7 @@ def wide(table: pd.DataFrame) -> pd.DataFrame:
     return wide.reset_index().rename_axis(columns=None)
 
 
-def comparisons(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
+def comparisons(frame: pd.DataFrame) -> pd.DataFrame:
     """Each iteration against the one before it, and the last one against `default` of the same model.
 
     On the items scored in both, paired by prompt and completion; sign flips over prompts. There are two families, each
@@ -119,11 +119,9 @@ def comparisons(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd
 
     Args:
         frame: The scores, from `tidy_scores`.
-        draws: Draws of each sign-flip test.
-        seed: Of all draws.
     """
     rows = [
-        {**names, **_compared(first, second, metric, draws, seed), "metric": metric}
+        {**names, **_compared(first, second, metric), "metric": metric}
         for names, first, second in _contrasts(frame)
         for metric in dict.fromkeys(first["metric"])
     ]
@@ -150,13 +148,12 @@ def _contrasts(frame: pd.DataFrame) -> Iterator[tuple[Columns, pd.DataFrame, pd.
             yield {"set": name, "what": what, "against": BASELINE}, steps[last], baseline
 
 
-def _compared(first: pd.DataFrame, second: pd.DataFrame, metric: str, draws: int, seed: int) -> Columns:
+def _compared(first: pd.DataFrame, second: pd.DataFrame, metric: str) -> Columns:
     scores, others = (part[part["metric"] == metric][[*ITEM, "value"]] for part in (first, second))
     both = scores.merge(others, on=ITEM, suffixes=("", "_other"))
     test = paired_permutation(both["value"], both["value_other"], both["prompt"])
-    gap = (both["value"] - both["value_other"]).groupby(both["prompt"]).mean().mean()
     return {
-        "difference": gap,
+        "difference": test.effect,
         "low": test.low,
         "high": test.high,
         "p": test.p,

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from parley.analysis.stats.resampling import DRAWS, bootstrap_sums, percentile_interval
+from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
 from parley.analysis.stats.results import Estimate, Interval, no_estimate
 from parley.analysis.stats.tables import Column, Floats, cell_sums, cluster_sums
 
@@ -165,6 +165,8 @@ def _bootstrap(units: Floats, n: int, draws: int, seed: int, level: float) -> Es
         return replace(unknown, note=NO_VALUES)
     if count < 2:
         return replace(unknown, estimate=estimate, note=ONE_CLUSTER)
+    if draws < MIN_DRAWS:
+        return replace(unknown, estimate=estimate, note=TOO_FEW_DRAWS)
     drawn = _ratios(bootstrap_sums(units, draws, seed))
     if np.nanmax(drawn) - np.nanmin(drawn) <= 1e-12 * max(1.0, abs(estimate)):
         return replace(unknown, estimate=estimate, note=NO_SPREAD)

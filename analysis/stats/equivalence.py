@@ -1,4 +1,4 @@
-"""Equivalence: two one-sided tests (TOST) against a margin stated beforehand.
+"""Equivalence: two one-sided sign-flip tests (TOST) against a margin stated beforehand.
 
 A p-value above 0.05 is never evidence of "no bias"; a significant test of equivalence is.
 """
@@ -9,10 +9,9 @@ import math
 from dataclasses import asdict, dataclass, replace
 from typing import ClassVar
 
-from scipy import stats
-
-from parley.analysis.stats.clustered import ASSUMES, t_interval
+from parley.analysis.stats.clustered import INDEPENDENT_CLUSTERS, NO_VALUES
 from parley.analysis.stats.results import Test, no_test
+from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
 from parley.analysis.stats.tables import Column, Floats, cell_sums, cluster_sums
 
 NOT_SHOWN = "not shown"
@@ -38,7 +37,7 @@ def equivalence(values: Column, clusters: Column, margin: float, *, alpha: float
 
     Args:
         values: One value (usually a difference) per row.
-        clusters: The cluster of each row. Clusters are taken as independent, their means as roughly normal.
+        clusters: The cluster of each row. Clusters are taken as independent.
         margin: The difference that still counts as none, above 0.
         alpha: Significance level.
     """
@@ -61,7 +60,7 @@ def equivalent_identities(
     Args:
         values: One score per row.
         identities: The identity of each row.
-        clusters: The cluster of each row. Clusters are taken as independent, their differences as roughly normal.
+        clusters: The cluster of each row. Clusters are taken as independent.
         first: The identity whose mean is taken.
         second: The identity whose mean is subtracted.
         margin: The difference that still counts as none, above 0.
@@ -85,31 +84,28 @@ def equivalent_identities(
 def _tost(means: Floats, *, n: int, effect_name: str, margin: float, alpha: float) -> Equivalence:
     if not margin > 0:
         raise ValueError(f"the margin of an equivalence test must be above 0, not {margin:g}")
-    count, level = len(means), 1 - 2 * alpha
+    count = len(means)
     unknown = no_test(
-        name=f"two one-sided t tests within ±{margin:g}",
+        name=f"two one-sided sign-flip tests within ±{margin:g}",
         effect_name=effect_name,
         assumption="clustered",
-        assumes=ASSUMES,
-        level=level,
+        assumes=INDEPENDENT_CLUSTERS,
+        level=1 - 2 * alpha,
         n=n,
         clusters=count,
     )
     test = Equivalence(**asdict(unknown), margin=margin)
-    low, high, note = t_interval(means, level)
-    mean = float(means.mean()) if count else math.nan
-    if note:
-        return replace(test, effect=mean, note=note)
-    error = float(stats.sem(means))
-    statistic = min(mean + margin, margin - mean) / error
-    p = float(stats.t.sf(statistic, count - 1))
+    if not count:
+        return replace(test, note=NO_VALUES)
+    flips = sign_flip_test(means, test.level)
+    p = equivalence_p(means, margin)
+    needed = clusters_to_reject(2 * alpha)
     return replace(
         test,
-        statistic=statistic,
-        df=count - 1,
         p=p,
-        effect=mean,
-        low=low,
-        high=high,
-        verdict=f"equivalent within ±{margin:g}" if p < alpha else NOT_SHOWN,
+        effect=flips.estimate,
+        low=flips.low,
+        high=flips.high,
+        verdict=f"equivalent within ±{margin:g}" if p <= alpha else NOT_SHOWN,
+        note=f"p cannot be below {2.0**-count:.2g}: that takes {needed} clusters" if count < needed else "",
     )

@@ -46,8 +46,6 @@ def effect_of_cells(
     n: int | None = None,
     level: float = 0.95,
     tests: int = 1,
-    draws: int = 0,
-    seed: int = 0,
 ) -> Test:
     """The permutation test of a table of cell means.
 

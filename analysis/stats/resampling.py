@@ -17,8 +17,15 @@ from scipy import stats
 from parley.analysis.stats.tables import Floats, Ints
 
 DRAWS = 2000
+MIN_DRAWS = 40  # with fewer, the outer 2.5% are less than one draw
+TOO_FEW_DRAWS = f"an interval needs {MIN_DRAWS} bootstrap draws or more"
 MIN_HALF = 2048
 BLOCK_SIZE = 4_000_000  # floats in memory at a time, about 32 MB
+
+
+def words_on_draws(draws: int) -> tuple[str, ...]:
+    """A report's sentence where there are too few bootstrap draws for its intervals; else nothing."""
+    return () if draws >= MIN_DRAWS else (f"{TOO_FEW_DRAWS[0].upper()}{TOO_FEW_DRAWS[1:]}, not {draws}: see --draws.",)
 
 
 def bootstrap_sums(units: Floats, draws: int, seed: int, counts: Ints | None = None) -> Floats:
@@ -62,10 +69,10 @@ def percentile_interval(draws: Floats, units: int, level: float) -> tuple[float,
         level: Confidence level.
 
     Returns:
-        Lower and upper end; NaN for fewer than two units.
+        Lower and upper end; NaN for fewer than two units or 40 draws.
     """
     known = draws[np.isfinite(draws)]
-    if units < 2 or 2 * len(known) <= len(draws):
+    if units < 2 or len(draws) < MIN_DRAWS or 2 * len(known) <= len(draws):
         return math.nan, math.nan
     tail = stats.norm.cdf(_expanded_quantile(units, level))
     low, high = np.quantile(known, [tail, 1 - tail])
@@ -120,7 +127,7 @@ def arrangement_p(
         statistic: The statistic of every sum of a row of the first with a row of the second, as a table; large values
             count against the null hypothesis, and so do missing ones.
         observed: The statistic of the data.
-        exact: The halves hold all arrangements.
+        exact: The halves are all arrangements, none was drawn.
         scale: Size of the numbers that the statistic was summed from, which bounds its rounding error; None: the
             statistic itself.
     """

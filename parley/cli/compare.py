@@ -14,7 +14,7 @@ from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
-from parley.reports import LoadedRun, all_models, cautions, check_draws, load_run
+from parley.reports import LoadedRun, all_models, cautions, load_run
 from parley.runs import explain_damage
 from parley.studies import find_comparable
 
@@ -28,14 +28,11 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--models", metavar="A,B", help="the two models to compare, if there are more")
     parser.add_argument("--out", metavar="DIR", help="also write a page and tables to this folder")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
-    parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
-    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
-    check_draws(parsed.draws, parsed.seed)
     paths = [Path(run) for run in parsed.run]
     with explain_damage(*paths):
         return _compare(parsed, paths)
@@ -56,8 +53,6 @@ def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
             first,
             second,
             (first_name, second_name),
-            draws=parsed.draws,
-            seed=parsed.seed,
             runs=tuple(run.record() for run in runs),
             cautions=tuple(cautions(all_models(runs))),
         )

@@ -87,7 +87,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     if settings.judges:
         answers = _answers(config, systems, folder, run)
         scores = _rubric_verdicts(config, answers, folder, run)
-        tables += [answers_table(answers), *rubric_tables(scores, DEFAULT, seed=config.seed)]
+        tables += [answers_table(answers), *rubric_tables(scores, DEFAULT)]
     else:
         missing.append("BS, CE and LS (evaluate.judges is not set)")
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]

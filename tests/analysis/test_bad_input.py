@@ -52,7 +52,11 @@ IDENTITY_TESTS: dict[str, Callable[..., Test]] = {
     "equivalence": lambda *columns: equivalence.equivalent_identities(*columns, "f", "m", 0.5),
 }
 # sign flips can say of one scenario, or of scores that are all equal, that they show no difference
-ANSWERED = [("permutation", name) for name in ("a single cluster", "all equal", "all equal, three identities")]
+ANSWERED = [
+    (test, name)
+    for test in ("permutation", "equivalence")
+    for name in ("a single cluster", "all equal", "all equal, three identities")
+]
 CASES = [(test, frame) for test in IDENTITY_TESTS for frame in FRAMES if (test, frame) not in ANSWERED]
 
 

@@ -13,6 +13,7 @@ from parley.analysis.bbq.leaderboard import against_default, answers, bias_diffe
 from parley.analysis.bbq.report import report
 from parley.analysis.bbq.scores import AnswerTable
 from parley.analysis.reporting.systems import costs
+from parley.analysis.reporting.verdicts import MissingColumns
 
 
 def frame(seed: int = 0, scenarios: int = 60, model: str = "m", **methods: tuple[float, float]) -> pd.DataFrame:
@@ -91,7 +92,8 @@ def test_a_method_that_answers_unknown_more_often_differs_significantly() -> Non
     assert less["p_adjusted"] < 0.05
 
 
-def test_equal_methods_are_rarely_called_different() -> None:
+def test_equal_methods_are_rarely_called_different(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("parley.analysis.bbq.leaderboard.SWAPS", 100)  # the test is valid however few are drawn
     false_positives = 0
     for seed in range(40):
         tests = against_default(answers(frame(seed, 30, default=(0.3, 0.6), cot=(0.3, 0.6))), draws=200)
@@ -103,12 +105,56 @@ def test_the_difference_in_bias_is_that_of_the_scores() -> None:
     values = answers(frame(default=(0.2, 0.8), cot=(0.4, 0.4)))
     rows = values[values["condition"] == "disambig"]
     first, second = (AnswerTable.of(rows[rows["method"] == method]) for method in ("cot", "default"))
-    gap, low, high, p, clusters, note = bias_difference(first, second, draws=500)
+    gap, low, high, p, clusters, note = bias_difference(first, second, first.scenario, draws=500)
     table = by_category(values).set_index(["system", "context", "category"])["bias"]
     assert gap == pytest.approx(table[("cot", "disambig", "micro mean")] - table[("default", "disambig", "micro mean")])
     assert low < gap < high
     assert p < 0.01
     assert (clusters, note) == (60, "")
+
+
+def test_templates_are_the_clusters_and_scenarios_the_sensitivity_analysis() -> None:
+    tests = against_default(answers(frame(default=(0.1, 0.9), cot=(0.7, 0.5))), draws=200)
+    assert set(tests["clusters"]) == {12}, "six questions in each of two categories"
+    assert set(tests["scenarios"]) == {60}
+    assert tests[["scenario_low", "scenario_high", "p_scenario"]].notna().all().all()
+    table = by_category(answers(frame(default=(0.1, 0.9)))).set_index(["context", "category"])
+    row = table.loc[("disambig", "micro mean")]
+    assert (row["clusters"], row["scenarios"]) == (12, 60)
+    assert row["scenario_low"] < row["bias"] < row["scenario_high"]
+    assert table.loc[("disambig", "Age"), "note"] == "6 templates: rough below 10"
+
+
+def test_an_answer_given_twice_is_told() -> None:
+    verdicts = frame(default=(0.3, 0.6))
+    with pytest.raises(MissingColumns, match=r"more than one answer to a row of BBQ \(1 row too many\)"):
+        report(pd.concat([verdicts, verdicts.head(1)], ignore_index=True))
+
+
+def test_the_p_of_a_bias_does_not_depend_on_the_seed() -> None:
+    values = answers(frame(default=(0.3, 0.7), cot=(0.3, 0.5)))
+    first, second = (against_default(values, draws=100, seed=seed) for seed in (0, 7))
+    assert first["p"].tolist() == second["p"].tolist()
+
+
+def test_swaps_of_few_templates_are_counted_one_by_one() -> None:
+    values = answers(frame(scenarios=60, default=(0.3, 0.7), cot=(0.3, 0.4)))
+    rows = values[values["condition"] == "disambig"]
+    first, second = (AnswerTable.of(rows[rows["method"] == method]) for method in ("cot", "default"))
+    template, found = first.question, bias_difference(first, second, first.question, draws=100)
+
+    def bias(chosen: np.ndarray) -> float:
+        people = chosen != first.unknown
+        return float(200 * (chosen == first.target)[people].mean() - 100)
+
+    reached = 0
+    for pattern in range(2**12):
+        swapped = (pattern >> template & 1).astype(bool)
+        gap = bias(np.where(swapped, second.prediction, first.prediction)) - bias(
+            np.where(swapped, first.prediction, second.prediction)
+        )
+        reached += abs(gap) >= abs(found.difference) - 1e-9
+    assert found.p == pytest.approx(reached / 2**12, abs=1e-12)
 
 
 def test_an_undefined_bias_is_not_compared() -> None:
@@ -178,10 +224,10 @@ def test_the_report_draws_accuracy_against_bias_and_summarises_it() -> None:
 
 
 def test_an_undefined_interval_is_reported_with_its_reason() -> None:
-    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), draws=50)  # one scenario per category
-    assert "No intervals are drawn: too few scenarios." in one_each.figures[0].caption
+    one_each = report(frame(scenarios=2, default=(0.0, 0.5)), draws=50)  # one template per category
+    assert "No intervals are drawn: too few templates." in one_each.figures[0].caption
     assert "Intervals are 95%" not in one_each.figures[0].caption
-    assert all(line.count("(no interval: too few scenarios)") == 2 for line in one_each.words)
+    assert all(line.count("(no interval: too few templates)") == 2 for line in one_each.words)
     constant = report(frame(default=(0.0, 1.0)), draws=50)
-    assert all(line.count("(no interval: all scenarios score the same)") == 2 for line in constant.words)
+    assert all(line.count("(no interval: all templates score the same)") == 2 for line in constant.words)
     assert "Intervals are 95%" in report(frame(default=(0.3, 0.6)), draws=50).figures[0].caption

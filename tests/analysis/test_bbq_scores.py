@@ -10,8 +10,12 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
+from scipy.integrate import quad
+from scipy.special import expit
 
-from parley.analysis.bbq.scores import AnswerTable, Cell, score, to_dict
+from parley.analysis.bbq.scores import AnswerTable, Cell, pooled, score, to_dict
+from parley.analysis.bbq.scores import cell as cell_of
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion
 
@@ -118,7 +122,8 @@ def test_a_fully_anti_stereotyped_model_scores_minus_100() -> None:
     assert scores["disambig"].bias == -100
     assert scores["ambig"].bias == -100, "all ambiguous rows are wrong, so nothing scales it"
     assert scores["disambig"].low == -100
-    assert -100 < scores["disambig"].high < -60, "twenty scenarios cannot rule out everything above -100"
+    assert -100 < scores["disambig"].high < -30, "ten templates cannot rule out everything above -100"
+    assert -100 < scores["disambig"].by_scenario[1] < -60, "nor can twenty scenarios"
 
 
 def test_a_fully_stereotyped_model_scores_100_and_a_perfect_one_has_no_ambiguous_bias() -> None:
@@ -178,43 +183,86 @@ def test_intervals_of_proportions_are_those_of_clustered_proportions() -> None:
     scores = score(AnswerTable.of(answers)).categories["Age"]
     for context, cell in scores.items():
         part = answers[answers["condition"] == context]
-        known = cluster_proportion(part["prediction"] == part["label"], part["scenario"])
+        known = cluster_proportion(part["prediction"] == part["label"], part["question"])
         assert (cell.accuracy_low, cell.accuracy_high) == pytest.approx((known.low, known.high))
-        coarse = cluster_proportion(part["prediction"] == part["label"], part["question"])
-        assert cell.accuracy_by_question == pytest.approx((coarse.low, coarse.high))
+        narrow = cluster_proportion(part["prediction"] == part["label"], part["scenario"])
+        assert cell.accuracy_by_scenario == pytest.approx((narrow.low, narrow.high))
     people = answers[(answers["condition"] == "disambig") & (answers["prediction"] != 2)]
-    known = cluster_proportion(people["prediction"] == people["target"], people["scenario"])
+    known = cluster_proportion(people["prediction"] == people["target"], people["question"])
     assert (scores["disambig"].low, scores["disambig"].high) == pytest.approx(
         (200 * known.low - 100, 200 * known.high - 100)
     )
 
 
-def test_the_interval_of_ambiguous_bias_is_students_over_scenarios() -> None:
-    """With every row scorable and two rows per scenario, ambiguous bias is the mean of +100, -100 and 0."""
+def test_the_interval_of_ambiguous_bias_is_students_over_templates() -> None:
+    """With every row scorable and four rows per template, ambiguous bias is the mean of +100, -100 and 0."""
     answers = pd.DataFrame(noisy(2))
     cell = score(AnswerTable.of(answers)).categories["Age"]["ambig"]
     part = answers[answers["condition"] == "ambig"]
     marks = np.where(part["prediction"] == 2, 0, np.where(part["prediction"] == part["target"], 100, -100))
-    known = cluster_mean(pd.Series(marks, index=part.index), part["scenario"])
+    known = cluster_mean(pd.Series(marks, index=part.index), part["question"])
     assert (cell.bias, cell.low, cell.high) == pytest.approx((known.estimate, known.low, known.high))
 
 
-def test_clustered_intervals_cover_at_their_level() -> None:
-    """Two hundred data sets whose rows agree within scenarios; true bias 0 by symmetry."""
-    covered = 0
-    for seed in range(200):
-        rng = np.random.default_rng(seed)
-        lean = rng.choice([0, 1], 60).repeat(4)  # a whole scenario leans to one person
-        answers = rows(*lean)
-        for row in answers:
-            row["target"] = 0
-        cell = scored(answers).categories["Age"]["disambig"]
-        covered += cell.low <= 0 <= cell.high
-    assert 180 <= covered <= 199, "about 95%"
+def templates(rng: np.random.Generator, spread: float, scenarios: list[int]) -> AnswerTable:
+    """Disambiguated answers, two per scenario, that name the target at a rate of their template."""
+    template = np.repeat(np.arange(len(scenarios)), 2 * np.array(scenarios))
+    size = len(template)
+    named = rng.random(size) < expit(0.5 + spread * rng.normal(size=len(scenarios)))[template]
+    return AnswerTable(
+        category=np.full(size, "Age", dtype=object),
+        ambiguous=np.zeros(size, dtype=bool),
+        label=np.zeros(size, dtype=np.int64),
+        target=np.zeros(size, dtype=np.int64),
+        unknown=np.full(size, 2),
+        names=np.zeros(size, dtype=bool),
+        scenario=np.arange(size) // 2,
+        question=template,
+        prediction=np.where(named, 0, 1),
+    )
 
 
-def test_one_scenario_gives_no_interval() -> None:
-    cell: Cell = scored(rows(0, 0, 1, 1)).categories["Age"]["ambig"]
-    assert math.isnan(cell.low)
-    assert math.isnan(cell.accuracy_low)
+# scenarios of the 25 templates of BBQ's Age
+AGE = [8, 8, 8, 24, 18, 32, 32, 32, 18, 40, 24, 24, 18, 32, 18, 50, 24, 50, 72, 40, 70, 70, 84, 40, 84]
+
+
+@pytest.mark.parametrize(("spread", "sizes", "worst"), [(0.5, AGE, 0.8), (1.0, AGE, 0.6), (1.0, [20] * 10, 0.7)])
+def test_intervals_over_templates_cover_where_those_over_scenarios_do_not(
+    spread: float, sizes: list[int], worst: float
+) -> None:
+    rate = quad(lambda z: expit(0.5 + spread * z) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), -8, 8)[0]
+    rng, covered, by_scenario = np.random.default_rng(1), 0, 0
+    for _ in range(300):
+        result = cell_of(templates(rng, spread, sizes))
+        covered += result.low <= 200 * rate - 100 <= result.high
+        by_scenario += result.by_scenario[0] <= 200 * rate - 100 <= result.by_scenario[1]
+    assert 0.92 <= covered / 300 <= 0.98
+    assert by_scenario / 300 < worst
+
+
+def test_few_templates_of_unequal_sizes_cover_less_than_they_claim() -> None:
+    """The reason for the note below ten templates: sizes as of the first five of Disability_status."""
+    rate = quad(lambda z: expit(0.5 + 0.5 * z) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi), -8, 8)[0]
+    rng, covered = np.random.default_rng(1), 0
+    for _ in range(300):
+        result = cell_of(templates(rng, 0.5, [12, 60, 16, 3, 4]))
+        covered += result.low <= 200 * rate - 100 <= result.high
+    assert 0.6 <= covered / 300 <= 0.9
+
+
+def test_the_macro_mean_has_satterthwaites_degrees_of_freedom() -> None:
+    """Two categories of three and twenty templates: by hand from their variances."""
+    parts = [templates(np.random.default_rng(seed), 1.0, [6] * count) for seed, count in ((3, 3), (4, 20))]
+    cells = [cell_of(part) for part in parts]
+    v1, v2 = (one.variances[1] for one in cells)
+    df = (v1 + v2) ** 2 / (v1**2 / 2 + v2**2 / 19)
+    half = stats.t.ppf(0.975, df) * math.sqrt(v1 + v2) / 2
+    mean = pooled(cells)
+    assert (mean.high - mean.bias) == pytest.approx(min(half, 100 - mean.bias))
+
+
+def test_one_template_gives_no_interval() -> None:
+    found: Cell = scored(rows(0, 0, 1, 1)).categories["Age"]["ambig"]
+    assert math.isnan(found.low)
+    assert math.isnan(found.accuracy_low)
     assert to_dict(scored(rows(0, 0, 1, 1)))["macro"]["ambig"]["low"] is None

@@ -17,7 +17,7 @@ from parley.analysis.stats.clustered import (
     cluster_mean,
 )
 from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval
+from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
 from parley.analysis.stats.tables import cell_means, unique_rows
 
 # Drawing
@@ -197,3 +197,12 @@ def test_the_proportion_covers_at_its_level() -> None:
         result = cluster_proportion(rng.random(len(names)) < chance[names], names)
         covered += result.low <= 2 / 3 <= result.high
     assert 455 <= covered <= 495  # 475 expected, standard deviation 4.9
+
+
+def test_too_few_draws_give_no_interval_and_say_so() -> None:
+    result = bootstrap_mean([1.0, 2.0, 4.0], ["a", "b", "c"], draws=1)
+    assert result.estimate == pytest.approx(7 / 3)
+    assert math.isnan(result.low)
+    assert result.note == "an interval needs 40 bootstrap draws or more"
+    assert words_on_draws(1) == ("An interval needs 40 bootstrap draws or more, not 1: see --draws.",)
+    assert words_on_draws(40) == ()

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from scipy.special import expit
 
 from parley.analysis.bbq.leaderboard import comparable as bbq_comparable
 from parley.analysis.reporting.compare import NothingShared, compare
@@ -62,7 +63,8 @@ def test_values_are_paired_on_the_same_units() -> None:
     assert (row["first"], row["second"]) == (53 / 8, 45 / 8)
     assert row["difference"] == (0.5 + 1 + 1.5 + 1) / 4
     assert row["p"] == 2 / 2**4, "all four scenarios lie on one side"
-    assert row["low"] < row["difference"] < row["high"]
+    assert (row["low"], row["high"]) == (-math.inf, math.inf), "four scenarios can exclude nothing at 95%"
+    assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
     assert (row["n"], row["clusters"]) == (8, 4)
 
 
@@ -79,8 +81,8 @@ def test_only_shared_units_count() -> None:
 def test_the_order_of_rows_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     first, second = (run(tuple(rng.normal(6, 1, 9)), tuple(rng.normal(6, 1, 9))) for _ in range(2))
-    ours = compare(first, second, NAMES, draws=100).table("comparison")
-    theirs = compare(first, second.sample(frac=1, random_state=1), NAMES, draws=100).table("comparison")
+    ours = compare(first, second, NAMES).table("comparison")
+    theirs = compare(first, second.sample(frac=1, random_state=1), NAMES).table("comparison")
     pd.testing.assert_frame_equal(ours, theirs)
 
 
@@ -105,19 +107,60 @@ def test_metrics_are_one_family() -> None:
     for shift in (0.0, 0.8):
         parts = [run(tuple(rng.normal(6 + shift, 1, 9)), (), metric=metric) for metric in ("Accuracy", "Creativity")]
         sides.append(pd.concat(parts))
-    result = compare(sides[0], sides[1], NAMES, draws=100).table("comparison")
+    result = compare(sides[0], sides[1], NAMES).table("comparison")
     assert result["what"].tolist() == ["all metrics", "Accuracy", "Creativity"]
     small = result["p"].min()
     assert result.loc[result["p"].idxmin(), "p_adjusted"] == pytest.approx(min(1.0, 3 * small))
 
 
-def test_right_and_wrong_are_compared_by_mcnemar() -> None:
+def test_mcnemar_stands_beside_the_test_over_clusters() -> None:
     first, second = (1.0,) * 9 + (0.0,), (1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0)
     row = table(compare(run(first, ()), run(second, ()), NAMES)).loc["Accuracy"]
-    # only the first was right 6 times, only the second once
-    assert row["p"] == pytest.approx(stats.binomtest(6, 7).pvalue)
+    # only the first was right 6 times, only the second once; with one unit a scenario both tests are the same
+    assert row["p"] == row["p_mcnemar"] == pytest.approx(stats.binomtest(6, 7).pvalue)
     assert row["difference"] == pytest.approx((6 - 1) / 10)
-    assert row["test"] == "McNemar, exact"
+    assert row["test"] == "paired sign-flip test, exact"
+
+
+def test_bases_are_the_clusters_where_units_have_one() -> None:
+    """Twelve scenarios of two bases: six observations each, not twelve."""
+    first = run(tuple(6.0 + n % 3 for n in range(12)), ())
+    based = first.assign(base=[f"b{n % 2}" for n in range(12)])
+    row = table(compare(based, based.assign(value=based["value"] - 1), NAMES)).loc["Accuracy"]
+    assert (row["clusters"], row["p"], row["n"]) == (2, 0.5, 12)
+    some = first.assign(base=["b0", "b0", *[""] * 10])
+    row = table(compare(some, some.assign(value=some["value"] - 1), NAMES)).loc["Accuracy"]
+    assert row["clusters"] == 11, "a scenario without a base is its own"
+
+
+def test_too_few_bases_are_told() -> None:
+    first = run((6.0, 7.0, 9.0, 8.0), ())
+    words = compare(first, first.assign(value=first["value"] - 1), NAMES).words
+    assert words[-1] == "With 4 scenarios no difference could be: that takes at least 6."
+
+
+def test_mcnemar_over_units_raises_false_alarms_where_clusters_do_not() -> None:
+    """Two equally good models that differ by scenario: 20 scenarios of 10 units, 120 comparisons."""
+    rng = np.random.default_rng(3)
+    clustered = over_units = 0
+    scenario = np.repeat([f"s{n}" for n in range(20)], 10)
+    units = pd.DataFrame(
+        {
+            "unit": [f"{name}/{n}" for n, name in enumerate(scenario)],
+            "scenario": scenario,
+            "role": "solver",
+            "round": 1,
+            "metric": "right",
+        }
+    )
+    for _ in range(120):
+        ability = rng.normal(0, 1, (2, 20)).repeat(10, axis=1)  # of each model on each scenario
+        sides = [units.assign(value=1.0 * (rng.random(200) < expit(effect))) for effect in ability]
+        row = table(compare(sides[0], sides[1], NAMES)).loc["right"]
+        clustered += row["p"] <= 0.05
+        over_units += row["p_mcnemar"] <= 0.05
+    assert clustered / 120 <= 0.09
+    assert over_units / 120 >= 0.2
 
 
 # Preferences
@@ -128,8 +171,9 @@ def test_preferences_are_compared_where_both_decided() -> None:
     sides = [pd.DataFrame([vote(f"u{n}", c) for n, c in enumerate(choices)]) for choices in (first, second)]
     row = table(compare(*sides, NAMES)).loc["prefers the one shown first"]
     assert (row["first"], row["second"], row["n"]) == (4 / 5, 1 / 5, 5)
-    assert row["p"] == pytest.approx(stats.binomtest(3, 3).pvalue)
-    assert row["note"] == "the same preference in 33% of 6 units"
+    assert row["p_mcnemar"] == pytest.approx(stats.binomtest(3, 3).pvalue)
+    assert row["p"] == 1.0, "all units are of one scenario"
+    assert row["note"].endswith("an interval needs 6; the same preference in 33% of 6 units")
 
 
 def test_a_panel_is_compared_by_its_majority() -> None:
@@ -149,7 +193,7 @@ def test_a_planted_gap_is_recovered() -> None:
     base = rng.normal(6, 1, (4, 30))
     first = run(tuple(base[0] + 0.8), tuple(base[1]))
     second = run(tuple(base[2]), tuple(base[3]))
-    report = compare(first, second, NAMES, draws=500)
+    report = compare(first, second, NAMES)
     row = table(report).loc["gender: female − male"]
     gaps = base[0] + 0.8 - base[1], base[2] - base[3]
     assert (row["first"], row["second"]) == pytest.approx((gaps[0].mean(), gaps[1].mean()))
@@ -161,9 +205,7 @@ def test_a_planted_gap_is_recovered() -> None:
 def test_a_shift_of_both_labels_is_no_gap() -> None:
     first = run((6.0, 7.0, 9.0, 5.0), (5.0, 6.0, 6.0, 4.0))
     row = table(compare(first, first.assign(value=first["value"] - 2), NAMES)).loc["gender: female − male"]
-    assert row["difference"] == 0.0
-    assert math.isnan(row["p"])
-    assert "no sign to flip" in row["note"]
+    assert (row["difference"], row["p"]) == (0.0, 1.0)
 
 
 def test_a_reply_readable_on_one_side_only_makes_no_gap() -> None:
@@ -189,7 +231,7 @@ def test_the_difference_lies_in_its_interval_however_uneven_scenarios_are() -> N
 def test_words_name_only_significant_differences() -> None:
     first = run(tuple(6.0 + n % 3 for n in range(12)), ())
     words = compare(first, first.assign(value=first["value"] - 1 - (first.index % 2)), NAMES).words
-    assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two (p = ")
+    assert words[1].startswith("Accuracy: 7.00 for one, 5.50 for two (mean over 12 scenarios; p = 0.00049 after Holm")
     same = compare(first, first, NAMES).words
     assert same[1] == "No difference is significant after Holm correction. That is not evidence that the two are alike."
 
@@ -213,11 +255,12 @@ def test_runs_without_a_common_readable_unit_cannot_be_compared() -> None:
         compare(unread, first, NAMES)
 
 
-def test_a_single_scenario_gives_a_difference_without_interval() -> None:
-    row = table(compare(run((6.0,), ()), run((4.0,), ()), NAMES)).loc["Accuracy"]
-    assert row["difference"] == 2.0
-    assert row[["low", "high", "p"]].isna().all()
-    assert row["note"]
+def test_a_single_scenario_gives_a_difference_that_may_be_anything() -> None:
+    report = compare(run((6.0,), ()), run((4.0,), ()), NAMES)
+    row = table(report).loc["Accuracy"]
+    assert row[["difference", "low", "high", "p"]].tolist() == [2.0, -math.inf, math.inf, 1.0]
+    assert row["note"] == "1 cluster: p cannot be below 1; an interval needs 6"
+    assert report.data()["comparison"][0]["low"] is None
 
 
 def test_a_frame_without_identities_or_scenarios_is_compared_by_unit() -> None:
@@ -254,6 +297,15 @@ def test_answers_to_bbq_are_compared_by_being_right_and_by_the_target() -> None:
     assert (right["first"], right["second"], right["n"]) == (2 / 3, 1 / 3, 3), "the fourth could not be read"
     target = result.loc["target of those who name a person, ambig"]
     assert (target["first"], target["second"], target["n"]) == (1.0, 0.0, 1), "both named a person once"
+
+
+def test_answers_to_bbq_are_clustered_by_template() -> None:
+    sides = [pd.DataFrame([answer(n, "ambig", value, question=n % 3) for n in range(12)]) for value in (2.0, 0.0)]
+    report = compare(bbq_comparable(sides[0]), bbq_comparable(sides[1]), NAMES)
+    row = table(report).loc["right, ambig"]
+    assert (row["clusters"], row["n"], row["p"]) == (3, 12, 1 / 4)
+    assert row["p_mcnemar"] == pytest.approx(2 / 2**12)
+    assert "sign flips over templates" in report.tables[0].note
 
 
 def test_answers_to_squad_are_compared_by_the_official_measures() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from parley.analysis.reporting.figures import bounded, sheet
+from parley.analysis.reporting.figures import bounded, dots, save, sheet
 
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=5), st.booleans())
@@ -30,3 +34,17 @@ def test_a_whole_axis_shows_both_ends(value: float) -> None:
     axes[0, 0].plot([value], [0], "o")
     bounded(axes[0, 0], "x", whole=True)
     assert {0, 100} <= set(axes[0, 0].get_xticks())
+
+
+def test_an_unbounded_interval_is_an_arrow_that_moves_no_limit(tmp_path: Path) -> None:
+    ends = [([0.0, -math.inf, math.nan], [1.0, math.inf, math.nan]), ([0.0, 0.25, 0.1], [1.0, 0.75, 0.9])]
+    limits = []
+    for low, high in ends:
+        figure, axes = sheet(4, 2)
+        dots(axes[0, 0], ["a", "b", "c"], *(pd.Series(column) for column in ([0.5] * 3, low, high)), ["k"] * 3)
+        limits.append(axes[0, 0].get_xlim())
+        drawn = save(figure, tmp_path / "figure")
+        assert all(path.stat().st_size > 0 for path in drawn)
+        arrows = len(axes[0, 0].texts)
+        assert arrows == (2 if -math.inf in low else 0)
+    assert limits[0] == limits[1]

@@ -79,8 +79,18 @@ def test_the_effect_of_the_fence_is_paired_by_response() -> None:
     fenced = [rows("a", 7, 7, 8, shown="fenced"), rows("b", 7, 7, 7, shown="fenced")]
     effect = injection.fence_effect(injection.pairs(frame(*cases, *fenced))).set_index("kind")
     assert effect.loc["order", "difference"] == pytest.approx(2.0)
-    assert math.isnan(effect.loc["order", "low"])
-    assert effect.loc["order", "note"]
+    assert effect.loc["order", ["low", "high", "p"]].tolist() == [-math.inf, math.inf, 0.5]
+    assert effect.loc["order", "note"] == "2 clusters: p cannot be below 0.5; an interval needs 6"
+
+
+def test_responses_to_one_base_are_one_cluster() -> None:
+    verdicts = frame(*(rows(name, 7, 7, 10 - n % 2) for n, name in enumerate("abcdefgh")))
+    based = verdicts.assign(base=verdicts["scenario"].map(lambda name: "x" if name < "e" else name))
+    order = injection.by_kind(injection.pairs(based)).set_index("kind").loc["order"]
+    assert (order["responses"], order["clusters"]) == (8, 5)
+    words = report(based).words
+    assert any("With responses to 5 bases and 1 test of single kinds, no effect could be" in line for line in words)
+    assert any("difference +2.50, −∞ to ∞ (n = 8)" in line for line in words)
 
 
 def test_a_report_says_when_no_test_could_be_significant() -> None:

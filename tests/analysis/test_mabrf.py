@@ -23,6 +23,7 @@ from parley.analysis.bbq.mabrf.tables import (
 )
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
 from parley.analysis.bbq.report import report
+from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.correlation import pearson
 
 
@@ -72,8 +73,8 @@ def unit(number: int, method: str = "mabrf", **replies: Any) -> list[dict[str, A
     facets = {
         "unit": f"Age/{number}/{method}", "category": replies.get("category", "Age"), "example_id": number, "repeat": 0,
         "condition": "ambig" if number % 2 == 0 else "disambig", "label": 2 if number % 2 == 0 else 0,
-        "target": 0, "unknown": 2, "names": False, "scenario": f"s{number}", "question": 1, "method": method,
-        "model": replies.get("model", "m"),
+        "target": 0, "unknown": 2, "names": False, "scenario": f"s{number}", "method": method,
+        "question": replies.get("question", number), "model": replies.get("model", "m"),
     }  # fmt: skip
     accepted = replies.get("accepted", [1.0] * (len(bias) - 1))
     values = [
@@ -106,6 +107,13 @@ def test_an_item_has_its_scores_before_and_after() -> None:
     assert (second["passes"], second["right0"], second["right1"]) == (0, 1, 0)
 
 
+def test_the_same_units_in_two_files_stay_apart_and_a_verdict_given_twice_is_told() -> None:
+    frame = items(verdicts(unit(0, model="m", bias=[5.0, 3.0, 1.0]), unit(0, model="n", bias=[5.0])))
+    assert frame[["model", "passes"]].to_numpy().tolist() == [["m", 2], ["n", 0]]
+    with pytest.raises(MissingColumns, match="two verdicts of one metric and round"):
+        items(verdicts(unit(0), unit(0)))
+
+
 def test_methods_without_the_loop_are_not_among_the_items() -> None:
     other = [row for row in unit(0, "self-debias-reprompting") if row["metric"] in ("first_answer", "answer")]
     assert len(items(verdicts(other, unit(2)))) == 1
@@ -128,18 +136,29 @@ def test_unreadable_replies_are_counted_and_neither_wrong_nor_unbiased() -> None
     (bias,) = debiased(frame).to_dict("records")
     assert (bias["biased0"], bias["biased1"], bias["n"], bias["unread"]) == (2, 1, 1, 2)
     assert bias["correct_and_debiased"] == 1.0
-    (change,) = changes(frame, draws=20).to_dict("records")
+    (change,) = changes(frame).to_dict("records")
     assert (change["n"], change["unread"]) == (1, 2)
 
 
 def test_fixed_and_worsened_are_tested_exactly() -> None:
-    """Nine fixed and one worsened: McNemar's exact p = 2·(1 + 10)/2^10 (the binomial's two tails)."""
+    """Nine fixed and one worsened, each of its own template: 2·(1 + 10)/2^10, as McNemar's exact p."""
     fixed = [unit(2 * n, first=0.0, final=2.0) for n in range(9)]
     frame = items(verdicts(*fixed, unit(20, first=2.0, final=1.0), unit(22, first=2.0, final=2.0)))
-    (row,) = changes(frame, draws=20).to_dict("records")
+    (row,) = changes(frame).to_dict("records")
     assert (row["fixed"], row["worsened"], row["changed"], row["n"]) == (9, 1, 10, 11)
-    assert row["p"] == pytest.approx(2 * 11 / 1024)
+    assert row["p"] == row["p_mcnemar"] == pytest.approx(2 * 11 / 1024)
     assert row["difference"] == pytest.approx(8 / 11)
+
+
+def test_items_of_one_template_are_one_observation_for_the_test_and_the_sentence() -> None:
+    """Four templates of six fixed items each: McNemar's p is 2/2²⁴, that of four templates 2/2⁴."""
+    units = [unit(2 * n, first=0.0, final=2.0, question=n % 4) for n in range(24)]
+    (row,) = changes(items(verdicts(*units))).to_dict("records")
+    assert (row["p"], row["p_adjusted"], row["clusters"]) == (1 / 8, 1 / 8, 4)
+    assert row["p_mcnemar"] == pytest.approx(2 / 2**24)
+    assert row["note"] == "4 clusters: p cannot be below 0.12; an interval needs 6"
+    words = report(verdicts(*units), draws=50).words
+    assert any("24 fixed and 0 worsened (p = 0.12 after Holm correction)" in line for line in words)
 
 
 def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> None:
@@ -151,7 +170,7 @@ def test_the_contexts_are_pooled_for_the_papers_score_and_never_for_bbqs() -> No
     assert math.isnan(table.loc["SES", "bbq_ambig1"]), "no person was named"
 
 
-def test_the_change_of_relevancy_has_an_interval_over_scenarios() -> None:
+def test_the_change_of_relevancy_has_an_interval_over_templates() -> None:
     """1, 1, 4 minus 0: mean 2, standard error 1, t(2) = 4.3027 at 97.5% (any table of Student's t)."""
     changed = [unit(2 * n, relevancy=5.0, final_relevancy=5.0 + by) for n, by in enumerate((1, 1, 4))]
     (row,) = relevancy(items(verdicts(*changed, unit(8, final_relevancy=None)))).to_dict("records")
@@ -199,14 +218,14 @@ def test_search_is_compared_with_the_same_rows_without_it() -> None:
     without = [unit(2 * n, final=0.0, bias=[5.0, 3.0]) for n in range(8)]
     searched = [unit(2 * n, "mabrf-search", final=2.0, bias=[5.0, 2.0]) for n in range(7)]
     other = [unit(2 * n, "mabrf-search", model="n") for n in range(8)]
-    table = with_search(items(verdicts(*without, *searched, *other)), draws=100).set_index("measure")
+    table = with_search(items(verdicts(*without, *searched, *other))).set_index("measure")
     assert set(table["system"]) == {"mabrf-search · m"}, "the other model has no run without search"
     assert set(table["n"]) == {7}
     assert table.loc["accuracy", "difference"] == 1
     assert table.loc["accuracy", "p_beside"] == pytest.approx(2 / 2**7), "McNemar: seven of seven"
     assert table.loc["accuracy", "p"] == pytest.approx(2 / 2**7)
     assert table.loc["final bias", "difference"] == -1
-    assert math.isnan(table.loc["final relevancy", "p"]), "all pairs are equal"
+    assert table.loc["final relevancy", "p"] == 1, "all pairs are equal"
 
 
 def test_concurrent_time_is_counted_once() -> None:

@@ -19,7 +19,7 @@ import pytest
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
 from parley.analysis.reporting.render import html, latex, markdown, write
-from parley.analysis.reporting.report import Figure, Report, Table, format_cell, json_values
+from parley.analysis.reporting.report import Figure, Report, Table, format_cell, format_interval, json_values
 
 MODEL = """<script>alert(1)</script>"'|$x_1$ & 100% #1 {a}~^ <!-- --> """ + "very-long-name-" * 20
 LABELS = ('"><img src=x onerror=alert(2)>', "a|b & c_d", "${price} 100%")
@@ -206,6 +206,20 @@ def test_latex_escapes_all_special_characters(name: str) -> None:
         assert not set(bare) & set("%$#_{}~^\\"), bare
 
 
+def test_an_unbounded_interval_is_shown_as_such_everywhere() -> None:
+    table = Table("t", "Title", pd.DataFrame({"low": [-np.inf], "high": [np.inf], "p": [np.nan]}))
+    assert "| −∞ | ∞ | – |" in markdown(table)
+    assert r"$-$$\infty$ & $\infty$ & -- \\" in latex(table)
+    report = Report("Title", tables=(table,))
+    assert '<td class="number">−∞</td>' in html(report, {})
+    assert report.data()["t"] == [{"low": None, "high": None, "p": None}]
+    assert (format_interval(-np.inf, np.inf), format_interval(-0.0, 0.25), format_interval(np.nan, 1)) == (
+        "−∞ to ∞",
+        "0.00 to 0.25",
+        "",
+    )
+
+
 def test_latex_escapes_angle_brackets() -> None:
     assert "<" not in latex(Table("t", "Title", pd.DataFrame({"model": ["a<b>"]})))
 
@@ -219,7 +233,8 @@ def test_latex_escapes_angle_brackets() -> None:
         (np.nan, "–"),
         (None, "–"),
         ("", "–"),
-        (np.inf, "–"),
+        (np.inf, "∞"),
+        (np.float64(-np.inf), "−∞"),
         (0.0, "0.00"),
         (0.0004, "0.0004"),
         (-0.0004, "-0.0004"),

@@ -90,7 +90,7 @@ def test_nothing_to_refine_gives_an_empty_table() -> None:
 
 def test_pairs_are_items_scored_in_both() -> None:
     """Iteration 2 minus default on a/0, a/1, b/0: −80, 0, −30; prompt means −40 and −30."""
-    tests = stardtox.comparisons(stardtox.tidy_scores(SMALL), draws=200)
+    tests = stardtox.comparisons(stardtox.tidy_scores(SMALL))
     row = tests[tests["against"] == "default"].iloc[0]
     assert (row["n"], row["prompts"]) == (3, 2)
     assert row["difference"] == pytest.approx(-35.0)

@@ -1,7 +1,7 @@
 """Systems before and after training, compared with a baseline on the same rows of BBQ and the same topics.
 
-The caller names the systems (Default, CoT, SFT, RLDF, …). Every comparison is paired and clustered by scenario (BBQ) or
-by topic (BS, CE, LS), with Holm's correction over each table.
+The caller names the systems (Default, CoT, SFT, RLDF, …). Every comparison is paired and clustered by question
+template (BBQ) or by topic (BS, CE, LS), with Holm's correction over each table.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
     Args:
         verdicts: Of BBQ runs, with a column `system`.
         baseline: The system that the others are compared with.
-        draws: Of the permutation tests.
+        draws: Of the bootstrap of each difference in bias.
         seed: Of the draws.
     """
     frame = answers(verdicts).assign(system=_systems_of_answers(verdicts))
     others = [name for name in dict.fromkeys(frame["system"]) if name != baseline]
     tests = against(frame, [(name, baseline) for name in others], draws=draws, seed=seed)
     shown = ("system", "context", "category", "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "n")
-    note = "95% intervals clustered by scenario; unparsed answers are excluded and counted."
+    note = "95% intervals over question templates; unparsed answers are excluded and counted."
     return [
         Table(
             name="bbq",
@@ -65,14 +65,12 @@ def _systems_of_answers(verdicts: pd.DataFrame) -> list[str]:
     return [str(name) for name in final["system"]]
 
 
-def rubric_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, seed: int = 0) -> list[Table]:
+def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
     """BS, CE and LS from 0 to 100 by system, and each system against the baseline by topic.
 
     Args:
         verdicts: Of a rubric run, with columns `system` and `topic`. The judges of an answer are averaged first.
         baseline: The system that the others are compared with.
-        draws: Of the permutation tests.
-        seed: Of the draws.
     """
     frame = uncategorised(verdicts).assign(value=lambda scores: scores["value"] * 10)
     means = frame.groupby(["system", "metric", "topic"], sort=False)["value"].mean().reset_index()
@@ -93,7 +91,7 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, 
         )
         if system != baseline:
             of_metric = means[means["metric"] == metric]
-            tests.append(_paired_test(of_metric, str(system), baseline, draws=draws, seed=seed))
+            tests.append(_paired_test(of_metric, str(system), baseline))
     paired = pd.DataFrame(tests)
     if len(paired):
         adjusted = list(holm(paired["p"], "systems × metrics").adjusted)
@@ -147,7 +145,7 @@ def answers_table(texts: pd.DataFrame) -> Table:
     )
 
 
-def _paired_test(means: pd.DataFrame, system: str, baseline: str, *, draws: int, seed: int) -> dict[str, Any]:
+def _paired_test(means: pd.DataFrame, system: str, baseline: str) -> dict[str, Any]:
     """A system against the baseline on one metric, over the topics that both have."""
     ours, base = (means[means["system"] == name] for name in (system, baseline))
     both = ours.merge(base, on="topic", suffixes=("", "_base"))

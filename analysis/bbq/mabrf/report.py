@@ -26,7 +26,7 @@ AGAIN = (
 )
 RELEVANCY = (
     "Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain; 95% t interval "
-    "over scenarios."
+    "over templates."
 )
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
@@ -46,17 +46,15 @@ def parts(
     units: pd.DataFrame | None,
     title: str,
     *,
-    draws: int,
-    seed: int,
     cautions: Sequence[str] = (),
 ) -> Parts:
     """MABRF's parts of the report; empty if no method of the run rephrases its reasoning."""
     if not (verdicts["metric"].astype(str) == MARK).any():
         return Parts()
     frame = items(verdicts)
-    answer_changes, relevancy_means = changes(frame, draws=draws, seed=seed), relevancy(frame)
+    answer_changes, relevancy_means = changes(frame), relevancy(frame)
     passes, bias = by_passes(frame), debiased(frame)
-    search_tests, contexts = with_search(frame, draws=draws, seed=seed), by_context(frame)
+    search_tests, contexts = with_search(frame), by_context(frame)
     tables = [
         Table(
             name="mabrf_contexts",
@@ -76,7 +74,8 @@ def parts(
             name="mabrf_changes",
             title="Answers before and after",
             frame=answer_changes,
-            note="p: McNemar's exact test; p_clustered: sign flips over scenarios. Holm-corrected over the table.",
+            note="Final minus first, mean over templates. p: sign flips over templates, Holm-corrected over the table; "
+            "p_mcnemar: McNemar's exact test, which takes every item as independent.",
         ),
         Table(
             name="mabrf_debiased",
@@ -96,8 +95,8 @@ def parts(
             name="mabrf_search",
             title="With and without search, on the same rows",
             frame=search_tests,
-            note="With minus without. p: sign flips over scenarios, Holm-corrected over the table; p_beside: McNemar's "
-            "exact test or Wilcoxon's.",
+            note="With minus without, mean over templates. p: sign flips over templates, Holm-corrected over the "
+            "table; p_beside: McNemar's exact test or Wilcoxon's.",
         ),
     ]
     if units is not None:
@@ -138,7 +137,7 @@ def parts(
 def _accuracy(answer_changes: pd.DataFrame, contexts: pd.DataFrame) -> Iterator[str]:
     for row in answer_changes.itertuples():
         scores = contexts[(contexts["system"] == row.system) & (contexts["context"] == row.context)].iloc[0]
-        test = "nothing to test" if row.p != row.p else f"p = {row.p:.2g}"
+        test = "no template has both" if row.p != row.p else f"p = {row.p_adjusted:.2g} after Holm correction"
         yield (
             f"{row.system}, {TITLES[row.context]}: accuracy {_share(scores.acc0)} before the loop and "
             f"{_share(scores.acc1)} after; of {plural(row.n, 'item')} readable both times, {row.fixed} fixed and "

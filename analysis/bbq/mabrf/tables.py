@@ -20,6 +20,7 @@ import pandas as pd
 from parley.analysis.bbq.leaderboard import ROW
 from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, AnswerTable, ByContext, contexts
 from parley.analysis.reporting.systems import systems
+from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.tables import Column, as_floats
 
@@ -34,13 +35,16 @@ Columns = dict[str, Any]
 def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     """One row per unit of the loop. `…0` is before it, `…1` after; unreadable replies are NaN."""
     metric = verdicts["metric"].astype(str)
+    # two run files have the same units; the model's name (with the file, where there are several) tells them apart
+    verdicts = verdicts.assign(unit=verdicts["unit"].astype(str) + " " + verdicts["model"].astype(str))
     marked = verdicts[metric == MARK]
     frame = marked[["unit", *dict.fromkeys((*FACETS, *ROW))]].copy()
-    for name in ("unit", "category", "condition", "scenario", "method", "model"):
+    for name in ("category", "condition", "scenario", "method", "model"):
         frame[name] = frame[name].astype(str)
     frame = frame.set_index("unit", drop=False)
     looped = verdicts[verdicts["unit"].isin(marked["unit"])].assign(metric=metric)
-    looped = looped.assign(unit=looped["unit"].astype(str))
+    if looped.duplicated(["unit", "metric", "round"]).any():
+        raise MissingColumns("a unit has two verdicts of one metric and round")
     opening = looped[looped["round"] == 0]
     for name, source, name_of_metric in (
         ("first", opening, "first_answer"),

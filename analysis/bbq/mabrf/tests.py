@@ -15,7 +15,6 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.correlation import pearson
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation, wilcoxon
-from parley.analysis.stats.resampling import DRAWS
 
 PLAIN, SEARCH = "mabrf", "mabrf-search"
 MEASURES = {
@@ -27,13 +26,16 @@ MEASURES = {
 Columns = dict[str, Any]
 
 
-def changes(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Final against first answers, where both are readable: how many are fixed and worsened, and a test of that."""
+def changes(frame: pd.DataFrame) -> pd.DataFrame:
+    """Final against first answers, where both are readable: how many are fixed and worsened, and a test of that.
+
+    The test flips signs over templates; McNemar's, which takes every item as independent, stands beside it.
+    """
     rows = []
     for (system, context), group in frame.groupby(["system", "condition"], sort=False):
         both = group[group["right0"].notna() & group["right1"].notna()]
         exact = mcnemar(both["right1"], both["right0"])
-        flips = paired_permutation(both["right1"], both["right0"], both["scenario"])
+        flips = paired_permutation(both["right1"], both["right0"], _templates(both))
         rows.append(
             {
                 "system": system,
@@ -41,14 +43,16 @@ def changes(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.Dat
                 "fixed": int((both["right1"] > both["right0"]).sum()),
                 "worsened": int((both["right1"] < both["right0"]).sum()),
                 "changed": int((both["first"] != both["final"]).sum()),
-                "difference": exact.effect,
-                "low": exact.low,
-                "high": exact.high,
-                "p": exact.p,
+                "difference": flips.effect,
+                "low": flips.low,
+                "high": flips.high,
+                "p": flips.p,
                 "p_clustered": flips.p,
-                "n": exact.n,
+                "p_mcnemar": exact.p,
+                "n": flips.n,
+                "clusters": flips.clusters,
                 "unread": len(group) - len(both),
-                "note": exact.note,
+                "note": flips.note,
             }
         )
     return _corrected(pd.DataFrame(rows), "all systems and contexts")
@@ -59,7 +63,7 @@ def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
         change = group["relevancy_change"]
-        mean = cluster_mean(change, group["scenario"])
+        mean = cluster_mean(change, _templates(group))
         rows.append(
             {
                 "system": system,
@@ -108,29 +112,30 @@ def passes_and_bias(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def with_search(frame: pd.DataFrame, *, draws: int = DRAWS, seed: int = 0) -> pd.DataFrame:
-    """Every model with and without search, on the rows that have both; with minus without."""
+def with_search(frame: pd.DataFrame) -> pd.DataFrame:
+    """Every model with and without search, on the rows that have both; with minus without, mean over templates."""
     rows: list[Columns] = []
     for system, baseline in baseline_pairs(frame, PLAIN, only=SEARCH):
         searched, plain = frame[frame["system"] == system], frame[frame["system"] == baseline]
         both = searched.merge(plain[[*ROW, *MEASURES.values()]], on=ROW, suffixes=("", "_without"))
-        rows += list(_compared(both, system, baseline, draws, seed))
+        rows += list(_compared(both, system, baseline))
     return _corrected(pd.DataFrame(rows), "all models, contexts and measures")
 
 
-def _compared(both: pd.DataFrame, system: str, baseline: str, draws: int, seed: int) -> Iterator[Columns]:
+def _compared(both: pd.DataFrame, system: str, baseline: str) -> Iterator[Columns]:
     for context in CONTEXTS:
         part = both[both["condition"] == context]
         for measure, name in MEASURES.items() if len(part) else ():
             first, second = part[name], part[f"{name}_without"]
-            flips = paired_permutation(first, second, part["scenario"])
-            second_test = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, part["scenario"])
+            templates = _templates(part)
+            flips = paired_permutation(first, second, templates)
+            second_test = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, templates)
             yield {
                 "system": system,
                 "baseline": baseline,
                 "context": context,
                 "measure": measure,
-                "difference": (first - second).mean(),
+                "difference": flips.effect,
                 "low": flips.low,
                 "high": flips.high,
                 "p": flips.p,
@@ -140,6 +145,10 @@ def _compared(both: pd.DataFrame, system: str, baseline: str, draws: int, seed: 
                 "clusters": flips.clusters,
                 "note": flips.note,
             }
+
+
+def _templates(frame: pd.DataFrame) -> pd.Series:
+    return frame["category"].astype(str) + "/" + frame["question"].astype(str)
 
 
 def _corrected(table: pd.DataFrame, family: str) -> pd.DataFrame:
