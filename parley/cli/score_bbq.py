@@ -77,7 +77,7 @@ def _print(scores: Scores, predictions: Predictions, bbq: Bbq) -> None:
         f"Predictions: {len(predictions.rows):,} ({how}); rows without a prediction: {predictions.missing:,}.",
         f"Unparsed answers: {unparsed:,}, left out here; --json also has the scores with them counted as unknown.",
         f"Targets: {targets}.",
-        "Accuracy in %; bias from -100 to 100; intervals clustered by scenario (four rows each).",
+        "Accuracy in %; bias from -100 to 100; intervals over question templates.",
     ):
         console.print(line, highlight=False, markup=False)
 

@@ -51,7 +51,6 @@ ADDED = {
     ],
     ("calibrate",): ["--simulations", "20"],
     ("report",): ["--draws", "50", "--no-files"],
-    ("compare",): ["--draws", "50"],
 }
 """Flags added to commands that have all of these words, unless the command sets them itself."""
 NOT_SIMULATED = {"self-debias-gen,": "", "keep=500": "", "engine=duckduckgo": "engine=folder:articles"}

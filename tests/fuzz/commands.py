@@ -50,7 +50,7 @@ REPLACED = {"processes", "ray", "--trace"}
 """They start processes or send something: replaced by another word."""
 ADDED = {
     "report": ("--draws", "20"),
-    "compare": ("--draws", "20"),
+    "compare": (),
     "calibrate": ("--draws", "5", "--simulations", "2", "--scenarios", "3", "--judges", "2"),
     "run": ("--model", "sim/judge"),
     "detox": ("--model", "sim/judge"),
@@ -353,7 +353,7 @@ def valid_commands() -> list[Words]:
         *reports,
         *runs,
         ("report", "imported.sqlite", "--json"),
-        ("compare", "malibu.sqlite", "malibu.sqlite", "--draws", "20"),
+        ("compare", "malibu.sqlite", "malibu.sqlite"),
         ("show", "malibu.sqlite", "--prompts"),
         ("show", "imported.sqlite", "--list", "--json"),
         ("view", "malibu.sqlite", "--export", "x.html"),

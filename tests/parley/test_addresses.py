@@ -83,7 +83,7 @@ def test_a_report_names_two_models_and_no_address(parley: Callable[..., Any], ru
 
 def test_a_comparison_names_two_models_and_no_address(parley: Callable[..., Any], run: str, server: Any) -> None:
     chosen = ",".join(models(server))
-    result = parley("compare", run, "--models", chosen, "--out", "compared", "--draws", 50)
+    result = parley("compare", run, "--models", chosen, "--out", "compared")
     assert result.status == 0, result.err
     assert_no_address(result.out)
     assert_none_in(Path("compared"))

@@ -198,7 +198,7 @@ def test_two_files_of_one_name_are_two_runs(parley: Parley, run: Path, place: Pa
 
 def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> None:
     record_run(place / "b.sqlite", "sim/judge", phases=[1])
-    result = parley("compare", run, "b.sqlite", "--json", *FEW, "--seed", 3)
+    result = parley("compare", run, "b.sqlite", "--json")
     assert (result.status, result.err) == (0, "")
     data = strict(result.out)
     assert data["title"] == "sim/judge?female=+0.4 (a.sqlite) against sim/judge (b.sqlite)"
@@ -209,11 +209,11 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
 
 
 def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place: Path) -> None:
-    result = parley("compare", both, *FEW, "--out", "c")
+    result = parley("compare", both, "--out", "c")
     assert result.status == 0
     assert "gender: female − male" in result.out
     assert (place / "c" / "report.html").exists()
-    data = strict(parley("compare", both, "--models", "sim/fan,sim/judge", "--json", "--draws", "500").out)
+    data = strict(parley("compare", both, "--models", "sim/fan,sim/judge", "--json").out)
     gap = next(row for row in data["comparison"] if row["what"] == "gender: female − male")
     assert gap["low"] < 1.5 < gap["high"]
     assert gap["p_adjusted"] < 0.05
@@ -221,7 +221,7 @@ def test_a_comparison_of_two_models_of_one_run(parley: Parley, both: Path, place
 
 
 def test_a_comparison_of_a_run_with_itself_finds_nothing(parley: Parley, run: Path) -> None:
-    data = strict(parley("compare", run, run, "--json", *FEW).out)
+    data = strict(parley("compare", run, run, "--json").out)
     assert {row["difference"] for row in data["comparison"]} == {0.0}
     assert {row["p"] for row in data["comparison"]} == {1.0}
 
