@@ -309,7 +309,7 @@ def _studentised(
         seed: Seed of the draws.
         level: Confidence level.
     """
-    weights = np.ones(len(units), dtype=np.int64) if counts is None else counts
+    weights = np.ones(len(units)) if counts is None else counts.astype(float)
     size, columns = int(weights.sum()), units.shape[1]
     without = coefficient(weights @ units - units)
     given = np.isfinite(without)
@@ -332,7 +332,8 @@ def _studentised(
             slope = _slope(coefficient, sums[:, :columns])
             squares = (slope[:, first] * slope[:, second] * sums[:, columns:]).sum(axis=1)
             mean = (slope * sums[:, :columns]).sum(axis=1) / size
-            return np.sqrt(np.maximum((squares - size * mean**2) * size / (size - 1), 0.0))
+            errors: Floats = np.sqrt(np.maximum((squares - size * mean**2) * size / (size - 1), 0.0))
+            return errors
 
         sums = bootstrap_sums(extended, draws, seed, counts)
         drawn = coefficient(sums[:, :columns])
