@@ -5,7 +5,7 @@ Intervals come from a bootstrap over items, or over `clusters` (bases, scenarios
 coefficient is a function of sums over items, so a draw is a matrix product. In the results `n` counts ratings, and
 `clusters` the units that were drawn.
 
-With few clusters, percentiles of the draws cover far too little (α over 10 clusters of 10 items: 71 to 92% instead of
+With few clusters, percentiles of the draws cover far too little (α over 10 clusters of 10 items: 71 to 94% instead of
 95%). The draws are studentised instead: each is compared with the estimate in units of its own standard error, on the
 scale log(1 - coefficient), and the quantiles are applied to the jackknife's standard error.
 """
