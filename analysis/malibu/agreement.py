@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from parley.analysis.malibu.panel import Verdicts, panel_data, values_in_order
 from parley.analysis.reporting.text import plural
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.proportions import cluster_proportion
+from parley.analysis.stats.tables import factorize
 
 STATUSES = ("ok", "repaired", "unparsed", "refused")
 AGREEMENT = [
@@ -44,10 +47,9 @@ def agreement(verdicts: Verdicts, *, draws: int = 2000, seed: int = 0) -> pd.Dat
         for metric in values_in_order(group, "metric"):
             part = group[group["metric"] == metric]
             is_preference = metric == "preferred"
-            table, repeated = _items(part, "text" if is_preference else "value")
+            table, scenarios, repeated = _items(part, "text" if is_preference else "value")
             coefficient = fleiss_kappa if is_preference else krippendorff_alpha
-            clusters = table.index.map(bases)
-            estimate = coefficient(table.to_numpy(), clusters=clusters, draws=draws, seed=seed)
+            estimate = coefficient(table, clusters=scenarios.map(bases), draws=draws, seed=seed)
             notes = [estimate.note, f"{plural(repeated, 'repeated verdict')} left out" if repeated else ""]
             rows.append(
                 {
@@ -78,25 +80,23 @@ def base_of_scenario(verdicts: pd.DataFrame) -> dict[str, str]:
     return dict(zip(names, bases, strict=True))
 
 
-def _items(part: pd.DataFrame, column: str) -> tuple[pd.DataFrame, int]:
-    """Items (unit and side) by judges, indexed by scenario, and how many repeated verdicts were left out.
+def _items(part: pd.DataFrame, column: str) -> tuple[NDArray[Any], pd.Series, int]:
+    """Items (unit and side) by judges, the scenario of each item, and how many repeated verdicts were left out.
 
-    Judges become codes first: pivoting a million strings is slow.
+    Of two verdicts of a judge on one item the first counts. Everything is done on codes: pivoting a million strings is
+    slow.
     """
-    judge, judges = pd.factorize(part["judge"])
-    subject = part["subject"].astype(str) if "subject" in part else ""
-    values = part[column].astype(object)
-    wide = part[["scenario", "unit"]].astype(str).assign(subject=subject, judge=judge, value=values)
-    keys = ["scenario", "unit", "subject", "judge"]
-    repeated = 0
-    try:
-        table = wide.set_index(keys)["value"].unstack("judge")
-    except ValueError:  # a judge has two verdicts on one item: the first one counts
-        kept = wide.drop_duplicates(keys)
-        repeated = len(wide) - len(kept)
-        table = kept.set_index(keys)["value"].unstack("judge")
-    table.columns = [str(judges[code]) for code in table.columns]
-    return table.droplevel(["unit", "subject"]), repeated
+    judge, judges = factorize(part["judge"], sort=False)
+    unit, _ = factorize(part["unit"], sort=False)
+    subject, subjects = factorize(part["subject"], sort=False) if "subject" in part else (np.zeros_like(unit), [""])
+    item, items = pd.factorize(unit * (len(subjects) + 1) + subject)
+    row = np.zeros(len(items), dtype=np.int64)
+    row[item] = np.arange(len(item))  # any row of an item has its scenario
+    values = part[column].to_numpy(dtype=float if column == "value" else object)
+    table = np.full((len(row), len(judges)), np.nan if column == "value" else None, dtype=values.dtype)
+    kept = ~pd.Series(item * len(judges) + judge).duplicated().to_numpy()
+    table[item[kept], judge[kept]] = values[kept]
+    return table, part["scenario"].iloc[row].astype(str), int((~kept).sum())
 
 
 def changed_minds(verdicts: Verdicts) -> pd.DataFrame:

@@ -237,10 +237,10 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     row = np.zeros(reply.max() + 1, dtype=np.int64)
     row[reply] = np.arange(len(reply))  # any row of a reply has its factors
     factors = {name: code[row] for name, code in codes.items()}
-    names, bases = zip(*base_of_scenario(scores).items(), strict=True)  # in the order of the scenarios' codes
-    factors["base"] = factorize(bases, sort=False)[0][factors["scenario"]]
+    bases = base_of_scenario(scores)  # in the order of the scenarios' codes
+    factors["base"] = factorize(list(bases.values()), sort=False)[0][factors["scenario"]]
     replies = pd.DataFrame({"value": np.bincount(reply, value) / np.bincount(reply), **factors})
-    return replies.rename(columns={"unit": "conversation"}), names != bases
+    return replies.rename(columns={"unit": "conversation"}), any(name != base for name, base in bases.items())
 
 
 def _design(replies: pd.DataFrame, asked: pd.DataFrame) -> _Design:

@@ -208,7 +208,7 @@ def test_counting_equal_items_together_gives_the_same_interval() -> None:
 
 
 def test_few_clusters_are_covered_as_well() -> None:
-    # Ten bases of ten items, four judges, whole points; percentiles of the draws covered 78 to 92% here.
+    # Ten bases of ten items, four judges, whole points: where percentiles of the draws cover far too little
     def ratings(rng: np.random.Generator, bases: int) -> np.ndarray:
         scores = 7 + rng.normal(0, 0.8, (bases, 1, 1)) + rng.normal(0, 0.5, (bases, 10, 1))
         return np.clip(np.round(scores + rng.normal(0, 0.9, (bases, 10, 4))), 0, 10).reshape(-1, 4)

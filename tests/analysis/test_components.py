@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -137,7 +137,7 @@ def test_too_few_values_are_named() -> None:
 def test_a_million_rows_take_about_a_second() -> None:
     design = Design(bases=20, scenarios=10, identities=10, judges=4, repeats=125)
     scores = np.random.default_rng(0).normal(size=len(design.factors["base"]))
-    start = perf_counter()
+    start = process_time()
     variance_components(scores, design.factors, TERMS)
-    seconds = perf_counter() - start
+    seconds = process_time() - start
     assert seconds < 6  # about 1 s on an idle core

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -81,7 +81,7 @@ def test_780_pairs_take_less_than_a_second() -> None:
     rng = np.random.default_rng(2)
     bases = np.repeat([f"base {number}" for number in range(20)], 10)
     differences = rng.normal(size=(780, 200))
-    start = perf_counter()
+    start = process_time()
     for pair in differences:
         heterogeneity(pair, bases)
-    assert perf_counter() - start < 3  # about 0.3 s on an idle core
+    assert process_time() - start < 3  # about 0.3 s on an idle core
