@@ -21,7 +21,7 @@ from parley.analysis.malibu.contrasts import (
     with_holm,
 )
 from parley.analysis.malibu.pairs import changes, flips
-from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data, values_in_order
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
@@ -269,24 +269,26 @@ def no_label_differences(verdicts: Verdicts) -> pd.DataFrame:
 
 
 def no_label_words(table: pd.DataFrame, different: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """For pairs of identities that differ: which of the two is raised or lowered against no label.
+    """For identities that differ from another one: which of them are raised or lowered against no label.
 
     Args:
         table: The table of `no_label_differences`.
         different: Model, first and second identity of each pair whose difference was shown.
     """
-    rows = {(row.model, row.identity): row for row in table.itertuples()}
-    several = len(values_in_order(table, "model")) > 1
-    for model, *pair in different:
-        if all((model, label) in rows for label in pair):
-            moved = " and ".join(_moved(rows[model, label]) for label in pair)
-            yield f"{f'{model}: ' if several else ''}Against no label, {moved}."
+    named = {(model, label) for model, *pair in different for label in pair}
+    for _, prefix, rows in of_models(table):
+        compared = [row for row in rows.itertuples() if (row.model, row.identity) in named]
+        moved = [row for row in compared if row.p_adjusted <= LEVEL]
+        still = [f"'{row.identity}'" for row in compared if not row.p_adjusted <= LEVEL]
+        parts = [
+            f"'{row.identity}' was {'raised' if row.difference > 0 else 'lowered'} ({_span(row)})" for row in moved
+        ]
+        if still:
+            parts.append(f"no effect of {', '.join(still[:-1])}{' or ' if still[:-1] else ''}{still[-1]} was shown")
+        if compared:
+            yield f"{prefix}Against no label, {'; '.join(parts)}."
 
 
-def _moved(row: Any) -> str:
-    span = f"{row.difference:+.2f} points"
-    if np.isfinite([row.low, row.high]).all():
-        span += f", {row.low:+.2f} to {row.high:+.2f}"
-    if not row.p_adjusted < LEVEL:
-        return f"no effect of '{row.identity}' was shown ({span})"
-    return f"'{row.identity}' was {'raised' if row.difference > 0 else 'lowered'} ({span})"
+def _span(row: Any) -> str:
+    points = f"{row.difference:+.2f} points"
+    return f"{points}, {row.low:+.2f} to {row.high:+.2f}" if np.isfinite([row.low, row.high]).all() else points

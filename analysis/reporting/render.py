@@ -165,7 +165,7 @@ def _provenance(report: Report) -> Iterator[str]:
         yield f"<table>{rows}</table>"
     settings = ", ".join(f"{key} {value}" for key, value in report.settings.items())
     if settings:
-        yield f"<p>Bootstrap and permutation: {escape(settings)}.</p>"
+        yield f"<p>Settings: {escape(settings)}.</p>"
 
 
 def _flat(value: object) -> str:

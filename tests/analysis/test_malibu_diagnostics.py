@@ -215,8 +215,8 @@ def test_no_label_tells_whether_one_is_raised_or_the_other_lowered() -> None:
     assert by_identity["difference"].to_dict() == {"female": 0, "male": -1}
     assert by_identity.loc["male", "p_adjusted"] == 2 * 2 / 2**8, "eight bases of one sign; Holm over two"
     (sentence,) = no_label_words(table, [("m", "female", "male")])
-    assert sentence.startswith("Against no label, no effect of 'female' was shown (+0.00 points")
-    assert "'male' was lowered (-1.00 points" in sentence
+    assert sentence.startswith("Against no label, 'male' was lowered (-1.00 points")
+    assert sentence.endswith("; no effect of 'female' was shown.")
 
 
 def test_without_the_control_there_is_no_such_contrast() -> None:

@@ -360,7 +360,9 @@ def test_malibus_clusters_are_bases() -> None:
     result = malibu_gaps(malibu_frame()).set_index(["comparison", "cluster"])["gap"]
     assert result["female − male, scores"].to_dict() == {"b0": 1.0, "b1": 0.0}
     assert result["female − male, preferences"].to_dict() == {"b0": 1.0, "b1": 0.0}
-    alone = malibu_gaps(malibu_frame().assign(cluster=lambda rows: rows["scenario"])).set_index(["comparison", "cluster"])["gap"]
+    alone = malibu_gaps(malibu_frame().assign(cluster=lambda rows: rows["scenario"])).set_index(
+        ["comparison", "cluster"]
+    )["gap"]
     assert alone["female − male, scores"].to_dict() == {"s0": 1.0, "s1": 1.0, "s2": 0.0, "s3": 0.0}
 
 

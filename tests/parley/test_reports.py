@@ -12,21 +12,32 @@ import pytest
 import parley as library
 from parley.reports import make_report
 
+EFFECT = (
+    "difference low high p p_adjusted conclusion p_alike p_alike_adjusted base_sd base_sd_high p_bases p_bases_adjusted "
+    "scenario_low scenario_high scenario_p detectable chance_alike bases_for_alike family n clusters note"
+)
 MALIBU = {
     "means": "model category identity metric mean low high n clusters",
-    "differences": "model category first second metric within difference low high p p_adjusted family n clusters note",
+    "differences": f"model category first second metric within {EFFECT}",
+    "preferences": f"model category first second {EFFECT}",
+    "aligned": "model category difference low high p bases note",
+    "by_base": "model category first second base difference scenarios",
     "win_rates": "model category identity wins losses ties rate low high cluster_low cluster_high rate_ties_half "
     "half_low half_high n clusters",
     "ranking": "model category identity strength low high n clusters note",
     "tests": "model name family category metric statistic df p p_adjusted effect effect_name low high n clusters "
     "assumption assumes note",
-    "agreement": "model phase round metric coefficient value low high judges n note",
+    "agreement": "model phase round metric coefficient value low high judges n clusters note",
     "changed_minds": "model phase what changed low high mean_change n clusters",
     "position": "model pairs first_rate first_low first_high n ties flip_rate flip_low flip_high flip_n clusters",
     "parsing": "model phase ok repaired unparsed refused",
     "analysis_plan": "run item plan",
     "planned": "run table part status",
 }
+MORE = (
+    "no_label head_to_head scores_in_pairs order response missing missing_differences missing_by_judge "
+    "variance_components next_calls"
+).split()
 FEW = ("--draws", "50")
 
 Parley = Callable[..., Any]
@@ -78,12 +89,12 @@ def test_a_report_is_one_object_with_the_promised_keys(
 
     assert (result.status, result.err) == (0, "")
     assert strict(result.out) == data, "the same from Python and from the command line"
-    assert set(data) == {"title", "runs", "cautions", "summary", "settings", *MALIBU}
+    assert set(data) == {"title", "runs", "cautions", "summary", "settings", *MALIBU, *MORE}
     for key, columns in MALIBU.items():
         assert data[key], key
         assert {tuple(row) for row in data[key]} == {tuple(columns.split())}, key
     assert {test["assumption"] for test in data["tests"]} == {"independent", "clustered"}
-    assert data["settings"] == {"draws": 50, "seed": 5}
+    assert data["settings"] == {"draws": 50, "seed": 5, "margin": 0.1}
     assert list(place.iterdir()) == [], "no files with --json"
 
 
@@ -135,13 +146,15 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
     assert result.status == 0
     page = place / "b-report" / "report.html"
     assert "page: b-report/report.html" in result.out
-    assert "Bootstrap and permutation: draws 50, seed 6." in page.read_text("utf-8")
-    assert {file.stem for file in (page.parent / "tables").glob("*.csv")} == set(MALIBU)
+    assert "Settings: draws 50, seed 6, margin 0.1." in page.read_text("utf-8")
+    assert {file.stem for file in (page.parent / "tables").glob("*.csv")} == {*MALIBU, *MORE}
     assert {file.stem for file in (page.parent / "figures").glob("*.svg")} == {
         "scores",
         "matrix",
+        "by-base",
         "win-rates",
         "agreement",
+        "variance-components",
     }
     assert "Phase 1: mean scores" in result.out
     assert "Phase 2: win rates" in result.out

@@ -71,11 +71,11 @@ def test_one_identity_has_nothing_to_be_compared_with(parley: Parley, runs: dict
     assert all(row["note"] for row in data["tests"])
 
 
-def test_equal_scores_have_a_note_on_their_missing_spread(parley: Parley, runs: dict[str, Path]) -> None:
+def test_equal_scores_are_no_difference_and_three_bases_have_no_interval(parley: Parley, runs: dict[str, Path]) -> None:
     data = parley("report", runs["equal"], "--json", *FEW).json
     gaps = [row for row in data["differences"] if row["within"]]
-    assert {(row["difference"], row["low"], row["high"], row["p"]) for row in gaps} == {(0.0, None, None, None)}
-    assert all("no spread" in row["note"] for row in gaps)
+    assert {(row["difference"], row["low"], row["high"], row["p"]) for row in gaps} == {(0.0, None, None, 1.0)}
+    assert all("no interval: fewer than 6 bases" in row["note"] for row in gaps)
 
 
 # Runs without verdicts
@@ -140,7 +140,6 @@ def test_two_sides_are_needed(
         ("report", ("--draws", "0")),
         ("report", ("--draws", "-5")),
         ("report", ("--seed", "-1")),
-        ("compare", ("--seed", "-1")),
     ],
 )
 def test_invalid_draws_and_seeds(parley: Parley, runs: dict[str, Path], command: str, option: tuple[str, str]) -> None:
