@@ -14,7 +14,8 @@ from parley.reports import make_report
 
 EFFECT = (
     "difference low high p p_adjusted conclusion p_alike p_alike_adjusted base_sd base_sd_high p_bases "
-    "p_bases_adjusted scenario_low scenario_high scenario_p detectable chance_alike bases_for_alike family n clusters note"
+    "p_bases_adjusted scenario_low scenario_high scenario_p detectable chance_alike bases_for_alike family n clusters "
+    "note"
 )
 MALIBU = {
     "means": "model category identity metric mean low high n clusters",
@@ -34,18 +35,10 @@ MALIBU = {
     "analysis_plan": "run item plan",
     "planned": "run table part status",
 }
-MORE = [
-    "no_label",
-    "head_to_head",
-    "scores_in_pairs",
-    "order",
-    "response",
-    "missing",
-    "missing_differences",
-    "missing_by_judge",
-    "variance_components",
-    "next_calls",
-]
+MORE = {
+    *("no_label", "head_to_head", "scores_in_pairs", "order", "response"),
+    *("missing", "missing_differences", "missing_by_judge", "variance_components", "next_calls"),
+}
 FEW = ("--draws", "50")
 
 Parley = Callable[..., Any]
