@@ -18,7 +18,7 @@ from scipy import special, stats
 
 from parley.analysis.calibration.fixed import chi_square_p
 from parley.analysis.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
-from parley.analysis.stats.paired import DECIMALS, mcnemar_counts
+from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.sequential import InterimResult, StoppingRule, interim_look
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
@@ -189,15 +189,12 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
 
 
 def _difference_tests(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth, null: bool) -> Iterator[Outcome]:
-    tests = [sign_flip_test(study) for study in by_base]
-    yield Outcome(
-        test=BY_BASE,
-        role="ours",
-        null=null,
-        p=np.array([test.p for test in tests]),
-        covers=np.array([test.low <= truth.mean <= test.high for test in tests]),
-        attainable=_attainable(by_base),
-    )
+    p = _sign_flips(by_base)
+    covers = p > ALPHA  # the interval excludes 0 exactly where p is at most 5%
+    if truth.mean:
+        tests = [sign_flip_test(study) for study in by_base]
+        covers = np.array([test.low <= truth.mean <= test.high for test in tests])
+    yield Outcome(test=BY_BASE, role="ours", null=null, p=p, covers=covers, attainable=_attainable(by_base))
     yield Outcome(test=BY_SCENARIO, role="beside", null=null, p=_sign_flips(by_scenario))
     count = np.isfinite(by_base).sum(axis=1)
     mean, spread = np.nanmean(by_base, axis=1), np.nanstd(by_base, axis=1, ddof=1)
@@ -216,7 +213,7 @@ def _bases(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth) -> It
     different = cell.effect != 0
     differs = different or truth.sd >= ALIKE_SD or cell.opposite >= ALIKE_SD
     yield Outcome(test=TOST, role="beside", null=differs, p=equivalent)
-    if not cell.missing:
+    if cell.opposite:
         p = np.array([equivalence_p(study, margin) for study in by_scenario])
         yield Outcome(test=TOST_BY_SCENARIO, role="beside", null=differs, p=p)
     if len(cell.base_of) == cell.bases:  # one scenario per base: a report says "by base unknown"
@@ -321,8 +318,7 @@ def _preference_tests(cell: Cell, simulations: int, rng: np.random.Generator, tr
     null = cell.effect == 0
     yield from _difference_tests(cell, by_scenario, by_base, truth, null)
     wins, losses = ((choices == side).sum(axis=(1, 2)) for side in (1, -1))
-    p = np.where(wins + losses > 0, _binomial_p(np.minimum(wins, losses), wins + losses), np.nan)
-    yield Outcome(test=BINOMIAL, role="beside", null=null, p=p)
+    yield Outcome(test=BINOMIAL, role="beside", null=null, p=binomial_p(wins, losses))
     yield Outcome(test=STOPPED, role="ours", null=null, p=_stopped(by_base), attainable=_attainable(by_base))
 
 
@@ -333,9 +329,7 @@ def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     yield from _difference_tests(cell, by_scenario, over_bases(by_scenario, cell), truth, null)
     right = (total > RIGHT_ABOVE).astype(float)
     wins, losses = ((right[:, 0] - right[:, 1] == side).sum(axis=(1, 2)) for side in (1, -1))
-    units = right[0, 0].size
-    p = np.array([mcnemar_counts(int(won), int(lost), units).p for won, lost in zip(wins, losses, strict=True)])
-    yield Outcome(test=MCNEMAR, role="beside", null=null, p=p)
+    yield Outcome(test=MCNEMAR, role="beside", null=null, p=binomial_p(wins, losses))
     right_by_scenario = _round((right[:, 0] - right[:, 1]).mean(axis=2))
     right_by_base = over_bases(right_by_scenario, cell)
     yield Outcome(
@@ -348,9 +342,10 @@ def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
     yield Outcome(test=RIGHT_BY_SCENARIO, role="beside", null=null, p=_sign_flips(right_by_scenario))
 
 
-def _binomial_p(fewer: Ints, n: Ints) -> Floats:
-    p: Floats = np.minimum(1.0, 2 * stats.binom.cdf(fewer, n, 0.5))
-    return p
+def binomial_p(wins: Ints, losses: Ints) -> Floats:
+    """The exact two-sided binomial test that wins are as likely as losses: McNemar's test, for many studies at once."""
+    p: Floats = np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(wins, losses), wins + losses, 0.5))
+    return np.where(wins + losses > 0, p, np.nan)
 
 
 def _sign_flips(differences: Floats) -> Floats:
