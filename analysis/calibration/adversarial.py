@@ -165,7 +165,8 @@ def _finding(cell: Cell, row: dict[str, Any]) -> str:
     if row["null"] and row["rate"] > MOST and row["low"] > ALPHA:
         found.append("outside the claim: judges are fixed" if cell.judges_drawn else "too many false alarms")
     # Where the same bases have the same effects in every study, an interval for more such bases is rightly too wide.
-    may_be_wide = cell.direction != "at random" or row["attainable"] < LEAST or row["test"] == ALIKE
+    may_be_wide = cell.direction != "at random" or row["test"] == ALIKE or row["high"] >= row["attainable"]
+    may_be_wide |= cell.judges_drawn or row["attainable"] < LEAST
     if row["null"] and row["rate"] < LEAST and row["high"] < ALPHA and not may_be_wide:
         found.append("conservative")
     if cell.bases >= ENOUGH_BASES and not cell.judges_drawn:
@@ -186,20 +187,25 @@ def adversarial_figure(rows: pd.DataFrame, title: str, note: str) -> Figure:
     """
     shown = {BY_BASE: "o", BY_SCENARIO: "s", CHI_SQUARE: "^", MCNEMAR: "v"}
     part = rows[rows["null"].astype(bool) & rows["test"].isin(shown)]
-    labels = list(dict.fromkeys(part["group"] + ": " + part["cell"]))
-    figure, axes = sheet(8.0, LINE * len(labels) + 1.6)
+    lines = list(dict.fromkeys(zip(part["group"], part["cell"], strict=True)))
+    figure, axes = sheet(8.0, LINE * len(lines) + 1.6)
     axis = axes[0, 0]
     for number, (test, marker) in enumerate(shown.items()):
         of_test = part[part["test"] == test]
-        places = [labels.index(f"{row.group}: {row.cell}") for row in of_test.itertuples()]
-        axis.hlines(places, of_test["low"], of_test["high"], color=PALETTE[number], linewidth=1.2)
-        axis.plot(of_test["rate"], places, marker, color=PALETTE[number], markersize=4, label=test)
+        places = [lines.index((row.group, row.cell)) for row in of_test.itertuples()]
+        above = len(shown) - number  # the primary test is not hidden by others
+        axis.hlines(places, of_test["low"], of_test["high"], color=PALETTE[number], linewidth=1.2, zorder=above)
+        axis.plot(of_test["rate"], places, marker, color=PALETTE[number], markersize=4, label=test, zorder=above)
+    for place, (group, _) in enumerate(lines):
+        if place == 0 or lines[place - 1][0] != group:
+            axis.axhline(place - 0.5, color="#777777", linewidth=0.6)
+            axis.text(1.0, place - 0.45, group, fontsize=8, ha="right", va="top", weight="bold")
     axis.axvspan(LEAST, MOST, color="#eeeeee", zorder=0)
     axis.set_xscale("function", functions=(np.sqrt, np.square))
     ticks = [0, 0.01, 0.03, 0.05, 0.07, 0.15, 0.3, 0.5, 0.75, 1]
     axis.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks], fontsize=7)
-    axis.set(xlim=(0, 1), ylim=(len(labels) - 0.4, -0.6), xlabel="false alarms at a nominal 5%")
-    axis.set_yticks(range(len(labels)), labels, fontsize=7)
+    axis.set(xlim=(0, 1), ylim=(len(lines) - 0.4, -0.6), xlabel="false alarms at a nominal 5%")
+    axis.set_yticks(range(len(lines)), [cell for _, cell in lines], fontsize=6.5)
     tidy(axis)
     axis.legend(fontsize=7, frameon=False, loc="lower right")
     caption(figure, title, note)

@@ -177,7 +177,7 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
         p=_sign_flips(aligned),
         attainable=_attainable(aligned),
     )
-    yield Outcome(test=STOPPED, role="ours", null=null, p=_stopped(by_base), attainable=_attainable(by_base))
+    yield _stop_outcome(by_base, null)
     shuffled = rng.permutation(by_scenario.shape[1])
     yield Outcome(test=STOPPED_BY_SCENARIO, role="beside", null=null, p=_stopped(by_scenario[:, shuffled]))
     if cell.missing:
@@ -296,6 +296,12 @@ def _omnibus(given: Floats, cell: Cell) -> Floats:
     return np.array([effect_of_cells(pd.DataFrame(table)).p for table in tables])
 
 
+def _stop_outcome(by_base: Floats, null: bool) -> Outcome:
+    """`--stop` over bases. Its test is not discrete, but no more significant than sign flips could ever be."""
+    attainable = np.where(_attainable(by_base) > 0, ALPHA, 0.0)
+    return Outcome(test=STOPPED, role="ours", null=null, p=_stopped(by_base), attainable=attainable)
+
+
 def _stopped(differences: Floats) -> Floats:
     """0 where a study with interim looks ends with "different", 1 elsewhere."""
     planned = {"pair": differences.shape[1]}
@@ -319,7 +325,7 @@ def _preference_tests(cell: Cell, simulations: int, rng: np.random.Generator, tr
     yield from _difference_tests(cell, by_scenario, by_base, truth, null)
     wins, losses = ((choices == side).sum(axis=(1, 2)) for side in (1, -1))
     yield Outcome(test=BINOMIAL, role="beside", null=null, p=binomial_p(wins, losses))
-    yield Outcome(test=STOPPED, role="ours", null=null, p=_stopped(by_base), attainable=_attainable(by_base))
+    yield _stop_outcome(by_base, null)
 
 
 def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: Truth) -> Iterator[Outcome]:

@@ -79,8 +79,10 @@ def show(parsed: argparse.Namespace) -> int:
     for group, part in table.rows.groupby("group", sort=False):
         output.print(_table(str(group), part))
     missed = table.rows[table.rows["finding"] != ""]
-    print("False alarms in % at a nominal 5%; +: power, where there is something to find; <x: the test can attain")
-    print("at most x%. cover: how often the 95% interval over bases contains the truth. Targets: 3 to 7, 93 to 97.")
+    print("False alarms in % at a nominal 5%; +: power, where there is something to find; <x: the test")
+    print("can attain at most x%. bases, scen.: sign flips over bases, over scenarios; all: labels of all")
+    print("identities permuted within bases; F: do effects differ by base; align: stereotype-aligned;")
+    print("cover: how often the 95% interval over bases contains the truth. Targets: 3 to 7, cover 93 to 97.")
     print(f"Tests that reports rest on and that miss a target: {len(missed)}")
     for row in missed.itertuples():
         print(f"  {row.group}: {row.cell} · {row.test} · {_figures(row)}: {row.finding}")
@@ -94,20 +96,19 @@ def _table(group: str, rows: Any) -> Table:
     shown = {
         "bases": printed.BY_BASE,
         "scen.": printed.BY_SCENARIO,
-        "t": printed.T_BY_BASE,
         "χ²": printed.CHI_SQUARE,
         "units": printed.BINOMIAL,
         "McNemar": printed.MCNEMAR,
-        "all ids": printed.OMNIBUS,
+        "all": printed.OMNIBUS,
         "F": printed.BETWEEN_BASES,
-        "aligned": printed.ALIGNED,
+        "align": printed.ALIGNED,
         "stop": printed.STOPPED,
     }
     shown = {name: test for name, test in shown.items() if test in set(rows["test"])}
     table = Table(
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, title=f"{group} (SIMULATED judges)", title_justify="left"
     )
-    table.add_column("cell", max_width=30)
+    table.add_column("cell", width=27)
     for name in (*shown, "cover"):
         table.add_column(name, no_wrap=True, justify="right")
     for cell, part in rows.groupby("cell", sort=False):
@@ -123,7 +124,7 @@ def _rate(row: Any) -> str:
         return "–"
     if not row["null"]:
         return f"{100 * row['rate']:.0f}+"
-    limit = f" <{100 * row['attainable']:.1f}" if row["attainable"] < 0.03 else ""
+    limit = f"<{100 * row['attainable']:.1f}" if row["attainable"] < 0.03 else ""
     return f"{100 * row['rate']:.1f}{limit}"
 
 
