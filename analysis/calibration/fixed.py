@@ -22,13 +22,12 @@ from scipy import stats
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
 from parley.analysis.reporting.text import plural
 from parley.analysis.stats.proportions import wilson
-from parley.analysis.stats.resampling import DRAWS
+from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
 
 BASE, VERDICT_SD, SCENARIO_SD = 7.0, 1.2, 0.8
 SCORES = 11  # from 0 to 10
 ALPHA = 0.05
-BLOCK = 256  # simulations that are flipped at a time, to limit memory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,12 +70,13 @@ def simulate(setting: Setting, simulations: int, rng: np.random.Generator, ident
 
 
 def chi_square_p(scores: Floats) -> Floats:
-    """P-values of the paper's test: identity by score, every verdict counted as independent."""
+    """P-values of the paper's test: identity by score, every verdict counted as independent; NaN is left out."""
     simulations = len(scores)
-    points = scores.reshape(simulations, 2, -1).astype(np.int64)
+    points = scores.reshape(simulations, 2, -1)
     size = 2 * SCORES
     cell = points + SCORES * np.arange(2)[None, :, None] + size * np.arange(simulations)[:, None, None]
-    counts = np.bincount(cell.ravel(), minlength=size * simulations).reshape(simulations, 2, SCORES).astype(float)
+    cell = cell[np.isfinite(cell)].astype(np.int64)
+    counts = np.bincount(cell, minlength=size * simulations).reshape(simulations, 2, SCORES).astype(float)
     columns = counts.sum(axis=1, keepdims=True)
     expected = columns * counts.sum(axis=2, keepdims=True) / counts.sum(axis=(1, 2), keepdims=True)
     parts = np.divide((counts - expected) ** 2, expected, out=np.zeros_like(counts), where=expected > 0)
@@ -84,18 +84,11 @@ def chi_square_p(scores: Floats) -> Floats:
     return _nan_unless(df > 0, stats.chi2.sf(parts.sum(axis=(1, 2)), df))
 
 
-def sign_flip_p_many(scores: Floats, rng: np.random.Generator, draws: int) -> Floats:
-    """P-values of our primary test, the sign-flip test over scenarios; all simulations share the same flips."""
+def sign_flips_p(scores: Floats) -> Floats:
+    """P-values of our primary test, sign flips over clusters; here the scenarios are simulated as independent."""
     gaps = scores.mean(axis=3)
     gaps = gaps[:, 0] - gaps[:, 1]
-    observed = np.abs(gaps.sum(axis=1))
-    signs = 2.0 * rng.integers(0, 2, (draws, gaps.shape[1])) - 1
-    reached = np.zeros(len(gaps))
-    for start in range(0, len(gaps), BLOCK):
-        part = slice(start, start + BLOCK)
-        flipped = np.abs(gaps[part] @ signs.T)
-        reached[part] = (flipped >= observed[part, None] - 1e-9).sum(axis=1)
-    return _nan_unless(gaps.any(axis=1), (reached + 1) / (draws + 1))
+    return _nan_unless(gaps.any(axis=1), np.array([sign_flip_p(study) for study in gaps]))
 
 
 def paired_t_p(scores: Floats) -> Floats:
@@ -123,7 +116,6 @@ def calibrate(
     *,
     icc: float = 0.3,
     simulations: int = 1000,
-    draws: int = DRAWS,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
@@ -135,7 +127,6 @@ def calibrate(
         effects: Differences to plant, in points; 0 gives the false-positive rate.
         icc: Intraclass correlation of judges in one conversation.
         simulations: Studies per cell (combination of the three above).
-        draws: Sign patterns per test.
         seed: Seed of the simulations.
         progress: Called after each cell with the number of finished cells and of all.
 
@@ -151,17 +142,17 @@ def calibrate(
     rows = []
     for number, setting in enumerate(settings):
         rng = np.random.default_rng([seed, number])
-        rows += list(_rates(setting, simulations, draws, rng))
+        rows += list(_rates(setting, simulations, rng))
         if progress:
             progress(number + 1, len(settings))
     return pd.DataFrame(rows)
 
 
-def _rates(setting: Setting, simulations: int, draws: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
+def _rates(setting: Setting, simulations: int, rng: np.random.Generator) -> Iterator[dict[str, object]]:
     scores = simulate(setting, simulations, rng)
     tests = {
         "χ² (the paper's)": (chi_square_p(scores), "independent"),
-        "sign flips over scenarios": (sign_flip_p_many(scores, rng, draws), "clustered"),
+        "sign flips over scenarios": (sign_flips_p(scores), "clustered"),
         "t over scenarios": (paired_t_p(scores), "clustered"),
     }
     for name, (p, assumption) in tests.items():

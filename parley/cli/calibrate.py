@@ -13,7 +13,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
-from parley.cli import calibrate_sequential
+from parley.cli import calibrate_adversarial, calibrate_sequential
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 
@@ -29,29 +29,26 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument(
         "--scenarios",
         type=_whole_numbers,
-        default=[20, 50],
         metavar="A,B",
         help="scenarios per study (default: 20,50)",
     )
     parser.add_argument(
         "--effects",
         type=_numbers,
-        default=[0.0, 0.2, 0.4],
         metavar="A,B",
         help="differences to plant, in points (default: 0,0.2,0.4)",
     )
     parser.add_argument(
         "--icc",
         type=float,
-        default=0.3,
         help="intraclass correlation of judges in one conversation (default: 0.3)",
     )
-    parser.add_argument("--simulations", type=int, default=1000, help="studies per cell (default: 1000)")
-    parser.add_argument("--draws", type=int, default=2000, help="permutations per test (default: 2000)")
+    parser.add_argument("--simulations", type=int, help="studies per cell (default: 1000; with --adversarial: 200)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the simulations (default: 0)")
     parser.add_argument("--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) there")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
     calibrate_sequential.add_flags(parser)
+    calibrate_adversarial.add_flags(parser)
     parser.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
 
 
@@ -75,8 +72,10 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     from parley.analysis.reporting.figures import save
     from parley.analysis.reporting.report import json_values
 
-    parsed.judges = parsed.judges or ([4] if parsed.sequential else [1, 4, 8])
+    _fill_in(parsed)
     _check(parsed)
+    if parsed.adversarial:
+        return calibrate_adversarial.show(parsed)
     if parsed.sequential:
         return calibrate_sequential.show(parsed)
     console = Console(stderr=True)
@@ -88,7 +87,6 @@ def _calibrate(parsed: argparse.Namespace) -> int:
             parsed.effects,
             icc=parsed.icc,
             simulations=parsed.simulations,
-            draws=parsed.draws,
             seed=parsed.seed,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
         )
@@ -117,7 +115,29 @@ def _calibrate(parsed: argparse.Namespace) -> int:
         table.add_row(*cells, *rates)
     Console().print(table)
     print("At effect 0 the rate is the false-positive rate and should be near 5%; elsewhere it is the power.")
+    print("Here scenarios are independent, as the tests assume. --adversarial breaks that, and every other assumption.")
     return 0
+
+
+def _fill_in(parsed: argparse.Namespace) -> None:
+    """The defaults, which differ by what is simulated."""
+    if parsed.adversarial:
+        if parsed.sequential:
+            raise ConfigError("--adversarial and --sequential cannot be combined; --adversarial tries --stop as well")
+        for flag in ("judges", "scenarios", "effects", "icc"):
+            if getattr(parsed, flag) is not None:
+                raise ConfigError(f"--{flag} cannot be combined with --adversarial, whose cells are fixed; see --only")
+    elif parsed.only or parsed.workers != 1:
+        raise ConfigError("--only and --workers need --adversarial")
+    for name, value in (
+        ("judges", [4] if parsed.sequential else [1, 4, 8]),
+        ("scenarios", [20, 50]),
+        ("effects", [0.0, 0.2, 0.4]),
+        ("icc", 0.3),
+        ("simulations", calibrate_adversarial.SIMULATIONS if parsed.adversarial else 1000),
+    ):
+        if getattr(parsed, name) is None:
+            setattr(parsed, name, value)
 
 
 def _check(parsed: argparse.Namespace) -> None:
@@ -129,7 +149,7 @@ def _check(parsed: argparse.Namespace) -> None:
         ("--judges", min(parsed.judges), 1),
         ("--scenarios", min(parsed.scenarios), 2),
         ("--simulations", parsed.simulations, 1),
-        ("--draws", parsed.draws, 1),
+        ("--workers", parsed.workers, 1),
         ("--seed", parsed.seed, 0),
     ):
         if value < least:

@@ -51,7 +51,7 @@ REPLACED = {"processes", "ray", "--trace"}
 ADDED = {
     "report": ("--draws", "20"),
     "compare": (),
-    "calibrate": ("--draws", "5", "--simulations", "2", "--scenarios", "3", "--judges", "2"),
+    "calibrate": ("--simulations", "2", "--scenarios", "3", "--judges", "2"),
     "run": ("--model", "sim/judge"),
     "detox": ("--model", "sim/judge"),
     "topics": ("--model", "sim/judge"),
@@ -371,7 +371,7 @@ def valid_commands() -> list[Words]:
         ("power", "--scenarios", "20", "--json"),
         ("plan", "--calls", "80"),
         ("plan", "--from", "plan.json", "--json"),
-        ("calibrate", "--simulations", "2", "--draws", "5", "--scenarios", "3", "--judges", "1"),
+        ("calibrate", "--simulations", "2", "--scenarios", "3", "--judges", "1"),
         ("score", "bbq", "--data", "bbq", "--predictions", "predictions.jsonl"),
         ("score", "squad", "--data", "squad.json", "--predictions", "answers.json"),
         ("score", "toxicity", "texts.jsonl", "--no-cache"),

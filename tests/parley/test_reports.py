@@ -124,7 +124,7 @@ def test_the_object_has_the_run_it_was_made_from(data: dict[str, Any]) -> None:
 
 
 def test_calibration_is_rows(parley: Parley) -> None:
-    small = ("--judges", "1,2", "--scenarios", "5", "--effects", "0,0.5", "--simulations", "30", "--draws", "20")
+    small = ("--judges", "1,2", "--scenarios", "5", "--effects", "0,0.5", "--simulations", "30")
     result = parley("calibrate", "--json", *small)
     assert (result.status, result.err) == (0, "")
     rows = strict(result.out)
@@ -179,6 +179,25 @@ def test_a_calibration_writes_its_table_and_plot(parley: Parley, place: Path) ->
         f"calibration.{kind}" for kind in ("csv", "pdf", "png", "svg")
     ]
     assert "should be near 5%" in result.out
+
+
+def test_the_adversarial_calibration_is_rows_files_and_misses(parley: Parley, place: Path) -> None:
+    flags = ("calibrate", "--adversarial", "--only", "refuses", "--simulations", "60")
+    record = strict(parley(*flags, "--json").out)
+    assert record["cpu_seconds"] > 0
+    rows = record["rows"]
+    assert {row["cell"] for row in rows} == {"one judge refuses one identity"}
+    assert {row["simulations"] for row in rows} == {60}
+    for row in rows:
+        assert row["rate"] is None or row["rate"] == row["rejections"] / 60
+    assert strict(parley(*flags, "--json", "--workers", "2").out)["rows"] == rows, "workers change no result"
+    result = parley(*flags, "--out", "found")
+    assert sorted(file.name for file in (place / "found").iterdir()) == [
+        f"adversarial.{kind}" for kind in ("csv", "pdf", "png", "svg")
+    ]
+    assert "labels permuted within bases" in result.out, "a test that misses its target is named"
+    assert "of CPU time" in result.out
+    assert "nan" not in result.out
 
 
 # Several models, several runs

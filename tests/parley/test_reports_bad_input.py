@@ -154,14 +154,18 @@ def test_invalid_draws_and_seeds(parley: Parley, runs: dict[str, Path], command:
         (("--judges", "0"), ("--judges must be at least 1",)),
         (("--scenarios", "1"), ("--scenarios must be at least 2",)),
         (("--simulations", "0"), ("--simulations must be at least 1",)),
-        (("--draws", "0"), ("--draws must be at least 1",)),
+        (("--workers", "2"), ("--only and --workers need --adversarial",)),
+        (("--adversarial", "--sequential"), ("cannot be combined",)),
+        (("--adversarial", "--judges", "4"), ("--judges cannot be combined with --adversarial",)),
+        (("--adversarial", "--workers", "0"), ("--workers must be at least 1",)),
+        (("--adversarial", "--only", "no such cell"), ("the groups are one factor, two factors",)),
         pytest.param(
             ("--seed", "-1"),
             ("--seed",),
         ),
     ],
 )
-def test_a_calibration_that_cannot_be_made(parley: Parley, option: tuple[str, str], words: tuple[str, ...]) -> None:
+def test_a_calibration_that_cannot_be_made(parley: Parley, option: tuple[str, ...], words: tuple[str, ...]) -> None:
     one_line(parley("calibrate", "--json", *option), 2, *words)
 
 
@@ -173,7 +177,7 @@ def test_a_word_in_place_of_a_number(parley: Parley) -> None:
 
 def test_a_rate_of_no_simulations_is_a_dash(parley: Parley) -> None:
     """With this seed the one simulated study has the same gap on both scenarios, and t cannot be computed."""
-    small = ("--judges", "1", "--scenarios", "2", "--effects", "0", "--simulations", "1", "--draws", "9", "--seed", "2")
+    small = ("--judges", "1", "--scenarios", "2", "--effects", "0", "--simulations", "1", "--seed", "2")
     (row,) = [row for row in parley("calibrate", "--json", *small).json if row["test"].startswith("t ")]
     assert (row["rate"], row["simulations"]) == (None, 0)
     assert "nan" not in parley("calibrate", *small).out
@@ -183,7 +187,7 @@ def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path
     (place / "taken").write_text("a file")
     result = parley("report", runs["plain"], "--out", "taken", *FEW)
     one_line(result, 1, "the report cannot be written to taken")
-    result = parley("calibrate", "--simulations", "2", "--draws", "5", "--out", "taken")
+    result = parley("calibrate", "--simulations", "2", "--out", "taken")
     one_line(result, 1, "taken cannot be written")
 
 

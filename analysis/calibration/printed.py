@@ -1,0 +1,400 @@
+"""Every test that a report prints, on simulated studies: p-values, intervals, and the level that a test can attain.
+
+The tests are the functions that reports call. Tests that reports no longer rest on (χ², McNemar, scenarios taken as
+independent, unread replies ignored) stand beside them, to show what they would have said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from scipy import special, stats
+
+from parley.analysis.calibration.fixed import chi_square_p
+from parley.analysis.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
+from parley.analysis.stats.paired import DECIMALS
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.sequential import InterimResult, StoppingRule, interim_look
+from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
+from parley.analysis.stats.tables import Floats, Ints
+
+ALPHA = 0.05
+MARGIN = 0.5
+"""Points within which "alike" is tested; where a difference is planted, the margin is that difference."""
+ALIKE_SD = 0.5
+"""Points that the upper limit of the SD between bases must stay below for "alike"."""
+RIGHT_ABOVE = 6.2
+"""`compare`: where a unit counts as right, so that models are right in some 70% of units."""
+MAX_ENUMERATED = 12
+STOP = StoppingRule()
+Role = Literal["ours", "beside"]
+
+BY_BASE, BY_SCENARIO, T_BY_BASE = "sign flips over bases", "sign flips over scenarios", "t over bases"
+CHI_SQUARE, OMNIBUS = "χ² (the paper's)", "labels permuted within bases"
+OMNIBUS_COMPLETE = "labels permuted within bases, complete judges"
+BETWEEN_BASES, SD_LIMIT = "F between bases", "upper limit of the SD between bases"
+ALIGNED = "stereotype-aligned contrast"
+TOST, TOST_BY_SCENARIO, ALIKE = "TOST over bases alone", "TOST over scenarios alone", "alike: TOST and SD limit"
+STOPPED, STOPPED_BY_SCENARIO = "--stop, over bases", "--stop, over scenarios"
+NAIVE, BOUNDS, BOUNDS_INTERVAL = "unread replies ignored", "worst-case bounds", "worst-case bounds, 95% interval"
+BINOMIAL, MCNEMAR = "binomial over units (the paper's)", "McNemar over units"
+RIGHT_BY_BASE, RIGHT_BY_SCENARIO = "right or wrong, sign flips over bases", "right or wrong, sign flips over scenarios"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """One test on several simulated studies.
+
+    Args:
+        test: Name of the test.
+        role: "ours": a report rests on it; "beside": shown for comparison.
+        null: Whether its null hypothesis is true here, so that each rejection is a false alarm.
+        p: P-values; NaN where there is none. None: it is not a test.
+        covers: Whether the interval contains the truth. None: there is no interval.
+        attainable: The largest level up to 5% that the test can attain on these data.
+    """
+
+    test: str
+    role: Role
+    null: bool
+    p: Floats | None = None
+    covers: np.ndarray | None = None
+    attainable: Floats | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Truth:
+    """What the studies of a cell estimate, in points of the scale.
+
+    Args:
+        mean: Mean difference over bases.
+        sd: Standard deviation of the bases' differences.
+    """
+
+    mean: float
+    sd: float
+
+
+def printed_tests(cell: Cell, simulations: int, seed: int, batch: int) -> list[Outcome]:
+    """All tests on the studies of one batch of a cell.
+
+    Args:
+        cell: What is simulated.
+        simulations: Studies in this batch.
+        seed: Seed of the calibration.
+        batch: Number of the batch, from 0.
+    """
+    rng = np.random.default_rng([seed, *cell_key(cell), batch])
+    simulate = {"scores": _score_tests, "preferences": _preference_tests, "models": _model_tests}[cell.data]
+    return list(simulate(cell, simulations, rng, true_values(cell, seed)))
+
+
+def cell_key(cell: Cell) -> list[int]:
+    """Numbers that seed a cell, whichever other cells are simulated."""
+    return list(f"{cell.group}: {cell.name}".encode())
+
+
+@lru_cache(maxsize=4)
+def true_values(cell: Cell, seed: int, simulations: int = 2000) -> Truth:
+    """The truth of a cell: 0 where the simulation is symmetric, else the mean of many complete studies."""
+    mean = sd = 0.0
+    if cell.effect or (cell.data == "scores" and cell.differs_by_base):
+        rng = np.random.default_rng([seed, *cell_key(cell), 2**31])
+        means, variances = [], []
+        for start in range(0, simulations, 100):
+            differences = _complete_differences(cell, min(100, simulations - start), rng)
+            means.append(over_bases(differences, cell).mean(axis=1))
+            if cell.data == "scores" and len(cell.base_of) > cell.bases:
+                variances.append(_variance_between(differences, cell))
+        mean = float(np.concatenate(means).mean()) if cell.effect else 0.0
+        if cell.differs_by_base:
+            sd = math.sqrt(max(0.0, float(np.concatenate(variances).mean()))) if variances else math.nan
+    return Truth(mean=mean, sd=sd)
+
+
+def _complete_differences(cell: Cell, simulations: int, rng: np.random.Generator) -> Floats:
+    if cell.data == "preferences":
+        return np.asarray(preferences(cell, simulations, rng).mean(axis=2))
+    if cell.data == "models":
+        return _model_differences(model_scores(cell, simulations, rng))
+    return within_judges(scores(cell, simulations, rng))
+
+
+def _model_differences(total: Floats) -> Floats:
+    points = np.clip(np.rint(total), 0.0, TOP)
+    return _round((points[:, 0] - points[:, 1]).mean(axis=2))
+
+
+def within_judges(given: Floats) -> Floats:
+    """First minus second identity by simulation and scenario: within each judge who scored both, then over judges."""
+    gaps = given[:, 0] - given[:, 1]
+    known = np.isfinite(gaps)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _round(np.where(known, gaps, 0.0).sum(axis=2) / known.sum(axis=2))
+
+
+def ignoring_unread(given: Floats) -> Floats:
+    """First minus second identity by simulation and scenario, each the mean of whatever could be read."""
+    known = np.isfinite(given[:, :2])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = np.where(known, given[:, :2], 0.0).sum(axis=3) / known.sum(axis=3)
+    return _round(means[:, 0] - means[:, 1])
+
+
+def over_bases(differences: Floats, cell: Cell) -> Floats:
+    """Means of the scenarios' differences by simulation and base; NaN where a base has none."""
+    member = np.eye(cell.bases)[cell.base_of]
+    known = np.isfinite(differences)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return _round((np.where(known, differences, 0.0) @ member) / (known.astype(float) @ member))
+
+
+def _round(values: Floats) -> Floats:
+    return np.round(values, DECIMALS)  # as reports do, so that equal differences tie
+
+
+def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: Truth) -> Iterator[Outcome]:
+    complete = scores(cell, simulations, rng)
+    given = unread(cell, complete, rng)
+    by_scenario = within_judges(given)
+    by_base = over_bases(by_scenario, cell)
+    null = cell.effect == 0
+    yield from _difference_tests(cell, by_scenario, by_base, truth, null)
+    yield Outcome(test=CHI_SQUARE, role="beside", null=null, p=chi_square_p(given[:, :2]))
+    yield Outcome(test=OMNIBUS, role="ours", null=null, p=_omnibus(given, cell))
+    yield from _bases(cell, by_scenario, by_base, truth)
+    aligned = _round(by_base * cell.directions)[:, cell.directions != 0]
+    yield Outcome(
+        test=ALIGNED,
+        role="ours",
+        null=null and cell.direction != "coded",
+        p=_sign_flips(aligned),
+        attainable=_attainable(aligned),
+    )
+    yield _stop_outcome(by_base, null)
+    shuffled = rng.permutation(by_scenario.shape[1])
+    yield Outcome(test=STOPPED_BY_SCENARIO, role="beside", null=null, p=_stopped(by_scenario[:, shuffled]))
+    if cell.missing:
+        naive = over_bases(ignoring_unread(given), cell)
+        yield Outcome(test=NAIVE, role="beside", null=null, p=_sign_flips(naive))
+        complete_rows = np.where(np.isfinite(given).all(axis=1, keepdims=True), given, np.nan)
+        yield Outcome(test=OMNIBUS_COMPLETE, role="beside", null=null, p=_omnibus(complete_rows, cell))
+        yield from _worst_cases(given, cell, truth)
+
+
+def _difference_tests(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth, null: bool) -> Iterator[Outcome]:
+    p = _sign_flips(by_base)
+    covers = p > ALPHA  # the interval excludes 0 exactly where p is at most 5%
+    if truth.mean:
+        tests = [sign_flip_test(study) for study in by_base]
+        covers = np.array([test.low <= truth.mean <= test.high for test in tests])
+    yield Outcome(test=BY_BASE, role="ours", null=null, p=p, covers=covers, attainable=_attainable(by_base))
+    yield Outcome(test=BY_SCENARIO, role="beside", null=null, p=_sign_flips(by_scenario))
+    count = np.isfinite(by_base).sum(axis=1)
+    mean, spread = np.nanmean(by_base, axis=1), np.nanstd(by_base, axis=1, ddof=1)
+    known = (spread > 0) & (count > 1)
+    t, p = np.zeros(len(mean)), np.full(len(mean), np.nan)
+    t[known] = (mean * np.sqrt(count))[known] / spread[known]
+    p[known] = 2 * stats.t.sf(np.abs(t[known]), count[known] - 1)
+    half = stats.t.ppf(1 - ALPHA / 2, np.maximum(count - 1, 1)) * spread / np.sqrt(count)
+    yield Outcome(test=T_BY_BASE, role="beside", null=null, p=p, covers=np.abs(mean - truth.mean) <= half + 1e-9)
+
+
+def _bases(cell: Cell, by_scenario: Floats, by_base: Floats, truth: Truth) -> Iterator[Outcome]:
+    """Do effects differ by base, how much at most, and are the identities alike?"""
+    margin = abs(truth.mean) or MARGIN
+    equivalent = np.array([equivalence_p(study, margin) for study in by_base])
+    different = cell.effect != 0
+    differs = different or truth.sd >= ALIKE_SD or cell.opposite >= ALIKE_SD
+    yield Outcome(test=TOST, role="beside", null=differs, p=equivalent)
+    if cell.opposite:
+        p = np.array([equivalence_p(study, margin) for study in by_scenario])
+        yield Outcome(test=TOST_BY_SCENARIO, role="beside", null=differs, p=p)
+    if len(cell.base_of) == cell.bases:  # one scenario per base: a report says "by base unknown"
+        return
+    found = np.array([heterogeneity(study, cell.base_of) for study in by_scenario])
+    yield Outcome(test=BETWEEN_BASES, role="ours", null=not (cell.differs_by_base or different), p=found[:, 0])
+    if cell.differs_by_base:
+        yield Outcome(test=SD_LIMIT, role="ours", null=False, covers=found[:, 1] >= truth.sd)
+    alike = (equivalent <= ALPHA) & (found[:, 0] > ALPHA) & (found[:, 1] < ALIKE_SD)
+    yield Outcome(test=ALIKE, role="ours", null=differs, p=np.where(alike, 0.0, 1.0))
+
+
+def heterogeneity(differences: Floats, base_of: Ints) -> tuple[float, float]:
+    """The F test that the difference is the same on every base, and the upper 95% limit of the bases' SD.
+
+    The limit is that of Williams and Tukey. Where bases are unequal it is the larger of two, one with the analysis of
+    variance's mean size of a base and one with unweighted means and the harmonic mean (Thomas and Hultquist 1978).
+
+    Args:
+        differences: One per scenario; missing ones are left out.
+        base_of: The base of each scenario, as a number.
+    """
+    known = np.isfinite(differences)
+    given, group = differences[known], base_of[known]
+    sizes = np.bincount(group).astype(float)
+    present = sizes > 0
+    sums = np.bincount(group, given)[present]
+    sizes = sizes[present]
+    count, n = len(sizes), float(len(given))
+    if count < 2 or n <= count:
+        return math.nan, math.nan
+    means = sums / sizes
+    squares = float((sizes * (means - given.mean()) ** 2).sum())
+    between = squares / (count - 1)
+    within = max(0.0, float(((given - given.mean()) ** 2).sum()) - squares) / (n - count)
+    if within <= 1e-12:
+        return (1.0, 0.0) if between <= 1e-12 else (0.0, math.inf)
+    noise = within * float(special.fdtri(count - 1, n - count, ALPHA))
+    quantile = 2 * float(special.gammaincinv((count - 1) / 2, ALPHA)) / (count - 1)
+    size, harmonic = (n - float((sizes**2).sum()) / n) / (count - 1), count / float((1 / sizes).sum())
+    spreads = ((size, between), (harmonic, harmonic * float(np.var(means, ddof=1))))
+    upper = max((spread - noise) / (quantile * each) for each, spread in spreads)
+    return float(special.fdtrc(count - 1, n - count, between / within)), math.sqrt(max(0.0, upper))
+
+
+def _variance_between(differences: Floats, cell: Cell) -> Floats:
+    """The unbiased estimate of the variance of the bases' differences, by simulation."""
+    sizes, n = cell.sizes.astype(float), len(cell.base_of)
+    means = over_bases(differences, cell)
+    total = differences.mean(axis=1, keepdims=True)
+    squares = (sizes * (means - total) ** 2).sum(axis=1)
+    within = (((differences - total) ** 2).sum(axis=1) - squares) / (n - cell.bases)
+    size = (n - float((sizes**2).sum()) / n) / (cell.bases - 1)
+    estimate: Floats = (squares / (cell.bases - 1) - within) / size
+    return estimate
+
+
+def _worst_cases(given: Floats, cell: Cell, truth: Truth) -> Iterator[Outcome]:
+    """Unread replies replaced by the scores that make the difference smallest, and largest."""
+    ends = []
+    for first, second in ((0.0, TOP), (TOP, 0.0)):
+        filled = given[:, :2].copy()
+        for identity, score in enumerate((first, second)):
+            filled[:, identity][np.isnan(filled[:, identity])] = score
+        ends.append(over_bases(within_judges(filled), cell))
+    low, high = ends
+    inside = (low.mean(axis=1) <= truth.mean) & (truth.mean <= high.mean(axis=1))
+    yield Outcome(test=BOUNDS, role="beside", null=True, covers=inside)
+    limits = [(sign_flip_test(x).low, sign_flip_test(y).high) for x, y in zip(low, high, strict=True)]
+    within = np.array([lower <= truth.mean <= upper for lower, upper in limits])
+    yield Outcome(test=BOUNDS_INTERVAL, role="beside", null=True, p=np.where(within, 1.0, 0.0), covers=within)
+
+
+def _omnibus(given: Floats, cell: Cell) -> Floats:
+    """All identities: labels permuted within bases. Cells are means of what could be read."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        known = np.isfinite(given)
+        means = np.where(known, given, 0.0).sum(axis=3) / known.sum(axis=3)
+    tables = np.stack([over_bases(means[:, number], cell) for number in range(means.shape[1])], axis=2)
+    return np.array([effect_of_cells(pd.DataFrame(table)).p for table in tables])
+
+
+def _stop_outcome(by_base: Floats, null: bool) -> Outcome:
+    """`--stop` over bases. Its test is not discrete, but no more significant than sign flips could ever be."""
+    attainable = np.where(_attainable(by_base) > 0, ALPHA, 0.0)
+    return Outcome(test=STOPPED, role="ours", null=null, p=_stopped(by_base), attainable=attainable)
+
+
+def _stopped(differences: Floats) -> Floats:
+    """0 where a study with interim looks ends with "different", 1 elsewhere."""
+    planned = {"pair": differences.shape[1]}
+    decided = []
+    for study in differences:
+        before: list[InterimResult] = []
+        for look in range(1, STOP.looks + 1):
+            seen = study[: math.ceil(len(study) * look / STOP.looks)]
+            before += interim_look(STOP, look, {"pair": seen}, planned, before)
+            if before[-1].decision:
+                break
+        decided.append(any(result.decision == "different" for result in before))
+    return np.where(decided, 0.0, 1.0)
+
+
+def _preference_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: Truth) -> Iterator[Outcome]:
+    choices = preferences(cell, simulations, rng)
+    by_scenario = _round(choices.mean(axis=2))
+    by_base = over_bases(by_scenario, cell)
+    null = cell.effect == 0
+    yield from _difference_tests(cell, by_scenario, by_base, truth, null)
+    wins, losses = ((choices == side).sum(axis=(1, 2)) for side in (1, -1))
+    yield Outcome(test=BINOMIAL, role="beside", null=null, p=binomial_p(wins, losses))
+    yield _stop_outcome(by_base, null)
+
+
+def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: Truth) -> Iterator[Outcome]:
+    total = model_scores(cell, simulations, rng)
+    by_scenario = _model_differences(total)
+    null = cell.effect == 0
+    yield from _difference_tests(cell, by_scenario, over_bases(by_scenario, cell), truth, null)
+    right = (total > RIGHT_ABOVE).astype(float)
+    wins, losses = ((right[:, 0] - right[:, 1] == side).sum(axis=(1, 2)) for side in (1, -1))
+    yield Outcome(test=MCNEMAR, role="beside", null=null, p=binomial_p(wins, losses))
+    right_by_scenario = _round((right[:, 0] - right[:, 1]).mean(axis=2))
+    right_by_base = over_bases(right_by_scenario, cell)
+    yield Outcome(
+        test=RIGHT_BY_BASE,
+        role="ours",
+        null=null,
+        p=_sign_flips(right_by_base),
+        attainable=_attainable(right_by_base),
+    )
+    yield Outcome(test=RIGHT_BY_SCENARIO, role="beside", null=null, p=_sign_flips(right_by_scenario))
+
+
+def binomial_p(wins: Ints, losses: Ints) -> Floats:
+    """The exact two-sided binomial test that wins are as likely as losses: McNemar's test, for many studies at once."""
+    p: Floats = np.minimum(1.0, 2 * stats.binom.cdf(np.minimum(wins, losses), wins + losses, 0.5))
+    return np.where(wins + losses > 0, p, np.nan)
+
+
+def _sign_flips(differences: Floats) -> Floats:
+    return np.array([sign_flip_p(study) for study in differences])
+
+
+def _attainable(differences: Floats) -> Floats:
+    return np.array([attainable_level(study) for study in differences])
+
+
+def attainable_level(differences: Floats, alpha: float = ALPHA) -> float:
+    """The largest level up to alpha that sign flips of these differences can attain.
+
+    It is below alpha where clusters are few, or where many patterns have the same sum.
+
+    Args:
+        differences: One per cluster; missing ones are left out.
+        alpha: Nominal level.
+    """
+    sizes = np.abs(differences[np.isfinite(differences)])
+    sizes = sizes[sizes > 0]
+    count = len(sizes)
+    if count <= MAX_ENUMERATED:
+        sums = np.zeros(1)
+        for size in sizes:
+            sums = np.concatenate([sums + size, sums - size])
+        values, times = np.unique(np.round(sums, 6), return_counts=True)
+        chance: Floats = times / len(sums)
+    else:
+        whole = np.rint(1e6 * sizes).astype(np.int64)
+        unit = int(np.gcd.reduce(whole))
+        steps = whole // max(unit, 1)
+        if steps.sum() > 2000:  # so many sums that hardly any are equal
+            return float(math.floor(alpha * 2.0 ** (count - 1)) / 2.0 ** (count - 1))
+        chance = np.ones(1)
+        for step in steps:
+            longer = np.zeros(len(chance) + 2 * int(step))
+            longer[: len(chance)] += chance / 2
+            longer[2 * int(step) :] += chance / 2
+            chance = longer
+        values = np.arange(len(chance), dtype=float) - (len(chance) - 1) / 2
+        values, chance = values[chance > 0], chance[chance > 0]
+    above = values > 0
+    p = 2 * np.cumsum(chance[above][::-1])
+    reached = p[p <= alpha + 1e-12]
+    return float(reached[-1]) if len(reached) else 0.0
