@@ -23,7 +23,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts, require
-from parley.analysis.stats.tables import Floats, Ints, cell_means, cell_sums, factorize
+from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
 
 ALL = "all"
 """The metric name that means all metrics together."""
@@ -123,6 +123,14 @@ class ScoreTable:
         ]
         return self._by_scenario(means[0] - means[1], ALL)
 
+    def means(self, identities: Sequence[str], metric: str = ALL) -> pd.DataFrame:
+        """Mean scores by cluster and identity, from the rows that have all of these identities."""
+        columns = [self.identities.index(name) for name in identities]
+        complete = np.isfinite(self.values[:, columns]).all(axis=1)
+        values = np.where(complete[:, None], self.values[:, columns], np.nan)
+        by_scenario = [self._by_scenario(column, metric) for column in values.T]
+        return pd.DataFrame({name: gaps.by_name() for name, gaps in zip(identities, by_scenario, strict=True)})
+
     def _by_scenario(self, values: Floats, metric: str) -> ScenarioGaps:
         known = np.isfinite(values)
         if metric != ALL:
@@ -206,15 +214,6 @@ class PanelData:
             scores = self.final_scores
             self._tables[model] = ScoreTable.of(scores[scores["model"] == model])
         return self._tables[model]
-
-    def category_means(self, model: str, category: str, metric: str = ALL) -> pd.DataFrame:
-        """Mean scores by cluster and identity, of one category's identities: the mean of the scenarios' means."""
-        scores = self.labelled_scores
-        rows = (scores["model"] == model) & (scores["category"] == category)
-        part = scores[rows if metric == ALL else rows & (scores["metric"] == metric)]
-        means = cell_means(part["value"], part["identity"], part["scenario"])
-        clusters = part.drop_duplicates("scenario").set_index("scenario")["cluster"]
-        return means.groupby(clusters.reindex(means.index).to_numpy()).mean()
 
     def pairs(self, model: str) -> list[tuple[str, str, str]]:
         """The planned comparisons of a model: category and two identities.

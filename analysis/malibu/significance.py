@@ -98,16 +98,11 @@ def _chi_squares(data: PanelData, model: str) -> Iterator[Tested]:
 
 
 def _permutations(data: PanelData, model: str) -> Iterator[Tested]:
-    """Does identity matter at all? Labels permuted within bases; with two identities, the test of that pair."""
+    """Does identity matter at all? Signs flipped over bases, from the judges who scored all identities."""
     categories = list(_by_category(_of_model(data.labelled_scores, model)))
     tests = sum(1 + len(values_in_order(group, "metric")) for _, group in categories)
     for category, group in categories:
         labels = values_in_order(group, "identity")
         for metric, part in by_metric(group):
-            if len(labels) == 2:
-                gaps = pd.Series(data.table(model).gaps(labels[0], labels[1], metric).by_cluster())
-                means = pd.DataFrame({labels[0]: gaps, labels[1]: 0.0})
-            else:
-                means = data.category_means(model, category, metric)
-            test = effect_of_cells(means, n=len(part), tests=tests)
-            yield Tested("identity effect, permuted within bases", category, metric, test)
+            test = effect_of_cells(data.table(model).means(labels, metric), n=len(part), tests=tests)
+            yield Tested("identity effect, signs flipped over bases", category, metric, test)

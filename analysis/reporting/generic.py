@@ -213,7 +213,7 @@ def _test_row(test: Test) -> dict[str, Any]:
 
 def _words(gaps: pd.DataFrame, overall: Test) -> Iterator[str]:
     sign = "≤" if overall.note.startswith("p ≤") else "="
-    p = f"permutation within clusters, p {sign} {overall.p:.2g}"
+    p = f"sign flips over clusters, p {sign} {overall.p:.2g}"
     if overall.p != overall.p:
         yield f"The effect of identity could not be tested: {overall.note or 'there are too few data'}."
     elif overall.p < LEVEL:

@@ -1,7 +1,10 @@
-"""The effect of identity on a score: permutation tests within clusters.
+"""The effect of identity on a score: signs flipped over clusters.
 
-Under the null hypothesis the labels within a cluster are exchangeable. So cells (means of all values of one cluster
-and identity) are permuted within their cluster only. Nothing is assumed about normality, judges or repeats.
+Under the null hypothesis a cluster's differences between identities could as well all have had the opposite sign. So
+the deviations of its cells (means of all values of one cluster and identity) from the cluster's mean keep or change
+their signs together. Labels are not permuted within a cluster: where effects differ from cluster to cluster for some
+identities only, labels are not exchangeable, and such a test rejects too often. Nothing is assumed about normality,
+judges or repeats.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from parley.analysis.stats.results import Test, no_test
 from parley.analysis.stats.tables import Column, Floats, cell_sums
 
 TOLERANCE = 1e-9  # eigenvalues below it are 0
-ASSUMES = "within a cluster the labels are exchangeable if identity has no effect; clusters are independent"
+ASSUMES = (
+    "if identity has no effect, a cluster's differences could as well have opposite signs; clusters are independent"
+)
 
 
 def identity_effect(
@@ -50,7 +55,7 @@ def effect_of_cells(
     """The permutation test of a table of cell means.
 
     With two identities the signs of the clusters' differences are flipped; the effect is the mean difference, with the
-    interval that agrees with the test (see signflips.py). With more, labels are permuted within clusters; the
+    interval that agrees with the test (see signflips.py). With more, the signs of whole clusters are flipped; the
     statistic is F of the analysis of variance with clusters as blocks, the effect partial eta squared. Few
     arrangements are all counted; of many, some millions are, drawn with a seed that the cells fix.
 
@@ -65,9 +70,9 @@ def effect_of_cells(
     if present.shape[1] == 2:
         return _sign_flip_test(present, n, level)
     if present.shape[1] > 2:
-        return _label_permutation_test(_in_order(present), n, level, tests)
+        return _flip_clusters_test(_in_order(present), n, level, tests)
     return no_test(
-        name="permutation within clusters",
+        name="sign flips over clusters",
         effect_name="mean difference",
         assumption="clustered",
         assumes=ASSUMES,
@@ -102,11 +107,11 @@ def _in_order(cells: pd.DataFrame) -> Floats:
     return ordered
 
 
-def _label_permutation_test(cells: Floats, n: int, level: float, tests: int) -> Test:
+def _flip_clusters_test(cells: Floats, n: int, level: float, tests: int) -> Test:
     cells = cells[np.isfinite(cells).sum(axis=1) >= 2]
     count = len(cells)
     unknown = no_test(
-        name="label permutation within clusters",
+        name="sign flips of whole clusters",
         effect_name="partial eta squared",
         assumption="clustered",
         assumes=ASSUMES,
@@ -129,7 +134,7 @@ def _label_permutation_test(cells: Floats, n: int, level: float, tests: int) -> 
     rank = int(np.sum(np.linalg.eigvalsh(swept) > TOLERANCE * count))
     sums = np.nansum(centred, axis=0)
     between = float(sums @ inverse @ sums)
-    arranged = _arranged_labels(centred, inverse, between, total, half_size(tests))
+    arranged = _flipped_clusters(centred, inverse, between, total, half_size(tests))
     error_df = int(present.sum()) - count - rank
     within, note = total - between, ""
     if error_df < 1 or within <= 1e-12 * total:
@@ -149,7 +154,7 @@ def _label_permutation_test(cells: Floats, n: int, level: float, tests: int) -> 
     )
 
 
-def _arranged_labels(cells: Floats, matrix: Floats, observed: float, scale: float, size: int) -> ArrangementP:
+def _flipped_clusters(cells: Floats, matrix: Floats, observed: float, scale: float, size: int) -> ArrangementP:
     """The p-value of the quadratic form of the identities' sums."""
     rng = np.random.default_rng(data_seed(cells))
     (first, all_first), (second, all_second) = (_half_sums(half, size, rng) for half in (cells[0::2], cells[1::2]))
@@ -164,20 +169,14 @@ def _arranged_labels(cells: Floats, matrix: Floats, observed: float, scale: floa
 
 
 def _half_sums(cells: Floats, size: int, rng: np.random.Generator) -> tuple[Floats, bool]:
-    """The identities' sums over some clusters under every arrangement of labels, and True.
+    """The identities' sums over some clusters under every pattern of signs, and True.
 
     Where there are more than `size` of them: under as many random ones, the first of which are the data, and False.
     """
-    clusters = [(np.flatnonzero(np.isfinite(row)), row[np.isfinite(row)]) for row in cells]
-    if sum(math.lgamma(len(values) + 1) for _, values in clusters) <= math.log(size) + 1e-9:
-        sums = np.zeros((1, cells.shape[1]))
-        for places, values in clusters:
-            arranged = np.zeros((math.factorial(len(values)), cells.shape[1]))
-            arranged[:, places] = list(itertools.permutations(values))
-            sums = (sums[:, None, :] + arranged[None, :, :]).reshape(-1, cells.shape[1])
-        return sums, True
-    sums = np.zeros((size, cells.shape[1]))
-    for places, values in clusters:
-        sums[0, places] += values
-        sums[1:, places] += rng.permuted(np.broadcast_to(values, (size - 1, len(values))), axis=1)
-    return sums, False
+    deviations = np.nan_to_num(cells)
+    if len(cells) <= math.log2(size) + 1e-9:
+        signs = np.array(list(itertools.product((1.0, -1.0), repeat=len(cells)))).reshape(-1, len(cells))
+        return signs @ deviations, True
+    signs = 2.0 * rng.integers(0, 2, (size, len(cells))) - 1
+    signs[0] = 1.0
+    return signs @ deviations, False

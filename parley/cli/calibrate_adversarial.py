@@ -81,7 +81,7 @@ def show(parsed: argparse.Namespace) -> int:
     missed = table.rows[table.rows["finding"] != ""]
     print("False alarms in % at a nominal 5%; +: power, where there is something to find; <x: the test")
     print("can attain at most x%. bases, scen.: sign flips over bases, over scenarios; all: labels of all")
-    print("identities permuted within bases; F: do effects differ by base; align: stereotype-aligned;")
+    print("identities, sign flips over bases; F: do effects differ by base; align: stereotype-aligned;")
     print("cover: how often the 95% interval over bases contains the truth. Targets: 3 to 7, cover 93 to 97.")
     print(f"Tests that reports rest on and that miss a target: {len(missed)}")
     for row in missed.itertuples():

@@ -38,7 +38,7 @@ def test_three_lines_are_enough(tmp_path: Path) -> None:
 
     report = identities(pd.read_csv(tmp_path / "mine.csv"))
 
-    assert report.words[0].startswith("Identity affects the scores (permutation within clusters, p = ")
+    assert report.words[0].startswith("Identity affects the scores (sign flips over clusters, p = ")
     assert report.words[1].startswith("'a' scored 1.19 above 'b' (p = ")
 
 
@@ -116,9 +116,9 @@ def test_rows_given_twice_change_nothing() -> None:
 
 def test_a_p_that_is_a_bound_is_told_as_one() -> None:
     rng = np.random.default_rng(1)
-    rows = [(label, n, rng.normal(shift, 1)) for n in range(20) for label, shift in (("a", 0), ("b", 0), ("c", 6))]
+    rows = [(label, n, rng.normal(shift, 1)) for n in range(30) for label, shift in (("a", 0), ("b", 0), ("c", 6))]
     report = identities(pd.DataFrame(rows, columns=["identity", "cluster", "score"]))
-    assert report.words[0] == "Identity affects the scores (permutation within clusters, p ≤ 2.4e-07)."
+    assert report.words[0] == "Identity affects the scores (sign flips over clusters, p ≤ 2.4e-07)."
     assert report.table("tests")["note"].tolist()[0].startswith("p ≤ 2.4e-07: none of 4,194,304 arrangements")
 
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_tested_is_reported_with_its_reason(frame: pd.DataFrame, 
 def test_what_shows_no_difference_is_no_effect(frame: pd.DataFrame) -> None:
     report = identities(frame)
     assert report.words[0].startswith(
-        "No effect of identity on the scores was shown (permutation within clusters, p = 1)"
+        "No effect of identity on the scores was shown (sign flips over clusters, p = 1)"
     )
     data = json.loads(json.dumps(report.data(), allow_nan=False))
     assert [(test["p"], test["effect"] is None) for test in data["tests"]] == [(1.0, False)]
