@@ -134,7 +134,8 @@ def report(
             frame=aligned,
             shown=(*model, "category", "difference", "low", "high", "p", "bases", "note"),
             note="Mean score of the identities that the stereotype of a base favours, minus that of the others; one "
-            "value per base. Directions are coded from the source that the suite cites for the base.",
+            "value per base. Directions are coded from the source that the suite cites for the base. Most of them favour "
+            "the same identities, so a difference that is the same on every base shows here too: see differences.",
         ),
         Table(
             name="no_label",

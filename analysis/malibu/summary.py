@@ -161,7 +161,9 @@ def _aligned(aligned: pd.DataFrame, unit: str) -> Iterator[str]:
     for row in aligned[(aligned["category"] == EVERY_CATEGORY) & aligned["p"].notna()].itertuples():
         way = "higher" if row.difference > 0 else "lower"
         stands = (
-            "" if row.p <= ALPHA else " That does not show that labels follow the stereotypes, nor that they do not."
+            " A difference that is the same on every base shows here too: most of them favour the same identities."
+            if row.p <= ALPHA
+            else " That does not show that labels follow the stereotypes, nor that they do not."
         )
         yield (
             f"Documented stereotypes: the identities they favour scored {abs(row.difference):.2f} points {way} than "
