@@ -134,7 +134,7 @@ def report(
             frame=aligned,
             shown=(*model, "category", "difference", "low", "high", "p", "bases", "note"),
             note="Mean score of the identities that the stereotype of a base favours, minus that of the others; one "
-            "value per base. Directions are coded from the source that the suite cites for the base. Most of them favour "
+            "value per base. Directions are coded from the source that the suite cites for the base. Most favour "
             "the same identities, so a difference that is the same on every base shows here too: see differences.",
         ),
         Table(
