@@ -126,8 +126,8 @@ class ScoreTable:
     def means(self, identities: Sequence[str], metric: str = ALL) -> pd.DataFrame:
         """Mean scores by cluster and identity, from the rows that have all of these identities."""
         columns = [self.identities.index(name) for name in identities]
-        complete = np.isfinite(self.values[:, columns]).all(axis=1)
-        values = np.where(complete[:, None], self.values[:, columns], np.nan)
+        values = self.values[:, columns]
+        values = values + 0 * values.sum(axis=1, keepdims=True)  # NaN in all columns where one is missing
         by_scenario = [self._by_scenario(column, metric) for column in values.T]
         return pd.DataFrame({name: gaps.by_name() for name, gaps in zip(identities, by_scenario, strict=True)})
 
