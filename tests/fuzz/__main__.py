@@ -59,8 +59,8 @@ def main() -> int:
                 rows.append((target.name, *outcomes, counts.slowest))
                 bar.advance(task)
     print_table(rows, as_json=parsed.json)
-    seconds = time.perf_counter() - started
-    console.print(f"{seconds:.0f} s, Python {platform.python_version()} on {platform.machine()}, seed {parsed.seed}")
+    seconds = f"{time.perf_counter() - started:.0f} s ({time.process_time():.0f} s of processor time)"
+    console.print(f"{seconds}, Python {platform.python_version()} on {platform.machine()}, seed {parsed.seed}")
     if failed := sum(row[4] for row in rows):
         console.print(f"{plural(failed, 'failure')}: {parsed.findings}/")
     return 1 if failed else 0
