@@ -37,6 +37,7 @@ from parley.scenarios.squad import load as load_squad
 from parley.texts import read_lines
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
+from parley.viewer.notes import NotesError, NotesFile
 from tests.fuzz import seeds
 from tests.fuzz.files import as_jsonl
 from tests.fuzz.loop import HANG_SECONDS
@@ -277,3 +278,21 @@ def test_damage_in_a_run_is_reported(run: Path, capsys: pytest.CaptureFixture[st
     command = ["report", str(run), "--no-files"] if "UPDATE run" in statement else ["show", str(run), "--prompts"]
     assert main(command) == 1
     assert f"is damaged: {DAMAGE[statement]}" in capsys.readouterr().err
+
+
+NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
+    "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
+    "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
+    "UPDATE labels SET value = 'seven'": ("a label's score is not a number", NotesFile.labels),
+}
+
+
+@pytest.mark.parametrize("statement", NOTES_DAMAGE)
+def test_damage_in_notes_is_reported(run: Path, statement: str) -> None:
+    notes = NotesFile(run)
+    notes.add("a", None, "ann", "odd", "look at this")
+    notes.add_labels(notes.add_set(0, ["a"], {}), "a", "ann", [("", "Accuracy", 7.0, None)])
+    execute(notes.path, statement)
+    problem, read = NOTES_DAMAGE[statement]
+    with pytest.raises(NotesError, match=f"a.notes.sqlite is damaged: {problem}"):
+        read(notes)
