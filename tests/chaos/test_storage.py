@@ -185,6 +185,7 @@ def test_a_run_whose_file_is_taken_away_keeps_everything_beside_it(faulty: Fault
     one_error(running.output(), "runs/a.sqlite was removed or replaced while it was being run; everything so far is in")
     rescued = File(folder / "a.rescued.sqlite")
     assert f"{rescued.path.relative_to(place)}: rename it to runs/a.sqlite to resume" in running.output()
+    assert "run the same command again" not in running.output(), "that would start from the beginning"
     rescued.check()
     assert 0 < rescued.count() < 400
     assert rescued.one("SELECT count(*) FROM calls") == faulty.total(), "every reply that was paid for is kept"
