@@ -29,7 +29,7 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.predictions import read_predictions
 from parley.runs import measure
-from parley.scenarios import load_suite, load_topics
+from parley.scenarios import load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.checks import check_suite
 from parley.scenarios.identities import read_identities
@@ -171,6 +171,11 @@ def suite(path: Path) -> None:
     loaded.to_toml()
 
 
+def attempts(path: Path) -> None:
+    for attempt in load_attempts(str(path)).attempt:
+        f"{attempt.in_response('Yes. No.', 9, '{}')}{attempt.control_in('Yes. No.')}".encode()
+
+
 def topics(path: Path) -> None:
     loaded = load_topics(str(path))
     assert len(loaded) == len({topic_id(topic) for topic in loaded}), "two topics share an id"
@@ -268,6 +273,7 @@ TARGETS = (
     target("rubric", "r.toml", rubric, [shipped("parley.judging", "rubrics", "four.toml")], mutation.as_toml),
     target("bias roles", "b.toml", bias, [shipped("parley.judging", "personas", "rldf_age.toml")], mutation.as_toml),
     target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], mutation.as_toml),
+    target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], mutation.as_toml),
     target("suite", "s.toml", suite, [seeds.SUITE], mutation.as_toml),
     target(
         "topics",

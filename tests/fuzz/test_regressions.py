@@ -29,7 +29,7 @@ from parley.judging.search.replies import read_list, read_summary, unknown_sourc
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
 from parley.predictions import read_predictions
-from parley.scenarios import ScenarioError, load_suite, load_topics
+from parley.scenarios import ScenarioError, load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.bbq import match
 from parley.scenarios.identities import read_identities
@@ -133,6 +133,8 @@ BAD_FILES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "a rubric nested too deeply": ("r.toml", f"metric = {DEEPLY_NESTED}", lambda path: load_rubric(str(path))),
     "a suite nested too deeply": ("s.toml", f"name = {DEEPLY_NESTED}", lambda path: load_suite(str(path))),
     "a suite with a number of 5,000 digits": ("s.toml", f"name = {'9' * 5000}", lambda path: load_suite(str(path))),
+    "attempts nested too deeply": ("a.toml", f"name = {DEEPLY_NESTED}", lambda path: load_attempts(str(path))),
+    "attempts with a number of 5,000 digits": ("a.toml", f"name = {'9' * 5000}", lambda path: load_attempts(str(path))),
     "labels nested too deeply": ("i.toml", f"categories = {DEEPLY_NESTED}", read_identities),
     "a topic of 1,000 words": ("t.txt", "word " * 1000, lambda path: load_topics(str(path))),
     "a duplicate topic of one character": ("t.txt", "?\n?\n", lambda path: load_topics(str(path))),
@@ -167,6 +169,43 @@ def test_a_bad_file_is_rejected_with_a_message(tmp_path: Path, name: str) -> Non
     with pytest.raises((ParleyError, ScenarioError)) as raised:
         read(tmp_path / file)
     assert str(tmp_path / file) in str(raised.value)
+
+
+TOML_READERS: dict[str, Callable[[Path], Any]] = {
+    "config": read_config,
+    "list of personas": load_personas,
+    "rubric": lambda path: load_rubric(str(path)),
+    "suite": lambda path: load_suite(str(path)),
+    "list of labels": read_identities,
+    "set of attempts": lambda path: load_attempts(str(path)),
+}
+LONG_KEYS = {
+    "bare": "a." * 20_000 + "a = 1",
+    "quoted": "\"a b\".'c' . " * 10_000 + "a = 1",
+    "of a table": "[" + "a." * 20_000 + "a]\n",
+    "of a list of tables": "[[ " + "a." * 20_000 + "a]]\n",
+    "in an inline table": "x = {y = 1, " + "a." * 20_000 + "a = 1}",
+}
+
+
+@pytest.mark.parametrize("kind", TOML_READERS)
+@pytest.mark.parametrize("key", LONG_KEYS)
+def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, key: str
+) -> None:
+    """tomllib takes seconds for one, four times as many for one that is twice as long."""
+    path = tmp_path / "a.toml"
+    path.write_text(LONG_KEYS[key])
+    monkeypatch.setattr("tomllib.loads", lambda _: pytest.fail("it is parsed"))
+    with pytest.raises((ParleyError, ScenarioError), match=f"nested too deeply for a {kind}"):
+        TOML_READERS[kind](path)
+
+
+def test_texts_with_many_dots_are_no_long_keys(tmp_path: Path) -> None:
+    text = "Yes. No. " * 100 + "a.b.c." * 30
+    path = tmp_path / "a.toml"
+    path.write_text(f'a = "{text}"\nb = ["{text}"]\n"{text}" = 1.5\n[c.d.e]\n')
+    assert read_config(path) == {"a": text, "b": [text], text: 1.5, "c": {"d": {"e": {}}}}
 
 
 def test_a_yaml_alias_bomb_is_rejected(tmp_path: Path) -> None:
