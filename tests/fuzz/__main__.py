@@ -57,6 +57,8 @@ def main() -> int:
                 failures = run_target(target, int(inputs), parsed.seed, counts, Path(parsed.findings))
                 outcomes = (counts.inputs, counts.accepted, counts.rejected, failures, counts.too_large)
                 rows.append((target.name, *outcomes, counts.slowest))
+                summary = f"{plural(counts.inputs, 'input')}, {plural(failures, 'failure')}"
+                bar.console.print(f"{target.name}: {summary}, slowest {counts.slowest:.2f} s", highlight=False)
                 bar.advance(task)
     print_table(rows, as_json=parsed.json)
     seconds = f"{time.perf_counter() - started:.0f} s ({time.process_time():.0f} s of processor time)"
