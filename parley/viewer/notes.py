@@ -161,9 +161,12 @@ class NotesFile:
     def sets(self) -> list[dict[str, Any]]:
         rows = self._rows("SELECT id, seed, items, chosen, at FROM sets ORDER BY id")
         try:
-            return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
+            sets = [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
+            if all(isinstance(unit, str) for label_set in sets for unit in label_set["items"]):
+                return sets
         except (ValueError, TypeError, RecursionError):
-            raise NotesError(f"{self.path.name} is damaged: a set to label cannot be read") from None
+            pass
+        raise NotesError(f"{self.path.name} is damaged: a set to label cannot be read")
 
     def add_labels(
         self, set_id: int, unit: str, rater: str, labels: Sequence[tuple[str, str, float | None, str | None]]

@@ -322,6 +322,9 @@ def test_damage_in_a_run_is_reported(run: Path, capsys: pytest.CaptureFixture[st
 NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
     "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
     "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
+    "UPDATE sets SET items = 'no'": ("a set to label cannot be read", NotesFile.sets),
+    "UPDATE sets SET items = 'null'": ("a set to label cannot be read", NotesFile.sets),
+    "UPDATE sets SET items = '[[]]'": ("a set to label cannot be read", NotesFile.sets),
     "UPDATE labels SET value = 'seven'": ("a label's score is not a number", NotesFile.labels),
 }
 
