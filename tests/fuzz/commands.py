@@ -404,4 +404,4 @@ def target(folder: Path) -> Target:
         with contextlib.suppress(Rejected):
             workshop.run_command(words)
     mutate = command_mutator(workshop.files)
-    return Target("command line", commands, mutate, workshop.run_command, 0.25, MAX_COMMAND_SECONDS)
+    return Target("command line", commands, mutate, workshop.run_command, MAX_COMMAND_SECONDS)

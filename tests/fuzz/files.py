@@ -87,11 +87,10 @@ def target(
     write: Writer = mutation.as_json,
     *,
     texts: Sequence[str] = (),
-    weight: float = 1.0,
 ) -> Target:
     """A target whose seeds are trees, written as text, and further texts."""
     seeds = [write(tree).encode() for tree in trees] + [text.encode() for text in texts]
-    return Target(name, seeds, file_mutator(trees, write), as_file(file_name, parse), weight)
+    return Target(name, seeds, file_mutator(trees, write), as_file(file_name, parse))
 
 
 def as_jsonl(rows: Any) -> str:
@@ -241,7 +240,7 @@ _MALIBU = make_study("malibu", {"suite": "quick"}).Config
 _PARSER = _parser("malibu")
 
 TARGETS = (
-    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml, weight=0.5),
+    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml),
     target(
         "config, YAML",
         "c.yaml",
@@ -249,9 +248,8 @@ TARGETS = (
         [seeds.CONFIG],
         mutation.as_yaml,
         texts=(seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_"),
-        weight=0.5,
     ),
-    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], mutate_flags, flags, 0.5),
+    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], mutate_flags, flags),
     Target(
         "model name",
         [

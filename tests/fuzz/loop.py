@@ -57,7 +57,6 @@ class Target:
         seeds: valid inputs.
         mutate: makes an input from the seeds.
         parse: parses an input and checks the result.
-        weight: share of the inputs, relative to other targets.
         max_seconds: a campaign's limit for one input.
     """
 
@@ -65,7 +64,6 @@ class Target:
     seeds: Sequence[Any]
     mutate: Callable[[random.Random, Sequence[Any]], Any]
     parse: Callable[[Any], object]
-    weight: float = 1.0
     max_seconds: float = MAX_SECONDS
 
 
