@@ -79,12 +79,14 @@ class NotesFile:
                 db.limit_work()
             db.row_factory = sqlite3.Row
             return db
-        except (NotOpened, sqlite3.Error, OSError) as error:
+        except (NotOpened, sqlite3.Error, UnicodeError, OSError) as error:
             raise self._error("written" if write else "read", error) from None
 
     def _error(self, wanted: str, error: Exception) -> NotesError:
         if isinstance(error, NotOpened):
             return NotesError(f"{self.path.name} {error}")
+        if isinstance(error, UnicodeError):  # SQLite's message quotes what is damaged
+            return NotesError(f"{self.path.name} is damaged: its tables cannot be read")
         return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -108,7 +110,7 @@ class NotesFile:
         try:
             with closing(db):
                 yield db
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise self._error("written", error) from None
 
     def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:

@@ -338,3 +338,12 @@ def test_damage_in_notes_is_reported(run: Path, statement: str) -> None:
     problem, read = NOTES_DAMAGE[statement]
     with pytest.raises(NotesError, match=f"a.notes.sqlite is damaged: {problem}"):
         read(notes)
+
+
+def test_notes_with_bytes_in_their_schema_are_reported(run: Path) -> None:
+    notes = NotesFile(run)
+    notes.add("a", None, "ann", "odd", "look at this")
+    notes.path.write_bytes(notes.path.read_bytes().replace(b"CREATE TABLE notes", b"CREATE TABL\xff notes"))
+    for use in (notes.notes, lambda: notes.withdraw(1)):
+        with pytest.raises(NotesError, match="is damaged: its tables cannot be read"):
+            use()
