@@ -76,7 +76,6 @@ class NotesFile:
             if write:
                 db.close()
                 db = open_to_write(self.path)
-                db.limit_work()
             db.row_factory = sqlite3.Row
             return db
         except (NotOpened, sqlite3.Error, UnicodeError, OSError) as error:
