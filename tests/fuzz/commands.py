@@ -343,7 +343,7 @@ class Workshop:
 
 
 def valid_commands() -> list[Words]:
-    """Command lines that succeed."""
+    """Complete command lines. All succeed but two, with a simulated model: `export --format trl` and `detox`."""
     reports = [("report", f"{study}.sqlite", "--no-files", "--draws", "20") for study in RUNS]
     runs = [
         ("run", study, "--model", "sim/judge", "--quiet", "--out", "x.sqlite", *as_flags(config))
