@@ -8,7 +8,6 @@ A `PersonaAgent` is an AutoGen `BaseChatAgent`: it can join any AutoGen team, an
 from __future__ import annotations
 
 import random
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +31,7 @@ from parley.agents.errors import ConfigError
 from parley.agents.models.base import SHARED, Client
 from parley.agents.models.wire import NARRATOR
 from parley.agents.structured import Readout, StructuredReply, structured_reply
+from parley.agents.toml_file import parse_toml
 from parley.agents.transcripts import ParseStatus
 
 
@@ -59,7 +59,7 @@ class Persona(BaseModel):
 def load_personas(path: Path) -> list[Persona]:
     """Personas from a TOML file: `[[persona]]` tables with `name`, `about` and, where it differs, `model`."""
     try:
-        rows = tomllib.loads(path.read_text("utf-8-sig"))["persona"]
+        rows = parse_toml(path.read_text("utf-8-sig"))["persona"]
         personas = [Persona(**row) for row in rows]
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None

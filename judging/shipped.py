@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from parley.agents import ConfigError, Persona, load_personas
+from parley.agents.toml_file import parse_toml
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -35,7 +35,7 @@ def load(model: type[T], kind: str, name: str, known: Sequence[str], place: str)
         except (OSError, UnicodeDecodeError) as error:
             raise ConfigError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
     try:
-        return model.model_validate(tomllib.loads(text))
+        return model.model_validate(parse_toml(text))
     except ValidationError as error:
         first = error.errors()[0]
         raise ConfigError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import wraps
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,11 @@ import pandas as pd
 
 from parley.agents.text import without_surrogates
 from parley.runs import explain_damage
+from parley.runs.rows import Row
 from parley.runs.store import RunFile
 
 NUMBERS = ("round", "value", "sampled", "seq")
+ROWS_AT_ONCE = 500
 
 
 def _accepts_path(read: Callable[[RunFile], pd.DataFrame]) -> Callable[[RunFile | str | Path], pd.DataFrame]:
@@ -44,12 +47,7 @@ def verdicts(file: RunFile) -> pd.DataFrame:
         file: An open run file, or the path of one.
     """
     columns = ("judge", "role", "round", "subject", "metric", "value", "sampled", "text", "status")
-    return _with_facets(
-        file,
-        columns,
-        f"SELECT u.position, {', '.join(f'v.{name}' for name in columns)} FROM verdicts v "
-        "JOIN units u ON u.id = v.unit WHERE u.status = 'done' ORDER BY u.position, v.nth",
-    )
+    return _with_facets(file, columns, file.verdicts())
 
 
 @_accepts_path
@@ -60,12 +58,11 @@ def turns(file: RunFile) -> pd.DataFrame:
         file: An open run file, or the path of one.
     """
     columns = ("seq", "round", "speaker", "role", "text", "parse_status")
-    return _with_facets(
-        file,
-        columns,
+    rows = file.stream(
         f"SELECT u.position, {', '.join(f't.{name}' for name in columns)} FROM transcript t "
-        "JOIN units u ON u.id = t.unit WHERE u.status = 'done' ORDER BY u.position, t.seq",
+        "JOIN units u ON u.id = t.unit WHERE u.status = 'done' ORDER BY u.position, t.seq"
     )
+    return _with_facets(file, columns, rows)
 
 
 @_accepts_path
@@ -108,8 +105,8 @@ def spending(file: RunFile) -> pd.DataFrame:
     return units(file).drop(columns=columns, errors="ignore").join(spent.astype(float))
 
 
-def _with_facets(file: RunFile, columns: Sequence[str], sql: str) -> pd.DataFrame:
-    positions, data = _columns(file, columns, sql)
+def _with_facets(file: RunFile, columns: Sequence[str], table: Iterable[Row]) -> pd.DataFrame:
+    positions, data = _columns(columns, iter(table))
     facets = units(file)
     rows = facets.index.get_indexer(positions)
     frame: dict[str, Any] = {"unit": pd.Categorical.from_codes(rows, categories=facets["unit"])} | data
@@ -127,31 +124,37 @@ def _repeated(facet: pd.Series, rows: np.ndarray) -> Any:
     return pd.Categorical.from_codes(codes[rows], categories=categories)
 
 
-def _columns(file: RunFile, columns: Sequence[str], sql: str) -> tuple[np.ndarray, dict[str, Any]]:
-    """The rows of a query, column by column, strings as codes; no row stays in memory after it is read."""
+def _columns(columns: Sequence[str], rows: Iterator[Row]) -> tuple[np.ndarray, dict[str, Any]]:
+    """Positions, which come first in a row, and the last columns of rows, strings as codes.
+
+    No row stays in memory after it is read.
+    """
     positions = array("q")
     numbers = {name: array("d") for name in columns if name in NUMBERS}
     codes = {name: array("i") for name in columns if name not in NUMBERS}
-    strings: dict[str, dict[Any, int]] = {name: {} for name in codes}
+    code_of: dict[str, dict[Any, int]] = {name: {None: -1} for name in codes}
     missing = float("nan")
-    for row in file.stream(sql):
-        positions.append(row[0])
-        for name, value in zip(columns, row[1:], strict=True):
+    while chunk := list(islice(rows, ROWS_AT_ONCE)):
+        table = list(zip(*chunk, strict=True))
+        positions.extend(table[0])
+        for name, values in zip(columns, table[-len(columns) :], strict=True):
             if name in numbers:
-                numbers[name].append(missing if value is None else value)
+                numbers[name].extend([missing if value is None else value for value in values])
             else:
-                known = strings[name]
-                codes[name].append(-1 if value is None else known.setdefault(value, len(known)))
+                known = code_of[name]
+                for value in dict.fromkeys(values):
+                    known.setdefault(value, len(known) - 1)
+                codes[name].extend(map(known.__getitem__, values))
     data: dict[str, Any] = {}
     for name in columns:
         if name in numbers:
-            values = np.frombuffer(numbers[name], dtype=float) if numbers[name] else np.zeros(0)
+            column = np.frombuffer(numbers[name], dtype=float) if numbers[name] else np.zeros(0)
             if name in ("round", "seq"):
-                if not np.isfinite(values).all():
+                if not np.isfinite(column).all():
                     raise ValueError(f"a {name} is not a number")
-                values = values.astype(int)
-            data[name] = values
+                column = column.astype(int)
+            data[name] = column
         else:
             code = np.frombuffer(codes[name], dtype=np.int32) if codes[name] else np.zeros(0, dtype=np.int32)
-            data[name] = pd.Categorical.from_codes(code, categories=pd.Index(list(strings[name]), dtype=object))
+            data[name] = pd.Categorical.from_codes(code, categories=pd.Index(list(code_of[name])[1:], dtype=object))
     return np.frombuffer(positions, dtype=np.int64) if positions else np.zeros(0, dtype=np.int64), data

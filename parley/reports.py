@@ -249,7 +249,6 @@ def load_run(path: Path) -> LoadedRun:
 
     with RunFile.open(path) as file:
         info, unit_counts = file.info(), counts(file)
-        file.check_verdicts()
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
         prompt_cache = file.prompt_cache_use()

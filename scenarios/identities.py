@@ -8,13 +8,13 @@ select(["ages.toml"])           # [categories]  age = ["20-year-old", "70-year-o
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, product
 from pathlib import Path
 
 from parley.scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.toml_file import read_toml
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "gender": ("female", "male"),
@@ -112,12 +112,7 @@ def _category_with(label: str, known: Mapping[str, tuple[str, ...]]) -> str:
 
 def read_identities(path: Path) -> dict[str, tuple[str, ...]]:
     """The categories of a .toml file: a table `[categories]`, each a list of two or more labels."""
-    try:
-        table = tomllib.loads(path.read_text("utf-8-sig")).get("categories")
-    except (OSError, ValueError) as error:
-        raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    except RecursionError:
-        raise ScenarioError(f"{path}: nested too deeply for a list of labels") from None
+    table = read_toml(path, "list of labels").get("categories")
     if not isinstance(table, dict) or not table:
         raise ScenarioError(f"{path}: expected a table [categories] with lists of labels")
     categories: dict[str, tuple[str, ...]] = {}

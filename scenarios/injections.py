@@ -13,7 +13,7 @@ import base64
 import codecs
 import hashlib
 import re
-import tomllib
+from collections import Counter
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
@@ -22,6 +22,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.toml_file import read_toml
 
 SHIPPED = "injections-1"
 ZERO_WIDTH = "\u200b"
@@ -120,20 +121,14 @@ def load_attempts(name: str) -> Attempts:
     """
     if name != SHIPPED and not name.endswith(".toml"):
         raise UnknownName(f"unknown set of attempts '{name}' (known: {SHIPPED}, or a .toml file)")
+    shipped = files("parley.scenarios").joinpath("data", "injections", f"{SHIPPED}.toml")
+    path = Path(str(shipped) if name == SHIPPED else name)
     try:
-        if name == SHIPPED:
-            text = files("parley.scenarios").joinpath("data", "injections", f"{SHIPPED}.toml").read_text("utf-8")
-        else:
-            text = Path(name).read_text("utf-8-sig")
-        attempts = Attempts.model_validate(tomllib.loads(text))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{name}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ScenarioError(f"{name}: {error}") from None
+        attempts = Attempts.model_validate(read_toml(path, "set of attempts"))
     except ValidationError as error:
         first = error.errors()[0]
         raise ScenarioError(f"{name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    ids = [attempt.id for attempt in attempts.attempt]
-    if repeated := sorted({key for key in ids if ids.count(key) > 1}):
+    ids = Counter(attempt.id for attempt in attempts.attempt)
+    if repeated := sorted(name for name, count in ids.items() if count > 1):
         raise ScenarioError(f"{name}: attempts occur twice: {', '.join(repeated)}")
     return attempts

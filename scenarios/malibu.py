@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -24,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.scenarios.errors import ScenarioError, UnknownName
 from parley.scenarios.identities import CATEGORIES
+from parley.scenarios.toml_file import read_toml
 
 Design = Literal["counterbalanced", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -213,7 +213,7 @@ def read_suite(path: Path) -> Suite:
         parts = [head, *sorted(part for part in path.glob("*.toml") if part != head)]
     whole: dict[str, Any] = {}
     for part in parts:
-        table = _read_toml(part)
+        table = read_toml(part, "suite")
         for key in ("base", "scenario"):
             if not isinstance(table.get(key, []), list):
                 raise ScenarioError(f"{part}: {key} must be written as [[{key}]], one per {key}")
@@ -279,14 +279,3 @@ def _place(loc: Sequence[int | str], table: dict[str, Any]) -> str:
         if isinstance(row, dict) and row.get("id"):
             place += f" ({row['id']})"
     return place
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path}: {getattr(error, 'strerror', None) or 'not a text file'}") from None
-    except ValueError as error:
-        raise ScenarioError(f"{path}: {error}") from None
-    except RecursionError:
-        raise ScenarioError(f"{path}: nested too deeply for a suite") from None

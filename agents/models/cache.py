@@ -40,8 +40,13 @@ class NotOurs(sqlite3.DatabaseError):
     sqlite_errorcode = sqlite3.SQLITE_FORMAT
 
 
-def _is_damage(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
+ERRORS = (sqlite3.Error, UnicodeError)
+"""What reading and writing a cache may raise. In a damaged one, SQLite's own messages may not be UTF-8."""
+
+
+def _is_damage(error: Exception) -> bool:
+    is_undecodable = isinstance(error, UnicodeError) or "Could not decode" in str(error)
+    return is_undecodable or getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE
 
 
 class TextCache:
@@ -64,11 +69,11 @@ class TextCache:
             path.parent.mkdir(parents=True, exist_ok=True)
             try:
                 self._open()
-            except sqlite3.Error as error:
+            except ERRORS as error:
                 if not _is_damage(error):
                     raise
                 self._begin_anew(error)
-        except (sqlite3.Error, OSError) as error:
+        except (*ERRORS, OSError) as error:
             raise ParleyError(
                 f"the {self.label} {path} cannot be opened ({self._reason(error)}); fix that, or run with --no-cache"
             ) from None
@@ -98,7 +103,7 @@ class TextCache:
             return None
         return file.st_dev, file.st_ino
 
-    def _begin_anew(self, error: sqlite3.Error) -> None:
+    def _begin_anew(self, error: Exception) -> None:
         """Set the damaged file aside, unless another process has done so, and open a new one."""
         self._db.close()
         if self._identity() == self._file is not None:
@@ -133,7 +138,7 @@ class TextCache:
         """
         try:
             row = self._db.execute("SELECT CAST(reply AS BLOB) FROM replies WHERE address = ?", (address,)).fetchone()
-        except sqlite3.Error as error:
+        except ERRORS as error:
             self._replace_damaged(error, "read")
             return None
         if row is None:
@@ -146,13 +151,13 @@ class TextCache:
                 say(f"the {self.label} {self.path} has an entry that cannot be read; such entries are made again")
             return None
 
-    def _replace_damaged(self, error: sqlite3.Error, what: str) -> None:
+    def _replace_damaged(self, error: Exception, what: str) -> None:
         """Begin anew if the file is damaged; otherwise raise an error that names the file."""
         try:
             if _is_damage(error):
                 self._begin_anew(error)
                 return
-        except (sqlite3.Error, OSError) as second:
+        except (*ERRORS, OSError) as second:
             raise ParleyError(f"the {self.label} {self.path} cannot be {what}: {self._reason(second)}") from None
         raise ParleyError(f"the {self.label} {self.path} cannot be {what}: {self._reason(error)}") from None
 
@@ -169,11 +174,11 @@ class TextCache:
             return
         try:
             self._write_pending()
-        except sqlite3.Error as error:
+        except ERRORS as error:
             self._replace_damaged(error, "written")
             try:
                 self._write_pending()
-            except sqlite3.Error as again:
+            except ERRORS as again:
                 raise ParleyError(f"the {self.label} {self.path} cannot be written: {again}") from None
         self._pending.clear()
         self._next_commit = time.monotonic() + COMMIT_SECONDS
@@ -183,7 +188,7 @@ class TextCache:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO replies VALUES (?, ?, ?, ?)", self._pending)
             self._db.execute("COMMIT")
-        except sqlite3.Error:
+        except ERRORS:
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from parley.agents import DEFAULT_MODEL, Models
+from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.judging.config import call_options
 from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
@@ -70,6 +70,8 @@ class Respond:
             min_words=config.min_words, max_words=config.max_words, alike=config.alike, copied=config.copied
         )
         missing = [scenario for scenario in self.suite.scenario if config.anew or not scenario.responses]
+        if not missing:
+            raise ConfigError(f"nothing to write: every scenario of {config.suite} has responses; --anew replaces them")
         self._scenarios = {scenario.id: scenario for scenario in missing}
 
     def models(self) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -15,6 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from parley.agents import ConfigError
+from parley.agents.toml_file import parse_toml
 
 
 def add_flags(
@@ -120,7 +120,7 @@ def read_config(path: Path) -> dict[str, Any]:
         text = path.read_text("utf-8-sig")
         if _DEEP.search(text):
             raise RecursionError
-        table = tomllib.loads(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)
+        table = parse_toml(text) if path.suffix == ".toml" else yaml.load(text, _PlainLoader)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from None
     except (yaml.YAMLError, ValueError) as error:

@@ -83,7 +83,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         if job.rejected:
             print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
     status = execute_job(job, quiet=flags.quiet, as_json=flags.json)
-    if flags.report and status in (0, 1):
+    if flags.report and status in (0, 1) and job.path.exists():
         from parley.cli.report import print_report
 
         print_report([job.path], parsed.study)
@@ -157,11 +157,11 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
 
 
 def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
-    progress = result.progress
+    progress, path = result.progress, result.rescued or job.path
     status = 0 if result.complete else 130 if result.interrupted else 1
     if as_json:
         line = {
-            "run": str(job.path),
+            "run": str(path),
             "units": progress.total,
             "done": progress.done,
             "failed": progress.failed,
@@ -177,10 +177,10 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
         print(json.dumps(line))
         return status
     skipped = f", {progress.skipped:,} skipped by the stopping rule" if progress.skipped else ""
-    print(f"{progress.done:,} of {plural(progress.total, 'unit')} done{skipped}: {job.path}")
+    print(f"{progress.done:,} of {plural(progress.total, 'unit')} done{skipped}: {path}")
     if result.complete:
-        path = shlex.quote(str(job.path))
-        print(f"read it:  parley report {path}    parley show {path}")
+        quoted = shlex.quote(str(path))
+        print(f"read it:  parley report {quoted}    parley show {quoted}")
         return 0
     if progress.failed:
         first = ", the first" if progress.failed > 1 else ""
@@ -188,7 +188,8 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
         print(f"parley: {plural(progress.failed, 'unit')} failed{first} with: {error}", file=sys.stderr)
     if result.stopped:
         print(f"parley: stopped: {visible(result.stopped)}", file=sys.stderr)
-    print("run the same command again to resume", file=sys.stderr)
+    if result.rescued is None:  # otherwise the file must be renamed first, as the reason above says
+        print("run the same command again to resume", file=sys.stderr)
     return status
 
 

@@ -190,13 +190,13 @@ def _write(
         raise ConfigError(f"{target}: the name of a suite file must end in .toml")
     if target.exists() and not parsed.force and not _is_unedited_output(target, job.path):
         raise ConfigError(f"{target} already exists; choose another file with --to, or overwrite it with --force")
-    if not job.size.units:
-        raise ConfigError(f"nothing to write: every scenario of {parsed.suite} has responses; --anew replaces them")
     status = execute_job(job, quiet=parsed.quiet, as_json=parsed.json)
+    if status and not job.path.exists():  # removed meanwhile, which was said
+        return status
     with RunFile.open(job.path) as file:
         accepted = list(file.accepted())
     suite = writer.harvest(accepted)
-    if not accepted and job.size.units:
+    if not accepted:
         raise ParleyError(f"nothing was accepted, so no suite was written; parley show {job.path} shows why")
     try:
         body = suite.to_toml()

@@ -131,7 +131,13 @@ class Engine:
             self.note("ended", "every unit was run")
         if (abandoned := self.progress.abandoned())[0]:
             self.note("abandoned", json.dumps(abandoned))
-        return Result(self.progress, self._stop_reason, self.interrupted, self._first_error)
+        return Result(
+            self.progress,
+            self._stop_reason,
+            self.interrupted,
+            self._first_error,
+            rescued=self.file.path if self.file.rescued_from else None,
+        )
 
     async def _tick(self) -> None:
         """Report progress between commits too, so that calls to slow models are visible."""

@@ -16,6 +16,7 @@ import re
 import shutil
 import sqlite3
 import stat
+import sys
 import tempfile
 from collections.abc import Collection
 from contextlib import closing, suppress
@@ -63,6 +64,10 @@ class GuardedConnection(sqlite3.Connection):
         self._steps = 0
         return super().execute(*arguments)
 
+    def executemany(self, *arguments: Any) -> sqlite3.Cursor:
+        self._steps = -sys.maxsize  # no limit: what is written is ours, and each row is one search
+        return super().executemany(*arguments)
+
     def close(self) -> None:
         super().close()
         if self._folder is not None:
@@ -74,9 +79,7 @@ class GuardedConnection(sqlite3.Connection):
             self.setlimit(limit, most)
         for pragma in ("trusted_schema = OFF", "cell_size_check = ON"):
             self.execute(f"PRAGMA {pragma}")
-
-    def limit_work(self) -> None:
-        """Interrupt a query that takes more steps than the size of the file explains: its pages may form a circle."""
+        # A query that takes more steps than the size of the file explains is interrupted: its pages may form a circle.
         self.set_progress_handler(self._count_steps, STEPS)
 
     def _count_steps(self) -> bool:
@@ -132,7 +135,6 @@ def _connect(
     try:
         db.guard(path)
         if mode == "ro":
-            db.limit_work()
             db.execute("PRAGMA query_only = ON")
             db._stamp = before if immutable else None
         if salvage:  # without this, SQLite refuses a file that is shorter than its first page says

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from parley.agents import Call
 from parley.runs.rows import Rows, Tally
@@ -74,6 +75,8 @@ class Result:
     interrupted: bool = False
     first_error: str | None = None
     """The error of the first unit that failed."""
+    rescued: Path | None = None
+    """The file that has everything, if the run file was removed or replaced during the run."""
 
     @property
     def complete(self) -> bool:

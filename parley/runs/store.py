@@ -19,14 +19,23 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from shlex import quote
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, NoReturn, Self
 
 from parley.agents import ConfigError, ParleyError
 from parley.judging import Accepted, Unit
-from parley.runs.checks import add_checks, add_plan_checks, damaged_plan, damaged_verdicts, unit_is_damaged
+from parley.runs.checks import (
+    FINISHED_VERDICTS,
+    VERDICT_CHECKS,
+    add_checks,
+    add_plan_checks,
+    checked_verdicts,
+    damaged_plan,
+    damaged_verdicts,
+    unit_is_damaged,
+)
 from parley.runs.locking import NotLocked, RunLock
 from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
-from parley.runs.rows import UNWRITABLE, Record, Rows, to_rows, unwritable_message
+from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
 from parley.runs.schema import (
     APPLICATION_ID,
     FORMAT,
@@ -259,7 +268,7 @@ class RunFile:
                 "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
                 (rows.unit for rows in units),
             )
-            add_checks(db, [rows.id for rows in units if not rows.failed])
+            add_checks(db, [rows for rows in units if not rows.failed])
             db.execute("COMMIT")
         except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
@@ -329,6 +338,13 @@ class RunFile:
         """Raise if the verdicts of a unit were changed since they were written."""
         self._refuse_damaged(damaged_verdicts)
 
+    def verdicts(self) -> Iterator[Row]:
+        """The verdicts of finished units: position, number, judge and the rest, in the order of the plan.
+
+        Raises if those of a unit were changed since they were written.
+        """
+        return checked_verdicts(self.stream(FINISHED_VERDICTS), self._rows(VERDICT_CHECKS), self._refuse_unit)
+
     def check_unit(self, unit: str) -> None:
         """Raise if anything of a unit was changed since it was written."""
         self._refuse_damaged(lambda db: iter([unit] if unit_is_damaged(db, unit) else []))
@@ -338,10 +354,13 @@ class RunFile:
             unit = next(find(self.db), None)
             self.db.refuse_if_changed()
         if unit is not None:
-            raise RunFileError(
-                f"{self.path} is damaged: unit '{unit}' is not as it was written (its checksum differs); "
-                f"parley salvage {quote(str(self.path))} copies the others"
-            )
+            self._refuse_unit(unit)
+
+    def _refuse_unit(self, unit: str) -> NoReturn:
+        raise RunFileError(
+            f"{self.path} is damaged: unit '{unit}' is not as it was written (its checksum differs); "
+            f"parley salvage {quote(str(self.path))} copies the others"
+        )
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows(sql)[1])

@@ -84,5 +84,5 @@ async def run_unit(
         return failed(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
     try:
         return to_rows(record(outcome))
-    except UNWRITABLE as error:  # a user's study may return anything
+    except (*UNWRITABLE, AttributeError) as error:  # a user's study may return anything
         return failed(unwritable_message(error))

@@ -51,7 +51,17 @@ class SearchIndex:
     def __init__(self, run: Path) -> None:
         self.run = run
         self.path = _cache_path(run)
-        with RunFile.open(run) as file, closing(self._open()) as db:
+        try:
+            self._prepare()
+        except (sqlite3.DatabaseError, UnicodeError) as error:
+            if isinstance(error, sqlite3.OperationalError):  # in use or read-only, not damaged
+                raise
+            for suffix in ("", "-wal", "-shm"):
+                Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+            self._prepare()
+
+    def _prepare(self) -> None:
+        with RunFile.open(self.run) as file, closing(self._open()) as db:
             self._clear_if_other_run(db, _run_identity(file))
 
     def _open(self) -> sqlite3.Connection:

@@ -76,15 +76,16 @@ class NotesFile:
             if write:
                 db.close()
                 db = open_to_write(self.path)
-                db.limit_work()
             db.row_factory = sqlite3.Row
             return db
-        except (NotOpened, sqlite3.Error, OSError) as error:
+        except (NotOpened, sqlite3.Error, UnicodeError, OSError) as error:
             raise self._error("written" if write else "read", error) from None
 
     def _error(self, wanted: str, error: Exception) -> NotesError:
         if isinstance(error, NotOpened):
             return NotesError(f"{self.path.name} {error}")
+        if isinstance(error, UnicodeError):  # SQLite's message quotes what is damaged
+            return NotesError(f"{self.path.name} is damaged: its tables cannot be read")
         return NotesError(f"{self.path.name} cannot be {wanted}: {error}")
 
     def _rows(self, sql: str, values: Sequence[Any] = ()) -> list[dict[str, Any]]:
@@ -108,7 +109,7 @@ class NotesFile:
         try:
             with closing(db):
                 yield db
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:
             raise self._error("written", error) from None
 
     def add(self, unit: str, seq: int | None, author: str, tag: str, comment: str) -> int:
@@ -161,9 +162,12 @@ class NotesFile:
     def sets(self) -> list[dict[str, Any]]:
         rows = self._rows("SELECT id, seed, items, chosen, at FROM sets ORDER BY id")
         try:
-            return [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
+            sets = [{**row, "items": json.loads(row["items"]), "chosen": json.loads(row["chosen"])} for row in rows]
+            if all(isinstance(unit, str) for label_set in sets for unit in label_set["items"]):
+                return sets
         except (ValueError, TypeError, RecursionError):
-            raise NotesError(f"{self.path.name} is damaged: a set to label cannot be read") from None
+            pass
+        raise NotesError(f"{self.path.name} is damaged: a set to label cannot be read")
 
     def add_labels(
         self, set_id: int, unit: str, rater: str, labels: Sequence[tuple[str, str, float | None, str | None]]

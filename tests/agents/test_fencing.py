@@ -136,9 +136,9 @@ def test_cleaning_and_breaking_twice_changes_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["<", "[", "<a", "[A", "[|", "<|", ">", "＜x", "[a]", "\ufe0f"])
-def test_long_hostile_text_takes_less_than_a_second(piece: str) -> None:
+def test_time_is_linear_in_the_length_of_hostile_text(piece: str) -> None:
     text = piece * (300_000 // len(piece))
     start = time.process_time()
     break_tokens(text)
     fence(text, "RESPONSE", 100_000)
-    assert time.process_time() - start < 1
+    assert time.process_time() - start < 20, "half a second on an idle machine; quadratic time is minutes"

@@ -75,9 +75,19 @@ def unknown_format(path: Path) -> None:
         file.write((9).to_bytes(4, "big"))
 
 
+def undecodable_schema(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"CREATE TABLE replies", b"CREATE TABL\xff replies"))
+
+
+def undecodable_name(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"tablereplies", b"tablere\xfflies", 1))
+
+
 DAMAGES = [
     *(truncated, not_a_database, other_tables, other_columns, a_trigger),
-    *(overwritten_pages, unreadable_schema, unknown_format),
+    *(overwritten_pages, unreadable_schema, unknown_format, undecodable_schema, undecodable_name),
 ]
 
 

@@ -46,21 +46,22 @@ def main() -> int:
     rows = []
     with all_targets() as targets:
         chosen = [target for target in targets if parsed.only.lower() in target.name.lower()]
-        total_weight = sum(target.weight for target in chosen)
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with Progress(console=console) as bar, suppress(KeyboardInterrupt):  # the table shows what was tried until then
             task = bar.add_task("targets", total=len(chosen))
             for target in chosen:
                 bar.update(task, description=target.name)
                 counts = FuzzCounts()
-                inputs = -(-parsed.inputs * target.weight // total_weight)
-                failures = run_target(target, int(inputs), parsed.seed, counts, Path(parsed.findings))
+                inputs = -(-parsed.inputs // len(chosen))
+                failures = run_target(target, inputs, parsed.seed, counts, Path(parsed.findings))
                 outcomes = (counts.inputs, counts.accepted, counts.rejected, failures, counts.too_large)
                 rows.append((target.name, *outcomes, counts.slowest))
+                summary = f"{plural(counts.inputs, 'input')}, {plural(failures, 'failure')}"
+                bar.console.print(f"{target.name}: {summary}, slowest {counts.slowest:.2f} s", highlight=False)
                 bar.advance(task)
     print_table(rows, as_json=parsed.json)
-    seconds = time.perf_counter() - started
-    console.print(f"{seconds:.0f} s, Python {platform.python_version()} on {platform.machine()}, seed {parsed.seed}")
+    seconds = f"{time.perf_counter() - started:.0f} s ({time.process_time():.0f} s of processor time)"
+    console.print(f"{seconds}, Python {platform.python_version()} on {platform.machine()}, seed {parsed.seed}")
     if failed := sum(row[4] for row in rows):
         console.print(f"{plural(failed, 'failure')}: {parsed.findings}/")
     return 1 if failed else 0

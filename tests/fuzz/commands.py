@@ -27,7 +27,7 @@ from parley.execute import Options
 from parley.studies import STUDIES, find_study
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import NUMBERS, ODD
-from tests.fuzz.loop import Rejected, Target
+from tests.fuzz.loop import MAX_COMMAND_SECONDS, Rejected, Target
 from tests.fuzz.workshop import RUNS, prepare
 
 Words = tuple[str, ...]
@@ -343,7 +343,7 @@ class Workshop:
 
 
 def valid_commands() -> list[Words]:
-    """Command lines that succeed."""
+    """Complete command lines. All succeed but two, with a simulated model: `export --format trl` and `detox`."""
     reports = [("report", f"{study}.sqlite", "--no-files", "--draws", "20") for study in RUNS]
     runs = [
         ("run", study, "--model", "sim/judge", "--quiet", "--out", "x.sqlite", *as_flags(config))
@@ -403,4 +403,5 @@ def target(folder: Path) -> Target:
     for words in commands:  # the first run of each imports modules
         with contextlib.suppress(Rejected):
             workshop.run_command(words)
-    return Target("command line", commands, command_mutator(workshop.files), workshop.run_command, 0.25)
+    mutate = command_mutator(workshop.files)
+    return Target("command line", commands, mutate, workshop.run_command, MAX_COMMAND_SECONDS)

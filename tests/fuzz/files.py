@@ -29,7 +29,7 @@ from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 from parley.predictions import read_predictions
 from parley.runs import measure
-from parley.scenarios import load_suite, load_topics
+from parley.scenarios import load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.checks import check_suite
 from parley.scenarios.identities import read_identities
@@ -87,11 +87,10 @@ def target(
     write: Writer = mutation.as_json,
     *,
     texts: Sequence[str] = (),
-    weight: float = 1.0,
 ) -> Target:
     """A target whose seeds are trees, written as text, and further texts."""
     seeds = [write(tree).encode() for tree in trees] + [text.encode() for text in texts]
-    return Target(name, seeds, file_mutator(trees, write), as_file(file_name, parse), weight)
+    return Target(name, seeds, file_mutator(trees, write), as_file(file_name, parse))
 
 
 def as_jsonl(rows: Any) -> str:
@@ -171,6 +170,11 @@ def suite(path: Path) -> None:
     loaded.to_toml()
 
 
+def attempts(path: Path) -> None:
+    for attempt in load_attempts(str(path)).attempt:
+        f"{attempt.in_response('Yes. No.', 9, '{}')}{attempt.control_in('Yes. No.')}".encode()
+
+
 def topics(path: Path) -> None:
     loaded = load_topics(str(path))
     assert len(loaded) == len({topic_id(topic) for topic in loaded}), "two topics share an id"
@@ -236,7 +240,7 @@ _MALIBU = make_study("malibu", {"suite": "quick"}).Config
 _PARSER = _parser("malibu")
 
 TARGETS = (
-    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml, weight=0.5),
+    target("config, TOML", "c.toml", config, [seeds.CONFIG], mutation.as_toml),
     target(
         "config, YAML",
         "c.yaml",
@@ -244,9 +248,8 @@ TARGETS = (
         [seeds.CONFIG],
         mutation.as_yaml,
         texts=(seeds.BOMB, seeds.MERGE, "rounds: 2001-99-99", "rounds: 0b_"),
-        weight=0.5,
     ),
-    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], mutate_flags, flags, 0.5),
+    Target("flags", [seeds.FLAGS[:8], seeds.FLAGS[8:14], ["--suite", "quick"]], mutate_flags, flags),
     Target(
         "model name",
         [
@@ -268,6 +271,7 @@ TARGETS = (
     target("rubric", "r.toml", rubric, [shipped("parley.judging", "rubrics", "four.toml")], mutation.as_toml),
     target("bias roles", "b.toml", bias, [shipped("parley.judging", "personas", "rldf_age.toml")], mutation.as_toml),
     target("identities", "i.toml", read_identities, [{"categories": {"age": ["young", "old"]}}], mutation.as_toml),
+    target("injection attempts", "a.toml", attempts, [seeds.ATTEMPTS], mutation.as_toml),
     target("suite", "s.toml", suite, [seeds.SUITE], mutation.as_toml),
     target(
         "topics",

@@ -81,11 +81,11 @@ def archive_target() -> Target:
     path.parent.mkdir(exist_ok=True)
     write_eval(path, seeds.INSPECT)
 
-    return Target("Inspect log, .eval", [path.read_bytes()], mutate_archive, as_file("inspect_eval.eval", inspect), 0.5)
+    return Target("Inspect log, .eval", [path.read_bytes()], mutate_archive, as_file("inspect_eval.eval", inspect))
 
 
 TARGETS = (
-    target("Inspect log, .json", "inspect.json", inspect, [seeds.INSPECT], mutation.as_json, weight=0.5),
+    target("Inspect log, .json", "inspect.json", inspect, [seeds.INSPECT], mutation.as_json),
     archive_target(),
     target(
         "AutoGen, .json",
@@ -93,7 +93,6 @@ TARGETS = (
         autogen,
         [seeds.AUTOGEN, seeds.TEAM, seeds.AUTOGEN["messages"]],
         mutation.as_json,
-        weight=0.5,
     ),
     target(
         "AutoGen, .jsonl",
@@ -102,6 +101,5 @@ TARGETS = (
         [[seeds.AUTOGEN, seeds.AUTOGEN["messages"]]],
         as_jsonl,
         texts=[json.dumps(seeds.TEAM) + "\n"],
-        weight=0.5,
     ),
 )

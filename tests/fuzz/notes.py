@@ -89,4 +89,4 @@ def target(run: Path) -> Target:
     for rater in ("ann", "bob"):
         for unit in units:
             notes.add_labels(set_id, unit, rater, [("", "Accuracy", 7.0, None), ("", "preferred", None, "A")])
-    return Target("notes file", [notes.path.read_bytes()], mutate, read, 0.25)
+    return Target("notes file", [notes.path.read_bytes()], mutate, read)

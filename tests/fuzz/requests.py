@@ -165,4 +165,4 @@ def viewer(folder: Path) -> Iterator[str]:
 def target(address: str, run: str, units: Sequence[str]) -> Target:
     seeds = [RawRequest("GET", path) for path in (f"/api/units?run={run}", "/", "/static/app.js")]
     generate = request_generator([run, *units, "Accuracy", "One", "female"])
-    return Target("viewer request", seeds, generate, sender(address), 0.5)
+    return Target("viewer request", seeds, generate, sender(address))

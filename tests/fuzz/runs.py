@@ -25,7 +25,7 @@ from parley.viewer.table import UnitTable
 from tests.fuzz import mutation
 from tests.fuzz.dictionary import ODD, VALUES
 from tests.fuzz.files import FOLDER
-from tests.fuzz.loop import Rejected, Target
+from tests.fuzz.loop import MAX_COMMAND_SECONDS, Rejected, Target
 from tests.fuzz.workshop import RUNS
 
 RUN = FOLDER / "runs" / "a.sqlite"
@@ -190,7 +190,7 @@ def show_run(path: Path) -> None:
 def target(run: Path) -> Target:
     """Starts from a run file that is intact."""
     RUN.parent.mkdir(exist_ok=True)
-    return Target("run file", [run.read_bytes()], mutate, read, 0.25)
+    return Target("run file", [run.read_bytes()], mutate, read)
 
 
 def report_target(folder: Path) -> Target:
@@ -198,4 +198,4 @@ def report_target(folder: Path) -> Target:
     runs = [(folder / f"{name}.sqlite").read_bytes() for name in (*RUNS, "imported")]
     for run in runs:  # the first report of each study imports modules
         read_report(run)
-    return Target("run file, reported", runs, mutate_content, read_report, 0.25)
+    return Target("run file, reported", runs, mutate_content, read_report, MAX_COMMAND_SECONDS)

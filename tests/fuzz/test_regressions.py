@@ -29,7 +29,7 @@ from parley.judging.search.replies import read_list, read_summary, unknown_sourc
 from parley.judging.toxicity.judge import Rating
 from parley.judging.toxicity.swaps import Swaps
 from parley.predictions import read_predictions
-from parley.scenarios import ScenarioError, load_suite, load_topics
+from parley.scenarios import ScenarioError, load_attempts, load_suite, load_topics
 from parley.scenarios.bbq import load as load_bbq
 from parley.scenarios.bbq import match
 from parley.scenarios.identities import read_identities
@@ -37,8 +37,10 @@ from parley.scenarios.squad import load as load_squad
 from parley.texts import read_lines
 from parley.training.config import TrainConfig
 from parley.training.pairs import read_pairs
+from parley.viewer.notes import NotesError, NotesFile
 from tests.fuzz import seeds
 from tests.fuzz.files import as_jsonl
+from tests.fuzz.loop import HANG_SECONDS
 from tests.fuzz.replies import ROW, TASK
 
 LENGTH = 300_000
@@ -83,7 +85,7 @@ def test_time_is_linear_in_the_length(name: str) -> None:
     parse_text, text = LONG_TEXTS[name]
     started = time.process_time()
     parse_text(text)
-    assert time.process_time() - started < 5.0, "less than a second on an idle machine"
+    assert time.process_time() - started < HANG_SECONDS, "less than a second on an idle machine"
 
 
 @pytest.mark.parametrize("half", ["\\ud800", "\\udc00", "\\udc00\\ud800", "\ud800"])
@@ -131,6 +133,8 @@ BAD_FILES: dict[str, tuple[str, str, Callable[[Path], Any]]] = {
     "a rubric nested too deeply": ("r.toml", f"metric = {DEEPLY_NESTED}", lambda path: load_rubric(str(path))),
     "a suite nested too deeply": ("s.toml", f"name = {DEEPLY_NESTED}", lambda path: load_suite(str(path))),
     "a suite with a number of 5,000 digits": ("s.toml", f"name = {'9' * 5000}", lambda path: load_suite(str(path))),
+    "attempts nested too deeply": ("a.toml", f"name = {DEEPLY_NESTED}", lambda path: load_attempts(str(path))),
+    "attempts with a number of 5,000 digits": ("a.toml", f"name = {'9' * 5000}", lambda path: load_attempts(str(path))),
     "labels nested too deeply": ("i.toml", f"categories = {DEEPLY_NESTED}", read_identities),
     "a topic of 1,000 words": ("t.txt", "word " * 1000, lambda path: load_topics(str(path))),
     "a duplicate topic of one character": ("t.txt", "?\n?\n", lambda path: load_topics(str(path))),
@@ -165,6 +169,43 @@ def test_a_bad_file_is_rejected_with_a_message(tmp_path: Path, name: str) -> Non
     with pytest.raises((ParleyError, ScenarioError)) as raised:
         read(tmp_path / file)
     assert str(tmp_path / file) in str(raised.value)
+
+
+TOML_READERS: dict[str, Callable[[Path], Any]] = {
+    "config": read_config,
+    "list of personas": load_personas,
+    "rubric": lambda path: load_rubric(str(path)),
+    "suite": lambda path: load_suite(str(path)),
+    "list of labels": read_identities,
+    "set of attempts": lambda path: load_attempts(str(path)),
+}
+LONG_KEYS = {
+    "bare": "a." * 20_000 + "a = 1",
+    "quoted": "\"a b\".'c' . " * 10_000 + "a = 1",
+    "of a table": "[" + "a." * 20_000 + "a]\n",
+    "of a list of tables": "[[ " + "a." * 20_000 + "a]]\n",
+    "in an inline table": "x = {y = 1, " + "a." * 20_000 + "a = 1}",
+}
+
+
+@pytest.mark.parametrize("kind", TOML_READERS)
+@pytest.mark.parametrize("key", LONG_KEYS)
+def test_a_key_of_20_000_parts_is_rejected_before_it_is_parsed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, key: str
+) -> None:
+    """tomllib takes seconds for one, four times as many for one that is twice as long."""
+    path = tmp_path / "a.toml"
+    path.write_text(LONG_KEYS[key])
+    monkeypatch.setattr("tomllib.loads", lambda _: pytest.fail("it is parsed"))
+    with pytest.raises((ParleyError, ScenarioError), match=f"nested too deeply for a {kind}"):
+        TOML_READERS[kind](path)
+
+
+def test_texts_with_many_dots_are_no_long_keys(tmp_path: Path) -> None:
+    text = "Yes. No. " * 100 + "a.b.c." * 30
+    path = tmp_path / "a.toml"
+    path.write_text(f'a = "{text}"\nb = ["{text}"]\n"{text}" = 1.5\n[c.d.e]\n')
+    assert read_config(path) == {"a": text, "b": [text], text: 1.5, "c": {"d": {"e": {}}}}
 
 
 def test_a_yaml_alias_bomb_is_rejected(tmp_path: Path) -> None:
@@ -276,3 +317,33 @@ def test_damage_in_a_run_is_reported(run: Path, capsys: pytest.CaptureFixture[st
     command = ["report", str(run), "--no-files"] if "UPDATE run" in statement else ["show", str(run), "--prompts"]
     assert main(command) == 1
     assert f"is damaged: {DAMAGE[statement]}" in capsys.readouterr().err
+
+
+NOTES_DAMAGE: dict[str, tuple[str, Callable[[NotesFile], object]]] = {
+    "UPDATE notes SET comment = x'ff00'": ("it contains bytes in place of text", NotesFile.notes),
+    "UPDATE labels SET rater = x'ff00'": ("it contains bytes in place of text", NotesFile.labels),
+    "UPDATE sets SET items = 'no'": ("a set to label cannot be read", NotesFile.sets),
+    "UPDATE sets SET items = 'null'": ("a set to label cannot be read", NotesFile.sets),
+    "UPDATE sets SET items = '[[]]'": ("a set to label cannot be read", NotesFile.sets),
+    "UPDATE labels SET value = 'seven'": ("a label's score is not a number", NotesFile.labels),
+}
+
+
+@pytest.mark.parametrize("statement", NOTES_DAMAGE)
+def test_damage_in_notes_is_reported(run: Path, statement: str) -> None:
+    notes = NotesFile(run)
+    notes.add("a", None, "ann", "odd", "look at this")
+    notes.add_labels(notes.add_set(0, ["a"], {}), "a", "ann", [("", "Accuracy", 7.0, None)])
+    execute(notes.path, statement)
+    problem, read = NOTES_DAMAGE[statement]
+    with pytest.raises(NotesError, match=f"a.notes.sqlite is damaged: {problem}"):
+        read(notes)
+
+
+def test_notes_with_bytes_in_their_schema_are_reported(run: Path) -> None:
+    notes = NotesFile(run)
+    notes.add("a", None, "ann", "odd", "look at this")
+    notes.path.write_bytes(notes.path.read_bytes().replace(b"CREATE TABLE notes", b"CREATE TABL\xff notes"))
+    for use in (notes.notes, lambda: notes.withdraw(1)):
+        with pytest.raises(NotesError, match="is damaged: its tables cannot be read"):
+            use()

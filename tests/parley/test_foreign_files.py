@@ -8,7 +8,6 @@ import sqlite3
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -157,11 +156,14 @@ def test_the_log_of_a_run_that_is_gone_is_not_taken_for_the_new_runs(
 # What stands in a run
 
 
-def test_pages_in_a_circle_end_in_one_line(parley: Callable[..., Any], whole: Path) -> None:
+@pytest.mark.parametrize(("table", "command"), [("units", ("show", "--list")), ("units_by_status", (*SIM, "--out"))])
+def test_pages_in_a_circle_end_in_one_line(
+    parley: Callable[..., Any], whole: Path, table: str, command: tuple[str, ...]
+) -> None:
     """A few pages, each of which names the next many times, are a table without end."""
     pages = whole.stat().st_size // 4096
     with closing(sqlite3.connect(whole)) as db:
-        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'units'").fetchone()[0]
+        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()[0]
         row = db.execute("SELECT * FROM units LIMIT 1").fetchone()
     data = bytearray(whole.read_bytes())
     leaf = bytes(data[(root - 1) * 4096 : root * 4096])
@@ -186,9 +188,7 @@ def test_pages_in_a_circle_end_in_one_line(parley: Callable[..., Any], whole: Pa
     data += leaf
     data[28:32] = struct.pack(">I", len(data) // 4096)
     whole.write_bytes(data)
-    began = time.monotonic()
-    one_line(parley("show", whole, "--list"), 1, "is damaged: it takes more to read than its size explains")
-    assert time.monotonic() - began < 20
+    one_line(parley(*command, "whole.sqlite"), 1, "is damaged: it takes more to read than its size explains")
 
 
 def test_a_run_that_someone_extended_is_not_opened(parley: Callable[..., Any], whole: Path) -> None:

@@ -291,5 +291,6 @@ def test_respond_has_nothing_to_do_if_every_scenario_has_responses(
     result = parley("scenarios", "respond", "whole.toml", *COMMON, "--model", author.model, "--json")
 
     assert (result.status, result.out) == (2, "")
-    assert "there is nothing to run: with these settings and data, malibu-respond has no units" in result.err
+    hint = "nothing to write: every scenario of whole.toml has responses; --anew replaces them"
+    assert result.complaints == [f"parley: {hint}"]
     assert len(author.asked) == asked

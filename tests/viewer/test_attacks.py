@@ -290,13 +290,11 @@ def test_notes_that_bring_sql_of_their_own_are_refused(address, noted, name):
     with closing(sqlite3.connect(noted.path)) as db:
         db.executescript(NOTES[name])
     before = noted.path.read_bytes()
-    began = time.monotonic()
     status, text = request(address, "/api/notes?run=quick.sqlite")
     assert status >= 400
     assert "that Parley did not write" in json.loads(text)["error"]
     with pytest.raises(NotesError, match="that Parley did not write"):
         noted.add("p1", None, "Ada", "odd", "again")
-    assert time.monotonic() - began < 5
     assert noted.path.read_bytes() == before
 
 

@@ -138,6 +138,22 @@ def test_an_index_of_another_format_is_rebuilt(tmp_path, build):
     assert new.search("marmalade", include_prompts=False) == [0]
 
 
+@pytest.mark.parametrize(
+    "damage", [(b"CREATE TABLE about", b"CREATE TABL\xff about"), (b"CREATE TABLE figures", b"CREATE TABLX figures")]
+)
+def test_a_damaged_index_is_rebuilt(tmp_path, build, damage):
+    path = tmp_path / "a.sqlite"
+    build.write_run(path, [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A", "marmalade")])])
+    old = SearchIndex(path)
+    assert list(old.update())
+    with closing(sqlite3.connect(old.path)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")
+    old.path.write_bytes(old.path.read_bytes().replace(*damage))
+    new = SearchIndex(path)
+    assert [position for batch in new.update() for position, _, _ in batch] == [0]
+    assert new.search("marmalade", include_prompts=False) == [0]
+
+
 def test_identities_are_matched_by_all_facets_they_do_not_determine(tmp_path, build, open_run):
     def unit(identity, category, scenario):
         return Unit(f"{identity}/{scenario}", {"identity": identity, "category": category, "scenario": scenario})

@@ -1,0 +1,82 @@
+"""Checksums by unit: the same for the same rows in every version, and true of whatever a study returns."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from parley import frames
+from parley.agents.transcripts import Transcript
+from parley.judging import Outcome, Unit, Verdict
+from parley.runs import RunFile, RunFileError
+from parley.runs.checks import checksum
+from parley.runs.rows import Record
+
+INFO = {"study": "by-hand", "models": [], "config": {}, "plan": "", "versions": {}}
+
+
+def test_the_definition_has_not_changed() -> None:
+    """Otherwise every run that is stored would be reported as damaged."""
+    verdicts = [
+        (0, "Ada", "debater", 1, "", "Accuracy", 7.0, None, "schön", "ok"),
+        (1, "Bob", "debater", 1, "x", "Accuracy", 0.1 + 0.2, 6.0, None, "ok"),
+    ]
+    assert checksum(verdicts) == 2815429927
+    assert checksum(verdicts[1:], checksum(verdicts[:1])) == 2815429927
+    assert checksum([(1, "x")]) == 1665165832
+    assert checksum([]) == 0
+
+
+def write(path: Path, *verdicts: Verdict) -> None:
+    unit = Unit("u", {})
+    with RunFile.create(path, INFO, {}, [unit]) as file:
+        file.write([Record(unit=unit, started_at=1.0, finished_at=2.0, outcome=Outcome(Transcript(()), verdicts))])
+
+
+def verdict(**fields: Any) -> Verdict:
+    return Verdict(**{"judge": "Ada", "role": "debater", "round": 1, "metric": "m", **fields})
+
+
+ODD_VALUES = (7, True, math.nan, -0.0, math.inf, np.float64(0.1), np.float64("nan"), 2**53 + 1, 5e-324, "7", "1e3", "x")
+ODD_TEXTS = ("nan", "-0.0", "a\x00b", "\ud83d", "7", "\x1f")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        *({"value": value} for value in ODD_VALUES),
+        *({"text": text} for text in ODD_TEXTS),
+        {"round": 1.0},
+        {"round": "1"},
+    ],
+    ids=repr,
+)
+def test_what_a_study_returns_is_never_reported_as_damaged(tmp_path: Path, odd: dict[str, Any]) -> None:
+    """SQLite stores some of these as others."""
+    path = tmp_path / "a.sqlite"
+    write(path, verdict(**odd), verdict(value=0.1 + 0.2))
+    with RunFile.open(path) as file:
+        file.check_unit("u")
+        file.check_verdicts()
+        assert len(list(file.verdicts())) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE verdicts SET value = 7.5 WHERE nth = 1", "DELETE FROM verdicts WHERE nth = 1", "DELETE FROM verdicts"],
+)
+def test_changed_verdicts_are_noticed_while_they_are_read(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "a.sqlite"
+    write(path, verdict(value=7.0), verdict(value=8.0))
+    assert list(frames.verdicts(path)["value"]) == [7.0, 8.0]
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(change)
+        db.commit()
+    with pytest.raises(RunFileError, match="unit 'u' is not as it was written"):
+        frames.verdicts(path)
