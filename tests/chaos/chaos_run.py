@@ -139,9 +139,10 @@ class ChaosRun:
         self.tally.units, self.tally.calls = self.file.count(), self.expected.total()
 
     def _tables(self, path: Path) -> list[tuple[str, str]]:
-        """The report's tables, without those of latencies."""
+        """The report's tables, without those of latencies and without the names of the files."""
         report = make_report([path], draws=20)
-        return [(table.title, table.frame.to_csv()) for table in report.tables if "latency" not in table.frame]
+        frames = {table.title: table.frame.drop(columns="run", errors="ignore") for table in report.tables}
+        return [(title, frame.to_csv()) for title, frame in frames.items() if "latency" not in frame]
 
     def _spent(self) -> int:
         if not self.file.path.exists():

@@ -70,7 +70,8 @@ def test_the_planted_sign_and_size_come_back_for_each_identity() -> None:
 
 def test_the_report_says_so_in_words() -> None:
     actual = verdicts(JUDGE, identities=["gender", "black", "white"], rounds=1)
-    replies = [line for line in malibu.report(actual, draws=300).words if "was scored" in line]
+    words = malibu.report(actual, draws=300).words
+    replies = [line for line in words if "was scored" in line and "on the same answers" in line]
     assert len(replies) == 2
     assert "gender: 'female' was scored" in replies[0]
     assert "above 'male'" in replies[0]
@@ -105,10 +106,10 @@ def test_intervals_cover_the_truth_about_as_often_as_they_claim() -> None:
 def test_an_effect_of_crossed_identities_is_found_at_their_crossing() -> None:
     gaps = compared("sim/judge?black%20female=-0.7", identities=["race+gender"], rounds=1)
     here = (gaps["first"] == "black female") | (gaps["second"] == "black female")
-    assert here.sum() == 7
+    assert here.sum() == 4, "black male, and female of three other races: labels that differ in one part"
     assert (gaps[here]["p_adjusted"] < 0.05).all()
-    assert (gaps[here]["low"] < -0.7).sum() >= 6
-    assert (gaps[here]["high"] > -0.7).sum() >= 6, "one of seven intervals may miss, on either side"
+    assert (gaps[here]["low"] < -0.7).sum() >= 3
+    assert (gaps[here]["high"] > -0.7).sum() >= 3, "one of four intervals may miss, on either side"
     assert gaps[~here]["difference"].abs().max() < gaps[here]["difference"].abs().min()
 
 
@@ -142,8 +143,7 @@ def test_without_a_favoured_identity_none_wins() -> None:
         rates = malibu.win_rates(actual)
         assert len(rates) == 6
         clear += int((rates["low"] > 0.5).sum())
-        tests = malibu.significance(actual, draws=1000)
-        pairs = tests[tests["family"].str.startswith("preference")]
+        pairs = malibu.preferences(actual)
         assert len(pairs) == 3
         assert pairs["p_adjusted"].min() > 0.05
     assert clear <= 1

@@ -182,11 +182,11 @@ def test_a_calibration_writes_its_table_and_plot(parley: Parley, place: Path) ->
 
 
 def test_the_adversarial_calibration_is_rows_files_and_misses(parley: Parley, place: Path) -> None:
-    flags = ("calibrate", "--adversarial", "--only", "refuses", "--simulations", "60")
+    flags = ("calibrate", "--adversarial", "--only", "nine tenths", "--simulations", "60")
     record = strict(parley(*flags, "--json").out)
     assert record["cpu_seconds"] > 0
     rows = record["rows"]
-    assert {row["cell"] for row in rows} == {"one judge refuses one identity"}
+    assert {row["cell"] for row in rows} == {"nine tenths of one identity's low scores"}
     assert {row["simulations"] for row in rows} == {60}
     for row in rows:
         assert row["rate"] is None or row["rate"] == row["rejections"] / 60
@@ -195,7 +195,7 @@ def test_the_adversarial_calibration_is_rows_files_and_misses(parley: Parley, pl
     assert sorted(file.name for file in (place / "found").iterdir()) == [
         f"adversarial.{kind}" for kind in ("csv", "pdf", "png", "svg")
     ]
-    assert "labels permuted within bases" in result.out, "a test that misses its target is named"
+    assert "sign flips over bases · " in result.out, "a test that misses its target is named"
     assert "of CPU time" in result.out
     assert "nan" not in result.out
 

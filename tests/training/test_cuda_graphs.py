@@ -88,7 +88,7 @@ def test_adapters_use_the_graph_of_their_base(simulated_gpu: None, tiny: Path) -
 
 
 def test_a_trainers_generation_uses_the_graph_and_nothing_else_does(simulated_gpu: None, tiny: Path) -> None:
-    from parley.training.rl import write_by_replay
+    from parley.training.generation import use_cuda_graphs
 
     model = llama(tiny).eval()
     config = transformers.GenerationConfig(
@@ -100,7 +100,7 @@ def test_a_trainers_generation_uses_the_graph_and_nothing_else_does(simulated_gp
         pad_token_id=0,
     )
     accelerator = SimpleNamespace(unwrap_model=lambda given: given)
-    write_by_replay(
+    use_cuda_graphs(
         SimpleNamespace(accelerator=accelerator, model=model, generation_config=config, max_completion_length=20)
     )
     before = SimulatedGraph.replays
