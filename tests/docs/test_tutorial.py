@@ -26,4 +26,5 @@ def test_the_tutorial_finds_what_was_planted_and_nothing_else(desk: Callable[[],
     assert "χ² calls 2 of 4 tables" in sentences["tutorial"]
     assert "tests over bases call 4 of 4" in sentences["tutorial"]
     assert "tests over bases call 0 of 4" in sentences["null"]
-    assert "Shown to be equivalent within ±0.5 points: 1 of 1 pair" in sentences["null"]
+    assert "undecided, neither different nor alike: 1 pair" in sentences["null"]
+    assert "for 80%, 55 bases are needed" in sentences["null"]
