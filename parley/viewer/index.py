@@ -13,7 +13,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +66,19 @@ class SearchIndex:
 
     def _open(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, isolation_level=None, timeout=30)
-        if db.execute("PRAGMA user_version").fetchone()[0] != FORMAT:
-            tables = db.execute("SELECT name FROM sqlite_master WHERE name IN ('about', 'figures', 'words')").fetchall()
-            for (name,) in tables:  # fetched before: sqlite_master is locked while it is being read
-                db.execute(f"DROP TABLE {name}")
-            db.execute("PRAGMA journal_mode = WAL")
-            db.executescript(SCHEMA)
-            db.execute(f"PRAGMA user_version = {FORMAT}")
+        if _format(db) != FORMAT:
+            with suppress(sqlite3.OperationalError):  # another connection is changing it at this moment
+                db.execute("PRAGMA journal_mode = WAL")
+            db.execute("BEGIN IMMEDIATE")
+            if _format(db) != FORMAT:  # unless another connection has created the tables meanwhile
+                names = ("about", "figures", "words")
+                found = db.execute(f"SELECT name FROM sqlite_master WHERE name IN {names}").fetchall()
+                for (name,) in found:  # fetched before: sqlite_master is locked while it is being read
+                    db.execute(f"DROP TABLE {name}")
+                for statement in filter(str.strip, SCHEMA.split(";")):
+                    db.execute(statement)
+                db.execute(f"PRAGMA user_version = {FORMAT}")
+            db.execute("COMMIT")
         db.execute("PRAGMA synchronous = OFF")  # if a power failure destroys it, it is rebuilt
         return db
 
@@ -172,6 +178,10 @@ def search_terms(text: str) -> list[str]:
     """The required words and phrases of a search, to highlight them."""
     terms = [(phrase or word.rstrip("*")) for minus, phrase, word in _TERM.findall(text) if not minus]
     return [term for term in terms if re.search(r"\w", term)]
+
+
+def _format(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _cache_path(run: Path) -> Path:
