@@ -6,9 +6,10 @@ import argparse
 import difflib
 import json
 import textwrap
+from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 from rich.box import SIMPLE_HEAD
@@ -36,6 +37,9 @@ from parley.scenarios import (
     similarity,
     words,
 )
+
+if TYPE_CHECKING:
+    from parley.scenarios.giveaways import Giveaways
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -149,20 +153,35 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 def _validate(parsed: argparse.Namespace) -> int:
     suite, _ = load_suite(parsed.suite)
-    findings = check_suite(suite)
+    wording, giveaways = _compare_wordings(suite)
+    findings = [*check_suite(suite), *(giveaways.findings(suite.name) if giveaways else [])]
     directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
     if parsed.json:
         rows = [{"scenario": finding.scenario, "problem": finding.what} for finding in findings]
         counts = {"scenarios": len(suite.scenario), "bases": len(suite.base), "bases_with_direction": directed}
-        print(json.dumps({"suite": suite.name, **counts, "findings": rows}, indent=2))
+        told_apart = {"giveaways": asdict(giveaways) if giveaways else None}
+        print(json.dumps({"suite": suite.name, **counts, **told_apart, "findings": rows}, indent=2))
     else:
         for finding in findings:
             print(textwrap.shorten(visible(str(finding)), 200))
+        print(wording)
+        if giveaways:
+            print(f"most telling, times in response 1:2: {', '.join(map(str, giveaways.tells))}")
         verdict = plural(len(findings), "finding") if findings else "fit to measure with"
         if suite.base:
             print(f"the stereotype has a coded direction in {directed} of {plural(len(suite.base), 'base')}")
         print(f"{suite.name} {suite.version}: {plural(len(suite.scenario), 'scenario')}, {verdict}")
     return 1 if findings else 0
+
+
+def _compare_wordings(suite: Suite) -> tuple[str, Giveaways | None]:
+    """A line for people on how well the responses are told apart, and the result; none if it could not be computed."""
+    try:
+        from parley.scenarios.giveaways import MIN_GROUPS, tell_apart
+    except ModuleNotFoundError:
+        return "the wordings were not compared: that needs numpy: pip install 'parley-autogen[analysis]'", None
+    result = tell_apart(suite)
+    return str(result or f"too few pairs of responses to compare their wordings (at least {MIN_GROUPS})"), result
 
 
 def _derive(parsed: argparse.Namespace) -> int:

@@ -25,10 +25,10 @@ PAIR = {"other", "identity_a", "identity_b", "response_a", "response_b", "assign
 
 @pytest.fixture(scope="module")
 def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of both phases; one reply in five cannot be parsed."""
+    """A run of both phases; two replies in five cannot be parsed."""
     target = tmp_path_factory.mktemp("frames") / "run.sqlite"
     options = parley.Options(cache=False, out=str(target))
-    assert parley.run("malibu", model="sim/judge?malformed=0.2", suite="quick", options=options).complete
+    assert parley.run("malibu", model="sim/judge?malformed=0.4", suite="quick", options=options).complete
     return target
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def test_list_shows_every_scenario_and_how_many(parley: Callable[..., Any]) -> N
 
     assert result.status == 0
     assert result.err == ""
-    assert result.out.endswith("malibu-1 1.0: 200 scenarios of 20 bases\n")
+    assert result.out.endswith("malibu-1 1.1: 200 scenarios of 20 bases\n")
     shown = squeezed(result.out)
     assert all(scenario.profession.split()[0] in shown for scenario in FULL.scenario)
     assert "\x1b" not in result.out
@@ -54,7 +55,7 @@ def test_list_shows_every_scenario_and_how_many(parley: Callable[..., Any]) -> N
 def test_list_of_a_view(parley: Callable[..., Any]) -> None:
     result = parley("scenarios", "list", "quick")
 
-    assert result.out.endswith("malibu-1 1.0: 3 scenarios of 3 bases\n")
+    assert result.out.endswith("malibu-1 1.1: 3 scenarios of 3 bases\n")
     assert re.search(r"\d{2,3} / \d{2,3}", result.out), "the length of both responses"
 
 
@@ -135,14 +136,53 @@ def test_what_is_shipped_is_fit_to_measure_with(parley: Callable[..., Any], suit
 
     assert (result.status, result.err) == (0, "")
     directions = "the stereotype has a coded direction in 18 of 20 bases\n"
-    assert result.out == f"{directions}malibu-1 1.0: {count} scenarios, fit to measure with\n"
-    assert parley("scenarios", "validate", suite, "--json").json == {
+    assert result.out.endswith(f"{directions}malibu-1 1.1: {count} scenarios, fit to measure with\n")
+    as_json = parley("scenarios", "validate", suite, "--json").json
+    giveaways = as_json.pop("giveaways")
+    assert as_json == {
         "suite": "malibu-1",
         "scenarios": count,
         "bases": 20,
         "bases_with_direction": 18,
         "findings": [],
     }
+    if suite == "quick":
+        assert giveaways is None
+        assert result.out.startswith("too few pairs of responses to compare their wordings (at least 6)\n")
+    else:
+        told_apart, p = giveaways["told_apart"], giveaways["p"]
+        assert (giveaways["pairs"], giveaways["groups"], giveaways["grouped_by"]) == (200, 20, "base")
+        assert result.out.startswith(f"{told_apart:g} of 200 pairs told apart by their words and length (chance 100, ")
+        assert f"p = {p:.2g} over 20 bases)\nmost telling, times in response 1:2: " in result.out
+
+
+def test_responses_that_give_themselves_away_are_a_finding(parley: Callable[..., Any], place: Path) -> None:
+    habit = [
+        one.model_copy(update={"responses": (one.responses[0], f"{one.responses[1][:-1]}, thus.")})
+        for one in FULL.scenario[::5]
+    ]
+    (place / "habit.toml").write_text(FULL.with_scenarios(habit).to_toml(), "utf-8")
+
+    result = parley("scenarios", "validate", "habit.toml")
+
+    assert (result.status, result.err) == (1, "")
+    assert result.out.startswith("malibu-1: more than 60% of 40 pairs are told apart; swap the two responses of about ")
+    assert "most telling, times in response 1:2: thus 0:40, " in result.out
+    as_json = parley("scenarios", "validate", "habit.toml", "--json").json
+    assert [row["scenario"] for row in as_json["findings"]] == ["malibu-1"]
+    assert as_json["giveaways"]["told_apart"] > 30
+    assert as_json["giveaways"]["tells"][0] == {"word": "thus", "first": 0, "second": 40}
+
+
+def test_without_numpy_the_other_checks_are_made(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numpy", None)
+    monkeypatch.delitem(sys.modules, "parley.scenarios.giveaways", raising=False)
+
+    result = parley("scenarios", "validate", "full")
+
+    assert (result.status, result.err) == (0, "")
+    assert result.out.startswith("the wordings were not compared: that needs numpy: pip install ")
+    assert parley("scenarios", "validate", "full", "--json").json["giveaways"] is None
 
 
 def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[..., Any], place: Path) -> None:
@@ -159,7 +199,9 @@ def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[...,
 
     assert (result.status, result.err) == (1, "")
     lines = result.out.splitlines()
-    assert lines[-1] == f"off 1: 4 scenarios, {len(lines) - 1} findings"
+    *lines, wordings, count = lines
+    assert count == f"off 1: 4 scenarios, {len(lines)} findings"
+    assert wordings.startswith("too few pairs")
     assert "short: response 1 has 2 words (expected 90 to 140)" in lines
     assert "copied: the situation names an identity: woman" in lines
     assert "copied: responses are the same (similarity 1.00, expected at most 0.9)" in lines
@@ -167,7 +209,7 @@ def test_findings_are_printed_line_by_line_with_status_one(parley: Callable[...,
     assert any(line.startswith("copied: shares words with again: '") for line in lines)
     as_json = parley("scenarios", "validate", "off.toml", "--json")
     assert as_json.status == 1
-    assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["findings"]] == lines[:-1]
+    assert [f"{row['scenario']}: {row['problem']}" for row in as_json.json["findings"]] == lines
 
 
 # Arguments
