@@ -71,10 +71,22 @@ class Seat:
     agent: ChatAgent
     role: Role
     inbox: list[BaseChatMessage] = field(default_factory=list)
+    held: list[BaseChatMessage] = field(default_factory=list)
+    """Messages of blind rounds, which are delivered when these are over."""
+
+    def deliver_held(self) -> None:
+        """Deliver what was held back."""
+        self.inbox += self.held
+        self.held = []
 
     @property
     def name(self) -> str:
         return self.agent.name
+
+    @property
+    def shares_prefix(self) -> bool:
+        """Whether the agent's prompt begins like the others', so that their order of turns should be the same."""
+        return isinstance(self.agent, PersonaAgent) and self.agent.placement == "last"
 
     @property
     def persona(self) -> str:
@@ -255,6 +267,7 @@ class Conversation(Team):
     async def reset(self) -> None:
         for seat in self._seats:
             seat.inbox.clear()
+            seat.held.clear()
             await seat.agent.on_reset(CancellationToken())
         if self._termination is not None:
             await self._termination.reset()
@@ -269,9 +282,9 @@ class Conversation(Team):
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": [{"source": message.source, "content": message.to_model_text()} for message in seat.inbox],
+                "inbox": [{"source": message.source, "content": message.to_model_text()} for message in unread],
             }
-            for seat in self._seats
+            for seat, unread in ((seat, [*seat.inbox, *seat.held]) for seat in self._seats)
         }
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
