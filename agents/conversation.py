@@ -71,13 +71,13 @@ class Seat:
     agent: ChatAgent
     role: Role
     inbox: list[BaseChatMessage] = field(default_factory=list)
-    held: list[BaseChatMessage] = field(default_factory=list)
+    waiting: list[BaseChatMessage] = field(default_factory=list)
     """Messages of blind rounds, which are delivered when these are over."""
 
-    def deliver_held(self) -> None:
-        """Deliver what was held back."""
-        self.inbox += self.held
-        self.held = []
+    def deliver_waiting(self) -> None:
+        """Deliver the messages of blind rounds."""
+        self.inbox += self.waiting
+        self.waiting = []
 
     @property
     def name(self) -> str:
@@ -87,6 +87,12 @@ class Seat:
     def shares_prefix(self) -> bool:
         """Whether the agent's prompt begins like the others', so that their order of turns should be the same."""
         return isinstance(self.agent, PersonaAgent) and self.agent.placement == "last"
+
+    @property
+    def reads_prefix_once(self) -> bool:
+        """Whether a call after the others' is cheaper than one at the same time: the shared prefix is in its slot."""
+        client = self.agent.client if isinstance(self.agent, PersonaAgent) else None
+        return self.shares_prefix and isinstance(client, Client) and client.caches_by_slot
 
     @property
     def persona(self) -> str:
@@ -267,7 +273,7 @@ class Conversation(Team):
     async def reset(self) -> None:
         for seat in self._seats:
             seat.inbox.clear()
-            seat.held.clear()
+            seat.waiting.clear()
             await seat.agent.on_reset(CancellationToken())
         if self._termination is not None:
             await self._termination.reset()
@@ -284,7 +290,7 @@ class Conversation(Team):
                 "agent": await seat.agent.save_state(),
                 "inbox": [{"source": message.source, "content": message.to_model_text()} for message in unread],
             }
-            for seat, unread in ((seat, [*seat.inbox, *seat.held]) for seat in self._seats)
+            for seat, unread in ((seat, [*seat.inbox, *seat.waiting]) for seat in self._seats)
         }
 
     async def load_state(self, state: Mapping[str, Any]) -> None:

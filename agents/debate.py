@@ -94,7 +94,7 @@ class Debate(Conversation):
         model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
             one.
         rounds: How often each debater speaks. By default twice: one statement, one answer to the others.
-        blind_rounds: So many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
+        blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
             instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
             referee hears the debaters, and is not heard by them before that. By default none.
         order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function.
@@ -170,7 +170,7 @@ class Debate(Conversation):
         self, task: Sequence[BaseChatMessage], token: CancellationToken
     ) -> AsyncGenerator[TurnMessage, None]:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
-        self._deliver_held()  # of an earlier conversation that was cancelled
+        self._deliver_blind_turns()  # of an earlier conversation that was cancelled
         for message in task:
             for seat in self._seats:
                 seat.inbox.append(message)
@@ -185,8 +185,8 @@ class Debate(Conversation):
                     if instruction and (round, instruction) not in narrated:
                         narrated.add((round, instruction))
                         yield narrator_turn(seat.inbox[-1], round), seat.inbox[-1]
-                if len(seats) == 1:
-                    spoken = [await self._turn(seats[0], round, token)]
+                if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
+                    spoken = [await self._turn(seat, round, token) for seat in seats]
                 else:
                     spoken = await gather_or_cancel(self._turn(seat, round, token) for seat in seats)
                 over = False
@@ -195,10 +195,10 @@ class Debate(Conversation):
                     yield turn, message
                     over = over or await self._is_over(message)
                 if over:
-                    self._deliver_held()
+                    self._deliver_blind_turns()
                     return
             if round == self.blind_rounds:
-                self._deliver_held()
+                self._deliver_blind_turns()
 
     def _groups(self, round: int) -> list[Group]:
         """Who speaks in a round: groups one after the other, the agents of a group concurrently."""
@@ -238,7 +238,7 @@ class Debate(Conversation):
         if self._fence:  # only in what the others read; the transcript has the turn as it was spoken
             quoted = TextMessage(content=fenced(turn.text, f"WORDS OF {turn.speaker}").text, source=message.source)
         for seat in self._seats:
-            inbox = seat.held if blind and seat.role == "debater" else seat.inbox
+            inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox
             if seat.name == turn.speaker:
                 # All read the last blind round in the same order, their own turn included: a shared prefix.
                 if turn.round == self.blind_rounds and seat.shares_prefix:
@@ -246,9 +246,9 @@ class Debate(Conversation):
             elif open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn):
                 inbox.append(quoted)
 
-    def _deliver_held(self) -> None:
+    def _deliver_blind_turns(self) -> None:
         for seat in self._seats:
-            seat.deliver_held()
+            seat.deliver_waiting()
 
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:

@@ -38,32 +38,26 @@ def estimate_usage(
     opening = task_chars // 4 + PERSONA_TOKENS
     scores = ballot.phase * (5 + 6 * len(ballot.rubric.metric))
     reasons = min(REASON_TOKENS, ballot.remark_chars // 4)
-    without_reasons = judges if ballot.phase == 1 and not protocol.reasons_first else 0
     calls = judges * rounds + chair
-    reply = scores + reasons
-    heard = sum(range(judges if protocol.blind else 0, calls))  # replies of others in all prompts together
+    bare = judges if ballot.phase == 1 and not protocol.reasons_first else 0  # the first replies, without reasons
+    replies = [scores + (reasons if call >= bare else 0) for call in range(calls)]
+    blind = judges if protocol.blind else 0
+    heard = [0 if call < blind else sum(replies[:call]) for call in range(calls)]
+
+    def shared() -> Iterator[int]:
+        """The prefix of each call that continues an earlier one: the judge's own last, or whichever came before it.
+
+        The calls of a blind round go out at once and share nothing. Providers put the reply's schema before the prompt,
+        so calls with different schemas share nothing either.
+        """
+        for call in range(blind, judges * rounds):
+            earlier = call - (judges if placement == "system" else 1)
+            if earlier >= 0 and (earlier < bare) == (call < bare):
+                yield opening - (PERSONA_TOKENS if placement == "last" else 0) + heard[earlier]
+
     return UsageEstimate(
         calls=calls,
-        prompt_tokens=calls * opening + heard * reply,
-        completion_tokens=calls * reply - without_reasons * reasons,
-        shared=tuple(_shared_prefixes(opening, reply, ballot.phase, protocol, judges, rounds, placement)),
+        prompt_tokens=calls * opening + sum(heard),
+        completion_tokens=sum(replies),
+        shared=tuple(shared()),
     )
-
-
-def _shared_prefixes(
-    opening: int, reply: int, phase: int, protocol: PanelProtocol, judges: int, rounds: int, placement: Placement
-) -> Iterator[int]:
-    """The prefix length of each call that continues an earlier one.
-
-    The calls of a blind round go out at once, and share nothing. Providers put the reply's schema before the prompt:
-    where round 1 asks for no reasons, round 2 has another schema, and its first calls share nothing either.
-    """
-    for call in range(judges * rounds):
-        round, place = divmod(call, judges)
-        first_with_schema = round == 0 or (phase == 1 and round == 1 and not protocol.reasons_first)
-        after_blind = protocol.blind and round == 1
-        if placement == "system" and not first_with_schema:  # the judge's own prompt of the round before
-            yield opening + (0 if after_blind else call - judges) * reply
-        elif placement == "last" and (place > 0 or not first_with_schema) and not (protocol.blind and round == 0):
-            only_task = after_blind and place == 0
-            yield opening - PERSONA_TOKENS + (0 if only_task else call - 1) * reply

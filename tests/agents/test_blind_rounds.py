@@ -57,6 +57,20 @@ async def test_the_calls_of_a_blind_round_are_concurrent_and_those_of_a_discussi
     assert server.most_under_way == 1
 
 
+async def test_where_each_slot_has_a_cache_of_its_own_a_shared_prefix_is_read_first(server: Any) -> None:
+    """llama.cpp: the agents take turns, and still hear nobody."""
+    server.says("Yes.")
+    async with asyncio.timeout(20):
+        for placement, most in (("last", 1), ("system", 4)):
+            server.most_under_way = 0
+            client = model(f"llamacpp/m?base_url={server.url}")
+            debate = Debate(PANEL, model=client, rounds=1, blind_rounds=1, placement=placement)
+            transcript = await debate.converse(TASK)
+            await client.close()
+            assert server.most_under_way == most
+            assert [sources(turn) for turn in transcript.spoken()] == [["user"]] * 4
+
+
 async def test_several_blind_rounds_keep_everything_back_until_the_last_is_over() -> None:
     transcript = await Debate(PANEL[:2], model=SIM, rounds=3, blind_rounds=2, referee=RAY).converse(TASK)
     ada, ben = transcript.spoken("debater", round=2)
