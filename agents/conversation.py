@@ -20,7 +20,7 @@ from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
-from parley.agents.errors import ConfigError
+from parley.agents.errors import BudgetSpent, ConfigError
 from parley.agents.models.base import Client
 from parley.agents.models.registry import DEFAULT_MODEL, Models
 from parley.agents.models.wire import NARRATOR
@@ -322,10 +322,16 @@ def choose_client(persona: Persona, default: str | Client | None, models: Models
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines concurrently; if one fails, cancel the others before the exception is raised."""
+    """Run coroutines concurrently; if one fails, cancel the others before the exception is raised.
+
+    If one had no budget left, the others are awaited: their calls are paid for, and their replies will be in the cache.
+    """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
+    except BudgetSpent:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
     except BaseException:
         for task in tasks:
             task.cancel()

@@ -12,7 +12,7 @@ from autogen_agentchat.agents import AssistantAgent
 from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_core import CancellationToken
 
-from parley.agents import Budget, ConfigError, Debate, Persona, Session, Turn, model, session, shuffled
+from parley.agents import Budget, ConfigError, Debate, Persona, Session, Turn, model, record_calls, session, shuffled
 from parley.agents.errors import BudgetSpent
 
 PANEL = [Persona(name, f"You are {name}, a councillor.") for name in ("Ada", "Ben", "Cy", "Dee")]
@@ -139,11 +139,11 @@ async def test_a_blind_round_is_completed_before_a_termination_condition_ends_th
     assert sources(again.spoken()[0]) == ["user", *NAMES, "user"], "and what they said was delivered"
 
 
-async def test_a_budget_ends_a_blind_round() -> None:
+async def test_a_budget_ends_a_blind_round_and_no_reply_that_was_paid_for_is_lost() -> None:
     client, budget = model(f"{SIM}?latency=0.01"), Budget(max_calls=2)
-    with session(Session("0", budget=budget)), pytest.raises(BudgetSpent):
+    with session(Session("0", budget=budget)), record_calls() as calls, pytest.raises(BudgetSpent):
         await Debate(PANEL, model=client, rounds=2, blind_rounds=1).converse(TASK)
-    assert budget.calls <= 2
+    assert len(calls) == budget.calls == 2
     assert client.throttle.under_way == 0
 
 
