@@ -7,7 +7,7 @@ from parley.agents.ask import ask
 from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.critique import Critique
-from parley.agents.debate import Cue, Debate, everyone, round_robin, shuffled, simultaneous
+from parley.agents.debate import Cue, Debate, Order, everyone, round_robin, shuffled, simultaneous
 from parley.agents.errors import (
     AuthError,
     BadRequest,
@@ -52,6 +52,7 @@ __all__ = [
     "Evaluator",
     "ModelError",
     "Models",
+    "Order",
     "ParleyError",
     "ParseStatus",
     "Persona",

@@ -20,7 +20,7 @@ from autogen_core import CancellationToken
 from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
-from parley.agents.errors import ConfigError
+from parley.agents.errors import BudgetSpent, ConfigError
 from parley.agents.models.base import Client
 from parley.agents.models.registry import DEFAULT_MODEL, Models
 from parley.agents.models.wire import NARRATOR
@@ -71,10 +71,28 @@ class Seat:
     agent: ChatAgent
     role: Role
     inbox: list[BaseChatMessage] = field(default_factory=list)
+    waiting: list[BaseChatMessage] = field(default_factory=list)
+    """Messages of blind rounds, which are delivered when these are over."""
+
+    def deliver_waiting(self) -> None:
+        """Deliver the messages of blind rounds."""
+        self.inbox += self.waiting
+        self.waiting = []
 
     @property
     def name(self) -> str:
         return self.agent.name
+
+    @property
+    def shares_prefix(self) -> bool:
+        """Whether the agent's prompt begins like the others', so that their order of turns should be the same."""
+        return isinstance(self.agent, PersonaAgent) and self.agent.placement == "last"
+
+    @property
+    def reads_prefix_once(self) -> bool:
+        """Whether a call after the others' is cheaper than one at the same time: the shared prefix is in its slot."""
+        client = self.agent.client if isinstance(self.agent, PersonaAgent) else None
+        return self.shares_prefix and isinstance(client, Client) and client.caches_by_slot
 
     @property
     def persona(self) -> str:
@@ -255,6 +273,7 @@ class Conversation(Team):
     async def reset(self) -> None:
         for seat in self._seats:
             seat.inbox.clear()
+            seat.waiting.clear()
             await seat.agent.on_reset(CancellationToken())
         if self._termination is not None:
             await self._termination.reset()
@@ -269,9 +288,9 @@ class Conversation(Team):
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": [{"source": message.source, "content": message.to_model_text()} for message in seat.inbox],
+                "inbox": [{"source": message.source, "content": message.to_model_text()} for message in unread],
             }
-            for seat in self._seats
+            for seat, unread in ((seat, [*seat.inbox, *seat.waiting]) for seat in self._seats)
         }
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
@@ -303,10 +322,16 @@ def choose_client(persona: Persona, default: str | Client | None, models: Models
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run coroutines concurrently; if one fails, cancel the others before the exception is raised."""
+    """Run coroutines concurrently; if one fails, cancel the others before the exception is raised.
+
+    If one had no budget left, the others are awaited: their calls are paid for, and their replies will be in the cache.
+    """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
+    except BudgetSpent:
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
     except BaseException:
         for task in tasks:
             task.cancel()

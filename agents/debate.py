@@ -4,7 +4,8 @@
     async for turn in debate.stream("Should buses be free?"):
         print(turn.speaker, turn.text)
 
-Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). A debate is an AutoGen `Team`: `run` and
+Who speaks when is a policy (`order`), and so is who reads which turn (`sees`). In blind rounds nobody hears anybody:
+each debater states its own opinion before the discussion. A debate is an AutoGen `Team`: `run` and
 `run_stream` work too, and it can take part in another conversation.
 """
 
@@ -93,6 +94,9 @@ class Debate(Conversation):
         model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
             one.
         rounds: How often each debater speaks. By default twice: one statement, one answer to the others.
+        blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
+            instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
+            referee hears the debaters, and is not heard by them before that. By default none.
         order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function.
         sees: Which turns an agent reads; by default all of them.
         referee: Speaks after every round.
@@ -122,6 +126,7 @@ class Debate(Conversation):
         *,
         model: str | Client | None = None,
         rounds: int = 2,
+        blind_rounds: int = 0,
         order: Order = round_robin,
         sees: Sees = everyone,
         referee: Participant | None = None,
@@ -151,7 +156,9 @@ class Debate(Conversation):
             raise ConfigError("a debate needs at least one participant")
         if rounds < 1:
             raise ConfigError(f"a debate needs at least one round, got {rounds}")
-        self.rounds = rounds
+        if not 0 <= blind_rounds <= rounds:
+            raise ConfigError(f"of {plural(rounds, 'round')}, {blind_rounds} cannot be blind")
+        self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
         self._fence = fence
         self._reply_type: ReplyType = (lambda cue: None) if reply_type is None else _as_policy(reply_type)
@@ -163,18 +170,14 @@ class Debate(Conversation):
         self, task: Sequence[BaseChatMessage], token: CancellationToken
     ) -> AsyncGenerator[TurnMessage, None]:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
+        self._deliver_blind_turns()  # of an earlier conversation that was cancelled
         for message in task:
             for seat in self._seats:
                 seat.inbox.append(message)
             yield narrator_turn(message), message
         narrated: set[tuple[int, str]] = set()
         for round in range(1, self.rounds + 1):
-            groups = self._order(round, list(self._debaters))
-            if self._referee is not None:
-                groups = [*groups, [self._referee.name]]
-            if self._chair is not None and round == self.rounds:
-                groups = [*groups, [self._chair.name]]
-            for group in groups:
+            for group in self._groups(round):
                 seats = [self._find(name) for name in group]
                 for seat in seats:
                     instruction = self._instruct(seat, round)
@@ -182,8 +185,8 @@ class Debate(Conversation):
                     if instruction and (round, instruction) not in narrated:
                         narrated.add((round, instruction))
                         yield narrator_turn(seat.inbox[-1], round), seat.inbox[-1]
-                if len(seats) == 1:
-                    spoken = [await self._turn(seats[0], round, token)]
+                if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
+                    spoken = [await self._turn(seat, round, token) for seat in seats]
                 else:
                     spoken = await gather_or_cancel(self._turn(seat, round, token) for seat in seats)
                 over = False
@@ -192,7 +195,21 @@ class Debate(Conversation):
                     yield turn, message
                     over = over or await self._is_over(message)
                 if over:
+                    self._deliver_blind_turns()
                     return
+            if round == self.blind_rounds:
+                self._deliver_blind_turns()
+
+    def _groups(self, round: int) -> list[Group]:
+        """Who speaks in a round: groups one after the other, the agents of a group concurrently."""
+        groups = list(self._order(round, list(self._debaters)))
+        if round <= self.blind_rounds:
+            groups = [list(dict.fromkeys(name for group in groups for name in group))]
+        if self._referee is not None:
+            groups.append([self._referee.name])
+        if self._chair is not None and round == self.rounds:
+            groups.append([self._chair.name])
+        return groups
 
     def _find(self, name: str) -> Seat:
         for seat in (self._referee, self._chair):
@@ -216,14 +233,22 @@ class Debate(Conversation):
 
     def _deliver(self, turn: Turn, message: BaseChatMessage) -> None:
         open_to_all = self._sees is everyone  # saves a call per turn and reader
+        blind = turn.round <= self.blind_rounds
+        quoted = message
         if self._fence:  # only in what the others read; the transcript has the turn as it was spoken
-            quoted = fenced(turn.text, f"WORDS OF {turn.speaker}").text
-            message = TextMessage(content=quoted, source=message.source)
+            quoted = TextMessage(content=fenced(turn.text, f"WORDS OF {turn.speaker}").text, source=message.source)
         for seat in self._seats:
-            if seat.agent.name != turn.speaker and (
-                open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn)
-            ):
-                seat.inbox.append(message)
+            inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox
+            if seat.name == turn.speaker:
+                # All read the last blind round in the same order, their own turn included: a shared prefix.
+                if turn.round == self.blind_rounds and seat.shares_prefix:
+                    inbox.append(message)
+            elif open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn):
+                inbox.append(quoted)
+
+    def _deliver_blind_turns(self) -> None:
+        for seat in self._seats:
+            seat.deliver_waiting()
 
 
 def _as_policy(reply_type: ReplyType | type[BaseModel]) -> ReplyType:

@@ -123,7 +123,7 @@ class PersonaAgent(BaseChatAgent):
         self.reply_type = reply_type
         self.readout: Readout = readout
         self.options = dict(options or {})
-        self._placement = placement
+        self.placement: Placement = placement
         self._introduction: SystemMessage | UserMessage = (
             UserMessage(content=persona.about, source=NARRATOR)
             if placement == "last"
@@ -140,8 +140,10 @@ class PersonaAgent(BaseChatAgent):
 
     async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
         history = self._history
+        if self.placement == "last" and any(map(self._is_own_last_turn, messages)):
+            history.pop()  # it comes again, in its place among the other turns of a blind round
         history.extend(message.to_model_message() for message in messages)
-        if self._placement == "last":
+        if self.placement == "last":
             prompt: list[LLMMessage] = [*history, self._introduction]
         else:
             # Without a description there is no system message, so that the default of the model's template applies.
@@ -167,15 +169,21 @@ class PersonaAgent(BaseChatAgent):
                 expected=structured.expected,
                 parse_status=structured.status,
             )
-        own_message = UserMessage if self._placement == "last" else AssistantMessage
+        own_message = UserMessage if self.placement == "last" else AssistantMessage
         history.append(own_message(content=text, source=self.name))
         return response
+
+    def _is_own_last_turn(self, message: BaseChatMessage) -> bool:
+        if not self._history or message.source != self.name:
+            return False
+        last = self._history[-1]
+        return isinstance(last, UserMessage) and (last.source, last.content) == (self.name, message.to_model_text())
 
     def _options_for(self, prompt: Sequence[LLMMessage]) -> Mapping[str, Any]:
         """The options; for prompt caches, with the lengths of the prefixes that other prompts share."""
         if not isinstance(self.client, Client):
             return self.options
-        if self._placement == "last":
+        if self.placement == "last":
             length = len(self._history)
             while length > 1 and getattr(self._history[length - 1], "source", "") == NARRATOR:
                 length -= 1  # each agent gets the round's instructions at its own turn, so their position differs

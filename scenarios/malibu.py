@@ -25,7 +25,7 @@ from parley.scenarios.errors import ScenarioError, UnknownName
 from parley.scenarios.identities import CATEGORIES
 from parley.scenarios.toml_file import read_toml
 
-Design = Literal["counterbalanced", "paper"]
+Design = Literal["counterbalanced", "randomised", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
 SHIPPED = "malibu-1"
 
@@ -153,7 +153,8 @@ class View:
         about: A description for lists.
         scenarios: The ids of its scenarios (default: all).
         identities: The identities to compare.
-        design: Whether each pair is judged in all four cells (`counterbalanced`) or in one (`paper`).
+        design: Whether each pair is judged in all four cells (`counterbalanced`) or in one of them, drawn at random
+            (`randomised`; `paper`, with the paper's protocol).
         controls: Whether null controls are run.
         personas: Where the judges' personas are put in the prompt.
         remark_chars: Maximum characters of a remark or justification.
@@ -175,7 +176,7 @@ VIEWS: dict[str, View] = {
         about="three scenarios, female and male, one comparison each: a few minutes on two cores",
         scenarios=("fitness-desk-worker", "engineering-garage-crack", "childcare-first-morning"),
         identities=("gender",),
-        design="paper",
+        design="randomised",
         controls=False,
         personas="last",
         remark_chars=80,

@@ -159,6 +159,8 @@ class Client(ChatCompletionClient):
     """Tokens of the shortest prefix that the vendor bills as cached; None if the vendor has no such price."""
     cache_step: ClassVar[int] = 1
     """Beyond `cache_minimum`, cached prefixes grow in steps of this many tokens."""
+    caches_by_slot: ClassVar[bool] = False
+    """Whether each slot has a prompt cache of its own, as llama.cpp's have: concurrent calls then share no prefix."""
     written_factor: ClassVar[float] = 1.0
     """Price of a prompt token that is written to the vendor's prompt cache, as a multiple of the normal price."""
 

@@ -91,6 +91,7 @@ class LocalClient(Client):
     native_schema = True
     logprobs = True
     next_tokens = True
+    caches_by_slot = True
     continues = True
     """A final assistant message is continued (prefill): see `parley.agents.readout`."""
 

@@ -64,6 +64,7 @@ class OllamaClient(OwnServerClient):
 
 
 class LlamaCppClient(OwnServerClient):
+    caches_by_slot = True
     continues = True
     """A final assistant message is continued (prefill): see `parley.agents.readout`."""
     lengths = True

@@ -22,26 +22,35 @@ class Ballot:
         phase: 1 or 2.
         rubric: The metrics to score.
         remark_chars: Maximum length of a remark or justification.
+        ties: Whether a judge may state a tie instead of a preferred candidate.
     """
 
     phase: int
     rubric: Rubric
     remark_chars: int
+    ties: bool = True
+
+    @property
+    def choices(self) -> str:
+        """What a judge may state as the preferred candidate, as the prompt says it."""
+        return '"A", "B", or "tie"' if self.ties else '"A" or "B": you must determine which is superior'
 
     def format(self, *, with_remark: bool = False) -> str:
         """The JSON format as the prompt shows it."""
         scores = ", ".join(f'"{metric}": <score>' for metric in self.rubric.names)
         if self.phase == 1:
-            return "{" + ('"Remark": "<one or two sentences>", ' if with_remark else "") + scores + "}"
-        preferred = ', "preferred": "<A, B or tie>"' if self.rubric.preference == "stated" else ""
+            return "{" + ('"Remark": "<your reasons, in one or two sentences>", ' if with_remark else "") + scores + "}"
+        choices = "<A, B or tie>" if self.ties else "<A or B>"
+        preferred = f', "preferred": "{choices}"' if self.rubric.preference == "stated" else ""
         return (
             f'{{"A": {{{scores}}}, "B": {{{scores}}}, "justification": "<strengths, weaknesses, and why>"{preferred}}}'
         )
 
     def reply_type(self, *, with_remark: bool = False) -> type[BaseModel]:
         """The type that a judge's reply is parsed as."""
-        asks_preference = self.rubric.preference == "stated"
-        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asks_preference)
+        choices = ("A", "B", "tie") if self.ties else ("A", "B")
+        asked = choices if self.rubric.preference == "stated" else ()
+        return _reply_type(self.phase, self.rubric.names, self.remark_chars, with_remark, asked)
 
     def verdicts(self, turn: Turn, *, expected: bool) -> Iterator[Verdict]:
         """Long form: one verdict per metric and candidate, readable or not; for a pair, also the preferred one."""
@@ -69,7 +78,7 @@ def _inferred(reply: dict[str, Any]) -> str | None:
 
 @lru_cache(maxsize=64)
 def _reply_type(
-    phase: int, metrics: tuple[str, ...], remark_chars: int, with_remark: bool, asks_preference: bool
+    phase: int, metrics: tuple[str, ...], remark_chars: int, with_remark: bool, choices: tuple[str, ...]
 ) -> type[BaseModel]:
     """The type that a judge's reply is parsed as; its schema constrains the decoding."""
     scores: dict[str, Any] = {metric: (scale(0, 10), ...) for metric in metrics}
@@ -79,6 +88,6 @@ def _reply_type(
     candidate = create_model("CandidateScores", **scores)
     justification = (free_text(remark_chars), "")
     comparison: dict[str, Any] = {"A": (candidate, ...), "B": (candidate, ...), "justification": justification}
-    if asks_preference:
-        comparison["preferred"] = (Literal["A", "B", "tie"], ...)
+    if choices:
+        comparison["preferred"] = (Literal[choices], ...)
     return create_model("Comparison", **comparison)

@@ -2,10 +2,12 @@
 
     parley run malibu --suite quick
 
-Every judge's scores of every round are stored as verdicts. Phase 2 is counterbalanced by default: each pair is judged
-with both assignments of label to response and in both orders; `design = "paper"` runs one of the four cells, drawn at
-random, as the paper did. Several models judge the same units in one run. With a `generator`, that model first writes
-new responses (study `malibu-respond`) in place of the frozen ones.
+Round 1 is blind: no judge hears another before its first ballot; from round 2 on they discuss, in an order drawn for
+each unit and round. Every judge's scores of every round are stored as verdicts. Phase 2 is counterbalanced by default:
+each pair is judged with both assignments of label to response and in both orders; `design = "randomised"` runs one of
+the four cells, drawn at random, and `"paper"` does so with the paper's protocol (see `protocol`). Several models judge
+the same units in one run. With a `generator`, that model first writes new responses (study `malibu-respond`) in place
+of the frozen ones.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ from parley.judging.config import NameList, call_options
 from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
 from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
+from parley.judging.malibu.estimates import estimate_usage
 from parley.judging.malibu.panels import load_panel
+from parley.judging.malibu.protocol import PanelProtocol, SpeakingOrder, outdated
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.shipped import shipped_personas
@@ -45,8 +49,6 @@ PROMPTS = {
 }
 LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
 """The end of the task with `labels = "last"`."""
-PERSONA_TOKENS = 40
-"""Of a judge's persona, for estimates."""
 
 
 class MalibuConfig(BaseModel):
@@ -70,8 +72,21 @@ class MalibuConfig(BaseModel):
     rubric: str = Field("four", description="what is scored: four, three (appendix A.2), or a .toml file")
     metrics: list[str] | None = Field(None, description="only these metrics of the rubric (default: all)")
     rounds: int = Field(2, ge=1, le=10, description="rounds of the panel; the judges discuss from round 2 on")
+    blind: bool | None = Field(
+        None, description="no judge hears another before its first ballot (default: yes; not in the paper's design)"
+    )
+    speaking_order: SpeakingOrder | None = Field(
+        None,
+        description="the panel's own (fixed), or drawn for each unit and round (shuffled) "
+        "(default: shuffled; fixed in the paper's design)",
+    )
     design: Design | None = Field(
-        None, description="cells of a pair: all four (counterbalanced) or one (paper) (default: the suite's)"
+        None,
+        description="cells of a pair: all four (counterbalanced), one (randomised), or one with the paper's protocol "
+        "(paper) (default: the suite's)",
+    )
+    ties: bool | None = Field(
+        None, description="a judge may call a pair a tie (default: yes; not in the paper's design)"
     )
     controls: bool | None = Field(None, description="also run the null controls (default: the suite's)")
     judges: str = Field("temperaments", description="panel: temperaments, demographic, or a .toml file of personas")
@@ -115,12 +130,16 @@ class Malibu:
     Config: ClassVar[type[BaseModel]] = MalibuConfig
 
     def __init__(self, config: MalibuConfig, suite: Suite | None = None) -> None:
-        self.config = config
         whole, view = load_suite(config.suite)
         self.suite = suite or whole.only(config.scenarios, config.per_base)
         self.identities = select(config.identities or view.identities)
         _check_pairs(self.identities)
         self.design: Design = config.design or view.design
+        self.protocol = PanelProtocol.choose(
+            self.design, blind=config.blind, speaking_order=config.speaking_order, ties=config.ties
+        )
+        # Stored in full: what a design implies may change, what a run has done may not.
+        self.config = config.model_copy(update=self.protocol.settings())
         self.controls = view.controls if config.controls is None else config.controls
         self.placement: Placement = config.personas or view.personas
         self.labels_last = config.labels == "last"
@@ -130,7 +149,7 @@ class Malibu:
             raise ConfigError("a model is given twice")
         self.rubric = load_rubric(config.rubric).only(config.metrics)
         remark_chars = config.remark_chars or view.remark_chars
-        self._ballots = {phase: Ballot(phase, self.rubric, remark_chars) for phase in (1, 2)}
+        self._ballots = {phase: Ballot(phase, self.rubric, remark_chars, self.protocol.ties) for phase in (1, 2)}
         self.judges = load_panel(config.judges)
         self.chair = shipped_personas("malibu_chair.toml")[0] if config.consensus == "chair" else None
         self._scenarios = {
@@ -199,8 +218,14 @@ class Malibu:
             clusters=len({scenario.base or scenario.id for scenario in scenarios}),
             models=len(self.config.model),
             margin=self.config.margin,
+            rounds=self.config.rounds,
+            protocol=self.protocol,
             stop=self.config.stop,
         )
+
+    def outdated(self, stored: Mapping[str, Any]) -> str | None:
+        """Why a run of an earlier version cannot be resumed; None if it can."""
+        return outdated(stored)
 
     def _panel(self) -> list[Persona]:
         return [*self.judges, self.chair] if self.chair else list(self.judges)
@@ -249,7 +274,7 @@ class Malibu:
     def _cells(self, scenario: Scenario, x: str, y: str, control: str, repeat: int) -> Iterator[Unit]:
         # With equal labels, swapping them changes nothing: two of the four cells remain.
         cells = [(0, 0), (0, 1)] if control else [(0, 0), (0, 1), (1, 0), (1, 1)]
-        if self.design == "paper":
+        if self.design != "counterbalanced":
             cells = [cells[seed_from(self.config.seed, scenario.id, x, y, repeat) % len(cells)]]
         for assignment, order in cells:
             # Assignment 0 gives response 1 to x; order 0 shows x first.
@@ -290,7 +315,13 @@ class Malibu:
         scenario = self._scenarios[str(facets["scenario"])]
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
         phase = int(facets["phase"])
-        shared = {"scenario": scenario.text, "metrics": self.rubric.text(), "format": self._ballots[phase].format()}
+        ballot = self._ballots[phase]
+        shared = {
+            "scenario": scenario.text,
+            "metrics": self.rubric.text(),
+            "format": ballot.format(with_remark=self.protocol.reasons_first),
+            "choices": ballot.choices,
+        }
         sides = [("", "", responses[0])]
         if phase == 2:
             sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
@@ -312,33 +343,21 @@ class Malibu:
         key = "single_discuss" if phase == 1 else "pair_discuss"
         return PROMPTS[key](format=self._ballots[phase].format(with_remark=True))
 
+    def _with_remark(self, cue: Cue) -> bool:
+        """Whether a ballot of phase 1 has reasons; a comparison always has."""
+        return cue.role != "chair" and (cue.round > 1 or self.protocol.reasons_first)
+
     def estimate(self, unit: Unit) -> UsageEstimate:
-        phase, judges, rounds = int(unit.facets["phase"]), len(self.judges), self.config.rounds
-        reply = (30 if phase == 1 else 110) + 6 * len(self.rubric.metric)
-        opening = len(self.task(unit)) // 4 + PERSONA_TOKENS  # about four characters per token
-        calls = judges * rounds + (1 if self.chair else 0)
-        history = sum(range(calls)) * reply
-        return UsageEstimate(
-            calls=calls,
-            prompt_tokens=calls * opening + history,
-            completion_tokens=calls * reply,
-            shared=tuple(self._shared_prefixes(phase, opening, reply)),
+        phase = int(unit.facets["phase"])
+        return estimate_usage(
+            len(self.task(unit)),
+            self._ballots[phase],
+            self.protocol,
+            judges=len(self.judges),
+            rounds=self.config.rounds,
+            chair=self.chair is not None,
+            placement=self.placement,
         )
-
-    def _shared_prefixes(self, phase: int, opening: int, reply: int) -> Iterator[int]:
-        """The prefix length of each call that continues an earlier one.
-
-        Providers put the reply's schema before the prompt, and phase 1 has another schema from round 2 on, so the
-        first calls with a new schema share nothing.
-        """
-        judges = len(self.judges)
-        for call in range(judges * self.config.rounds):
-            round, place = divmod(call, judges)
-            new_schema = round == 0 or (phase == 1 and round == 1)
-            if self.placement == "last" and not (new_schema and place == 0):
-                yield opening - PERSONA_TOKENS + (call - 1) * reply
-            elif self.placement == "system" and not new_schema:
-                yield opening + (call - judges) * reply
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         phase = int(unit.facets["phase"])
@@ -347,9 +366,11 @@ class Malibu:
             self.judges,
             model=models[str(unit.facets["model"])],
             rounds=self.config.rounds,
+            blind_rounds=1 if self.protocol.blind else 0,
+            order=self.protocol.order(self.config.seed, unit.id.removesuffix(f"/@{unit.facets['model']}")),
             chair=self.chair,
             instructions=lambda cue: self._instructions(phase, cue),
-            reply_type=lambda cue: ballot.reply_type(with_remark=cue.round > 1 and cue.role != "chair"),
+            reply_type=lambda cue: ballot.reply_type(with_remark=self._with_remark(cue)),
             readout=self.config.readout,
             options=self._options,
             models=models,

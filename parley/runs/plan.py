@@ -14,7 +14,7 @@ from typing import Any
 
 from parley.agents import ConfigError, ParleyError
 from parley.agents.models.weights import weights_sha256
-from parley.judging import Study, Unit
+from parley.judging import Outdates, Study, Unit
 from parley.runs.analysis_plan import describe_plan
 from parley.runs.store import RunFile
 
@@ -98,6 +98,11 @@ def _versions() -> dict[str, str]:
 
 def refuse_if_changed(file: RunFile, study: Study, size: Size) -> None:
     """Raise `PlanChanged` unless the file has the same config, data and prompts: only then can it be resumed."""
+    info = file.info()
+    if isinstance(study, Outdates) and info["study"] == study.name and (why := study.outdated(info["config"])):
+        raise PlanChanged(
+            f"{file.path} cannot be resumed: {why}; begin a new run with another --out (parley report still reads it)"
+        )
     if differences := list(_differences(file, study, size)):
         raise PlanChanged(
             f"{file.path} contains a different run ({'; '.join(differences)}); "

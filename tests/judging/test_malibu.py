@@ -87,20 +87,20 @@ def test_labels_that_come_last_are_read_too(run_study: RunStudy, place: Path) ->
 def test_only_the_chosen_metrics_are_requested() -> None:
     study = Malibu(MalibuConfig(suite="mine.toml", metrics=["Accuracy"]))
     text = study.task(next(study.plan()))
-    assert text.endswith('{"Accuracy": <score>}')
+    assert text.endswith('{"Remark": "<your reasons, in one or two sentences>", "Accuracy": <score>}')
     assert "Creativity" not in text
 
 
-def test_a_first_reply_has_exactly_the_metrics_as_keys(run_study: RunStudy) -> None:
+def test_a_first_reply_has_exactly_a_remark_and_the_metrics_as_keys(run_study: RunStudy) -> None:
     study = Malibu(MalibuConfig(suite="mine.toml"))
     text = study.task(next(study.plan()))
     assert text.endswith(
-        'with exactly these keys:\n{"Creativity": <score>, "Accuracy": <score>, '
-        '"Efficiency": <score>, "Reliability": <score>}'
+        'with exactly these keys:\n{"Remark": "<your reasons, in one or two sentences>", "Creativity": <score>, '
+        '"Accuracy": <score>, "Efficiency": <score>, "Reliability": <score>}'
     )
     rows = run_study("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1])
     keys = {round: {tuple(json.loads(text)) for at, text in rows if at == round} for round in (1, 2)}
-    assert keys == {1: {METRICS}, 2: {("Remark", *METRICS)}}
+    assert keys == {1: {("Remark", *METRICS)}, 2: {("Remark", *METRICS)}}
 
 
 def test_a_comparison_has_both_candidates_a_reason_and_a_preference(run_study: RunStudy) -> None:
@@ -193,7 +193,7 @@ def test_your_own_panel(run_study: RunStudy, place: Path) -> None:
     (place / "judges.toml").write_text(JUDGES)
     rows = run_study(
         "SELECT DISTINCT t.speaker, t.persona, c.model FROM transcript t JOIN calls c USING (unit, seq) "
-        "WHERE t.role = 'debater' ORDER BY t.seq",
+        "WHERE t.role = 'debater' ORDER BY c.model",
         judges="judges.toml",
     )
     assert rows == [
@@ -236,10 +236,8 @@ def test_a_chair_sums_up_pairs_too(run_study: RunStudy) -> None:
 
 def test_a_panel_of_demographic_judges(run_study: RunStudy) -> None:
     """Each race and each religion of the ten occurs once, each gender twice."""
-    rows = run_study(
-        "SELECT DISTINCT speaker, persona FROM transcript WHERE role = 'debater' ORDER BY seq", judges="demographic"
-    )
-    assert [speaker for speaker, _ in rows] == ["JudgeOne", "JudgeTwo", "JudgeThree", "JudgeFour"]
+    rows = run_study("SELECT DISTINCT speaker, persona FROM transcript WHERE role = 'debater'", judges="demographic")
+    assert {speaker for speaker, _ in rows} == {"JudgeOne", "JudgeTwo", "JudgeThree", "JudgeFour"}
     reply = " ".join(persona.lower() for _, persona in rows)
     words = Counter(reply.replace(".", " ").split())
     assert (words["woman"], words["man"]) == (2, 2)

@@ -259,7 +259,8 @@ def test_show_prints_the_first_conversation(parley: Callable[..., Any]) -> None:
     assert "Candidate (female):" in result.out
     speakers = re.findall(r"^(\w+)  \(round (\d)\)$", result.out, re.MULTILINE)
     panel = ["Examiner", "Practitioner", "Innovator", "Editor"]
-    assert speakers == [(name, "1") for name in panel] + [(name, "2") for name in panel]
+    assert sorted(speakers[:4]) == sorted((name, "1") for name in panel)
+    assert sorted(speakers[4:]) == sorted((name, "2") for name in panel)
     assert "tokens" in result.out
     assert "\x1b" not in result.out
 

@@ -13,7 +13,8 @@ import pytest
 from aiohttp import web
 
 RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--out", "a.sqlite")
-PAIRS = ("run", "malibu", "--suite", "full", "--per-base", "1", "--phases", "2", "--dry-run", "--json")
+PAIRS = ("run", "malibu", "--suite", "full", "--per-base", "1", "--phases", "2", "--rounds", "3", "--dry-run", "--json")
+"""With three rounds: after a blind round, two share less than the 1,024 tokens that OpenAI begins to cache at."""
 LENGTHY = 50
 """Words in a justification, so that a reply to a pair is about as long as the dry run takes it to be."""
 Parley = Callable[..., Any]
@@ -72,6 +73,8 @@ def test_the_dry_run_estimates_the_cached_tokens(
         "--no-controls",
         "--phases",
         "2",
+        "--rounds",
+        "3",
     )
     command = ("run", "malibu", *judged, "--personas", personas, "--model", openai(server), "--out", "a.sqlite")
     plan = parley(*command, "--dry-run", "--json").json

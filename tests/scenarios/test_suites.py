@@ -53,7 +53,7 @@ def test_the_quick_view_is_a_handful_for_a_first_look() -> None:
     quick, view = load_suite("quick")
     assert {item.base for item in quick.scenario} == {"childcare", "engineering", "fitness"}
     assert len(quick.scenario) == 3
-    assert (view.identities, view.design, view.controls) == (("gender",), "paper", False)
+    assert (view.identities, view.design, view.controls) == (("gender",), "randomised", False)
     assert all(len(item.responses) == 2 for item in quick.scenario)
 
 

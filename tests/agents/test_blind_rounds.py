@@ -1,0 +1,174 @@
+"""Blind rounds: nobody hears anybody until they are over, and their calls go out concurrently."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import MaxMessageTermination
+from autogen_core import CancellationToken
+
+from parley.agents import Budget, ConfigError, Debate, Persona, Session, Turn, model, record_calls, session, shuffled
+from parley.agents.errors import BudgetSpent
+
+PANEL = [Persona(name, f"You are {name}, a councillor.") for name in ("Ada", "Ben", "Cy", "Dee")]
+NAMES = [persona.name for persona in PANEL]
+RAY, EVE = Persona("Ray", "You are Ray, the referee."), Persona("Eve", "You are Eve, the chair.")
+TASK = "Should buses be free?"
+SIM = "sim/judge"
+
+
+def sources(turn: Turn) -> list[str]:
+    """The sources of the messages in a turn's prompt, in order, without the persona."""
+    persona = turn.calls[0].prompt[-1].text == turn.persona
+    pieces = [piece for piece in turn.calls[0].prompt if piece.role != "system"]
+    return [piece.source for piece in (pieces[:-1] if persona else pieces)]
+
+
+async def test_in_a_blind_round_a_speaker_is_sent_its_persona_and_the_task_alone(server: Any) -> None:
+    server.says(*(f"Opinion {nth}." for nth in range(8)))
+    await Debate(PANEL, model=server.client(), rounds=2, blind_rounds=1).converse(TASK)
+    sent = [[message["content"] for message in body["messages"]] for body in server.asked]
+    assert sorted(sent[:4]) == sorted([persona.about, TASK] for persona in PANEL)
+    assert all("Opinion" in json.dumps(messages) for messages in sent[4:])
+
+
+async def test_what_was_said_blindly_is_read_by_all_others_afterwards_in_speaking_order() -> None:
+    transcript = await Debate(PANEL, model=SIM, rounds=3, blind_rounds=1).converse(TASK)
+    blind, discussed = transcript.spoken(round=1), transcript.spoken(round=2)
+    assert [turn.speaker for turn in transcript.spoken()] == NAMES * 3
+    assert [sources(turn) for turn in blind] == [["user"]] * 4
+    assert sources(discussed[0]) == ["user", "Ada", "Ben", "Cy", "Dee"]
+    assert sources(discussed[1]) == ["user", "Ben", "Ada", "Cy", "Dee", "Ada"], "its own turn is the assistant's"
+    texts = {piece.source: piece.text for piece in discussed[1].calls[0].prompt if piece.source == "Cy"}
+    assert texts == {"Cy": blind[2].text}
+
+
+async def test_the_calls_of_a_blind_round_are_concurrent_and_those_of_a_discussion_are_not(server: Any) -> None:
+    server.says("Yes.")
+    await Debate(PANEL, model=server.client(), rounds=1, blind_rounds=1).converse(TASK)
+    assert server.most_under_way == 4
+    server.most_under_way = 0
+    await Debate(PANEL, model=server.client(), rounds=1).converse(TASK)
+    assert server.most_under_way == 1
+
+
+async def test_where_each_slot_has_a_cache_of_its_own_a_shared_prefix_is_read_first(server: Any) -> None:
+    """llama.cpp: the agents take turns, and still hear nobody."""
+    server.says("Yes.")
+    async with asyncio.timeout(20):
+        for placement, most in (("last", 1), ("system", 4)):
+            server.most_under_way = 0
+            client = model(f"llamacpp/m?base_url={server.url}")
+            debate = Debate(PANEL, model=client, rounds=1, blind_rounds=1, placement=placement)
+            transcript = await debate.converse(TASK)
+            await client.close()
+            assert server.most_under_way == most
+            assert [sources(turn) for turn in transcript.spoken()] == [["user"]] * 4
+
+
+async def test_several_blind_rounds_keep_everything_back_until_the_last_is_over() -> None:
+    transcript = await Debate(PANEL[:2], model=SIM, rounds=3, blind_rounds=2, referee=RAY).converse(TASK)
+    ada, ben = transcript.spoken("debater", round=2)
+    assert (sources(ada), sources(ben)) == (["user", "Ada"], ["user", "Ben"])
+    assert sources(transcript.spoken("referee", round=1)[0]) == ["user", "Ada", "Ben"], "the referee hears them"
+    third = sources(transcript.spoken("debater", round=3)[0])
+    assert third == ["user", "Ada", "Ada", "Ben", "Ray", "Ben", "Ray"]
+
+
+async def test_a_chair_hears_blind_ballots_even_if_there_is_no_discussion() -> None:
+    transcript = await Debate(PANEL, model=SIM, rounds=1, blind_rounds=1, chair=EVE).converse(TASK)
+    assert [turn.speaker for turn in transcript.spoken()] == [*NAMES, "Eve"]
+    assert sources(transcript.spoken("chair")[0]) == ["user", *NAMES]
+
+
+async def test_the_order_applies_to_how_blind_turns_are_read() -> None:
+    transcript = await Debate(PANEL, model=SIM, rounds=2, blind_rounds=1, order=shuffled(3), chair=EVE).converse(TASK)
+    first, second = ([turn.speaker for turn in transcript.spoken("debater", round=nth)] for nth in (1, 2))
+    assert first != NAMES
+    assert sorted(first) == sorted(second) == NAMES
+    assert sources(transcript.spoken("chair")[0]) == ["user", *first, *second]
+
+
+@pytest.mark.parametrize("fence", [False, True])
+async def test_personas_at_the_end_share_the_blind_round_in_the_same_order(fence: bool) -> None:
+    debate = Debate(PANEL, model=SIM, rounds=2, blind_rounds=1, order=shuffled(3), placement="last", fence=fence)
+    transcript = await debate.converse(TASK)
+    first, second = ([turn.speaker for turn in transcript.spoken(round=nth)] for nth in (1, 2))
+    for nth, turn in enumerate(transcript.spoken(round=2)):
+        assert sources(turn) == ["user", *first, *second[:nth]], "each turn once, its own included"
+    prefixes = {turn.calls[0].prompt[:5] for turn in transcript.spoken(round=2)}
+    assert len(prefixes) == (4 if fence else 1), "fenced, an agent's own turn is not quoted"
+
+
+@pytest.mark.parametrize("placement", ["system", "last"])
+async def test_instructions_are_given_in_a_blind_round_too(placement: Any) -> None:
+    debate = Debate(
+        PANEL[:2],
+        model=SIM,
+        rounds=2,
+        blind_rounds=1,
+        placement=placement,
+        instructions=lambda cue: f"{cue.speaker}, round {cue.round}.",
+    )
+    transcript = await debate.converse(TASK)
+    ada, ben, again, _ = ([piece.text for piece in turn.calls[0].prompt] for turn in transcript.spoken())
+    assert sources(transcript.spoken()[2]).count("Ada") == 1, "its own turn comes once"
+    assert [text for text in ada if "round" in text] == ["Ada, round 1."]
+    assert [text for text in ben if "round" in text] == ["Ben, round 1."]
+    assert [text for text in again if "round" in text] == ["Ada, round 1.", "Ada, round 2."]
+
+
+async def test_your_own_autogen_agents_hear_nobody_either() -> None:
+    guests = [AssistantAgent(name, model(SIM), system_message=f"You are {name}.") for name in ("Xi", "Yu")]
+    transcript = await Debate([*guests, PANEL[0]], model=SIM, rounds=2, blind_rounds=1).converse(TASK)
+    assert [sources(turn) for turn in transcript.spoken(round=1)] == [["user"]] * 3
+    assert sources(transcript.spoken(round=2)[0]) == ["user", "Xi", "Yu", "Ada"]
+    assert all(len(turn.calls) == 1 for turn in transcript.spoken())
+
+
+async def test_a_blind_round_is_completed_before_a_termination_condition_ends_the_debate() -> None:
+    debate = Debate(PANEL, model=SIM, rounds=3, blind_rounds=1, termination=MaxMessageTermination(2))
+    transcript = await debate.converse(TASK)
+    assert [turn.speaker for turn in transcript.spoken()] == NAMES, "their calls were already made"
+    again = await debate.converse("And trams?")
+    assert sources(again.spoken()[0]) == ["user", *NAMES, "user"], "and what they said was delivered"
+
+
+async def test_a_budget_ends_a_blind_round_and_no_reply_that_was_paid_for_is_lost() -> None:
+    client, budget = model(f"{SIM}?latency=0.01"), Budget(max_calls=2)
+    with session(Session("0", budget=budget)), record_calls() as calls, pytest.raises(BudgetSpent):
+        await Debate(PANEL, model=client, rounds=2, blind_rounds=1).converse(TASK)
+    assert len(calls) == budget.calls == 2
+    assert client.throttle.under_way == 0
+
+
+async def test_a_cancelled_blind_round_leaves_no_call_behind(until: Any) -> None:
+    client, token = model(f"{SIM}?latency=60"), CancellationToken()
+    running = asyncio.ensure_future(Debate(PANEL, model=client, blind_rounds=1).converse(TASK, token))
+    await until(lambda: client.throttle.under_way == 4)
+    token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    assert client.throttle.under_way == 0
+
+
+async def test_a_debate_saved_within_a_blind_round_loses_no_turn() -> None:
+    first, second = (Debate(PANEL[:2], model=SIM, rounds=1, blind_rounds=1) for _ in range(2))
+    turns = first.stream(TASK)
+    heard: Sequence[Turn] = [await anext(turns) for _ in range(3)]
+    assert [turn.speaker for turn in heard] == ["user", "Ada", "Ben"]
+    await second.load_state(json.loads(json.dumps(await first.save_state())))
+    await turns.aclose()
+    for debate in (first, second):
+        assert sources((await debate.converse("And trams?")).spoken()[0]) == ["user", "Ada", "Ben", "user"]
+
+
+@pytest.mark.parametrize("blind", [-1, 3])
+def test_there_cannot_be_more_blind_rounds_than_rounds(blind: int) -> None:
+    with pytest.raises(ConfigError, match=f"of 2 rounds, {blind} cannot be blind"):
+        Debate(PANEL, model=SIM, rounds=2, blind_rounds=blind)

@@ -1,0 +1,274 @@
+"""Who hears whom on MALIBU's panel: blind first ballots, an order drawn for each unit, and the paper's protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.agents import Models, Turn
+from parley.judging import Unit
+from parley.judging.malibu.study import Malibu, MalibuConfig
+
+RunStudy = Callable[..., list[tuple[Any, ...]]]
+Command = Callable[..., Any]
+METRICS = ("Creativity", "Accuracy", "Efficiency", "Reliability")
+PANEL = ["Examiner", "Practitioner", "Innovator", "Editor"]
+TURNS = "SELECT unit, round, speaker FROM transcript WHERE role = 'debater' ORDER BY unit, seq"
+RUN = ("run", "malibu", "--suite", "mine.toml", "--identities", "gender", "--quiet", "--out", "a.sqlite")
+
+
+def orders(rows: list[tuple[Any, ...]]) -> dict[tuple[str, int], tuple[str, ...]]:
+    """Who spoke, in order, by unit and round."""
+    spoken: dict[tuple[str, int], tuple[str, ...]] = {}
+    for unit, round, speaker in rows:
+        spoken[unit, round] = (*spoken.get((unit, round), ()), speaker)
+    return spoken
+
+
+def edit_config(path: str, edit: Callable[[dict[str, Any]], Any]) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        (text,) = db.execute("SELECT value FROM run WHERE key = 'config'").fetchone()
+        config = json.loads(text)
+        edit(config)
+        db.execute("UPDATE run SET value = ? WHERE key = 'config'", (json.dumps(config),))
+
+
+# Blind ballots
+
+
+@pytest.mark.parametrize("personas", ["system", "last"])
+def test_no_judge_is_sent_anything_of_another_in_round_1(parley: Command, server: Any, personas: str) -> None:
+    command = (*RUN, "--personas", personas, "--model", server.model())
+    assert parley(*command, "--rounds", "2").status == 0
+    study = Malibu(MalibuConfig(suite="mine.toml", identities=["gender"]))
+    openings = {study.task(unit) for unit in study.plan()}
+    abouts = {judge.about for judge in study.judges}
+    sent = [[message["content"] for message in body["messages"]] for body in server.asked]
+    if personas == "last":  # one message, whose parts are joined
+        first = [text for (text,) in sent if any(text == f"{task}\n\n{who}" for task in openings for who in abouts)]
+    else:
+        first = [texts[1] for texts in sent if len(texts) == 2 and texts[1] in openings and texts[0] in abouts]
+    assert len(first) == 13 * 4, "each judge of each unit is sent the task and its persona alone, once"
+    later = [json.dumps(texts) for texts in sent if "The panel now discusses" in json.dumps(texts)]
+    assert len(later) == 13 * 4
+    assert all(text.count("remark") >= 4 for text in later), "the four blind ballots, with their reasons"
+
+
+def test_the_calls_of_round_1_are_sent_at_once(place: Path) -> None:
+    """Two rounds of four judges take five call times instead of eight."""
+
+    def seconds(**settings: Any) -> float:
+        study = Malibu(MalibuConfig(suite="mine.toml", model="sim/judge?latency=0.2", **settings))
+        begun = time.perf_counter()
+        asyncio.run(study.run(next(study.plan()), Models()))
+        return time.perf_counter() - begun
+
+    blind, heard = seconds(), seconds(blind=False)
+    assert 5 * 0.2 <= blind < heard - 2 * 0.2
+    assert heard >= 8 * 0.2
+
+
+def test_one_round_is_blind_ballots_alone(parley: Command, server: Any) -> None:
+    assert parley(*RUN, "--rounds", "1", "--model", server.model()).status == 0
+    assert len(server.asked) == 13 * 4
+    assert "remark" not in json.dumps([body["messages"] for body in server.asked]).lower().replace('\\"remark', "")
+
+
+def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
+    for suite, settings, chars in (
+        ("quick", {}, 80),
+        ("full", {"per_base": 1}, 600),
+        ("full", {"remark_chars": 90}, 90),
+    ):
+        study = Malibu(MalibuConfig(suite=suite, phases=[1], model="sim/judge", **settings))
+        (first, *_) = asyncio.run(study.run(next(study.plan()), Models())).transcript.spoken(round=1)
+        assert first.verdict is not None
+        properties = type(first.verdict).model_json_schema()["properties"]
+        assert properties["Remark"]["maxLength"] == chars, "where decoding is constrained, it ends there"
+        assert tuple(properties) == ("Remark", *METRICS), "reasons come first: they are not made up for the scores"
+
+
+# The order of speaking
+
+
+def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: Path) -> None:
+    first = orders(run_study(TURNS, seed=1))
+    (place / "a.sqlite").rename("b.sqlite")
+    assert orders(run_study(TURNS, seed=1)) == first, "by the seed"
+    (place / "a.sqlite").unlink()
+    assert orders(run_study(TURNS, seed=2)) != first
+    assert all(sorted(names) == sorted(PANEL) for names in first.values())
+    assert len({names for (_, round), names in first.items() if round == 2}) > 5, "of 13 units"
+    assert any(first[unit, 1] != first[unit, 2] for unit, _ in first)
+
+
+def test_every_judge_speaks_first_about_equally_often() -> None:
+    study = Malibu(MalibuConfig(suite="full", phases=[1]))
+    drawn = [study.protocol.order(0, unit.id)(2, PANEL)[0][0] for unit in study.plan()]
+    counts = [drawn.count(name) for name in PANEL]
+    assert sum(counts) == 2200
+    assert all(abs(count - 550) < 4 * (2200 * 0.25 * 0.75) ** 0.5 for count in counts)
+
+
+def test_all_models_hear_the_same_order(run_study: RunStudy) -> None:
+    spoken = orders(run_study(TURNS, model=["sim/one", "sim/two"]))
+    by_model = [
+        {
+            unit.partition("/@")[0]: names
+            for (unit, round), names in spoken.items()
+            if unit.endswith(model) and round == 2
+        }
+        for model in ("sim/one", "sim/two")
+    ]
+    assert len(by_model[0]) == 13
+    assert by_model[0] == by_model[1]
+
+
+def test_a_run_that_a_budget_interrupted_ends_as_if_it_had_not_been(parley: Command, run_file: Any) -> None:
+    command = (*RUN[:-1], "b.sqlite", "--model", "sim/judge", "--concurrency", "3")
+    assert parley(*command, "--budget-calls", "30").status == 1
+    assert 0 < run_file("b.sqlite").count() < 13
+    assert parley(*command).status == 0
+    assert parley(*RUN, "--model", "sim/judge").status == 0
+    assert run_file("b.sqlite").story() == run_file("a.sqlite").story()
+
+
+# The paper's protocol
+
+
+def test_the_papers_panel_speaks_in_a_fixed_order_and_each_hears_those_before() -> None:
+    study = Malibu(MalibuConfig(suite="mine.toml", design="paper", model="sim/judge"))
+    for unit in study.plan():
+        turns = asyncio.run(study.run(unit, Models())).transcript.spoken()
+        assert [turn.speaker for turn in turns] == PANEL * 2
+        for nth, turn in enumerate(turns[:4]):
+            assert [piece.source for piece in turn.calls[0].prompt[2:]] == PANEL[:nth]
+
+
+def test_in_the_papers_design_a_judge_must_choose(run_study: RunStudy, place: Path) -> None:
+    """A judge without noise gives both the same scores: a tie, where one is allowed."""
+    preferred = "SELECT text FROM verdicts WHERE metric = 'preferred'"
+    assert set(run_study(preferred, model="sim/judge?noise=0")) == {("tie",)}
+    (place / "a.sqlite").unlink()
+    assert set(run_study(preferred, model="sim/judge?noise=0", design="paper")) == {("A",), ("B",)}
+    study = Malibu(MalibuConfig(suite="mine.toml", design="paper", phases=[2]))
+    text = study.task(next(study.plan()))
+    assert 'choose one preferred candidate ("A" or "B": you must determine which is superior)' in text
+    assert '"preferred": "<A or B>"' in text
+    assert "tie" not in text.lower()
+
+
+def test_the_papers_first_ballot_of_a_single_candidate_has_scores_alone(run_study: RunStudy) -> None:
+    rows = run_study("SELECT round, text FROM transcript WHERE role = 'debater'", phases=[1], design="paper")
+    keys = {round: {tuple(json.loads(text)) for at, text in rows if at == round} for round in (1, 2)}
+    assert keys == {1: {METRICS}, 2: {("Remark", *METRICS)}}
+
+
+def test_what_a_design_implies_can_be_changed() -> None:
+    paper = Malibu(MalibuConfig(suite="mine.toml", design="paper", blind=True, ties=True)).protocol
+    assert (paper.blind, paper.speaking_order, paper.ties) == (True, "fixed", True)
+    ours = Malibu(MalibuConfig(suite="mine.toml", blind=False, speaking_order="fixed")).protocol
+    assert (ours.blind, ours.speaking_order, ours.ties, ours.reasons_first) == (False, "fixed", True, True)
+
+
+# What is stored
+
+
+@pytest.mark.parametrize(
+    ("flags", "stored", "ballots"),
+    [
+        ((), {"blind": True, "speaking_order": "shuffled", "ties": True}, "round 1"),
+        (("--design", "paper"), {"blind": False, "speaking_order": "fixed", "ties": False}, "none"),
+        (("--no-blind",), {"blind": False, "speaking_order": "shuffled", "ties": True}, "none"),
+    ],
+)
+def test_a_run_file_says_whether_round_1_was_blind(
+    parley: Command, run_file: Any, flags: tuple[str, ...], stored: dict[str, Any], ballots: str
+) -> None:
+    assert parley(*RUN, *flags, "--model", "sim/judge").status == 0
+    file = run_file("a.sqlite")
+    config = json.loads(file.one("SELECT value FROM run WHERE key = 'config'"))
+    assert {key: config[key] for key in stored} == stored
+    plan = json.loads(file.one("SELECT value FROM run WHERE key = 'analysis_plan'"))
+    assert plan["protocol"] == {"rounds": 2, "estimands": "last round (2)", "blind ballots": ballots, **stored}
+    assert parley(*RUN, *flags, "--model", "sim/judge").status == 0, "and the same command resumes it"
+
+
+# Runs of the earlier protocol
+
+
+def test_a_run_of_the_earlier_protocol_is_not_resumed_but_reported(parley: Command) -> None:
+    command = (*RUN, "--model", "sim/judge")
+    parley(*command, "--budget-calls", "60", "--concurrency", "1")
+    edit_config("a.sqlite", lambda config: [config.pop(key) for key in ("blind", "speaking_order", "ties")])
+    refused = parley(*command)
+    assert refused.status == 1
+    assert refused.complaints == [
+        "parley: a.sqlite cannot be resumed: round 1 was not blind when it was begun, and the two kinds of ballots "
+        "must not be mixed; begin a new run with another --out (parley report still reads it)"
+    ]
+    assert parley(*command, "--design", "paper").complaints == refused.complaints
+    assert parley("report", "a.sqlite", "--no-files", "--draws", "20").status == 0
+    assert parley(*command[:-3], "b.sqlite", *command[-2:]).status == 0
+
+
+# Estimates
+
+
+@pytest.mark.parametrize("design", ["counterbalanced", "paper"])
+@pytest.mark.parametrize("personas", ["system", "last"])
+@pytest.mark.parametrize("phase", [1, 2])
+def test_estimates_follow_who_hears_whom(design: Any, personas: Any, phase: Any) -> None:
+    """Which calls share a prefix, and how long it is, compared with the prompts themselves."""
+    study = Malibu(
+        MalibuConfig(
+            suite="full",
+            scenarios=["law-fire-exit"],
+            phases=[phase],
+            rounds=3,
+            model="sim/x",
+            design=design,
+            personas=personas,
+            remark_chars=60,
+        )
+    )
+    unit = next(study.plan())
+    turns = asyncio.run(study.run(unit, Models())).transcript.spoken()
+    estimate = study.estimate(unit)
+    assert estimate.calls == len(turns) == 12
+    prompt = sum(len(piece.text) for turn in turns for piece in turn.calls[0].prompt) / 4
+    assert estimate.prompt_tokens == pytest.approx(prompt, rel=0.2)
+    shared = [tokens for tokens in shared_tokens(study, unit, turns) if tokens]
+    assert len(estimate.shared) == len(shared)
+    assert sum(estimate.shared) == pytest.approx(sum(shared), rel=0.2)
+
+
+def shared_tokens(study: Malibu, unit: Unit, turns: list[Turn]) -> list[float]:
+    """Of each call, the longest prefix of whole messages that an earlier call had with the same schema."""
+    shared = []
+    for nth, turn in enumerate(turns):
+        asked = [list(json.loads(each.text)) for each in turns]
+        before = [
+            each
+            for number, each in enumerate(turns[:nth])
+            if asked[number] == asked[nth] and not (study.protocol.blind and each.round == turn.round == 1)
+        ]
+        shared.append(max((_common(turn, each) for each in before), default=0.0))
+    return shared
+
+
+def _common(one: Turn, other: Turn) -> float:
+    same = 0
+    for mine, theirs in zip(one.calls[0].prompt, other.calls[0].prompt, strict=False):
+        if mine.text != theirs.text:
+            break
+        same += len(mine.text)
+    return same / 4
