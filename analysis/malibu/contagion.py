@@ -197,13 +197,17 @@ def contagion_words(table: pd.DataFrame, *, blind: bool | None = None, cluster: 
             if math.isnan(whole.p):
                 yield f"{seen} ({whole.note})."
                 continue
-            finding = "they adopt what they hear" if whole.weight > 0 else "they move away from what they hear"
+            targets = part[(part["judge"] == ANYONE) & (part["towards"] != ANYONE) & (part["p_adjusted"] <= LEVEL)]
+            finding = "no evidence that judges adopt what they hear"
+            if whole.p <= LEVEL:
+                finding = "they adopt what they hear" if whole.weight > 0 else "they move away from what they hear"
+            elif len(targets):
+                finding = f"not shown of all judges, but of those who heard {' and '.join(targets['towards'])}"
             yield (
                 f"{seen}; it moved {_points(whole)} per point of the other's (sign flips over "
-                f"{plural(whole.clusters, cluster)}, p {p_text(whole.p)}): "
-                f"{finding if whole.p <= LEVEL else 'no evidence that judges adopt what they hear'}."
+                f"{plural(whole.clusters, cluster)}, p {p_text(whole.p)}): {finding}."
             )
-            leading = part[(part["lead"] > 0) & (part["lead_p"] <= LEVEL) & (part["p_adjusted"] <= LEVEL)]
+            leading = targets[(targets["lead"] > 0) & (targets["lead_p"] <= LEVEL)]
             for row in leading[leading["lead"] == leading["lead"].max()].itertuples():
                 yield (
                     f"{start}{row.towards} has the most influence: the others moved {_points(row)} per point of its "

@@ -182,10 +182,10 @@ def _phase_words(rows: pd.DataFrame, start: str, cluster: str) -> Iterator[str]:
         )
     if (compared["conclusion"] == UNSHOWN).all():
         row = next(compared.iloc[[compared["difference"].abs().to_numpy().argmax()]].itertuples())
-        largest = "" if len(compared) == 1 else f", the largest change among {len(compared)} pairs"
-        largest += (
-            f" (p {p_text(row.p_adjusted)} after Holm correction)" if len(compared) > 1 else f" (p {p_text(row.p)})"
-        )
+        largest = f" (p {p_text(row.p)})"
+        if len(compared) > 1:
+            corrected = f"p {p_text(row.p_adjusted)} after Holm correction"
+            largest = f", the largest change among {len(compared)} pairs ({corrected})"
         few = "" if row.clusters >= NEEDED else f", and {plural(row.clusters, cluster)} could not show any"
         yield (
             f"{row.category}: talking changed the gap between '{row.first}' and '{row.second}' by {_span(row)}, from "
@@ -195,9 +195,7 @@ def _phase_words(rows: pd.DataFrame, start: str, cluster: str) -> Iterator[str]:
 
 
 def _span(row: Any) -> str:
-    points = (
-        f"{row.difference:+.2f} points" if getattr(row, "phase", 1) == 1 else f"{row.difference:+.2f} in net preference"
-    )
+    points = f"{row.difference:+.2f} {'in net preference' if getattr(row, 'phase', 1) == 2 else 'points'}"
     return f"{points} ({row.low:+.2f} to {row.high:+.2f})" if math.isfinite(row.low) else points
 
 
