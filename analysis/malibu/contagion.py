@@ -106,7 +106,7 @@ def _cases(before: Floats, after: Floats, said: Floats, cluster: Ints) -> Floats
     distance, left = np.abs(before - said[:, None]), np.abs(after - said[:, None])
     differed = distance > TOLERANCE  # False where a verdict is missing
     kinds = differed, differed & (left <= TOLERANCE), differed & (left < distance - TOLERANCE)
-    return np.stack([_sums(kind, cluster) for kind in kinds])
+    return np.stack([_sums(kind.astype(float), cluster) for kind in kinds])
 
 
 def _moves(before: Floats, after: Floats, unexpected: Floats, cluster: Ints) -> Floats:
@@ -117,7 +117,7 @@ def _moves(before: Floats, after: Floats, unexpected: Floats, cluster: Ints) -> 
 
 
 def _sums(values: Floats, cluster: Ints) -> Floats:
-    return np.stack([np.bincount(cluster, column) for column in values.T.astype(float)], axis=1)
+    return np.stack([np.bincount(cluster, column) for column in values.T], axis=1)
 
 
 def _unexpected(said: Floats, texts: Ints, labels: Ints) -> Floats:
@@ -132,7 +132,8 @@ def _group_means(values: Floats, groups: Ints) -> Floats:
     known = np.isfinite(values)
     counts = np.bincount(member[known], minlength=int(member.max()) + 1)
     sums = np.bincount(member[known], values[known], minlength=len(counts))
-    return np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)[member]
+    means: Floats = np.divide(sums, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+    return means[member]
 
 
 def _weights(counts: Floats) -> Floats:

@@ -26,7 +26,7 @@ from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import partners, same_text
 from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.stats.signflips import clusters_to_reject
-from parley.analysis.stats.tables import factorize, unique_rows
+from parley.analysis.stats.tables import Floats, factorize, unique_rows
 
 NEARLY = 0.8
 SEQUENCE = 5
@@ -106,8 +106,8 @@ def unit_repeats(
             continue
         same = [unheard[key] for said in others if (key := (said.judge, said.round)) in unheard]
         by_chance = repeats(statement, same, own) if len(same) == len(others) else Repeats(None, None)
-        chance = (np.nan if value is None else float(value) for value in by_chance)
-        yield statement.judge, statement.round, seen.verbatim, seen.near, *chance
+        verbatim, near = (np.nan if value is None else float(value) for value in by_chance)
+        yield statement.judge, statement.round, seen.verbatim, seen.near, verbatim, near
 
 
 def judge_statements(spoken: Iterable[tuple[str, int, Mapping[str, Any] | None]]) -> list[Statement]:
@@ -197,11 +197,12 @@ def _same_scores(verdicts: pd.DataFrame) -> dict[str, Any]:
     return _row(pd.concat(kept), np.concatenate(same), np.concatenate(chance))
 
 
-def _row_means(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
+def _row_means(columns: Sequence[np.ndarray], rows: int) -> Floats:
     """Means of the known values of each row, NaN where none is."""
     table = np.stack([np.asarray(column, dtype=float) for column in columns]) if columns else np.full((1, rows), np.nan)
     counts = np.isfinite(table).sum(axis=0)
-    return np.divide(np.nansum(table, axis=0), counts, out=np.full(rows, np.nan), where=counts > 0)
+    means: Floats = np.divide(np.nansum(table, axis=0), counts, out=np.full(rows, np.nan), where=counts > 0)
+    return means
 
 
 def _row(facets: pd.DataFrame, repeated: Any, chance: Any) -> dict[str, Any]:

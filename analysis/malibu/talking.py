@@ -238,8 +238,8 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
             ("before", -0.17, PALETTE[0], "o", "blind ballots" if blind else "round 1"),
             ("after", 0.17, PALETTE[1], "D", "last round"),
         ):
-            ends = (rows[f"{moment}_{end}"] for end in ("low", "high"))
-            dots(axis, names, rows[moment], *ends, [tint] * len(rows), shift=shift, marker=marker, label=label)
+            low, high = (rows[f"{moment}_{end}"] for end in ("low", "high"))
+            dots(axis, names, rows[moment], low, high, [tint] * len(rows), shift=shift, marker=marker, label=label)
         axis.axvline(0, color="#999999", linewidth=0.8, zorder=0)
         axis.set_xlabel("points of ten" if phase == 1 else "net preference (share of judges)", fontsize=8)
         axis.set_title(plain_text(f"phase {phase}" + (f", {model}" if several else "")), fontsize=9)
