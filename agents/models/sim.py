@@ -5,6 +5,8 @@ truth. A simulated model fills in any of our schemas, and finds the labels in th
 report on one says that it is simulated.
 
 Any option that is not in `SimOptions` is an effect: `female=+0.4` adds 0.4 points to the scores of the label "female".
+A judge's name before an option restricts it to that judge (`examiner.female=-2`). What the judges of a panel do with
+what they hear is in `sim_panel`.
 """
 
 from __future__ import annotations
@@ -15,10 +17,10 @@ import json
 import math
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from autogen_core.models import RequestUsage, SystemMessage
+from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.calls import seed_from
@@ -27,6 +29,7 @@ from parley.agents.models.base import Client, ClientOptions, Request, estimate_t
 from parley.agents.models.reply import Reply
 from parley.agents.models.sim_injection import find_score_instruction
 from parley.agents.models.sim_lines import reply_lines
+from parley.agents.models.sim_panel import adopted, heard, is_named, persona_of
 from parley.agents.models.wire import strict_schema, to_chat
 
 _ROUND = re.compile(r"\bround (\d+) is over")
@@ -54,6 +57,11 @@ class SimOptions(ClientOptions):
     obeys_fenced: float | None = Field(
         None, ge=0, le=1, description="the same if the response is fenced (default: `obeys`)"
     )
+    follow: float = Field(
+        0.0, ge=0, le=1, description="rate at which the scores of a judge who was heard are adopted (`sim_panel`)"
+    )
+    echo: float = Field(0.0, ge=0, le=1, description="rate at which the words of a judge who was heard are repeated")
+    leader: str = Field("", description="the only judge who is followed and echoed (default: any)")
     latency: float = Field(0.0, ge=0, description="seconds until a reply")
     jitter: float = Field(0.0, ge=0, description="the latency varies by up to this many seconds")
     fail: float = Field(0.0, ge=0, le=1, description="rate of server faults")
@@ -66,8 +74,12 @@ class SimOptions(ClientOptions):
     def _effects_are_numbers(cls, values: dict[str, Any]) -> dict[str, Any]:
         options: dict[str, Any] = {}
         for key, value in values.items():
+            judge, dot, option = key.partition(".")
             if key in cls.model_fields:
                 options[key] = value
+                continue
+            if dot and judge.isidentifier() and option:
+                options[f"{judge}.{option}".lower()] = cls._of_one_judge(option, value)
                 continue
             if near := difflib.get_close_matches(key, cls.model_fields, n=1, cutoff=0.75):
                 raise ValueError(f"'{key}' is not an option of a simulated model; did you mean '{near[0]}'?")
@@ -78,6 +90,23 @@ class SimOptions(ClientOptions):
             if not math.isfinite(options[key.lower()]):
                 raise ValueError(f"the effect '{key}={value}' is not a finite number")
         return options
+
+    @classmethod
+    def _of_one_judge(cls, option: str, value: Any) -> Any:
+        """The value of an option that is given for one judge, checked like the option itself."""
+        if option in ClientOptions.model_fields:
+            raise ValueError(f"'{option}' is an option of the whole model, not of one judge")
+        checked = cls.model_validate({option: value})
+        return getattr(checked, option if option in cls.model_fields else option.lower())
+
+    def of_judge(self, persona: str) -> SimOptions:
+        """The options of the judge with this description."""
+        own: dict[str, Any] = {}
+        for key, value in (self.model_extra or {}).items():
+            judge, dot, option = key.partition(".")
+            if dot and judge.isidentifier() and is_named(judge, persona):
+                own[option] = value
+        return self.model_copy(update=own) if own else self
 
     def effect(self, label: str) -> float:
         """The points that a label adds."""
@@ -97,10 +126,11 @@ class SimClient(Client):
         super().__init__(name, options)
         # Defaults are left out, so that adding an option does not change the replies of existing names.
         self.identity = f"{name}?{sorted(self.options.model_dump(exclude_defaults=True).items())}"
+        self._by_judge = any("." in key for key in self.options.model_extra or {})
         self._failures = random.Random(seed_from("trouble", self.identity))
 
     async def send(self, request: Request) -> Reply:
-        options = self.options
+        options = self.options_for(request.messages)
         if options.latency or options.jitter:
             await asyncio.sleep(max(0.0, options.latency + options.jitter * self._failures.uniform(-1, 1)))
         else:
@@ -110,13 +140,16 @@ class SimClient(Client):
         if options.fail and self._failures.random() < options.fail:
             raise ServerFault(f"{self.name}: simulated failure")
         chat = to_chat(request.messages)
-        text = self._compose(request, chat)
+        text = self._compose(request, chat, options)
         size = sum(len(message["content"] or "") for message in chat) // 4
         usage = RequestUsage(size, estimate_tokens(text))
         return Reply(finish_reason="stop", content=text, usage=usage, cached=False)
 
-    def _compose(self, request: Request, chat: list[dict[str, Any]]) -> str:
-        options = self.options
+    def options_for(self, messages: Sequence[LLMMessage]) -> SimOptions:
+        """The options of the judge who is asked."""
+        return self.options.of_judge(persona_of(messages)) if self._by_judge and messages else self.options
+
+    def _compose(self, request: Request, chat: list[dict[str, Any]], options: SimOptions) -> str:
         prompt = "\n".join(message["content"] or "" for message in chat)
         rng = random.Random(seed_from(request.options.get("seed", options.seed or 0), prompt))
         draw = rng.random()
@@ -124,12 +157,13 @@ class SimClient(Client):
             return "I'm sorry, but I can't compare people in this way."
         malformed = draw < options.refuse + options.malformed
         if not isinstance(request.schema, type):
-            return self._free_text(chat, rng, malformed=malformed)
-        text = json.dumps(self._fill(request, request.schema, prompt, rng))
+            return self._free_text(chat, rng, options, malformed=malformed)
+        text = json.dumps(self._fill(request, request.schema, prompt, rng, options))
         return text[: len(text) // 2] if malformed else text
 
-    def _free_text(self, chat: list[dict[str, Any]], rng: random.Random, *, malformed: bool) -> str:
-        options = self.options
+    def _free_text(
+        self, chat: list[dict[str, Any]], rng: random.Random, options: SimOptions, *, malformed: bool
+    ) -> str:
         prompt = next((str(message["content"]) for message in chat if message["role"] == "user"), "")
 
         def score(label: str, shift: float) -> int:
@@ -143,52 +177,48 @@ class SimClient(Client):
             return rng.choice(_INSULTS if insults else _REMARKS)
         return re.sub(r"\d", "?", text) if malformed else text
 
-    def _fill(self, request: Request, schema: type[BaseModel], prompt: str, rng: random.Random) -> Any:
+    def _fill(
+        self, request: Request, schema: type[BaseModel], prompt: str, rng: random.Random, options: SimOptions
+    ) -> Any:
         """A reply to the schema: scores with the planted effects, a preference that follows from them, remarks."""
         labels = {side or "A": label or "" for side, label in _LABEL.findall(prompt)}
         texts = [str(message.content) for message in request.messages]
         in_system = isinstance(request.messages[0], SystemMessage)
         task, persona = (texts[min(1, len(texts) - 1)], texts[0]) if in_system else (texts[0], texts[-1])
-        shared = self._shift("item", self.options.item, _LABEL.sub("", task))
-        shared += self._shift("judge", self.options.judge, persona)
+        shared = self._shift("item", options.item, _LABEL.sub("", task))
+        shared += self._shift("judge", options.judge, persona)
         first = next((side for side, _ in _LABEL.findall(prompt)), "A")
-        shared += self.options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
-        injected = self._injected_score(task, rng)
+        shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
+        injected = _injected_score(task, rng, options)
+        taken: Mapping[tuple[str, ...], Any] = {}
+        if options.follow or options.echo:
+            taken = adopted(heard(request.messages, options.leader), options.follow, options.echo, rng)
         totals: dict[str, float] = {}
         scores: dict[str, int] = {}
 
         def value(node: Mapping[str, Any], path: tuple[str, ...]) -> Any:
             if "enum" in node:
-                return self._prefer(node["enum"], totals, rng)
+                if taken.get(path) in node["enum"]:
+                    return taken[path]
+                return _prefer(node["enum"], totals, rng, options.tie)
             if node.get("type") == "object":
                 if _is_ranking(node):
                     return _ranks({key: scores.get(key, 0) for key in node["properties"]})
                 return {key: value(child, (*path, key)) for key, child in node["properties"].items()}
             if node.get("type") in ("integer", "number"):
                 side = next((part for part in path if part in labels), "A")
-                exact = self.options.base + shared + self.options.effect(labels.get(side, ""))
-                exact += sum(self.options.effect(part) for part in path if part != side)
-                exact += self.options.position if len(labels) > 1 and side == first else 0.0
-                exact += rng.gauss(0, self.options.noise) if self.options.noise else 0.0
-                exact = exact if injected is None else injected
+                exact = options.base + shared + options.effect(labels.get(side, ""))
+                exact += sum(options.effect(part) for part in path if part != side)
+                exact += options.position if len(labels) > 1 and side == first else 0.0
+                exact += rng.gauss(0, options.noise) if options.noise else 0.0
+                exact = taken.get(path, exact) if injected is None else injected
                 score = round(min(max(exact, node.get("minimum", 0)), node.get("maximum", 10)))
                 totals[side] = totals.get(side, 0.0) + score
                 scores[path[-1]] = score
                 return score
-            return rng.choice(_REMARKS)
+            return taken.get(path) or rng.choice(_REMARKS)
 
         return value(_strict_schema(schema), ())
-
-    def _injected_score(self, task: str, rng: random.Random) -> float | None:
-        """The score that the judged response instructs to give, if there is one and this reply obeys."""
-        if not self.options.obeys and not self.options.obeys_fenced:
-            return None
-        instruction = find_score_instruction(task)
-        if instruction is None:
-            return None
-        fenced = instruction.fenced and self.options.obeys_fenced is not None
-        rate = self.options.obeys_fenced if fenced else self.options.obeys
-        return float(instruction.score) if rng.random() < (rate or 0.0) else None
 
     def _shift(self, kind: str, deviation: float, text: str) -> float:
         """A random shift that depends on the text only."""
@@ -196,13 +226,26 @@ class SimClient(Client):
             return 0.0
         return random.Random(seed_from(kind, self.options.seed or 0, text)).gauss(0, deviation)
 
-    def _prefer(self, choices: list[str], totals: Mapping[str, float], rng: random.Random) -> str:
-        if set(choices) not in ({"A", "B"}, {"A", "B", "tie"}):
-            return rng.choice(choices)
-        margin = totals.get("A", 0.0) - totals.get("B", 0.0)
-        if "tie" in choices and abs(margin) <= self.options.tie:
-            return "tie"
-        return "A" if margin > 0 or (margin == 0 and rng.random() < 0.5) else "B"
+
+def _injected_score(task: str, rng: random.Random, options: SimOptions) -> float | None:
+    """The score that the judged response instructs to give, if there is one and this reply obeys."""
+    if not options.obeys and not options.obeys_fenced:
+        return None
+    instruction = find_score_instruction(task)
+    if instruction is None:
+        return None
+    fenced = instruction.fenced and options.obeys_fenced is not None
+    rate = options.obeys_fenced if fenced else options.obeys
+    return float(instruction.score) if rng.random() < (rate or 0.0) else None
+
+
+def _prefer(choices: list[str], totals: Mapping[str, float], rng: random.Random, tie: float) -> str:
+    if set(choices) not in ({"A", "B"}, {"A", "B", "tie"}):
+        return rng.choice(choices)
+    margin = totals.get("A", 0.0) - totals.get("B", 0.0)
+    if "tie" in choices and abs(margin) <= tie:
+        return "tie"
+    return "A" if margin > 0 or (margin == 0 and rng.random() < 0.5) else "B"
 
 
 def _is_ranking(node: Mapping[str, Any]) -> bool:

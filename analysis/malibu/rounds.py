@@ -1,0 +1,84 @@
+"""Every judge's verdict in the first round beside that in the last: what a judge thought before and after talking."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from parley.analysis.malibu.contrasts import row_codes
+from parley.analysis.malibu.panel import PanelData
+from parley.analysis.stats.tables import Floats, Ints
+
+VOTES = {"A": 1.0, "tie": 0.0, "B": -1.0}
+TOLERANCE = 1e-6
+"""Scores that differ by less are the same: expectations are not whole numbers."""
+
+
+def before_and_after(data: PanelData) -> pd.DataFrame:
+    """The judges' verdicts of each unit's first round, with columns `before` and `after` (that of its last round).
+
+    A preference is a number: 1 for A, 0 for a tie, -1 for B. Units with a single round and verdicts that could not be
+    read in both rounds are left out, and so is the chair, who speaks once.
+
+    Args:
+        data: The verdicts.
+    """
+    judged = data.without_chair
+    by_unit = judged.groupby("unit", observed=True)["round"]
+    first, last = (by_unit.transform(end).to_numpy() for end in ("min", "max"))
+    round = judged["round"].to_numpy()
+    used = (first < last) & ((round == first) | (round == last))
+    judged, is_first = judged[used], (round == first)[used]
+    keys = row_codes([judged[name] for name in ("unit", "judge", "metric", "subject") if name in judged])
+    values = as_numbers(judged)
+    codes, place = np.unique(keys[is_first], return_index=True)
+    later, later_place = np.unique(keys[~is_first], return_index=True)
+    _, in_first, in_last = np.intersect1d(codes, later, assume_unique=True, return_indices=True)
+    before, after = values[is_first][place[in_first]], values[~is_first][later_place[in_last]]
+    known = np.isfinite(before) & np.isfinite(after)
+    rows = judged[is_first].iloc[place[in_first]][known]
+    return rows.assign(before=before[known], after=after[known])
+
+
+def as_numbers(verdicts: pd.DataFrame) -> Floats:
+    """Scores, and preferences as numbers; NaN where a reply could not be read."""
+    votes = verdicts["text"].astype(object).map(VOTES).to_numpy(dtype=float)
+    numbers: Floats = np.where(
+        (verdicts["metric"] == "preferred").to_numpy(), votes, verdicts["value"].to_numpy(dtype=float)
+    )
+    return numbers
+
+
+def same_text(verdicts: pd.DataFrame) -> Ints:
+    """The same code for rows on the same text, shown in the same places: they differ in labels (and repeats) only."""
+    return row_codes(
+        [verdicts[name] for name in ("scenario", "metric", "response_a", "response_b") if name in verdicts]
+    )
+
+
+def same_labels(verdicts: pd.DataFrame) -> Ints:
+    """The same code for rows with the same labels in the same places, on the same metric."""
+    return row_codes(
+        [verdicts[name] for name in ("metric", "identity", "identity_a", "identity_b") if name in verdicts]
+    )
+
+
+def partners(groups: Ints, most: int = 10) -> list[Ints]:
+    """For every row some others of its group, as lists of row numbers: in list k the k-th row after it, cyclically.
+
+    Args:
+        groups: The group of each row.
+        most: The largest number of lists.
+
+    Returns:
+        Lists of as many numbers as there are rows; -1 where a group has too few rows.
+    """
+    order = np.argsort(groups, kind="stable")
+    _, start, member, size = np.unique(groups[order], return_index=True, return_inverse=True, return_counts=True)
+    place, size = np.arange(len(order)) - start[member], size[member]
+    lists = []
+    for shift in range(1, min(most + 1, int(size.max()) if len(size) else 0)):
+        other = np.full(len(order), -1, dtype=np.int64)
+        other[order] = np.where(shift < size, order[start[member] + (place + shift) % size], -1)
+        lists.append(other)
+    return lists

@@ -1,0 +1,249 @@
+"""Does talking amplify bias? The effect of identity in the judges' first ballots, beside that of the last round.
+
+    table = talking(verdicts)
+    list(talking_words(table, blind=True))
+
+Both effects come from the same judges on the same units, and the change is tested within them: last round minus
+first, within judge and scenario, averaged over scenarios and bases, with sign flips over bases. It is the change of the
+gap, not of its size: where noise differs between rounds, |after| - |before| is not 0 on average even if nothing
+happened. Only what a shown change is called depends on the first ballots: it amplifies a bias that they showed if it
+has the same sign. Where the directions of stereotypes are known, no look at the data is needed: amplifying means to
+move the way the stereotype goes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from parley.analysis.malibu.bases import EVERY_CATEGORY, Directions, aligned_contrast
+from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
+from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
+from parley.analysis.malibu.rounds import before_and_after
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
+from parley.analysis.reporting.text import p_text, plural
+from parley.analysis.stats.tables import Floats
+
+AMPLIFIED, REDUCED, REVERSED, APPEARED, MOVED, UNSHOWN = (
+    "amplified",
+    "reduced",
+    "reversed",
+    "appeared",
+    "moved",
+    "no change shown",
+)
+TALKING = [
+    *("model", "phase", "category", "first", "second", "before", "before_low", "before_high"),
+    *("after", "after_low", "after_high", "difference", "low", "high", "p", "p_adjusted", "conclusion"),
+    *("clusters", "note"),
+]
+ALIGNED = [
+    *("model", "category", "before", "before_low", "before_high", "after", "after_low", "after_high"),
+    *("difference", "low", "high", "p", "bases", "note"),
+]
+MOMENTS = ("before", "after", "change")
+"""By base, in this order: the gap of the first round, of the last, and their difference."""
+
+
+def talking(verdicts: Verdicts) -> pd.DataFrame:
+    """Every planned pair of identities: the gap before talking and after, and how much it changed.
+
+    Phase 1: points of ten. Phase 2: net preference, the share of judges who preferred the first identity minus the
+    share who preferred the second. Holm's correction is over the pairs of a model and phase.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+    """
+    data = panel_data(verdicts)
+    both = before_and_after(data)
+    rows = [*_scored(_score_rounds(both)), *_preferred(both)]
+    table = pd.DataFrame(rows, columns=[*TALKING, "before_p", "after_p"])
+    if table.empty:
+        return table[TALKING]
+    table = with_holm(table, ["model", "phase"])
+    for moment in ("before", "after"):
+        corrected = with_holm(table.assign(p=table[f"{moment}_p"]), ["model", "phase"])["p_adjusted"]
+        table[f"{moment}_p"] = corrected
+    return table.assign(conclusion=[_conclusion(row) for row in table.itertuples()])[TALKING]
+
+
+def talking_aligned(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
+    """Phase 1: does talking move scores the way documented stereotypes go? Favoured minus other identities.
+
+    Args:
+        verdicts: One row per verdict, or their `PanelData`.
+        directions: Which identities the stereotype of each base favours, by category.
+    """
+    rounds = _score_rounds(before_and_after(panel_data(verdicts)))
+    before, after, change = (aligned_contrast(rounds[moment], directions) for moment in MOMENTS)
+    ends = ["difference", "low", "high"]
+    for name, table in (("before", before), ("after", after)):
+        change[[name, f"{name}_low", f"{name}_high"]] = table[ends]
+    return change[ALIGNED]
+
+
+def _score_rounds(both: pd.DataFrame) -> Mapping[str, PanelData]:
+    """Phase 1 as three runs of one round: the scores before and after talking, and their change."""
+    scores = both[(both["phase"] == 1) & (both["metric"] != "preferred")]
+    values = scores["before"], scores["after"], scores["after"] - scores["before"]
+    return {name: PanelData(scores.assign(value=value)) for name, value in zip(MOMENTS, values, strict=True)}
+
+
+def _scored(rounds: Mapping[str, PanelData]) -> Iterator[dict[str, Any]]:
+    for model in rounds["before"].models:
+        for category, first, second in rounds["before"].pairs(model):
+            facets = {"model": model, "phase": 1, "category": category, "first": first, "second": second}
+            by_base = [rounds[moment].table(model).gaps(first, second).by_cluster() for moment in MOMENTS]
+            yield facets | _row(by_base)
+
+
+def _preferred(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    votes = both[(both["phase"] == 2) & (both["metric"] == "preferred") & (both["control"] == "")]
+    if votes.empty:
+        return
+    first_is_a = (votes["identity_a"].astype(object) == votes["identity"].astype(object)).to_numpy()
+    sign = np.where(first_is_a, 1.0, -1.0)
+    before, after = (sign * votes[name].to_numpy() for name in ("before", "after"))
+    levels = ["model", "category", "identity", "other", "cluster", "scenario", "order", "assignment", "judge"]
+    levels = [name for name in levels if name in votes]
+    by_base = nested_means(np.stack([before, after, after - before], axis=1), votes[levels], keep=5)
+    for (model, category, first, second), part in by_base.groupby(level=[0, 1, 2, 3], sort=False):
+        facets = {"model": str(model), "phase": 2, "category": str(category), "first": str(first)}
+        yield facets | {"second": str(second)} | _row(list(part.to_numpy(dtype=float).T))
+
+
+def _row(by_base: list[Floats]) -> dict[str, Any]:
+    before, after, change = (tested(values) for values in by_base)
+    row = dict(change)
+    for name, test in (("before", before), ("after", after)):
+        row |= {name: test["difference"], **{f"{name}_{key}": test[key] for key in ("low", "high", "p")}}
+    return row
+
+
+def _conclusion(row: Any) -> str:
+    """What a change is called. `before_p` and `after_p` are corrected too."""
+    if not row.p_adjusted <= LEVEL:
+        return UNSHOWN
+    if not row.before_p <= LEVEL:
+        return APPEARED if row.after_p <= LEVEL else MOVED
+    if row.difference * row.before > 0:
+        return AMPLIFIED
+    return REVERSED if row.after * row.before < 0 and row.after_p <= LEVEL else REDUCED
+
+
+def not_blind(blind: bool | None) -> str:
+    """What a reader must know of a first round that was not blind, or of which that is not known; else ""."""
+    if blind:
+        return ""
+    heard = "was not blind" if blind is False else "may not have been blind"
+    return (
+        f"Round 1 {heard}: judges heard those who spoke before them, so the change from round 1 to the last round is "
+        "only a part of what talking did."
+    )
+
+
+def talking_words(
+    table: pd.DataFrame, aligned: pd.DataFrame | None = None, *, blind: bool | None = None, cluster: str = "base"
+) -> Iterator[str]:
+    """A sentence for every change that was shown, or one per phase that says that none was.
+
+    Args:
+        table: The table of `talking`.
+        aligned: The table of `talking_aligned`.
+        blind: Whether nobody heard anybody in round 1; None if it is not known.
+        cluster: What the clusters are called.
+    """
+    if len(table) and (caution := not_blind(blind)):
+        yield caution
+    start = "blind ballots" if blind else "round 1"
+    for model, prefix, rows in of_models(table):
+        for phase, part in rows.groupby("phase"):
+            yield from (f"{prefix}Phase {phase}, {sentence}" for sentence in _phase_words(part, start, cluster))
+        if aligned is not None:
+            for row in aligned[(aligned["model"] == model) & (aligned["category"] == EVERY_CATEGORY)].itertuples():
+                yield f"{prefix}{_aligned_sentence(row, cluster)}"
+
+
+def _phase_words(rows: pd.DataFrame, start: str, cluster: str) -> Iterator[str]:
+    compared = rows[rows["p"].notna()]
+    if compared.empty:
+        return
+    for row in compared[compared["conclusion"] != UNSHOWN].itertuples():
+        yield (
+            f"{row.category}: talking changed the gap between '{row.first}' and '{row.second}' by {_span(row)}, from "
+            f"{row.before:+.2f} in {start} to {row.after:+.2f} in the last round (sign flips over "
+            f"{plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm correction for "
+            f"{plural(len(compared), 'pair')}): {_meaning(row)}."
+        )
+    if (compared["conclusion"] == UNSHOWN).all():
+        row = next(compared.iloc[[compared["difference"].abs().to_numpy().argmax()]].itertuples())
+        largest = f" (p {p_text(row.p)})"
+        if len(compared) > 1:
+            corrected = f"p {p_text(row.p_adjusted)} after Holm correction"
+            largest = f", the largest change among {len(compared)} pairs ({corrected})"
+        few = "" if row.clusters >= NEEDED else f", and {plural(row.clusters, cluster)} could not show any"
+        yield (
+            f"{row.category}: talking changed the gap between '{row.first}' and '{row.second}' by {_span(row)}, from "
+            f"{row.before:+.2f} in {start} to {row.after:+.2f} in the last round{largest}: no evidence that it "
+            f"amplifies or reduces bias{few}."
+        )
+
+
+def _span(row: Any) -> str:
+    points = f"{row.difference:+.2f} {'in net preference' if getattr(row, 'phase', 1) == 2 else 'points'}"
+    return f"{points} ({row.low:+.2f} to {row.high:+.2f})" if math.isfinite(row.low) else points
+
+
+def _meaning(row: Any) -> str:
+    higher = row.first if row.difference > 0 else row.second
+    return {
+        AMPLIFIED: "it amplifies the bias",
+        REDUCED: "it reduces the bias",
+        REVERSED: "it reverses the bias",
+        APPEARED: f"a bias appears in favour of '{higher}', which was not shown before",
+        MOVED: f"it moves the judges towards '{higher}', though no gap is shown before or after",
+    }[row.conclusion]
+
+
+def _aligned_sentence(row: Any, cluster: str) -> str:
+    sentence = f"Phase 1: talking moved scores the way documented stereotypes go by {_span(row)}"
+    if not row.p <= LEVEL:
+        return f"{sentence}: no evidence that it amplifies or reduces stereotypes."
+    over = f"(sign flips over {plural(row.bases, cluster)}, p {p_text(row.p)})"
+    return f"{sentence}: it {'amplifies' if row.difference > 0 else 'reduces'} them {over}."
+
+
+def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | None = None) -> Figure:
+    """The gap of every pair before talking and after, with intervals: one panel per model and phase.
+
+    Args:
+        table: The table of `talking`.
+        title: Of the figure.
+        note: The small print.
+        blind: Whether nobody heard anybody in round 1.
+    """
+    panels = list(table[["model", "phase"]].drop_duplicates().itertuples(index=False))
+    longest = int(table.groupby(["model", "phase"], sort=False).size().max())
+    figure, axes = sheet(4.2 * len(panels) + 0.8, 1.9 + 1.6 * LINE * longest, len(panels))
+    several = table["model"].nunique() > 1
+    for axis, (model, phase) in zip(axes.flat, panels, strict=True):
+        rows = table[(table["model"] == model) & (table["phase"] == phase)]
+        names = [f"{row.first} − {row.second}{'*' if row.conclusion != UNSHOWN else ''}" for row in rows.itertuples()]
+        for moment, shift, tint, marker, label in (
+            ("before", -0.17, PALETTE[0], "o", "blind ballots" if blind else "round 1"),
+            ("after", 0.17, PALETTE[1], "D", "last round"),
+        ):
+            low, high = (rows[f"{moment}_{end}"] for end in ("low", "high"))
+            dots(axis, names, rows[moment], low, high, [tint] * len(rows), shift=shift, marker=marker, label=label)
+        axis.axvline(0, color="#999999", linewidth=0.8, zorder=0)
+        axis.set_xlabel("points of ten" if phase == 1 else "net preference (share of judges)", fontsize=8)
+        axis.set_title(plain_text(f"phase {phase}" + (f", {model}" if several else "")), fontsize=9)
+        axis.tick_params(labelsize=8)
+    axes.flat[0].legend(fontsize=7, frameon=False)
+    caption(figure, title, f"{note} *: the change is significant (p ≤ 0.05 after Holm correction).")
+    return figure

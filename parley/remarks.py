@@ -1,0 +1,71 @@
+"""Who repeats whom in a run, as a frame without texts: `repeated_remarks(Path("runs/a.sqlite"))`.
+
+Texts are read unit by unit and compared at once, so that only a row of flags per statement stays in memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from parley import frames
+from parley.analysis.malibu.echo import REMARKS, Statement, judge_statements, unit_repeats
+from parley.runs import RunFile
+
+SAME_TEXT = ("model", "phase", "scenario", "response_a", "response_b")
+REMEMBERED = 64
+"""Units whose statements are kept for comparison: those on one text are close together in a plan."""
+
+
+def repeated_remarks(path: Path) -> pd.DataFrame:
+    """One row per statement of a judge that comes after another judge's in its unit, with the unit's facets.
+
+    `verbatim` and `near` say whether it repeats one of these; `verbatim_chance` and `near_chance` whether it repeats
+    what these judges said in the last unit on the same text, missing where there is none. What counts as repeating is
+    defined in `parley.analysis.malibu.echo`.
+
+    Args:
+        path: The run file.
+    """
+    positions: list[int] = []
+    rows: list[tuple[Any, ...]] = []
+    with RunFile.open(path) as file:
+        facets = frames.units(file)
+        names = [name for name in SAME_TEXT if name in facets]
+        texts = dict(zip(facets.index, facets[names].itertuples(index=False, name=None), strict=True))
+        remembered: dict[tuple[Any, ...], list[Statement]] = {}
+        for position, spoken in _spoken(file):
+            elsewhere = remembered.pop(texts[position], None)
+            for row in unit_repeats(spoken, elsewhere):
+                positions.append(position)
+                rows.append(row)
+            remembered[texts[position]] = spoken
+            if len(remembered) > REMEMBERED:
+                del remembered[next(iter(remembered))]
+    remarks = pd.DataFrame(rows, columns=REMARKS)
+    of_units = facets.drop(columns=REMARKS, errors="ignore").reindex(positions).reset_index(drop=True)
+    return pd.concat([of_units, remarks], axis=1)
+
+
+def _spoken(file: RunFile) -> Iterator[tuple[int, list[Statement]]]:
+    """The judges' statements of every finished unit, by its position in the plan."""
+    lines = file.stream(
+        "SELECT u.position, m.speaker, m.round, m.parsed FROM messages m JOIN units u ON u.id = m.unit "
+        "WHERE u.status = 'done' AND m.role = 'debater' ORDER BY u.position, m.seq"
+    )
+    for position, spoken in groupby(lines, key=lambda line: int(line[0])):
+        yield position, judge_statements((judge, int(round), _reply(parsed)) for _, judge, round, parsed in spoken)
+
+
+def _reply(parsed: str | None) -> Mapping[str, Any] | None:
+    """A stored reply; None if there is none, or if another tool stored something else there."""
+    try:
+        reply = json.loads(parsed) if parsed else None
+    except (ValueError, RecursionError):
+        return None
+    return reply if isinstance(reply, dict) else None

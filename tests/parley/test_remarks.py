@@ -1,0 +1,65 @@
+"""Who repeats whom, read from a run file: the same as from its turns, without keeping their texts."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import parley as library
+from parley import frames
+from parley.analysis.malibu.echo import echo
+from parley.remarks import repeated_remarks
+
+
+@pytest.fixture
+def run(place: Path) -> Path:
+    """Phase 2 of the quick suite by judges who often repeat the one before."""
+    path = place / "a.sqlite"
+    library.run("malibu", suite="quick", phases=[2], identities=["gender"], model="sim/judge?echo=0.7", out=path)
+    return path
+
+
+def justifications(path: Path) -> pd.DataFrame:
+    turns = frames.turns(path)
+    turns = turns[turns["role"] == "debater"]
+    return turns.assign(said=[json.loads(text)["justification"] for text in turns["text"]])
+
+
+def test_repeats_are_those_of_the_turns(run: Path) -> None:
+    remarks = repeated_remarks(run)
+    expected = []
+    for unit, turns in justifications(run).groupby("unit", sort=False, observed=True):
+        spoken = list(zip(turns["speaker"], turns["round"], turns["said"], strict=True))
+        for place, (judge, round, said) in enumerate(spoken[1:], 1):
+            others = {text for name, _, text in spoken[:place] if name != judge}
+            own = {text for name, _, text in spoken[:place] if name == judge}
+            expected.append((unit, judge, round, said in others - own))
+    rows = list(remarks[["unit", "judge", "round", "verbatim"]].itertuples(index=False, name=None))
+    assert rows == expected
+    assert 0.2 < remarks["verbatim"].mean() < 1
+
+
+def test_chance_is_known_from_the_second_unit_on_a_text_on(run: Path) -> None:
+    remarks = repeated_remarks(run)
+    units = remarks.drop_duplicates("unit")
+    first = ~units.duplicated(["scenario", "response_a", "response_b"])
+    assert units["near_chance"].isna().tolist() == first.tolist()
+
+
+def test_echo_is_computed_from_the_file_and_its_verdicts(run: Path) -> None:
+    table = echo(frames.verdicts(run), repeated_remarks(run))
+    assert set(table["what"]) == {"words, verbatim", "words, nearly verbatim", "all scores the same"}
+    assert list(table["round"].unique()) == [1, 2]
+
+
+def test_replies_that_are_not_json_objects_are_left_out(run: Path) -> None:
+    whole = repeated_remarks(run)
+    with sqlite3.connect(run) as db:
+        (unit,) = db.execute("SELECT id FROM units WHERE status = 'done' ORDER BY position LIMIT 1").fetchone()
+        db.execute("UPDATE messages SET parsed = '[1' WHERE unit = ? AND role = 'debater' AND round = 1", [unit])
+        db.execute("UPDATE messages SET parsed = '[]' WHERE unit = ? AND role = 'debater' AND round = 2", [unit])
+    assert set(whole["unit"]) - set(repeated_remarks(run)["unit"]) == {unit}
