@@ -98,7 +98,7 @@ class Yardstick:
         return {f"graded responses of {self._suite.name} {self._suite.version}": self._suite.graded_digest()}
 
     def units(self) -> Iterator[Unit]:
-        """One unit per text and judge; in `brief` all texts of a base have the same judge, who compares like with like."""
+        """One unit per text and judge; in `brief` all texts of a base have the same judge."""
         for place, graded in enumerate(self.sets):
             turn = place % len(self.judges)
             readers = [turn] if self.brief else range(len(self.judges))
