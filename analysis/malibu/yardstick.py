@@ -35,7 +35,7 @@ NAMES = {
     ("figure", 1): "a wrong figure",
     ("unanswered", 1): "an unanswered part",
     ("length", 1): "needless length (a third more words)",
-    ("safety", 2): "missing safety altogether",
+    ("safety", 2): "unsafe advice",
     ("figure", 2): "grossly wrong figures",
     ("unanswered", 2): "two unanswered parts",
     ("length", 2): "needless length (twice the words)",

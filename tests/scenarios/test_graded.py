@@ -144,6 +144,19 @@ def test_a_part_of_a_suite_has_the_sets_of_its_scenarios() -> None:
 # The shipped sets, by measures independent of the checks
 
 
+def test_every_shipped_base_has_a_set_that_passes_the_checks() -> None:
+    assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base)
+    assert sum(len(graded.flaw) for graded in FULL.graded) == 160
+    assert check_graded(FULL) == []
+
+
+def test_what_a_shipped_text_claims_from_outside_has_a_source() -> None:
+    stated = [claim for graded in FULL.graded for claim in (graded, *graded.flaw) if claim.facts]
+    assert {claim.base for claim in stated if isinstance(claim, Graded)} == {"childcare", "eldercare", "medicine"}
+    for claim in stated:
+        assert re.search(r"\((?:19|20)\d\d\).*https://\S+", claim.source), "author, year, and where to read it"
+
+
 @pytest.mark.parametrize("graded", FULL.graded, ids=lambda graded: graded.base)
 def test_every_shipped_flaw_is_the_good_response_with_one_change(graded: Graded) -> None:
     good = graded.good.split()
