@@ -82,7 +82,7 @@ class MalibuConfig(BaseModel):
         "few readings (brief), or none (off) (default: the suite's)",
     )
     yardstick_bases: int | None = Field(
-        None, ge=1, description="maximum number of bases in the yardstick (default: all; brief: 8)"
+        None, ge=1, description="number of bases in the yardstick (default: those of the run; brief: 8)"
     )
     judges: str = Field("temperaments", description="panel: temperaments, demographic, or a .toml file of personas")
     personas: Placement | None = Field(

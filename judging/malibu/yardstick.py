@@ -38,7 +38,7 @@ class Yardstick:
         suite: The suite with the graded responses; the run may be on a part of it.
         mode: How much of it is read; None for the default.
         default: How much is read by default, if the suite has graded responses.
-        bases: Maximum number of bases (default: all; in `brief` 8).
+        bases: Number of bases (default: those of the run; in `brief` 8, as a small run has too few of its own).
         preferred: The bases to take first: those of the run.
         ballot: What a judge reports in phase 1.
         with_remark: Whether the first round of phase 1 asks for reasons; `brief` never does.
@@ -71,7 +71,8 @@ class Yardstick:
         if bases is not None and mode == "off":
             raise ConfigError("--yardstick-bases needs a yardstick: --yardstick full or brief")
         self.brief = mode == "brief"
-        most = bases or (BRIEF_BASES if self.brief else len(suite.graded))
+        own = sum(graded.base in preferred for graded in suite.graded)
+        most = bases or (BRIEF_BASES if self.brief else own)
         ordered = sorted(suite.graded, key=lambda graded: graded.base not in preferred)  # stable: the suite's order
         self.sets: list[Graded] = [] if mode == "off" else ordered[:most]
         if bases is not None and len(self.sets) < bases:

@@ -52,9 +52,12 @@ def test_in_quick_at_most_40_texts_are_read_each_by_one_judge() -> None:
     assert sum(malibu.estimate(unit).calls for unit in units) == 40
 
 
-def test_the_number_of_bases_can_be_limited() -> None:
-    units = readings(study(suite="full", scenarios=["law", "trades"], yardstick_bases=2))
-    assert {unit.facets["base"] for unit in units} == {"law", "trades"}
+@pytest.mark.parametrize(("count", "expected"), [(None, 2), (1, 1), (3, 3)])
+def test_the_runs_own_bases_are_read_unless_a_number_is_given(count: int | None, expected: int) -> None:
+    units = readings(study(suite="full", scenarios=["law", "trades"], yardstick_bases=count))
+    bases = {unit.facets["base"] for unit in units}
+    assert len(bases) == expected
+    assert len(bases & {"law", "trades"}) == min(expected, 2), "the run's own come first"
 
 
 def test_a_yardstick_can_be_left_out() -> None:
