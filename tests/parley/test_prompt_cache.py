@@ -12,8 +12,21 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--out", "a.sqlite")
-PAIRS = ("run", "malibu", "--suite", "full", "--per-base", "1", "--phases", "2", "--dry-run", "--json")
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out", "a.sqlite")
+PAIRS = (
+    "run",
+    "malibu",
+    "--yardstick",
+    "off",
+    "--suite",
+    "full",
+    "--per-base",
+    "1",
+    "--phases",
+    "2",
+    "--dry-run",
+    "--json",
+)
 LENGTHY = 50
 """Words in a justification, so that a reply to a pair is about as long as the dry run takes it to be."""
 Parley = Callable[..., Any]
@@ -63,6 +76,8 @@ def test_the_dry_run_estimates_the_cached_tokens(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     vendor = Remembering(server)
     judged = (
+        "--yardstick",
+        "off",
         "--suite",
         "full",
         "--scenarios",
