@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import product
-from typing import get_args
+from typing import Literal, get_args
 
 from parley.scenarios.checks import Finding, identity_words, shared_runs, words
 from parley.scenarios.malibu import Flaw, FlawKind, Graded, Suite
 
 KINDS: tuple[FlawKind, ...] = get_args(FlawKind)
-DOSES = (1, 2)
+DOSES: tuple[Literal[1], Literal[2]] = (1, 2)
 GOOD_WORDS = (90, 130)
 """Words of a good response: as long as the suite's other responses, which judges read with labels."""
 NEARLY_AS_LONG = 0.25

@@ -155,7 +155,7 @@ class Suite(BaseModel):
         analysis plan has them, with a hash of its own. Graded responses are read in units of their own, which a run
         may leave out; `graded_digest` is their hash.
         """
-        left_out = {"base": {"__all__": {"favours", "disfavours"}}, "graded": True}
+        left_out: dict[str, Any] = {"base": {"__all__": {"favours", "disfavours"}}, "graded": True}
         return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()
 
     def graded_digest(self) -> str:
