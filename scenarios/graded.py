@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from difflib import SequenceMatcher
 from itertools import product
-from typing import Literal, get_args
+from typing import get_args
 
 from parley.scenarios.checks import Finding, identity_words, shared_runs, words
 from parley.scenarios.malibu import Flaw, FlawKind, Graded, Suite
 
 KINDS: tuple[FlawKind, ...] = get_args(FlawKind)
-DOSES: tuple[Literal[1], Literal[2]] = (1, 2)
+DOSES = (1, 2)
 GOOD_WORDS = (90, 130)
 """Words of a good response: as long as the suite's other responses, which judges read with labels."""
 NEARLY_AS_LONG = 0.25
@@ -59,13 +59,12 @@ def _problems(graded: Graded) -> Iterator[str]:
     if not GOOD_WORDS[0] <= length <= GOOD_WORDS[1]:
         yield f"the good response has {length} words (expected {GOOD_WORDS[0]} to {GOOD_WORDS[1]})"
     yield from _text_problems("the good response", graded.good, graded)
-    flaws = {(flaw.kind, flaw.dose): flaw for flaw in graded.flaw}
+    flaws: dict[tuple[str, int], Flaw] = {(flaw.kind, flaw.dose): flaw for flaw in graded.flaw}
     for kind, dose in product(KINDS, DOSES):
-        if (kind, dose) not in flaws:
-            yield f"'{kind}' in dose {dose} is missing"
+        name, flaw = f"'{kind}' in dose {dose}", flaws.get((kind, dose))
+        if flaw is None:
+            yield f"{name} is missing"
             continue
-        flaw = flaws[kind, dose]
-        name = f"'{kind}' in dose {dose}"
         yield from _text_problems(name, flaw.text, flaw)
         yield from _flaw_problems(name, flaw, graded.good)
     for kind in KINDS:

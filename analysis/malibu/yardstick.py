@@ -287,8 +287,9 @@ def _effect_words(effects: pd.DataFrame, prefix: str) -> Iterator[str]:
             points.append(f"{NAMES[row.flaw, row.dose]} {verb} {abs(row.difference):.2f} ({low:.2f} to {high:.2f})")
         if points:
             yield f"{prefix}In points of the panel's score, {'; '.join(points)}."
-    unclear = [NAMES[row.flaw, row.dose] for row in effects[~shown].itertuples()]
-    if unclear:
+    if len(effects) and not shown.any():
+        yield f"{prefix}None of the {len(effects)} flaws was shown to change the panel's score."
+    elif unclear := [NAMES[row.flaw, row.dose] for row in effects[~shown].itertuples()]:
         yield f"{prefix}No effect on the panel's score was shown for {', '.join(unclear)}."
 
 

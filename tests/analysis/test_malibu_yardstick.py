@@ -14,6 +14,7 @@ from parley.analysis.malibu.panel import ALL, PanelData
 from parley.analysis.malibu.phases import YARDSTICK, split_yardstick
 from parley.analysis.malibu.yardstick import (
     EVERY_DOSE,
+    EXCHANGE,
     NAMES,
     PANEL,
     auc_table,
@@ -219,6 +220,13 @@ def test_the_direction_of_the_label_is_kept() -> None:
         )
     )
     assert words[-1].startswith("The label 'female' in place of 'male' costs as much as 0.")
+
+
+def test_a_random_judge_is_said_to_see_no_flaw() -> None:
+    frame = graded(rng=np.random.default_rng(31), judges={"Ann": 0.0}, bases=8, whole=False)
+    scores = graded_scores(frame)
+    words = list(yardstick_words(auc_table(scores), flaw_effects(scores), pd.DataFrame(columns=EXCHANGE)))
+    assert words == ["None of the 8 flaws was shown to change the panel's score."]
 
 
 # Cautions
