@@ -30,6 +30,7 @@ from parley.scenarios import (
     Scenario,
     Suite,
     UnknownName,
+    check_graded,
     check_suite,
     direction_in_words,
     load_suite,
@@ -149,7 +150,7 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 
 def _validate(parsed: argparse.Namespace) -> int:
     suite, _ = load_suite(parsed.suite)
-    findings = check_suite(suite)
+    findings = [*check_suite(suite), *check_graded(suite)]
     directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
     if parsed.json:
         rows = [{"scenario": finding.scenario, "problem": finding.what} for finding in findings]
