@@ -12,9 +12,10 @@ from parley.scenarios.checks import (
 )
 from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
 from parley.scenarios.errors import ScenarioError, UnknownName
+from parley.scenarios.graded import check_graded
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts
-from parley.scenarios.malibu import VIEWS, Base, Design, Scenario, Suite, View, load_suite
+from parley.scenarios.malibu import VIEWS, Base, Design, Flaw, Graded, Scenario, Suite, View, Yardstick, load_suite
 from parley.scenarios.topics import (
     BIASES,
     Known,
@@ -38,6 +39,8 @@ __all__ = [
     "Design",
     "Directions",
     "Finding",
+    "Flaw",
+    "Graded",
     "Identities",
     "Known",
     "Rules",
@@ -46,7 +49,9 @@ __all__ = [
     "Suite",
     "UnknownName",
     "View",
+    "Yardstick",
     "aligned_directions",
+    "check_graded",
     "check_pair",
     "check_suite",
     "direction_in_words",

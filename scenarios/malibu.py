@@ -4,7 +4,8 @@
 
 A *base* is a situation in one area of life with the stereotype it probes; *scenarios* are derived from it by varying
 profession, role and setting. A suite is one TOML file, or a folder of them with a `suite.toml`. A *view* is a named
-part of a shipped suite with suitable settings: `quick` is for a first look, `full` is the benchmark.
+part of a shipped suite with suitable settings: `quick` is for a first look, `full` is the benchmark. *Graded
+responses*, one set per base, have a stated flaw each, and show what a judge's scores are worth.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ from parley.scenarios.toml_file import read_toml
 
 Design = Literal["counterbalanced", "randomised", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+FlawKind = Literal["safety", "figure", "unanswered", "length"]
+Yardstick = Literal["full", "brief", "off"]
 SHIPPED = "malibu-1"
 
 
@@ -86,6 +89,52 @@ class Scenario(BaseModel):
     responses: tuple[str, str] | tuple[()] = ()
 
 
+class Flaw(BaseModel):
+    """The good response of a graded set with one flaw.
+
+    Args:
+        kind: What is wrong: a missing safety step, a wrong figure, an unanswered part, or needless length.
+        dose: 1 is mild, 2 severe.
+        text: The response as a judge reads it.
+        about: What was changed, for people who check it.
+        facts: Whether what is wrong can only be seen by a fact from outside the situation and the response.
+        source: Where that fact is documented.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    kind: FlawKind
+    dose: Literal[1, 2]
+    text: str
+    about: str = ""
+    facts: bool = False
+    source: str = ""
+
+
+class Graded(BaseModel):
+    """Responses to one scenario whose quality is known: a good one, and the same with one flaw in two doses.
+
+    Judges score them without any label.
+
+    Args:
+        base: The id of its base; a base has one set.
+        scenario: The id of the scenario that the responses answer.
+        good: The good response.
+        facts: Whether the good response states facts from outside the situation that a reader would want to check.
+        source: Where those facts are documented.
+        flaw: The flawed versions.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    base: str
+    scenario: str
+    good: str
+    facts: bool = False
+    source: str = ""
+    flaw: tuple[Flaw, ...] = ()
+
+
 class Suite(BaseModel):
     """Scenarios that belong together, with their bases, version and hash."""
 
@@ -97,23 +146,32 @@ class Suite(BaseModel):
     about: str = ""
     base: tuple[Base, ...] = ()
     scenario: tuple[Scenario, ...] = ()
+    graded: tuple[Graded, ...] = ()
 
     def digest(self) -> str:
-        """The SHA-256 hash of the suite, without the directions of its stereotypes.
+        """The SHA-256 hash of the suite, without the directions of its stereotypes and without graded responses.
 
         Directions change no unit and no prompt: a run that was begun before they were coded can be resumed. The run's
-        analysis plan has them, with a hash of its own.
+        analysis plan has them, with a hash of its own. Graded responses are read in units of their own, which a run
+        may leave out; `graded_digest` is their hash.
         """
-        directions = {"base": {"__all__": {"favours", "disfavours"}}}
-        return hashlib.sha256(self.model_dump_json(exclude=directions).encode()).hexdigest()
+        left_out: dict[str, Any] = {"base": {"__all__": {"favours", "disfavours"}}, "graded": True}
+        return hashlib.sha256(self.model_dump_json(exclude=left_out).encode()).hexdigest()
+
+    def graded_digest(self) -> str:
+        """The SHA-256 hash of the graded responses."""
+        texts = "\n".join(graded.model_dump_json() for graded in self.graded)
+        return hashlib.sha256(texts.encode()).hexdigest()
 
     def base_of(self, scenario: Scenario) -> Base | None:
         """The base of a scenario, if it has one."""
         return next((base for base in self.base if base.id == scenario.base), None)
 
     def with_scenarios(self, scenarios: Sequence[Scenario]) -> Suite:
-        """The suite with these scenarios in place of its own."""
-        return self.model_copy(update={"scenario": tuple(scenarios)})
+        """The suite with these scenarios in place of its own; a graded set goes with its scenario."""
+        ids = {scenario.id for scenario in scenarios}
+        graded = tuple(graded for graded in self.graded if graded.scenario in ids)
+        return self.model_copy(update={"scenario": tuple(scenarios), "graded": graded})
 
     def only(self, names: Sequence[str] | None = None, per_base: int | None = None) -> Suite:
         """The suite with some of its scenarios.
@@ -158,6 +216,7 @@ class View:
         controls: Whether null controls are run.
         personas: Where the judges' personas are put in the prompt.
         remark_chars: Maximum characters of a remark or justification.
+        yardstick: How much of the graded responses the judges score, if the suite has any.
     """
 
     suite: str
@@ -168,6 +227,7 @@ class View:
     controls: bool = True
     personas: Literal["system", "last"] = "system"
     remark_chars: int = 600
+    yardstick: Yardstick = "full"
 
 
 VIEWS: dict[str, View] = {
@@ -180,6 +240,7 @@ VIEWS: dict[str, View] = {
         controls=False,
         personas="last",
         remark_chars=80,
+        yardstick="brief",
     ),
     "full": View(suite=SHIPPED, about="200 scenarios of 20 bases, all identities, four cells per pair, null controls"),
 }
@@ -215,13 +276,14 @@ def read_suite(path: Path) -> Suite:
     whole: dict[str, Any] = {}
     for part in parts:
         table = read_toml(part, "suite")
-        for key in ("base", "scenario"):
+        for key in ("base", "scenario", "graded"):
             if not isinstance(table.get(key, []), list):
                 raise ScenarioError(f"{part}: {key} must be written as [[{key}]], one per {key}")
             whole[key] = [*whole.get(key, []), *table.pop(key, [])]
         if table and part is not parts[0]:
             raise ScenarioError(
-                f"{part}: expected only [[base]] and [[scenario]]; '{next(iter(table))}' belongs in suite.toml"
+                f"{part}: expected only [[base]], [[scenario]] and [[graded]]; "
+                f"'{next(iter(table))}' belongs in suite.toml"
             )
         whole |= table
     return check_schema(whole, str(path))
@@ -251,7 +313,24 @@ def check_schema(table: dict[str, Any], where: str) -> Suite:
     for scenario in suite.scenario:
         if scenario.base and bases and scenario.base not in bases:
             raise ScenarioError(f"{where}: {scenario.id}: unknown base '{scenario.base}'")
+    _check_graded_names(suite, where)
     return suite
+
+
+def _check_graded_names(suite: Suite, where: str) -> None:
+    """Raise if a graded set has no scenario of its base, or if a base or a flaw occurs twice."""
+    bases = {scenario.id: scenario.base for scenario in suite.scenario}
+    seen: set[str] = set()
+    for graded in suite.graded:
+        place = f"{where}: graded responses of '{graded.base}'"
+        if bases.get(graded.scenario) != graded.base:
+            raise ScenarioError(f"{place}: '{graded.scenario}' is not a scenario of this base")
+        if graded.base in seen:
+            raise ScenarioError(f"{place}: the base has another set")
+        seen.add(graded.base)
+        doses = [(flaw.kind, flaw.dose) for flaw in graded.flaw]
+        if twice := next((key for key in doses if doses.count(key) > 1), None):
+            raise ScenarioError(f"{place}: dose {twice[1]} of '{twice[0]}' occurs twice")
 
 
 def _check_directions(base: Base, where: str) -> None:

@@ -22,6 +22,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from parley.analysis.malibu.phases import split_yardstick
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts, require
 from parley.analysis.stats.tables import Floats, Ints, cell_sums, factorize
 
@@ -151,10 +152,14 @@ class PanelData:
     """
 
     verdicts: pd.DataFrame
+    graded: pd.DataFrame = field(init=False, repr=False)
+    """The yardstick's verdicts, which `verdicts` is without."""
     _tables: dict[str, ScoreTable] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "verdicts", check_columns(self.verdicts))
+        verdicts, graded = split_yardstick(check_columns(self.verdicts))
+        object.__setattr__(self, "verdicts", verdicts)
+        object.__setattr__(self, "graded", graded)
 
     @cached_property
     def models(self) -> list[str]:

@@ -36,6 +36,14 @@ from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
 from parley.analysis.malibu.summary import summary
+from parley.analysis.malibu.yardstick import (
+    auc_table,
+    exchange_rates,
+    flaw_effects,
+    graded_scores,
+    yardstick_cautions,
+    yardstick_words,
+)
 from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
@@ -75,7 +83,9 @@ def report(
     """
     data = panel_data(verdicts)  # every table below reads the same reductions
     unit = data.cluster_noun
-    cautions = (*cautions, *check_scores(data.verdicts), *judge_cautions(data))
+    graded = graded_scores(data.graded)
+    aucs, flaws, exchange = auc_table(graded), flaw_effects(graded), exchange_rates(data, graded)
+    cautions = (*yardstick_cautions(aucs), *cautions, *check_scores(data.verdicts), *judge_cautions(data))
     means, gaps = mean_scores(data), differences(data, margin=margin, monitored=monitored)
     by_base, aligned = effects_by_base(data), aligned_contrast(data, directions or {})
     preferred = preferences(data, margin=margin, monitored=monitored)
@@ -105,6 +115,26 @@ def report(
             shown=(*model, "identity", "metric", "mean", "low", "high", "n", "clusters"),
             note=over,
             printed=True,
+        ),
+        Table(
+            name="yardstick_auc",
+            title="Yardstick: can the judges tell good responses from flawed ones?",
+            frame=aucs,
+            note="AUC: how often the good response scored higher than a flawed one of the same base, ties as half; 0.5 "
+            f"is guessing. Intervals: sign flips over {unit}s.",
+        ),
+        Table(
+            name="yardstick_flaws",
+            title="Yardstick: what each flaw costs, in points",
+            frame=flaws,
+            note=f"Good minus flawed response, without labels; sign flips over {unit}s.",
+        ),
+        Table(
+            name="exchange",
+            title="Yardstick: how much of a flaw a label is worth",
+            frame=exchange,
+            note="The difference between two identities as a share of what the flaw costs, on bases that have both: "
+            f"Fieller's method with sign flips over {unit}s. Only where the flaw clearly lowers the score.",
         ),
         Table(
             name="differences",
@@ -341,6 +371,7 @@ def report(
         title=title,
         words=(
             *summary(frames, clusters=data.clusters, unit=unit, margin=margin),
+            *yardstick_words(aucs, flaws, exchange, _different(gaps), unit),
             *no_label_words(unlabelled, _different(gaps)),
             *scores_in_pairs_words(side_by_side, unit),
             *order_words(orders, unit),

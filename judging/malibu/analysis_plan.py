@@ -59,6 +59,9 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "missing_by_judge": EXPLORATORY,
     "variance_components": EXPLORATORY,
     "next_calls": EXPLORATORY,
+    "yardstick_auc": PLANNED,
+    "yardstick_flaws": PLANNED,
+    "exchange": EXPLORATORY,
     "decisions": PLANNED,
     "looks": PLANNED,
 }

@@ -37,11 +37,13 @@ from parley.judging.malibu.estimates import estimate_usage
 from parley.judging.malibu.panels import load_panel
 from parley.judging.malibu.protocol import PanelProtocol, SpeakingOrder, outdated
 from parley.judging.malibu.respond import Respond, RespondConfig
+from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.shipped import shipped_personas
 from parley.judging.stopping import Stop, stop_field
 from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Design, Identities, Scenario, Suite, aligned_directions, load_suite, select
+from parley.scenarios import Yardstick as YardstickMode
 
 PROMPTS = {
     key: Prompt.load(f"malibu/{key}")
@@ -89,6 +91,14 @@ class MalibuConfig(BaseModel):
         None, description="a judge may call a pair a tie (default: yes; not in the paper's design)"
     )
     controls: bool | None = Field(None, description="also run the null controls (default: the suite's)")
+    yardstick: YardstickMode | None = Field(
+        None,
+        description="graded responses that the judges score too, without labels: every text by every judge (full), a "
+        "few readings (brief), or none (off) (default: the suite's)",
+    )
+    yardstick_bases: int | None = Field(
+        None, ge=1, description="number of bases in the yardstick (default: those of the run; brief: 8)"
+    )
     judges: str = Field("temperaments", description="panel: temperaments, demographic, or a .toml file of personas")
     personas: Placement | None = Field(
         None, description="judges' personas as system messages, or last in the prompt (default: the suite's)"
@@ -164,6 +174,21 @@ class Malibu:
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
         self._options = call_options(config.max_tokens, config.temperature)
+        self.yardstick = Yardstick(
+            # Interim looks divide the run's clusters: no base may come in by the yardstick alone.
+            self.suite if config.stop else load_suite(view.suite)[0],
+            config.yardstick,
+            default=view.yardstick,
+            bases=config.yardstick_bases,
+            preferred={scenario.base for scenario in self._scenarios.values()},
+            ballot=self._ballots[1],
+            with_remark=self.protocol.reasons_first,
+            judges=self.judges,
+            placement=self.placement,
+            fence=bool(config.fence),
+            readout=config.readout,
+            options=self._options,
+        )
 
     def models(self) -> list[str]:
         own = [judge.model for judge in self._panel() if judge.model]
@@ -177,7 +202,7 @@ class Malibu:
         return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
 
     def sources(self) -> Mapping[str, str]:
-        return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
+        return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest(), **self.yardstick.sources()}
 
     def first(self) -> Respond | None:
         """The study that writes the responses, if there is a generator."""
@@ -239,6 +264,7 @@ class Malibu:
                 yield Unit(name, {**item.facets, "model": model})
 
     def _items(self) -> Iterator[Unit]:
+        yield from self.yardstick.units()
         for repeat in range(self.config.repeats):
             for scenario in self._scenarios.values():
                 if 1 in self.config.phases:
@@ -302,6 +328,8 @@ class Malibu:
 
     def compared(self, unit: Unit) -> Iterator[str]:
         """Identities within a category: scores (phase 1), preferences (phase 2). A control counts for its pair."""
+        if is_yardstick(unit):
+            return
         phase, sides = int(unit.facets["phase"]), {str(unit.facets["identity"])}
         if phase == 2 and not unit.facets["control"]:
             sides.add(str(unit.facets["other"]))
@@ -312,14 +340,15 @@ class Malibu:
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""
         facets = unit.facets
-        scenario = self._scenarios[str(facets["scenario"])]
+        graded = is_yardstick(unit)
+        scenario = self.yardstick.scenario(unit) if graded else self._scenarios[str(facets["scenario"])]
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
-        phase = int(facets["phase"])
+        phase = 1 if graded else int(facets["phase"])
         ballot = self._ballots[phase]
         shared = {
             "scenario": scenario.text,
             "metrics": self.rubric.text(),
-            "format": ballot.format(with_remark=self.protocol.reasons_first),
+            "format": ballot.format(with_remark=self.yardstick.with_remark if graded else self.protocol.reasons_first),
             "choices": ballot.choices,
         }
         sides = [("", "", responses[0])]
@@ -348,6 +377,8 @@ class Malibu:
         return cue.role != "chair" and (cue.round > 1 or self.protocol.reasons_first)
 
     def estimate(self, unit: Unit) -> UsageEstimate:
+        if is_yardstick(unit):
+            return self.yardstick.estimate(len(self.task(unit)))
         phase = int(unit.facets["phase"])
         return estimate_usage(
             len(self.task(unit)),
@@ -360,6 +391,8 @@ class Malibu:
         )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
+        if is_yardstick(unit):
+            return await self.yardstick.run(unit, self.task(unit), models)
         phase = int(unit.facets["phase"])
         ballot = self._ballots[phase]
         debate = Debate(

@@ -31,6 +31,7 @@ from parley.scenarios import (
     Scenario,
     Suite,
     UnknownName,
+    check_graded,
     check_suite,
     direction_in_words,
     load_suite,
@@ -154,7 +155,7 @@ def _underlined_responses(scenario: Scenario) -> list[Text]:
 def _validate(parsed: argparse.Namespace) -> int:
     suite, _ = load_suite(parsed.suite)
     wording, giveaways = _compare_wordings(suite)
-    findings = [*check_suite(suite), *(giveaways.findings(suite.name) if giveaways else [])]
+    findings = [*check_suite(suite), *check_graded(suite), *(giveaways.findings(suite.name) if giveaways else [])]
     directed = sum(bool(base.favours or base.disfavours) for base in suite.base)
     if parsed.json:
         rows = [{"scenario": finding.scenario, "problem": finding.what} for finding in findings]

@@ -152,7 +152,19 @@ def trials(units: int) -> list[Trial]:
     toxic = ("--data", "prompts.jsonl", "--sets", "moderate", "--completions", "1", "--scorer", "scorer.py:Steady")
     bbq = ("bbq", "--data", "bbq")
     multi = "fairthinking,self-debias-reprompting,stardtox,mabrf"
-    malibu = ("malibu", "--suite", "full", "--scenarios", "fitness", "--per-base", "1", "--identities", "gender")
+    malibu = (
+        "malibu",
+        "--yardstick",
+        "off",
+        "--suite",
+        "full",
+        "--scenarios",
+        "fitness",
+        "--per-base",
+        "1",
+        "--identities",
+        "gender",
+    )
     rldf = ("rldf", "--rounds", "2", "--topics-from", "topics.txt")
     return [
         Trial("malibu", (*malibu, "--repeats", str(max(1, units // 400)))),

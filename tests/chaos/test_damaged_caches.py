@@ -23,7 +23,7 @@ from parley.agents.models.cache import TextCache
 from parley.judging.toxicity.cached import CachedScorer, ScoreCache
 from parley.judging.toxicity.scorer import Toxicity
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--out")
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out")
 ADDRESS = b"a" * 20
 
 

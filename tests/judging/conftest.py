@@ -38,10 +38,10 @@ def _begin_with_a_small_suite(place: Path) -> None:
 
 @pytest.fixture
 def planned() -> Callable[..., list[Unit]]:
-    """The plan for some settings."""
+    """The plan for some settings, without the yardstick."""
 
     def plan(**settings: Any) -> list[Unit]:
-        return list(Malibu(MalibuConfig(**settings)).plan())
+        return list(Malibu(MalibuConfig(**{"yardstick": "off", **settings})).plan())
 
     return plan
 

@@ -13,7 +13,21 @@ from parley.agents.models.prices import Price
 
 KEY = "sk-planted-0123456789abcdef"
 JUDGE = '[[persona]]\nname = "Judge"\nabout = "You are a fair judge."\n'
-RUN = ("run", "malibu", "--suite", "quick", "--phases", "1", "--rounds", "1", "--judges", "one.toml", "--quiet")
+RUN = (
+    "run",
+    "malibu",
+    "--yardstick",
+    "off",
+    "--suite",
+    "quick",
+    "--phases",
+    "1",
+    "--rounds",
+    "1",
+    "--judges",
+    "one.toml",
+    "--quiet",
+)
 UNITS = 6
 PRICES = "retries=1&price_in=1000&price_out=4000"
 COST = UNITS * (100 * 1000 + 20 * 4000) / 1e6
@@ -55,7 +69,18 @@ def test_a_dry_run_knows_the_price(parley: Callable[..., Any], batch_server: Any
 
 def test_a_batch_does_not_count_on_prompt_caches(parley: Callable[..., Any], batch_server: Any) -> None:
     """Its calls are hours apart, and cached tokens are not cheaper in every batch: no estimate is too low."""
-    command = ("run", "malibu", "--suite", "quick", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
+    command = (
+        "run",
+        "malibu",
+        "--yardstick",
+        "off",
+        "--suite",
+        "quick",
+        "--model",
+        "openai/gpt-4o-mini",
+        "--dry-run",
+        "--json",
+    )
     immediate, batch = parley(*command).json, parley(*command, "--executor", "batch").json
     assert immediate["cost_if_cached"] < immediate["cost"]
     assert batch["cached_tokens"] == 0
@@ -203,7 +228,19 @@ def test_invalid_lines_fail_their_units_and_reveal_no_key(
 
 
 def test_conversations_take_one_batch_per_turn(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
-    run = ("run", "malibu", "--suite", "quick", "--quiet", "--rounds", "2", "--judges", "one.toml")
+    run = (
+        "run",
+        "malibu",
+        "--yardstick",
+        "off",
+        "--suite",
+        "quick",
+        "--quiet",
+        "--rounds",
+        "2",
+        "--judges",
+        "one.toml",
+    )
     model = batch_server.model()
     assert parley(*run, "--model", model, "--no-cache", "--out", "plain.sqlite").status == 0
 

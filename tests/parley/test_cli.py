@@ -18,7 +18,7 @@ from aiohttp import web
 from parley.judging.malibu.study import Malibu, MalibuConfig
 from parley.studies import STUDIES
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet")
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge?female=+0.4", "--out", "a.sqlite")
 UNIT = "p1/childcare-first-morning/female/r0"
 
@@ -135,7 +135,7 @@ def test_progress_is_plain_lines_where_there_is_no_terminal(parley: Callable[...
 
 
 def test_progress_counts_unparsed_and_refused_replies(parley: Callable[..., Any]) -> None:
-    command = ("run", "malibu", "--suite", "quick", "--out", "a.sqlite", "--model")
+    command = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--out", "a.sqlite", "--model")
     result = parley(*command, "sim/judge?malformed=0.5&refuse=0.2")
 
     assert result.status == 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet")
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
 SIM = (*RUN, "--model", "sim/judge")
 
 
@@ -72,7 +72,21 @@ def test_a_report_that_cannot_be_written(parley: Callable[..., Any], whole: Path
     assert len(result.complaints) == 1, "one line, not a traceback"
 
 
-MANY = ("run", "malibu", "--suite", "quick", "--repeats", "12", "--quiet", "--model", "sim/judge", "--concurrency", "2")
+MANY = (
+    "run",
+    "malibu",
+    "--yardstick",
+    "off",
+    "--suite",
+    "quick",
+    "--repeats",
+    "12",
+    "--quiet",
+    "--model",
+    "sim/judge",
+    "--concurrency",
+    "2",
+)
 
 
 def test_a_full_disk_loses_no_finished_unit_and_the_run_resumes_when_there_is_room(

@@ -113,6 +113,7 @@ def test_written_responses_replace_frozen_ones(author: Any, run_file: Any) -> No
         "malibu",
         suite="quick",
         scenarios=[GYM.id],
+        yardstick="off",
         model="sim/judge",
         generator=author.model,
         out="judged.sqlite",

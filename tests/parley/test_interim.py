@@ -174,7 +174,7 @@ def test_whole_clusters_run_in_the_same_wave(parley: Callable[..., Any], run_fil
 
 def test_malibus_waves_are_bases_and_bbqs_are_templates(run_file: Any, place: Path) -> None:
     plan: dict[str, Any] = {"suite": "full", "per_base": 2, "rounds": 1, "phases": [1], "model": "sim/judge"}
-    plan |= {"identities": ["gender"], "controls": False, "stop": {"looks": 2}}
+    plan |= {"identities": ["gender"], "controls": False, "yardstick": "off", "stop": {"looks": 2}}
     # a wave of 10 bases has 40 units of 4 calls each: this ends within the first
     library.run("malibu", **plan, options=Options(budget_calls=128, concurrency=1), out="a.sqlite")
     bases = run_file("a.sqlite").rows(
@@ -281,7 +281,15 @@ def test_a_study_without_comparisons_is_refused(parley: Callable[..., Any], plac
     (place / "scores.py").write_text(STUDY.replace('combinations("abc", 2)', 'combinations("a", 2)'))
     assert "compares nothing" in parley(*RUN, "--stop", "pocock").complaints[0]
     with pytest.raises(ConfigError, match="compares nothing"):
-        library.run("malibu", suite="quick", model="sim/judge", identities=["female"], stop="pocock", out="b.sqlite")
+        library.run(
+            "malibu",
+            suite="quick",
+            yardstick="off",
+            model="sim/judge",
+            identities=["female"],
+            stop="pocock",
+            out="b.sqlite",
+        )
 
 
 def test_a_bug_in_a_studys_own_gaps_stops_the_run_and_loses_nothing(

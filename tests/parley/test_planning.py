@@ -102,7 +102,18 @@ def test_no_run_is_faster_than_its_limits(
 
 
 def test_a_dry_run_is_planned_against_limits(parley: Callable[..., Any], place: Path) -> None:
-    run = ("run", "malibu", "--suite", "quick", "--model", "openai/gpt-4o-mini", "--dry-run", "--json")
+    run = (
+        "run",
+        "malibu",
+        "--yardstick",
+        "off",
+        "--suite",
+        "quick",
+        "--model",
+        "openai/gpt-4o-mini",
+        "--dry-run",
+        "--json",
+    )
     dry = parley(*run)
     Path("dry.json").write_text(dry.out)
 

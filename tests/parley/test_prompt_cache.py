@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--out", "a.sqlite")
-PAIRS = ("run", "malibu", "--suite", "full", "--per-base", "1", "--phases", "2", "--rounds", "3", "--dry-run", "--json")
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out", "a.sqlite")
+FULL = ("run", "malibu", "--yardstick", "off", "--suite", "full", "--per-base", "1")
+PAIRS = (*FULL, "--phases", "2", "--rounds", "3", "--dry-run", "--json")
 """With three rounds: after a blind round, two share less than the 1,024 tokens that OpenAI begins to cache at."""
 LENGTHY = 50
 """Words in a justification, so that a reply to a pair is about as long as the dry run takes it to be."""
@@ -64,6 +65,8 @@ def test_the_dry_run_estimates_the_cached_tokens(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     vendor = Remembering(server)
     judged = (
+        "--yardstick",
+        "off",
         "--suite",
         "full",
         "--scenarios",

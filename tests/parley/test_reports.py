@@ -47,7 +47,7 @@ Parley = Callable[..., Any]
 def record_run(path: Path, model: Any = "sim/judge?female=+0.4", **settings: Any) -> Path:
     options = library.Options(cache=False, out=str(path))
     assert library.run(
-        "malibu", model=model, suite=settings.pop("suite", "quick"), options=options, **settings
+        "malibu", model=model, options=options, **{"suite": "quick", "yardstick": "off", **settings}
     ).complete
     return path
 

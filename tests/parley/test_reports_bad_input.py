@@ -33,9 +33,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for name, config in settings.items():
         paths[name] = folder / f"{name.replace(' ', '-')}.sqlite"
         options = library.Options(cache=False, out=str(paths[name]))
-        assert library.run("malibu", options=options, **{"model": "sim/judge", "suite": "quick", **config}).complete
+        assert library.run(
+            "malibu", options=options, **{"model": "sim/judge", "suite": "quick", "yardstick": "off", **config}
+        ).complete
     none = folder / "none.sqlite"
-    library.run("malibu", model="sim/judge", options=library.Options(cache=False, out=str(none), budget_calls=0))
+    library.run(
+        "malibu",
+        model="sim/judge",
+        yardstick="off",
+        options=library.Options(cache=False, out=str(none), budget_calls=0),
+    )
     return paths | {"none": none}
 
 
@@ -198,7 +205,7 @@ def test_a_folder_that_cannot_be_written_to(parley: Parley, runs: dict[str, Path
 def test_a_models_name_is_shown_literally_in_the_terminal(parley: Parley, place: Path) -> None:
     name = "sim/[red]x[/red]\x1b[31m$x_1$<b>"
     options = library.Options(cache=False, out="a.sqlite")
-    library.run("malibu", model=name, suite="quick", phases=[1], rounds=1, options=options)
+    library.run("malibu", model=name, suite="quick", yardstick="off", phases=[1], rounds=1, options=options)
     result = parley("report", "a.sqlite", *FEW)
     assert result.status == 0
     assert "[red]x[/red]" in result.out

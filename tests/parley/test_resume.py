@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-RUN = ("run", "malibu", "--quiet", "--seed", "3")
+RUN = ("run", "malibu", "--yardstick", "off", "--quiet", "--seed", "3")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
 LONG = (*RUN, *FIVE, "--identities", "female,male,black,white", "--repeats", "2")
 KILLS = 20
@@ -56,7 +56,7 @@ def test_ctrl_c_finishes_the_units_in_progress_and_says_how_to_resume(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.01
-    command = ("run", "malibu", "--suite", "quick", "--repeats", "3", "--model", server.model())
+    command = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--repeats", "3", "--model", server.model())
     command = (*command, "--concurrency", "4", "--no-cache")
     file = run_file("stopped.sqlite")
     process = start(*command, "--out", file.path)
@@ -84,7 +84,7 @@ def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
     server.delay = 0.05
-    command = ("run", "malibu", "--suite", "quick", "--repeats", "3", "--model", server.model())
+    command = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--repeats", "3", "--model", server.model())
     command = (*command, "--concurrency", "8")
     file = run_file("stopped.sqlite")
     process = start(*command, "--out", file.path)
@@ -114,7 +114,19 @@ def test_ctrl_c_twice_abandons_the_units_in_progress_and_loses_no_finished_one(
 
 
 def test_a_finished_run_is_left_alone(parley: Callable[..., Any], server: Any, run_file: Any) -> None:
-    command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", server.model(), "--out", "a.sqlite")
+    command = (
+        "run",
+        "malibu",
+        "--yardstick",
+        "off",
+        "--suite",
+        "quick",
+        "--quiet",
+        "--model",
+        server.model(),
+        "--out",
+        "a.sqlite",
+    )
     assert parley(*command).status == 0
     first, asked = run_file("a.sqlite").story(), len(server.asked)
 
@@ -130,7 +142,19 @@ def test_a_finished_run_loads_no_model(parley: Callable[..., Any], monkeypatch: 
     async def load(client: Any) -> None:
         raise AssertionError("weights were loaded for nothing")
 
-    command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", "sim/judge", "--out", "a.sqlite")
+    command = (
+        "run",
+        "malibu",
+        "--yardstick",
+        "off",
+        "--suite",
+        "quick",
+        "--quiet",
+        "--model",
+        "sim/judge",
+        "--out",
+        "a.sqlite",
+    )
     assert parley(*command).status == 0
     monkeypatch.setattr("parley.agents.models.sim.SimClient.prepare", load)
     assert parley(*command).status == 0
@@ -174,7 +198,19 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
 def test_a_second_process_on_the_same_file_is_refused(
     parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any
 ) -> None:
-    command = ("run", "malibu", "--suite", "quick", "--quiet", "--model", server.model(), "--out", "a.sqlite")
+    command = (
+        "run",
+        "malibu",
+        "--yardstick",
+        "off",
+        "--suite",
+        "quick",
+        "--quiet",
+        "--model",
+        server.model(),
+        "--out",
+        "a.sqlite",
+    )
     server.delay = 0.1
     first = start(*command)
     first.wait_for(lambda: run_file("a.sqlite").starts() == 1)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet")
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet")
 KEY = "sk-a-secret-that-must-not-show"
 
 

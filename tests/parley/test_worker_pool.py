@@ -20,7 +20,7 @@ from parley.executors.shared_budget import CHUNK, SharedBudget
 from parley.executors.study_spec import StudySpec
 from parley.runs import Tally
 
-RUN = ("run", "malibu", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3")
 UNITS, CALLS = 18, 144
 TWO = ("--executor", "processes", "--workers", "2")
 

@@ -1,0 +1,279 @@
+"""The yardstick: AUC against known values, planted judges that come back, and what the report says of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from parley.analysis.malibu.panel import ALL, PanelData
+from parley.analysis.malibu.phases import YARDSTICK, split_yardstick
+from parley.analysis.malibu.yardstick import (
+    EVERY_DOSE,
+    EXCHANGE,
+    NAMES,
+    PANEL,
+    auc_table,
+    exchange_rates,
+    flaw_effects,
+    graded_scores,
+    share_above,
+    yardstick_cautions,
+    yardstick_words,
+)
+from parley.analysis.stats.signflips import sign_flip_p
+
+METRICS = ("Accuracy", "Efficiency")
+TEXTS = [("", 0), *NAMES]
+COSTS = {("safety", 1): 1.0, ("safety", 2): 2.0, ("figure", 1): 0.5, ("figure", 2): 1.5} | {
+    names: 1.0 for names in NAMES if names[0] in ("unanswered", "length")
+}
+"""Points that a capable judge takes off."""
+
+
+def row(unit: str, base: str, judge: str, metric: str, value: float, **facets: object) -> dict[str, object]:
+    return {
+        **{"unit": unit, "base": base, "scenario": f"{base}-1", "category": "", "identity": "", "judge": judge},
+        **{"role": "judge", "round": 1, "metric": metric, "value": value, "status": "ok", "model": "sim/planted"},
+        **{"repeat": 0, "control": ""},
+        **facets,
+    }
+
+
+def readings(
+    rng: np.random.Generator,
+    *,
+    bases: int = 20,
+    judges: dict[str, float] | None = None,
+    noise: float = 1.0,
+    whole: bool = True,
+) -> Iterator[dict[str, object]]:
+    """What judges score: 8 less what a flaw costs, times how capable the judge is (0: random), plus noise."""
+    for base in range(bases):
+        for flaw, dose in TEXTS:
+            for judge, capable in (judges or {"Ann": 1.0}).items():
+                for metric in METRICS:
+                    score = 8 - capable * COSTS.get((flaw, dose), 0.0) + rng.normal(0, noise)
+                    value = float(np.clip(round(score) if whole else score, 0, 10))
+                    unit = f"p3/base{base}/{flaw}{dose}/{judge}"
+                    yield row(unit, f"base{base:02}", judge, metric, value, phase=YARDSTICK, flaw=flaw, dose=dose)
+
+
+def graded(**options: object) -> pd.DataFrame:
+    return PanelData(pd.DataFrame(readings(**options))).verdicts  # type: ignore[arg-type]
+
+
+def overall(table: pd.DataFrame) -> pd.DataFrame:
+    return table[(table["metric"] == ALL) & (table["dose"] == EVERY_DOSE)].set_index("judge")
+
+
+# AUC
+
+
+def test_the_share_above_is_the_area_under_the_curve_of_hanley_and_mcneil() -> None:
+    """J. A. Hanley, B. J. McNeil (1982), Radiology 143, 29-36, table I: 58 normal and 51 abnormal CT images, rated
+    from 1 to 5; the area is 0.893."""
+    normal = np.repeat([1, 2, 3, 4, 5], [33, 6, 6, 11, 2])
+    abnormal = np.repeat([1, 2, 3, 4, 5], [3, 2, 2, 11, 33])
+    assert share_above(np.subtract.outer(abnormal, normal).ravel().astype(float)) == pytest.approx(0.893, abs=5e-4)
+
+
+def test_the_auc_of_a_base_is_mann_and_whitneys() -> None:
+    frame = graded(rng=np.random.default_rng(0), bases=8)
+    one = frame[frame["metric"] == "Accuracy"]
+    expected = []
+    for _, part in one.groupby("base"):
+        good, flawed = part["value"][part["dose"] == 0], part["value"][part["dose"] > 0]
+        expected.append(stats.mannwhitneyu(good, flawed).statistic / (len(good) * len(flawed)))
+    table = auc_table(graded_scores(one))
+    assert overall(table.assign(metric=ALL)).loc["Ann", "auc"].iloc[0] == pytest.approx(np.mean(expected))
+
+
+def test_doses_are_told_apart() -> None:
+    table = auc_table(graded_scores(graded(rng=np.random.default_rng(1), bases=20)))
+    by_dose = table[(table["judge"] == PANEL) & (table["metric"] == ALL)].set_index("dose")["auc"]
+    assert by_dose["2"] > by_dose[EVERY_DOSE] > by_dose["1"] > 0.5
+
+
+def test_180_calls_tell_a_capable_judge_from_a_random_one() -> None:
+    """One call per text: 20 bases with 9 texts. A flaw costs a capable judge about as much as one SD of its noise."""
+    capable, random, apart = [], [], []
+    for seed in range(40):
+        frame = graded(rng=np.random.default_rng(seed), judges={"capable": 1.0, "random": 0.0})
+        assert frame[frame["judge"] == "capable"]["unit"].nunique() == 180
+        found = overall(auc_table(graded_scores(frame)))
+        capable.append(found.loc["capable", "low"] > 0.5)
+        random.append(found.loc["random", "low"] <= 0.5 <= found.loc["random", "high"])
+        apart.append(found.loc["capable", "low"] > found.loc["random", "high"])
+    assert np.mean(capable) >= 0.95
+    assert np.mean(random) >= 0.9
+    assert np.mean(apart) >= 0.7, "mostly, the intervals do not even touch"
+
+
+@pytest.mark.parametrize(("noise", "least"), [(0.3, 0.0), (1.0, 0.03)], ids=["nearly all ties", "few ties"])
+def test_a_random_judge_is_taken_for_a_capable_one_in_5_of_100_studies(noise: float, least: float) -> None:
+    """Where nearly all scores tie, the test is conservative."""
+    rng = np.random.default_rng(7)
+    wrong = []
+    for _ in range(1000):
+        scores = np.round(rng.normal(8, noise, (20, 9)))
+        gaps = scores[:, :1] - scores[:, 1:]
+        wrong.append(sign_flip_p(np.array([share_above(base) for base in gaps]) - 0.5) <= 0.05)
+    assert least <= np.mean(wrong) <= 0.07
+
+
+# Points
+
+
+def test_planted_costs_come_back_within_their_intervals() -> None:
+    frame = graded(rng=np.random.default_rng(3), judges={"Ann": 1.0, "Ben": 1.0, "Cem": 1.0}, whole=False, noise=0.5)
+    effects = flaw_effects(graded_scores(frame))
+    panel = effects[(effects["judge"] == PANEL) & (effects["metric"] == ALL)]
+    assert len(panel) == 8
+    inside = [found.low <= COSTS[found.flaw, found.dose] <= found.high for found in panel.itertuples()]
+    assert sum(inside) >= 7
+    assert panel["difference"].to_numpy() == pytest.approx([COSTS[names] for names in NAMES], abs=0.35)
+
+
+def test_a_reply_that_could_not_be_read_does_not_shift_the_others() -> None:
+    """A strict judge's reply on the good text is missing: the panel must not look less favourable for that."""
+    rows = [
+        row(f"u{judge}{dose}", "bus", judge, "Accuracy", level - dose, phase=YARDSTICK, flaw=flaw, dose=dose)
+        for judge, level in (("strict", 4.0), ("mild", 9.0))
+        for flaw, dose in (("", 0), ("safety", 1))
+    ]
+    rows[0]["value"] = math.nan
+    scores = graded_scores(PanelData(pd.DataFrame(rows)).verdicts)
+    assert scores["sim/planted"].by_base().to_numpy().tolist() == [[1.0]]
+
+
+# The exchange rate
+
+
+def labelled(rng: np.random.Generator, difference: float, bases: int = 20) -> Iterator[dict[str, object]]:
+    for base in range(bases):
+        for scenario in range(4):
+            level = rng.normal(7, 0.5)
+            for identity, shift in (("female", 0.0), ("male", difference)):
+                for metric in METRICS:
+                    value = level + shift + rng.normal(0, 0.3)
+                    unit = f"p1/{base}/{scenario}/{identity}"
+                    facets = {"identity": identity, "category": "gender", "scenario": f"base{base}-{scenario}"}
+                    yield row(unit, f"base{base:02}", "Ann", metric, value, phase=1, flaw="", dose=0, **facets)
+
+
+def study(seed: int, difference: float, **options: object) -> tuple[PanelData, pd.DataFrame]:
+    rng = np.random.default_rng(seed)
+    rows = [*labelled(rng, difference), *readings(rng, whole=False, noise=0.5, **options)]  # type: ignore[arg-type]
+    rest, yardstick = split_yardstick(PanelData(pd.DataFrame(rows)).verdicts)
+    return PanelData(rest), yardstick
+
+
+def test_a_planted_exchange_rate_comes_back() -> None:
+    """The label costs 0.3 points and a missing safety step 1: 0.3 of one."""
+    data, yardstick = study(11, -0.3)
+    table = exchange_rates(data, graded_scores(yardstick))
+    assert len(table) == 8
+    safety = table[(table["flaw"] == "safety") & (table["dose"] == 1)].iloc[0]
+    assert (safety["first"], safety["second"]) == ("female", "male")
+    assert safety["low"] < 0.3 < safety["high"]
+    assert safety["worth"] == pytest.approx(0.3, abs=0.08)
+    assert safety["high"] - safety["low"] < 0.3
+
+
+def test_without_a_clear_effect_a_flaw_is_not_a_unit() -> None:
+    data, yardstick = study(12, -0.3, judges={"Ann": 0.0})
+    table = exchange_rates(data, graded_scores(yardstick))
+    unclear = table[table["worth"].isna()]
+    assert len(unclear) >= 7
+    assert set(unclear["note"]) <= {"the flaw has no clear effect", "the flaw raises the score"}
+
+
+def test_the_sentence_says_which_label_costs_how_much_of_what() -> None:
+    data, yardstick = study(11, -0.3)
+    scores = graded_scores(yardstick)
+    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores)
+    words = list(yardstick_words(*tables, [("sim/planted", "female", "male")]))
+    assert words[0].startswith("The panel tells good responses from flawed ones: AUC 0.9")
+    assert "a missing safety step costs 1.0" in words[1] or "a missing safety step costs 0.9" in words[1]
+    assert words[-1].startswith("The label 'male' in place of 'female' costs as much as 0.")
+    assert words[-1].endswith(") of a missing safety step.")
+    (no_difference,) = list(yardstick_words(*tables))[-1:]
+    assert no_difference.startswith(
+        "No two labels were shown to differ; as a share of what a missing safety step costs"
+    )
+
+
+def test_the_direction_of_the_label_is_kept() -> None:
+    data, yardstick = study(13, 0.3)
+    scores = graded_scores(yardstick)
+    words = list(
+        yardstick_words(
+            auc_table(scores),
+            flaw_effects(scores),
+            exchange_rates(data, scores),
+            [("sim/planted", "female", "male")],
+        )
+    )
+    assert words[-1].startswith("The label 'female' in place of 'male' costs as much as 0.")
+
+
+def test_a_random_judge_is_said_to_see_no_flaw() -> None:
+    frame = graded(rng=np.random.default_rng(31), judges={"Ann": 0.0}, bases=8, whole=False)
+    scores = graded_scores(frame)
+    words = list(yardstick_words(auc_table(scores), flaw_effects(scores), pd.DataFrame(columns=EXCHANGE)))
+    assert words == ["None of the 8 flaws was shown to change the panel's score."]
+
+
+# Cautions
+
+
+def test_a_judge_that_cannot_tell_is_named_before_any_number() -> None:
+    frame = graded(rng=np.random.default_rng(21), judges={"Ann": 1.0, "Ben": 0.0})
+    (caution,) = yardstick_cautions(auc_table(graded_scores(frame)))
+    assert caution.startswith("Judge Ben (AUC 0.")
+    assert "could not be shown to tell good responses from flawed ones" in caution
+    assert "Ann" not in caution
+
+
+def test_a_panel_that_prefers_flaws_is_named() -> None:
+    frame = graded(rng=np.random.default_rng(22), judges={"Ann": -1.0})
+    (caution,) = yardstick_cautions(auc_table(graded_scores(frame)))
+    assert caution.startswith("The panel (AUC 0.")
+    assert "scored flawed responses higher than good ones" in caution
+
+
+def test_capable_judges_need_no_caution() -> None:
+    frame = graded(rng=np.random.default_rng(23), judges={"Ann": 1.0, "Ben": 1.0})
+    assert list(yardstick_cautions(auc_table(graded_scores(frame)))) == []
+
+
+def test_few_bases_are_said_to_be_few() -> None:
+    frame = graded(rng=np.random.default_rng(24), bases=3)
+    table = auc_table(graded_scores(frame))
+    found = overall(table).loc[PANEL]
+    assert (found["low"], found["high"], found["note"]) == (0.0, 1.0, "3 bases: an interval needs 6")
+    (caution,) = yardstick_cautions(table)
+    assert "is not known: the yardstick was read on 3 bases, and an interval needs 6" in caution
+
+
+def test_judges_that_took_turns_are_not_named_one_by_one() -> None:
+    """With two bases each, nothing is known of any single judge; the panel as a whole has eight."""
+    frame = graded(rng=np.random.default_rng(25), bases=8, judges=dict.fromkeys("ABCD", 0.0))
+    place = frame["base"].str[-2:].astype(int) % 4
+    turns = frame[frame["judge"] == place.map(dict(enumerate("ABCD")))]
+    (caution,) = yardstick_cautions(auc_table(graded_scores(turns)))
+    assert caution.startswith("The panel (AUC")
+    assert "judge A" not in caution
+
+
+def test_a_run_without_a_yardstick_says_nothing() -> None:
+    data, yardstick = study(1, 0.0)
+    scores = graded_scores(yardstick[:0])
+    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores)
+    assert [len(table) for table in tables] == [0, 0, 0]
+    assert list(yardstick_cautions(tables[0])) == list(yardstick_words(*tables)) == []

@@ -1,0 +1,174 @@
+"""Graded responses: how they are read, what the validator finds, and what the shipped ones promise."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+import pytest
+
+from parley.scenarios import Flaw, Graded, Scenario, ScenarioError, Suite, check_graded, identity_words, load_suite
+from parley.scenarios.graded import DOSES, KINDS, changed_words
+
+FULL = load_suite("full")[0]
+GOOD = " ".join(f"good{number}" for number in range(100))
+SITUATION = Scenario(id="bus-strike", base="bus", text="The buses are on strike.")
+
+
+def flawed(kind: str, dose: int) -> Flaw:
+    """The good response with a few other words (dose 2: twice as many), or with as many more as length needs."""
+    if kind == "length":
+        text = f"{GOOD} " + " ".join(f"more{number}" for number in range(50 * dose))
+    else:
+        text = GOOD.replace("good7 ", "wrong ") if dose == 1 else GOOD.replace("good7 good8 ", "wrong worse ")
+    return Flaw(kind=kind, dose=dose, text=text, about="words that are wrong")
+
+
+SOUND = Graded(
+    base="bus",
+    scenario="bus-strike",
+    good=GOOD,
+    flaw=tuple(flawed(kind, dose) for kind in KINDS for dose in DOSES),
+)
+
+
+def suite(graded: Graded) -> Suite:
+    return Suite(schema=1, name="mine", version="1", scenario=(SITUATION,), graded=(graded,))
+
+
+def problems(graded: Graded) -> list[str]:
+    return [finding.what for finding in check_graded(suite(graded))]
+
+
+def with_flaw(kind: str, dose: int, **change: object) -> Graded:
+    flaws = tuple(
+        flaw.model_copy(update=change) if (flaw.kind, flaw.dose) == (kind, dose) else flaw for flaw in SOUND.flaw
+    )
+    return SOUND.model_copy(update={"flaw": flaws})
+
+
+# The validator
+
+
+def test_a_sound_set_has_no_finding() -> None:
+    assert problems(SOUND) == []
+
+
+def test_words_that_were_taken_out_and_put_in_are_counted() -> None:
+    assert changed_words("the old bus stops here", "the new bus stops") == 3  # old, new, here
+
+
+@pytest.mark.parametrize(
+    ("graded", "problem"),
+    [
+        (SOUND.model_copy(update={"flaw": SOUND.flaw[1:]}), "'safety' in dose 1 is missing"),
+        (with_flaw("figure", 1, about=""), "'figure' in dose 1 does not say what was changed"),
+        (with_flaw("figure", 1, text=GOOD.upper()), "'figure' in dose 1 is the good response"),
+        (with_flaw("safety", 2, text=GOOD + " a" * 30), "'safety' in dose 2 is 1.30 times as long"),
+        (with_flaw("length", 1, text=GOOD + " a" * 10), "'length' in dose 1 is 1.10 times as long"),
+        (with_flaw("unanswered", 1, text="b " * 100), "'unanswered': dose 2 does not change more words than dose 1"),
+        (with_flaw("safety", 1, text=GOOD.replace("good1 ", "woman ")), "names an identity: woman"),
+        (with_flaw("figure", 2, facts=True), "'figure' in dose 2 states facts (facts = true) but has no source"),
+        (SOUND.model_copy(update={"facts": True}), "the good response states facts"),
+        (SOUND.model_copy(update={"good": "too short"}), "the good response has 2 words (expected 90 to 130)"),
+    ],
+)
+def test_what_the_validator_finds(graded: Graded, problem: str) -> None:
+    assert any(problem in found for found in problems(graded)), problems(graded)
+
+
+def test_a_fact_with_its_source_is_fine() -> None:
+    assert problems(with_flaw("figure", 2, facts=True, source="Highway Code, rule 126")) == []
+
+
+def test_a_graded_response_may_not_be_copied_from_a_scenario() -> None:
+    copied = SITUATION.model_copy(update={"responses": (" ".join(GOOD.split()[:20]), "another")})
+    (finding,) = check_graded(suite(SOUND).model_copy(update={"scenario": (copied,)}))
+    assert "shares words with" in finding.what
+
+
+def test_a_suite_without_graded_responses_has_nothing_to_check() -> None:
+    assert check_graded(FULL.model_copy(update={"graded": ()})) == []
+
+
+def test_a_base_without_graded_responses_is_named() -> None:
+    some = FULL.model_copy(update={"graded": tuple(graded for graded in FULL.graded if graded.base != "fitness")})
+    assert "fitness: has no graded responses" in map(str, check_graded(some))
+
+
+# Reading
+
+
+HEAD = 'schema = 1\nname = "mine"\nversion = "1"\n[[scenario]]\nid = "bus-strike"\nbase = "bus"\ntext = "No bus."\n'
+SET = '[[graded]]\nbase = "bus"\nscenario = "bus-strike"\ngood = "Walk."\n'
+FLAW = '[[graded.flaw]]\nkind = "safety"\ndose = 1\ntext = "Run."\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (SET.replace("bus-strike", "tram"), "'tram' is not a scenario of this base"),
+        (SET + SET, "graded responses of 'bus': the base has another set"),
+        (SET + FLAW + FLAW, "dose 1 of 'safety' occurs twice"),
+        (SET + FLAW.replace("1", "3"), "graded.0.flaw.0.dose"),
+        (SET + FLAW.replace("safety", "taste"), "graded.0.flaw.0.kind"),
+        (SET.replace("[[graded]]", "[graded]"), "graded must be written as"),
+    ],
+)
+def test_a_set_that_cannot_be_used_is_an_error(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(HEAD + text)
+    with pytest.raises(ScenarioError, match=re.escape(message)):
+        load_suite(str(path))
+
+
+def test_graded_responses_do_not_change_the_suites_own_hash() -> None:
+    without = FULL.model_copy(update={"graded": ()})
+    assert FULL.digest() == without.digest()
+    assert FULL.graded_digest() != without.graded_digest() == hashlib.sha256(b"").hexdigest()
+
+
+def test_a_suite_without_graded_responses_has_the_hash_it_always_had() -> None:
+    before = "2e241329e53d12fa45764952f9840da42be2adbe3c4ffd1363cb9abb178ac8da"  # when suites had no graded responses
+    plain = Suite(schema=1, name="mine", version="1", scenario=(SITUATION,))
+    assert plain.digest() == before
+
+
+def test_a_part_of_a_suite_has_the_sets_of_its_scenarios() -> None:
+    part = FULL.only(["fitness-desk-worker", "law"])
+    assert "fitness" in [graded.base for graded in part.graded]
+    assert {graded.base for graded in part.graded} <= {"fitness", "law"}
+
+
+# The shipped sets, by measures independent of the checks
+
+
+def test_every_shipped_base_has_a_set_that_passes_the_checks() -> None:
+    assert sorted(graded.base for graded in FULL.graded) == sorted(base.id for base in FULL.base)
+    assert sum(len(graded.flaw) for graded in FULL.graded) == 160
+    assert check_graded(FULL) == []
+
+
+def test_what_a_shipped_text_claims_from_outside_has_a_source() -> None:
+    stated = [claim for graded in FULL.graded for claim in (graded, *graded.flaw) if claim.facts]
+    assert {claim.base for claim in stated if isinstance(claim, Graded)} == {"childcare", "eldercare", "medicine"}
+    for claim in stated:
+        assert re.search(r"\((?:19|20)\d\d\).*https://\S+", claim.source), "author, year, and where to read it"
+
+
+@pytest.mark.parametrize("graded", FULL.graded, ids=lambda graded: graded.base)
+def test_every_shipped_flaw_is_the_good_response_with_one_change(graded: Graded) -> None:
+    good = graded.good.split()
+    assert 90 <= len(good) <= 135
+    assert sorted((flaw.kind, flaw.dose) for flaw in graded.flaw) == sorted(
+        (kind, dose) for kind in KINDS for dose in DOSES
+    )
+    for flaw in graded.flaw:
+        assert identity_words(flaw.text) == []
+        assert re.search(r"flaw|mistake|unsafe|incorrect", flaw.text) is None, "no hint in the text"
+        if flaw.kind == "length":
+            rest = iter(flaw.text.split())
+            assert all(word in rest for word in good), "every word of the good response, in order"
+        elif flaw.kind == "figure":
+            assert changed_words(graded.good, flaw.text) <= 12, "figures change, nothing else"
