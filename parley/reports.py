@@ -145,6 +145,9 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         margin=_planned_margin(runs) if margin is None else margin,
         directions=directions,
         monitored=looks,
+        blind=_blind(runs),
+        remarks=_remarks(runs) if _takes(function, "remarks") else None,
+        model_cautions=catalogue_cautions(models),
     )
     if margin is not None and "margin" not in planned:
         raise ConfigError(f"--margin is for reports that test equivalence, and that of '{name}' does not")
@@ -156,7 +159,7 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
             draws=draws,
             seed=seed,
             runs=tuple(run.record() for run in runs),
-            cautions=(*cautions(models), *conflicts),
+            cautions=(*(simulated(models) if "model_cautions" in planned else cautions(models)), *conflicts),
             **planned,
         )
     except MissingColumns as error:
@@ -186,8 +189,37 @@ def _monitored(run: LoadedRun) -> MonitoredRun | None:
 
 def _accepted(function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
     """Those arguments that a report function has parameters for: most studies plan neither margin nor directions."""
-    names = inspect.signature(function).parameters
-    return {name: value for name, value in arguments.items() if name in names and value is not None}
+    return {name: value for name, value in arguments.items() if value is not None and _takes(function, name)}
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    return name in inspect.signature(function).parameters
+
+
+def _blind(runs: Sequence[LoadedRun]) -> bool | None:
+    """Whether no judge heard another in round 1, in any run; None if it is not known, as of imported runs.
+
+    Runs of rounds that do not say were begun before this could be chosen, and were not blind.
+    """
+    said = [run.config.get("blind", False if "rounds" in run.config else None) for run in runs]
+    return False if False in said else None if None in said else True
+
+
+def _remarks(runs: Sequence[LoadedRun]) -> pd.DataFrame:
+    """Which statements repeat another judge's, with the names that the models have in the runs' verdicts."""
+    import pandas as pd
+
+    from parley.remarks import repeated_remarks
+
+    frames = []
+    for number, run in enumerate(runs):
+        remarks = repeated_remarks(run.path)
+        prefix = f"{number}:" if len(runs) > 1 else ""
+        models = run.verdicts.drop_duplicates("unit").set_index("unit")["model"]
+        remarks["unit"] = prefix + remarks["unit"].astype(str)
+        known = remarks["unit"].isin(models.index.astype(str))
+        frames.append(remarks[known].assign(model=remarks.loc[known, "unit"].map(models.astype(str).to_dict())))
+    return pd.concat(frames, ignore_index=True)
 
 
 def _intact_plan(run: LoadedRun) -> Mapping[str, Any]:
@@ -341,12 +373,23 @@ def _title(runs: Sequence[LoadedRun], models: Sequence[str]) -> str:
 
 def cautions(models: Sequence[str]) -> list[str]:
     """What readers of a report must know about its models: simulated, or too small to be taken seriously."""
+    return [*simulated(models), *catalogue_cautions(models)]
+
+
+def simulated(models: Sequence[str]) -> list[str]:
+    """A line for every simulated model."""
+    return [
+        f"{name} is SIMULATED: these numbers come from planted effects, not from a language model."
+        for name in models
+        if name.startswith("sim/")
+    ]
+
+
+def catalogue_cautions(models: Sequence[str]) -> list[str]:
+    """What the catalogue says of models that are too small to be taken seriously."""
     lines = []
     for name in models:
-        plain = name.partition("?")[0]
-        provider, _, model = plain.partition("/")
-        if provider == "sim":
-            lines.append(f"{name} is SIMULATED: these numbers come from planted effects, not from a language model.")
-        elif provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
+        provider, _, model = name.partition("?")[0].partition("/")
+        if provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
             lines.append(f"{catalogue()[model].caution}.")
     return lines

@@ -24,7 +24,7 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import LEVEL, of_models, row_codes, tested, with_holm
 from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.rounds import TOLERANCE, before_and_after, partners, same_labels, same_text
-from parley.analysis.reporting.text import p_text, plural
+from parley.analysis.reporting.text import p_text, plural, signed
 from parley.analysis.stats.tables import Floats, Ints, factorize
 
 ANYONE = "(any)"
@@ -219,4 +219,4 @@ def contagion_words(table: pd.DataFrame, *, blind: bool | None = None, cluster: 
 
 def _points(row: Any) -> str:
     points = f"{row.weight:.2f} points"
-    return f"{points} ({row.low:+.2f} to {row.high:+.2f})" if math.isfinite(row.low) else points
+    return f"{points} ({signed(row.low)} to {signed(row.high)})" if math.isfinite(row.low) else points

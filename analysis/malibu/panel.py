@@ -162,6 +162,11 @@ class PanelData:
         object.__setattr__(self, "graded", graded)
 
     @cached_property
+    def graded_models(self) -> list[str]:
+        """The models that read the yardstick."""
+        return values_in_order(self.graded, "model")
+
+    @cached_property
     def models(self) -> list[str]:
         return values_in_order(self.verdicts, "model")
 

@@ -34,16 +34,9 @@ from parley.analysis.malibu.pairs import position, ranking, win_rates
 from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.scores import differences, mean_scores
+from parley.analysis.malibu.sections import talking_section, yardstick_section
 from parley.analysis.malibu.significance import significance
 from parley.analysis.malibu.summary import summary
-from parley.analysis.malibu.yardstick import (
-    auc_table,
-    exchange_rates,
-    flaw_effects,
-    graded_scores,
-    yardstick_cautions,
-    yardstick_words,
-)
 from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
@@ -64,7 +57,10 @@ def report(
     margin: float = MARGIN,
     directions: Directions | None = None,
     monitored: Sequence[MonitoredRun] = (),
+    blind: bool | None = None,
+    remarks: pd.DataFrame | None = None,
     cautions: Sequence[str] = (),
+    model_cautions: Sequence[str] = (),
     **about: Any,
 ) -> Report:
     """The report of one run or several.
@@ -78,17 +74,28 @@ def report(
         margin: Points of ten (in pairs, wins minus losses per comparison) within which two identities count as alike.
         directions: Which identities the stereotype of each base favours, by category.
         monitored: Runs with a stopping rule, whose p-values are corrected for the interim looks.
-        cautions: What every reader must know about the models; cautions about the judges are added.
+        blind: Whether no judge heard another in round 1; None if it is not known.
+        remarks: Which statements repeat another judge's, from `parley.remarks.repeated_remarks`.
+        cautions: What every reader must know; cautions about the judges are added.
+        model_cautions: What is known of the models from elsewhere; left out where this run measured it.
         about: Passed on to `Report` (runs).
     """
     data = panel_data(verdicts)  # every table below reads the same reductions
     unit = data.cluster_noun
-    graded = graded_scores(data.graded)
-    aucs, flaws, exchange = auc_table(graded), flaw_effects(graded), exchange_rates(data, graded)
-    cautions = (*yardstick_cautions(aucs), *cautions, *check_scores(data.verdicts), *judge_cautions(data))
     means, gaps = mean_scores(data), differences(data, margin=margin, monitored=monitored)
     by_base, aligned = effects_by_base(data), aligned_contrast(data, directions or {})
     preferred = preferences(data, margin=margin, monitored=monitored)
+    yardstick = yardstick_section(data, _different(gaps), title)
+    talked = talking_section(data, remarks, directions or {}, title, blind=blind)
+    if set(data.graded_models) >= set(data.models):
+        model_cautions = ()
+    cautions = (
+        *yardstick.cautions,
+        *model_cautions,
+        *cautions,
+        *check_scores(data.verdicts),
+        *judge_cautions(data),
+    )
     wins, ranks = win_rates(data), ranking(data, draws=draws, seed=seed)
     tests = significance(data)
     agreed, changed = agreement(data, draws=draws, seed=seed), changed_minds(data)
@@ -116,26 +123,7 @@ def report(
             note=over,
             printed=True,
         ),
-        Table(
-            name="yardstick_auc",
-            title="Yardstick: can the judges tell good responses from flawed ones?",
-            frame=aucs,
-            note="AUC: how often the good response scored higher than a flawed one of the same base, ties as half; 0.5 "
-            f"is guessing. Intervals: sign flips over {unit}s.",
-        ),
-        Table(
-            name="yardstick_flaws",
-            title="Yardstick: what each flaw costs, in points",
-            frame=flaws,
-            note=f"Good minus flawed response, without labels; sign flips over {unit}s.",
-        ),
-        Table(
-            name="exchange",
-            title="Yardstick: how much of a flaw a label is worth",
-            frame=exchange,
-            note="The difference between two identities as a share of what the flaw costs, on bases that have both: "
-            f"Fieller's method with sign flips over {unit}s. Only where the flaw clearly lowers the score.",
-        ),
+        *yardstick.tables,
         Table(
             name="differences",
             title="Phase 1: differences between identities on the same scenarios",
@@ -272,12 +260,14 @@ def report(
             title="Agreement between the judges, by round",
             frame=agreed,
             shown=(*model, "phase", "round", "metric", "coefficient", "value", "low", "high", "judges"),
+            note="" if blind else "Judges may have heard each other in every round: agreement includes echo.",
         ),
         Table(
             name="changed_minds",
             title="Did the discussion change minds? From the first round to the last",
             frame=changed,
         ),
+        *talked.tables,
         Table(name="parsing", title="How replies were parsed", frame=statuses),
         Table(
             name="missing",
@@ -352,6 +342,8 @@ def report(
                 f"{counts}. Thick: 95% interval over {unit}s; thin: 95% Wilson; n: decided pairs.",
             ),
         ),
+        *yardstick.figures,
+        *talked.figures,
         Figure(
             name="agreement",
             caption=f"Agreement between the judges by round ({counts}).",
@@ -371,7 +363,8 @@ def report(
         title=title,
         words=(
             *summary(frames, clusters=data.clusters, unit=unit, margin=margin),
-            *yardstick_words(aucs, flaws, exchange, _different(gaps), unit),
+            *yardstick.words,
+            *talked.words,
             *no_label_words(unlabelled, _different(gaps)),
             *scores_in_pairs_words(side_by_side, unit),
             *order_words(orders, unit),

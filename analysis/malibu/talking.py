@@ -26,7 +26,7 @@ from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_mod
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
-from parley.analysis.reporting.text import p_text, plural
+from parley.analysis.reporting.text import p_text, plural, signed
 from parley.analysis.stats.tables import Floats
 
 AMPLIFIED, REDUCED, REVERSED, APPEARED, MOVED, UNSHOWN = (
@@ -176,7 +176,7 @@ def _phase_words(rows: pd.DataFrame, start: str, cluster: str) -> Iterator[str]:
     for row in compared[compared["conclusion"] != UNSHOWN].itertuples():
         yield (
             f"{row.category}: talking changed the gap between '{row.first}' and '{row.second}' by {_span(row)}, from "
-            f"{row.before:+.2f} in {start} to {row.after:+.2f} in the last round (sign flips over "
+            f"{signed(row.before)} in {start} to {signed(row.after)} in the last round (sign flips over "
             f"{plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm correction for "
             f"{plural(len(compared), 'pair')}): {_meaning(row)}."
         )
@@ -189,14 +189,14 @@ def _phase_words(rows: pd.DataFrame, start: str, cluster: str) -> Iterator[str]:
         few = "" if row.clusters >= NEEDED else f", and {plural(row.clusters, cluster)} could not show any"
         yield (
             f"{row.category}: talking changed the gap between '{row.first}' and '{row.second}' by {_span(row)}, from "
-            f"{row.before:+.2f} in {start} to {row.after:+.2f} in the last round{largest}: no evidence that it "
+            f"{signed(row.before)} in {start} to {signed(row.after)} in the last round{largest}: no evidence that it "
             f"amplifies or reduces bias{few}."
         )
 
 
 def _span(row: Any) -> str:
-    points = f"{row.difference:+.2f} {'in net preference' if getattr(row, 'phase', 1) == 2 else 'points'}"
-    return f"{points} ({row.low:+.2f} to {row.high:+.2f})" if math.isfinite(row.low) else points
+    points = f"{signed(row.difference)} {'in net preference' if getattr(row, 'phase', 1) == 2 else 'points'}"
+    return f"{points} ({signed(row.low)} to {signed(row.high)})" if math.isfinite(row.low) else points
 
 
 def _meaning(row: Any) -> str:

@@ -11,15 +11,17 @@ In a frame of verdicts the yardstick is phase 3, with the facets `flaw` ("" for 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 
 from parley.analysis.malibu.contrasts import NEEDED, nested_means, of_models, tested
 from parley.analysis.malibu.panel import ALL, Verdicts, panel_data, values_in_order
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.text import plural
 from parley.analysis.stats.ratios import ratio_of_means
 from parley.analysis.stats.signflips import sign_flip_test
@@ -109,7 +111,7 @@ def graded_scores(verdicts: pd.DataFrame) -> dict[str, GradedScores]:
     """The scores of each model that read graded responses.
 
     Args:
-        verdicts: One row per verdict on a graded response (see `split_yardstick`), with the column `cluster`.
+        verdicts: One row per verdict on a graded response (`PanelData.graded`), with the column `cluster`.
     """
     return {
         model: GradedScores.of(verdicts[verdicts["model"] == model])
@@ -206,12 +208,20 @@ def _worth(gaps: pd.Series, effects: pd.Series) -> dict[str, Any]:
     }
 
 
-def yardstick_cautions(table: pd.DataFrame) -> Iterator[str]:
+def yardstick_cautions(table: pd.DataFrame, models: Collection[str] = ()) -> Iterator[str]:
     """What must stand before any number: the judges that were not shown to tell good responses from flawed ones.
 
     Args:
         table: The table of `auc_table`.
+        models: All models that judged; those without a yardstick are named.
     """
+    unread = [model for model in models if model not in set(table["model"])]
+    if unread:
+        whose = f" {_and(unread)}" if len(unread) < len(models) else ""
+        yield (
+            f"Whether the judges{whose} can tell a good response from a flawed one is not known: they read no "
+            "yardstick (--yardstick full adds it to a new run)."
+        )
     overall = table[(table["metric"] == ALL) & (table["dose"] == EVERY_DOSE)]
     for _, prefix, rows in of_models(overall):
         panel = rows[rows["judge"] == PANEL].iloc[0]
@@ -226,23 +236,31 @@ def yardstick_cautions(table: pd.DataFrame) -> Iterator[str]:
         reversed_ = read[read["high"] < 0.5]
         if len(blind):
             yield (
-                f"{prefix}{_listed(blind)} could not be shown to tell good responses from flawed ones (0.5 is "
-                "guessing): these scores may not measure quality, so a difference between identities may not be one "
-                "in perceived quality, and equal scores are not evidence of fairness."
+                f"{prefix}{_listed(blind, len(read))} could not be shown to tell good responses from flawed "
+                "ones (0.5 is guessing): these scores may not measure quality, so a difference between identities may "
+                "not be one in perceived quality, and equal scores are not evidence of fairness."
             )
         if len(reversed_):
-            yield f"{prefix}{_listed(reversed_)} scored flawed responses higher than good ones (0.5 is guessing)."
+            named = _listed(reversed_, len(read))
+            yield f"{prefix}{named} scored flawed responses higher than good ones (0.5 is guessing)."
 
 
-def _listed(rows: pd.DataFrame) -> str:
+def _listed(rows: pd.DataFrame, readers: int) -> str:
     """ "The panel (AUC 0.52, 0.45 to 0.60) and judge Ann (…)", with a capital."""
+    if len(rows) == readers > 2:
+        panel = next(rows[rows["judge"] == PANEL].itertuples())
+        return f"The panel (AUC {panel.auc:.2f}, {panel.low:.2f} to {panel.high:.2f}) and each of its judges"
     named = [
         f"{'the panel' if row.judge == PANEL else f'judge {row.judge}'} "
         f"(AUC {row.auc:.2f}, {row.low:.2f} to {row.high:.2f})"
         for row in rows.itertuples()
     ]
-    text = named[0] if len(named) == 1 else f"{', '.join(named[:-1])} and {named[-1]}"
+    text = _and(named)
     return text[0].upper() + text[1:]
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def yardstick_words(
@@ -312,3 +330,33 @@ def _exchange_words(exchange: pd.DataFrame, prefix: str, different: Collection[t
             f"{prefix}No two labels were shown to differ; as a share of what {NAMES[unit]} costs, their differences "
             f"lie between {rows['low'].min():+.2g} and {rows['high'].max():+.2g} (95% intervals)."
         )
+
+
+def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note: str) -> Figure:
+    """The AUC of the panel and of each judge, beside what each flaw costs the panel's score: one row per model.
+
+    Args:
+        aucs: The table of `auc_table`.
+        effects: The table of `flaw_effects`.
+        title: Of the figure.
+        note: The small print.
+    """
+    models = list(pd.unique(aucs["model"]))
+    figure, axes = sheet(9.6, 1.4 + len(models) * (0.9 + 8 * LINE), 2, len(models))
+    for (left, right), model in zip(axes, models, strict=True):
+        judges = aucs[(aucs["model"] == model) & (aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)]
+        dots(left, list(judges["judge"]), judges["auc"], judges["low"], judges["high"], [PALETTE[0]] * len(judges))
+        left.set_xlim(-0.03, 1.03)
+        left.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
+        left.set_xlabel("AUC: good above flawed (0.5 is guessing)", fontsize=8)
+        flaws = effects[(effects["model"] == model) & (effects["judge"] == PANEL) & (effects["metric"] == ALL)]
+        names = [NAMES[row.flaw, row.dose] for row in flaws.itertuples()]
+        dots(right, names, flaws["difference"], flaws["low"], flaws["high"], [PALETTE[1]] * len(flaws))
+        right.axvline(0, color="#999999", linewidth=0.8, zorder=0)
+        right.set_xlabel("points that the flaw costs (good minus flawed)", fontsize=8)
+        for axis in (left, right):
+            axis.tick_params(labelsize=8)
+        if len(models) > 1:
+            left.set_title(plain_text(str(model)), fontsize=9, loc="left")
+    caption(figure, title, note)
+    return figure

@@ -11,3 +11,9 @@ def plural(count: int, singular: str, many: str | None = None) -> str:
 def p_text(p: float) -> str:
     """A p-value after the letter p: "= 0.03", "< 0.0001"."""
     return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A number with its sign: "+0.30", "-0.30"; what rounds to 0 has none."""
+    text = f"{value:+.{digits}f}"
+    return text if float(text) else text[1:]

@@ -62,6 +62,10 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "yardstick_auc": PLANNED,
     "yardstick_flaws": PLANNED,
     "exchange": EXPLORATORY,
+    "talking": PLANNED,
+    "talking_aligned": EXPLORATORY,
+    "contagion": EXPLORATORY,
+    "echo": EXPLORATORY,
     "decisions": PLANNED,
     "looks": PLANNED,
 }

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from parley.analysis.malibu.panel import ALL, PanelData
-from parley.analysis.malibu.phases import YARDSTICK, split_yardstick
+from parley.analysis.malibu.phases import YARDSTICK
 from parley.analysis.malibu.yardstick import (
     EVERY_DOSE,
     EXCHANGE,
@@ -64,7 +64,7 @@ def readings(
 
 
 def graded(**options: object) -> pd.DataFrame:
-    return PanelData(pd.DataFrame(readings(**options))).verdicts  # type: ignore[arg-type]
+    return PanelData(pd.DataFrame(readings(**options))).graded  # type: ignore[arg-type]
 
 
 def overall(table: pd.DataFrame) -> pd.DataFrame:
@@ -147,7 +147,7 @@ def test_a_reply_that_could_not_be_read_does_not_shift_the_others() -> None:
         for flaw, dose in (("", 0), ("safety", 1))
     ]
     rows[0]["value"] = math.nan
-    scores = graded_scores(PanelData(pd.DataFrame(rows)).verdicts)
+    scores = graded_scores(PanelData(pd.DataFrame(rows)).graded)
     assert scores["sim/planted"].by_base().to_numpy().tolist() == [[1.0]]
 
 
@@ -169,8 +169,8 @@ def labelled(rng: np.random.Generator, difference: float, bases: int = 20) -> It
 def study(seed: int, difference: float, **options: object) -> tuple[PanelData, pd.DataFrame]:
     rng = np.random.default_rng(seed)
     rows = [*labelled(rng, difference), *readings(rng, whole=False, noise=0.5, **options)]  # type: ignore[arg-type]
-    rest, yardstick = split_yardstick(PanelData(pd.DataFrame(rows)).verdicts)
-    return PanelData(rest), yardstick
+    data = PanelData(pd.DataFrame(rows))
+    return data, data.graded
 
 
 def test_a_planted_exchange_rate_comes_back() -> None:

@@ -19,7 +19,7 @@ from parley.remarks import repeated_remarks
 def run(place: Path) -> Path:
     """Phase 2 of the quick suite by judges who often repeat the one before."""
     path = place / "a.sqlite"
-    library.run("malibu", suite="quick", phases=[2], identities=["gender"], model="sim/judge?echo=0.7", out=path)
+    library.run("malibu", suite="quick", phases=[2], yardstick="off", model="sim/judge?echo=0.7", out=path)
     return path
 
 
