@@ -42,8 +42,7 @@ def check_graded(suite: Suite) -> list[Finding]:
     """
     if not suite.graded:
         return []
-    graded_bases = {graded.base for graded in suite.graded}
-    findings = [Finding(base.id, "has no graded responses") for base in suite.base if base.id not in graded_bases]
+    findings: list[Finding] = []
     for graded in suite.graded:
         findings += [Finding(_name(graded), problem) for problem in _problems(graded)]
     texts = _graded_texts(suite)

@@ -36,7 +36,7 @@ from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.sections import talking_section, yardstick_section
 from parley.analysis.malibu.significance import significance
-from parley.analysis.malibu.summary import summary
+from parley.analysis.malibu.summary import summary, too_few
 from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
@@ -90,9 +90,10 @@ def report(
     if set(data.graded_models) >= set(data.models):
         model_cautions = ()
     cautions = (
+        *cautions,
         *yardstick.cautions,
         *model_cautions,
-        *cautions,
+        *too_few(data.clusters, unit),
         *check_scores(data.verdicts),
         *judge_cautions(data),
     )

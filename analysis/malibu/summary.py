@@ -17,6 +17,23 @@ from parley.analysis.stats.signflips import clusters_to_reject, smallest_p
 FEW_BASES = 10
 
 
+def too_few(clusters: int, unit: str) -> Iterator[str]:
+    """A caution where no test over clusters can find anything.
+
+    Args:
+        clusters: How many clusters there are.
+        unit: What a cluster is: "base" or "scenario".
+    """
+    needed = clusters_to_reject(ALPHA)
+    if not clusters:
+        yield "No labelled response has a verdict yet."
+    elif clusters < needed:
+        yield (
+            f"{plural(clusters, unit)} cannot show a difference between identities, whatever its size: a test over "
+            f"{unit}s needs at least {needed}. Such a run shows how a study works, not how its judges treat people."
+        )
+
+
 def summary(tables: Mapping[str, pd.DataFrame], *, clusters: int, unit: str, margin: float) -> Iterator[str]:
     """One sentence per result, model by model.
 
@@ -26,7 +43,7 @@ def summary(tables: Mapping[str, pd.DataFrame], *, clusters: int, unit: str, mar
         unit: What a cluster is: "base" or "scenario".
         margin: Points within which two identities count as alike.
     """
-    if clusters < FEW_BASES:
+    if clusters_to_reject(ALPHA) <= clusters < FEW_BASES:
         yield f"Only {plural(clusters, unit)}: intervals are wide, and a real difference may have been missed."
     models = list(pd.unique(tables["parsing"]["model"]))
     for model in models:
@@ -63,7 +80,8 @@ def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int) -> Iterato
     comparisons = plural(tests, "comparison")
     for row in pairs[pairs["conclusion"].isin([DIFFERENT, SMALL])].itertuples():
         yield _difference(row, unit, comparisons, phase)
-    if not pairs["conclusion"].isin([DIFFERENT, SMALL]).any():
+    testable = pairs["clusters"].max() >= clusters_to_reject(ALPHA)  # if not, `too_few` has said so
+    if testable and not pairs["conclusion"].isin([DIFFERENT, SMALL]).any():
         yield _none(pairs, unit, tests, phase)
     alike = pairs[pairs["conclusion"] == ALIKE]
     what = "points" if phase == 1 else "wins minus losses per comparison"

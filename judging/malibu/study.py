@@ -344,10 +344,10 @@ class Malibu:
         scenario = self.yardstick.scenario(unit) if graded else self._scenarios[str(facets["scenario"])]
         responses = scenario.responses or ("x" * 750, "x" * 750)  # not written yet: for estimates, length is enough
         phase = 1 if graded else int(facets["phase"])
-        ballot = self._ballots[phase]
+        ballot = self.yardstick.ballot(unit) if graded else self._ballots[phase]
         shared = {
             "scenario": scenario.text,
-            "metrics": self.rubric.text(),
+            "metrics": ballot.rubric.text(),
             "format": ballot.format(with_remark=self.yardstick.with_remark if graded else self.protocol.reasons_first),
             "choices": ballot.choices,
         }

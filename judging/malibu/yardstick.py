@@ -2,13 +2,14 @@
 
 A graded set has a good response, and the same with one stated flaw in two doses. What the judges are asked is what they
 are asked in the first round of phase 1 about a response without a label. `full` asks every judge about every text;
-`brief` is for small models and a first look: the severe flaws of a few bases, each base read by one judge in turn, with
-scores read from log-probabilities where the model gives them.
+`brief` is for small models and a first look: the severe flaws of a few bases, each base read by one judge on one metric
+in turn, with scores read from log-probabilities where the model gives them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from parley.agents import ConfigError, Debate, Models, Persona, Placement, Readout
@@ -82,7 +83,8 @@ class Yardstick:
         self._texts = {
             (graded.base, flaw, dose): text for graded in self.sets for flaw, dose, text in self._texts_of(graded)
         }
-        self.ballot, self.with_remark = ballot, with_remark and not self.brief
+        self._ballots = {graded.base: self._ballot(ballot, place) for place, graded in enumerate(self.sets)}
+        self.remark_chars, self.with_remark = ballot.remark_chars, with_remark and not self.brief
         self.judges, self.placement, self.fence = judges, placement, fence
         self.readout, self.options = readout, options
 
@@ -91,6 +93,20 @@ class Yardstick:
         for flaw, dose, text in (("", 0, graded.good), *((flaw.kind, flaw.dose, flaw.text) for flaw in graded.flaw)):
             if not self.brief or dose in BRIEF_DOSES:
                 yield flaw, dose, text
+
+    def _ballot(self, ballot: Ballot, place: int) -> Ballot:
+        """What is asked about the texts of a base: all metrics; in `brief` one, another on each next base.
+
+        With as many judges as metrics, a judge is asked about another metric each time it has its turn again.
+        """
+        if not self.brief:
+            return ballot
+        names = ballot.rubric.names
+        return replace(ballot, rubric=ballot.rubric.only([names[(place + place // len(names)) % len(names)]]))
+
+    def ballot(self, unit: Unit) -> Ballot:
+        """What a unit's judge reports."""
+        return self._ballots[str(unit.facets["base"])]
 
     def sources(self) -> dict[str, str]:
         """The hash of the graded responses that are read; nothing if none is."""
@@ -133,7 +149,7 @@ class Yardstick:
         Args:
             task_chars: Characters of the task.
         """
-        reasons = self.ballot.remark_chars // 4 if self.with_remark else 0
+        reasons = self.remark_chars // 4 if self.with_remark else 0
         return UsageEstimate(
             calls=1, prompt_tokens=task_chars // 4 + PERSONA_TOKENS, completion_tokens=SCORES_TOKENS + reasons
         )
@@ -146,6 +162,7 @@ class Yardstick:
             task: What the judge is asked.
             models: Clients by model name.
         """
+        ballot = self.ballot(unit)
         judge = next(judge for judge in self.judges if judge.name == unit.facets["reader"])
         client = models[judge.model or str(unit.facets["model"])]
         readout: Readout = "expected" if self.brief and client.logprobs else self.readout
@@ -153,7 +170,7 @@ class Yardstick:
             [judge],
             model=models[str(unit.facets["model"])],
             rounds=1,
-            reply_type=self.ballot.reply_type(with_remark=self.with_remark),
+            reply_type=ballot.reply_type(with_remark=self.with_remark),
             readout=readout,
             options=self.options,
             models=models,
@@ -162,5 +179,5 @@ class Yardstick:
         )
         transcript = await reading.converse(task)
         expected = readout == "expected"
-        verdicts = [v for turn in transcript.spoken() for v in self.ballot.verdicts(turn, expected=expected)]
+        verdicts = [v for turn in transcript.spoken() for v in ballot.verdicts(turn, expected=expected)]
         return Outcome(transcript, tuple(verdicts))

@@ -88,7 +88,7 @@ def test_round_1_asks_for_reasons_no_longer_than_a_remark_may_be() -> None:
         ("full", {"per_base": 1}, 600),
         ("full", {"remark_chars": 90}, 90),
     ):
-        study = Malibu(MalibuConfig(suite=suite, phases=[1], model="sim/judge", **settings))
+        study = Malibu(MalibuConfig(suite=suite, phases=[1], yardstick="off", model="sim/judge", **settings))
         (first, *_) = asyncio.run(study.run(next(study.plan()), Models())).transcript.spoken(round=1)
         assert first.verdict is not None
         properties = type(first.verdict).model_json_schema()["properties"]
@@ -111,7 +111,7 @@ def test_the_order_is_drawn_for_each_unit_and_round(run_study: RunStudy, place: 
 
 
 def test_every_judge_speaks_first_about_equally_often() -> None:
-    study = Malibu(MalibuConfig(suite="full", phases=[1]))
+    study = Malibu(MalibuConfig(suite="full", phases=[1], yardstick="off"))
     drawn = [study.protocol.order(0, unit.id)(2, PANEL)[0][0] for unit in study.plan()]
     counts = [drawn.count(name) for name in PANEL]
     assert sum(counts) == 2200
@@ -234,6 +234,7 @@ def test_estimates_follow_who_hears_whom(design: Any, personas: Any, phase: Any)
             scenarios=["law-fire-exit"],
             phases=[phase],
             rounds=3,
+            yardstick="off",
             model="sim/x",
             design=design,
             personas=personas,

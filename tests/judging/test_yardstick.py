@@ -86,7 +86,7 @@ def test_settings_that_cannot_be_met_are_errors(settings: dict[str, Any], messag
 
 def test_a_run_stores_the_hash_of_the_texts_that_are_read() -> None:
     some, more = (study(suite="full", per_base=1, yardstick_bases=count).sources() for count in (3, 4))
-    name = "graded responses of malibu-1 1.0"
+    name = f"graded responses of malibu-1 {FULL.version}"
     assert some[name] != more[name]
     assert some.keys() == more.keys()
 

@@ -38,6 +38,7 @@ MALIBU = {
 MORE = {
     *("no_label", "head_to_head", "scores_in_pairs", "order", "response"),
     *("missing", "missing_differences", "missing_by_judge", "variance_components", "next_calls"),
+    *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "talking_aligned", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
 
@@ -155,6 +156,7 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
         "by-base",
         "win-rates",
         "agreement",
+        "talking",
         "variance-components",
     }
     assert "Phase 1: mean scores" in result.out

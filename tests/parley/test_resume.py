@@ -183,7 +183,8 @@ def test_a_run_killed_while_its_file_is_created_starts_again(
     parley: Callable[..., Any], start: Callable[..., Any], place: Path, run_file: Any
 ) -> None:
     (place / "slow.py").write_text(SLOW_PLAN)
-    command = ("run", "slow.py:Slow", "--suite", "quick", "--quiet", "--model", "sim/judge", "--out", "a.sqlite")
+    command = ("run", "slow.py:Slow", "--suite", "quick", "--yardstick", "off", "--quiet", "--model", "sim/judge")
+    command = (*command, "--out", "a.sqlite")
     process = start(*command)
     process.wait_for((place / "writing").exists)
     process.kill()
