@@ -62,6 +62,8 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "yardstick_auc": PLANNED,
     "yardstick_flaws": PLANNED,
     "exchange": EXPLORATORY,
+    "robustness": SENSITIVITY,
+    "robustness_tests": SENSITIVITY,
     "decisions": PLANNED,
     "looks": PLANNED,
 }
