@@ -87,8 +87,10 @@ class Wordings:
             facets["paraphrase"] = self.paraphrases[turn % count]
             name += f"/w{facets['paraphrase']}"
         if self.styles != PLAIN:
-            # After every full cycle one step further, so that each style meets each paraphrase.
-            steps = turn + turn // math.lcm(count, len(self.styles))
+            # Where the two cycles have a common divisor, one step further after each, so that every style meets every
+            # paraphrase within as many turns as there are combinations.
+            sizes = count, len(self.styles)
+            steps = turn + turn // math.lcm(*sizes) % math.gcd(*sizes)
             style = self.styles[steps % len(self.styles)]
             facets["label_style"] = style
             for key in ("",) if facets["phase"] == 1 else ("_a", "_b"):
