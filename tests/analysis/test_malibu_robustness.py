@@ -198,7 +198,8 @@ NAMES = "&".join(f"{name}=+0.8" for name in ("Amy", "Joan", "Lisa", "Sarah", "Di
 
 @pytest.mark.usefixtures("place")
 def test_a_judge_who_reacts_to_one_word_only_is_found_out() -> None:
-    actual = verdicts("sim/judge?female=+0.8", label_style=["plain", "noun"])
+    # With seed 0 the nouns of phase 2 differ by chance (p = 0.02); with the seeds 12 to 71, once in 60 runs.
+    actual = verdicts("sim/judge?female=+0.8", label_style=["plain", "noun"], seed=1)
     tables = robustness(actual)
     assert list(tables.tests["phase"]) == [1, 2]
     assert list(tables.tests["conclusion"]) == [DEPENDS, DEPENDS]
