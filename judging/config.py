@@ -6,7 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-NameList = Annotated[list[str], BeforeValidator(lambda value: [value] if isinstance(value, str) else value)]
+as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
+"""For a list whose single member may be written without the list."""
+NameList = Annotated[list[str], as_list]
 """A list of names; a single name may be written without the list."""
 
 

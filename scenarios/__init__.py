@@ -27,11 +27,13 @@ from parley.scenarios.topics import (
     topic_id,
     topics_digest,
 )
+from parley.scenarios.wordings import LABEL_STYLES, LabelStyle, LabelWordings, check_wordings, load_wordings
 
 __all__ = [
     "ALL",
     "BIASES",
     "CATEGORIES",
+    "LABEL_STYLES",
     "VIEWS",
     "Attempt",
     "Attempts",
@@ -43,6 +45,8 @@ __all__ = [
     "Graded",
     "Identities",
     "Known",
+    "LabelStyle",
+    "LabelWordings",
     "Rules",
     "Scenario",
     "ScenarioError",
@@ -54,11 +58,13 @@ __all__ = [
     "check_graded",
     "check_pair",
     "check_suite",
+    "check_wordings",
     "direction_in_words",
     "identity_words",
     "load_attempts",
     "load_suite",
     "load_topics",
+    "load_wordings",
     "near_duplicates",
     "normal",
     "read_directions",

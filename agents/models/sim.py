@@ -5,6 +5,7 @@ truth. A simulated model fills in any of our schemas, and finds the labels in th
 report on one says that it is simulated.
 
 Any option that is not in `SimOptions` is an effect: `female=+0.4` adds 0.4 points to the scores of the label "female".
+The label is what the prompt shows: a judge who also reacts to other words has `a woman=+0.4&emily=+0.4&she/her=+0.4`.
 A judge's name before an option restricts it to that judge (`examiner.female=-2`). What the judges of a panel do with
 what they hear is in `sim_panel`.
 """

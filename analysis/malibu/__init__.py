@@ -15,6 +15,7 @@ from parley.analysis.malibu.pairs import flips, position, ranking, win_rates
 from parley.analysis.malibu.panel import PanelData, panel_preferences, panel_scores
 from parley.analysis.malibu.preferences import preferences
 from parley.analysis.malibu.report import report
+from parley.analysis.malibu.robustness import robustness
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.significance import significance
 from parley.analysis.reporting.verdicts import MissingColumns
@@ -43,6 +44,7 @@ __all__ = [
     "ranking",
     "report",
     "response_effect",
+    "robustness",
     "scores_in_pairs",
     "significance",
     "win_rates",

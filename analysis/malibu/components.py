@@ -60,14 +60,23 @@ TERMS = [
     ("judge",),
     ("identity",),
     ("order",),
+    ("paraphrase",),
+    ("label style",),
     ("judge", "scenario"),
+    ("paraphrase", "scenario"),
+    ("label style", "scenario"),
     ("identity", "base"),
     ("identity", "scenario"),
     ("identity", "judge"),
     ("identity", "order"),
+    ("identity", "paraphrase"),
+    ("identity", "label style"),
     ("conversation",),
 ]
+WORDINGS = {"paraphrase": "paraphrase", "label_style": "label style"}
+"""Facets of the run's words and their factors; there only if the run has more than one."""
 BY_JUDGE = "identity × judge"
+BY_WORDING = ("identity × paraphrase", "identity × label style")
 NOISE = ("identity × base", "identity × scenario", "conversation", RESIDUAL)
 """What the error of a difference consists of when judges are fixed, from coarse to fine."""
 GENERALISES_TO = {
@@ -76,11 +85,17 @@ GENERALISES_TO = {
     "judge": "more judges like these; cancels in a difference of identities",
     "identity": "none: the identities are those that were asked about",
     "order": "both orders; cancels where both were run",
+    "paraphrase": "more paraphrases like these; cancels in a difference of identities",
+    "label style": "more ways to word a label; cancels in a difference of identities",
+    "paraphrase × scenario": "more paraphrases and scenarios; cancels in a difference of identities",
+    "label style × scenario": "more ways to word a label, more scenarios; cancels in a difference of identities",
     "judge × scenario": "more judges and scenarios; cancels in a difference of identities",
     "identity × base": "more bases of this kind: what the report's intervals are over",
     "identity × scenario": "more scenarios of the same bases",
     BY_JUDGE: "more judges like these; the report's intervals leave it out, judges are fixed in them",
     "identity × order": "both orders; cancels where both were run",
+    "identity × paraphrase": "more paraphrases like these; the report's intervals are for those of the run",
+    "identity × label style": "more ways to word a label; the report's intervals are for those of the run",
     "conversation": "the same scenarios, discussed again",
     RESIDUAL: "the same conversations, judged again",
 }
@@ -119,7 +134,8 @@ def variance_components(verdicts: Verdicts, *, metric: str = ALL) -> pd.DataFram
     """Variance of the scores by component, with its share of the scores' spread and of the noise of a difference.
 
     `share_of_noise` is the share of the squared standard error of a difference of two identities. It is missing for
-    the identities' own spread, which is what is measured, and for identity × judge, as judges are fixed.
+    the identities' own spread, which is what is measured, and for identity × judge and identity × wording, as judges
+    and wordings are fixed.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -167,6 +183,10 @@ def variance_tables(verdicts: Verdicts, *, calls: int = CALLS, metric: str = ALL
         factors = {name: replies[name] for name in replies if name != "value"}
         terms = [term for term in TERMS if set(term) <= set(factors) and (has_bases or "base" not in term)]
         parts = stats.variance_components(replies["value"], factors, terms)
+        if not any(math.isfinite(part.variance) for part in parts.values()):
+            # A small run may not tell its wordings apart from each other: the rest is estimated without them.
+            terms = [term for term in terms if not {*term} & {*WORDINGS.values()}]
+            parts = stats.variance_components(replies["value"], factors, terms)
         design = _design(replies, asked[asked["model"] == model])
         components += [{"model": model} | row for row in _component_rows(parts, design)]
         for spent_on, plan in _plans(design, calls, has_bases).items():
@@ -210,7 +230,7 @@ def components_figure(parts: pd.DataFrame, title: str, note: str) -> Figure:
     figure, axes = sheet(3.6 * len(models) + 1.4, 1.6 + LINE * longest, len(models), sharex=True)
     for axis, model in zip(axes.flat, models, strict=True):
         rows = parts[(parts["model"] == model) & parts["sd"].notna()]
-        tints = [PALETTE[1] if name in (*NOISE, BY_JUDGE) else PALETTE[0] for name in rows["component"]]
+        tints = [PALETTE[1] if name in (*NOISE, BY_JUDGE, *BY_WORDING) else PALETTE[0] for name in rows["component"]]
         axis.barh(range(len(rows)), rows["sd"], color=tints, height=0.6)
         axis.set_yticks(range(len(rows)), list(rows["component"]), fontsize=8)
         axis.set_ylim(len(rows) - 0.4, -0.6)
@@ -229,6 +249,7 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     names = ["unit", "judge", "metric", "scenario", "identity"]
     if "order" in scores and scores["order"].notna().all() and scores["order"].nunique() > 1:
         names.append("order")
+    names += [name for name in WORDINGS if name in scores and scores[name].notna().all() and scores[name].nunique() > 1]
     codes = {name: factorize(scores[name], sort=False)[0] for name in names}
     value = scores["value"].to_numpy(dtype=float)
     metric = codes.pop("metric")
@@ -240,7 +261,8 @@ def _replies(scores: pd.DataFrame) -> tuple[pd.DataFrame, bool]:
     bases = base_of_scenario(scores)  # in the order of the scenarios' codes
     factors["base"] = factorize(list(bases.values()), sort=False)[0][factors["scenario"]]
     replies = pd.DataFrame({"value": np.bincount(reply, value) / np.bincount(reply), **factors})
-    return replies.rename(columns={"unit": "conversation"}), any(name != base for name, base in bases.items())
+    replies = replies.rename(columns={"unit": "conversation", **WORDINGS})
+    return replies, any(name != base for name, base in bases.items())
 
 
 def _design(replies: pd.DataFrame, asked: pd.DataFrame) -> _Design:
@@ -264,7 +286,7 @@ def _component_rows(parts: Mapping[str, VarianceComponent], design: _Design) -> 
     noise = {name: _contribution(parts[name], design) for name in NOISE if name in parts}
     error = sum(value for value in noise.values() if math.isfinite(value))
     for name, part in parts.items():
-        own = noise.get(name, math.nan if name in ("identity", BY_JUDGE) else 0.0)
+        own = noise.get(name, math.nan if name in ("identity", BY_JUDGE, *BY_WORDING) else 0.0)
         yield {
             "component": name,
             "variance": part.variance,

@@ -33,6 +33,7 @@ from parley.analysis.malibu.missing import (
 from parley.analysis.malibu.pairs import position, ranking, win_rates
 from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.preferences import preferences
+from parley.analysis.malibu.robustness import robustness, robustness_figure, robustness_words
 from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.sections import talking_section, yardstick_section
 from parley.analysis.malibu.significance import significance
@@ -105,6 +106,7 @@ def report(
     unread_gaps, unread_judges = missing_differences(data), missing_by_judge(data)
     unlabelled, matches, side_by_side = no_label_differences(data), head_to_head(data), scores_in_pairs(data)
     components, plans = variance_tables(data)
+    worded = robustness(data)
     model = ("model",) if data.verdicts["model"].nunique() > 1 else ()
     over = (
         f"Intervals are 95%, over {unit}s: they generalise to other {unit}s of this kind, judged by these judges, who "
@@ -301,6 +303,19 @@ def report(
             frame=plans,
             note="Predicted standard error of a difference between two identities, from the variance components.",
         ),
+        Table(
+            name="robustness_tests",
+            title="Other words: does a difference between identities depend on the wording?",
+            frame=worded.tests,
+            note="p: no dependence on the wording, within each base. difference, p_difference: over all wordings. Holm "
+            "over the pairs of a model, phase and facet.",
+        ),
+        Table(
+            name="robustness",
+            title="Other words: differences by paraphrase and by label style",
+            frame=worded.by_wording,
+            note=f"First minus second with this wording; sign flips over {unit}s, not corrected.",
+        ),
     ]
     counts = ", ".join(
         (
@@ -357,6 +372,12 @@ def report(
             table="variance_components",
             draw=lambda: components_figure(components, title, f"{counts}. Orange: does not cancel in a difference."),
         ),
+        Figure(
+            name="other-words",
+            caption=f"Differences between identities by wording, with 95% intervals over {unit}s ({counts}).",
+            table="robustness",
+            draw=lambda: robustness_figure(worded, title, f"{counts}. 95% intervals over {unit}s."),
+        ),
     ]
     filled = {table.name for table in tables if len(table.frame)}
     frames = {table.name: table.frame for table in tables}
@@ -373,6 +394,7 @@ def report(
             *missing_words(unread_gaps, unit),
             *judge_words(unread_judges, unit),
             *component_sentences(components, plans),
+            *robustness_words(worded, unit),
         ),
         cautions=cautions,
         tables=tuple(tables),

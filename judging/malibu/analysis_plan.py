@@ -66,6 +66,8 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "talking_aligned": EXPLORATORY,
     "contagion": EXPLORATORY,
     "echo": EXPLORATORY,
+    "robustness": SENSITIVITY,
+    "robustness_tests": SENSITIVITY,
     "decisions": PLANNED,
     "looks": PLANNED,
 }

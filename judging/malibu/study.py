@@ -13,7 +13,7 @@ of the frozen ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,7 +29,7 @@ from parley.agents import (
     seed_from,
 )
 from parley.agents.text import plural
-from parley.judging.config import NameList, call_options
+from parley.judging.config import NameList, as_list, call_options
 from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
 from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
@@ -37,18 +37,16 @@ from parley.judging.malibu.estimates import estimate_usage
 from parley.judging.malibu.panels import load_panel
 from parley.judging.malibu.protocol import PanelProtocol, SpeakingOrder, outdated
 from parley.judging.malibu.respond import Respond, RespondConfig
+from parley.judging.malibu.wording import PARAPHRASES, PLAIN, Wordings, judging_prompt, label_shown
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.shipped import shipped_personas
 from parley.judging.stopping import Stop, stop_field
 from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
-from parley.scenarios import Design, Identities, Scenario, Suite, aligned_directions, load_suite, select
+from parley.scenarios import Design, Identities, LabelStyle, Scenario, Suite, aligned_directions, load_suite, select
 from parley.scenarios import Yardstick as YardstickMode
 
-PROMPTS = {
-    key: Prompt.load(f"malibu/{key}")
-    for key in ("single", "single_discuss", "pair", "pair_inferred", "pair_discuss", "chair")
-}
+PROMPTS = {key: Prompt.load(f"malibu/{key}") for key in ("single_discuss", "pair_discuss", "chair")}
 LABELS = {1: Prompt.load("malibu/single_label"), 2: Prompt.load("malibu/pair_labels")}
 """The end of the task with `labels = "last"`."""
 
@@ -105,6 +103,19 @@ class MalibuConfig(BaseModel):
     )
     labels: Literal["beside", "last"] | None = Field(
         None, description="identity labels beside the responses, or at the end of the prompt (default: beside)"
+    )
+    paraphrases: int = Field(
+        1,
+        ge=1,
+        le=PARAPHRASES,
+        exclude_if=lambda count: count == 1,  # as for `margin`
+        description=f"wordings of the judging prompt, in turn over scenarios and repeats (1 to {PARAPHRASES})",
+    )
+    label_style: Annotated[list[LabelStyle], as_list] = Field(
+        list(PLAIN),
+        exclude_if=lambda styles: tuple(styles) == PLAIN,
+        description="wordings of the labels, in turn over scenarios and repeats: as they are (plain), 'a woman' "
+        "(noun), a first name (name), 'she/her' (pronoun)",
     )
     remark_chars: int | None = Field(
         None, ge=20, description="maximum characters of a remark or justification (default: the suite's)"
@@ -173,6 +184,13 @@ class Malibu:
             )
         if not self._scenarios:
             raise ConfigError(f"{config.suite} has no scenario to judge")
+        self.wordings = Wordings(
+            config.paraphrases,
+            config.label_style,
+            identities=self.identities,
+            scenarios=self._scenarios.values(),
+            seed=config.seed,
+        )
         self._options = call_options(config.max_tokens, config.temperature)
         self.yardstick = Yardstick(
             # Interim looks divide the run's clusters: no base may come in by the yardstick alone.
@@ -195,14 +213,15 @@ class Malibu:
         return list(dict.fromkeys([*self.config.model, *own]))
 
     def prompts(self) -> Mapping[str, str]:
-        used = [*PROMPTS.values(), *(LABELS.values() if self.labels_last else ())]
+        used = [*PROMPTS.values(), *self.wordings.prompts(), *(LABELS.values() if self.labels_last else ())]
         texts = {prompt.name: prompt.text for prompt in used}
         texts |= {"rubric": self.rubric.model_dump_json()}
         texts |= {FENCED.name: FENCED.text} if self.config.fence else {}
         return texts | {f"persona/{judge.name}": judge.about for judge in self._panel()}
 
     def sources(self) -> Mapping[str, str]:
-        return {f"suite {self.suite.name} {self.suite.version}": self.suite.digest(), **self.yardstick.sources()}
+        suite = {f"suite {self.suite.name} {self.suite.version}": self.suite.digest()}
+        return suite | self.yardstick.sources() | self.wordings.sources()
 
     def first(self) -> Respond | None:
         """The study that writes the responses, if there is a generator."""
@@ -234,7 +253,7 @@ class Malibu:
         """What will be tested, how, and with which margin, decided before the first verdict."""
         scenarios = self._scenarios.values()
         bases = {scenario.base for scenario in scenarios}
-        return analysis_plan(
+        plan = analysis_plan(
             phases=self.config.phases,
             identities=self.identities,
             directions=aligned_directions(
@@ -247,6 +266,7 @@ class Malibu:
             protocol=self.protocol,
             stop=self.config.stop,
         )
+        return plan | self.wordings.plan()
 
     def outdated(self, stored: Mapping[str, Any]) -> str | None:
         """Why a run of an earlier version cannot be resumed; None if it can."""
@@ -268,9 +288,9 @@ class Malibu:
         for repeat in range(self.config.repeats):
             for scenario in self._scenarios.values():
                 if 1 in self.config.phases:
-                    yield from self._singles(scenario, repeat)
+                    yield from map(self.wordings.worded, self._singles(scenario, repeat))
                 if 2 in self.config.phases:
-                    yield from self._pairs(scenario, repeat)
+                    yield from map(self.wordings.worded, self._pairs(scenario, repeat))
 
     def _singles(self, scenario: Scenario, repeat: int) -> Iterator[Unit]:
         for label in [*self.identities, *([""] if self.controls else [])]:
@@ -354,14 +374,14 @@ class Malibu:
         sides = [("", "", responses[0])]
         if phase == 2:
             sides = [(f"_{x}", f" {x.upper()}", responses[int(facets[f"response_{x}"]) - 1]) for x in "ab"]
-        labelled = {f"candidate{key}": candidate(side, str(facets[f"identity{key}"])) for key, side, _ in sides}
+        labelled = {f"candidate{key}": candidate(side, label_shown(facets, key)) for key, side, _ in sides}
         shown: dict[str, str] = {}
         for key, side, response in sides:
             name = candidate(side) if self.labels_last else labelled[f"candidate{key}"]
             text = show_candidate(response, name, fenced=bool(self.config.fence))
             shown |= {f"candidate{key}": text.candidate, f"response{key}": text.response}
         pair = "pair" if self.rubric.preference == "stated" else "pair_inferred"
-        task = PROMPTS["single" if phase == 1 else pair](**shown, **shared)
+        task = judging_prompt("single" if phase == 1 else pair, facets)(**shown, **shared)
         return f"{task}\n\n{LABELS[phase](**labelled)}" if self.labels_last else task
 
     def _instructions(self, phase: int, cue: Cue) -> str | None:
