@@ -22,6 +22,8 @@ an answer that quotes the tag within a sentence or a JSON text is not cut there.
 THOUGHT_PARTS = frozenset(
     {"thinking", "redacted_thinking", "reasoning", "reasoning_content", "reasoning_text", "summary_text", "thought"}
 )
+MAX_BLANK = 1000
+"""After so much white space, a stream begins with its answer."""
 TEXT_PARTS = frozenset({"text", "output_text"})
 _THINKERS = re.compile(
     r"(?:\A|[/:_-])(?:o[134](?:-(?:mini|pro|preview|deep).*)?\Z|gpt-5(?!.*chat)|gpt-oss|r1\b|qwq|magistral)"
@@ -124,7 +126,7 @@ class ThoughtSplitter:
                 begin = self._pending.lstrip()
                 if begin.startswith(OPEN):
                     self._state, self._pending = "thinking", begin[len(OPEN) :]
-                elif OPEN.startswith(begin):  # not enough to tell, or nothing but white space
+                elif OPEN.startswith(begin) and len(self._pending) < MAX_BLANK:  # not enough to tell
                     return ""
                 else:
                     self._state = "answer"
@@ -135,7 +137,7 @@ class ThoughtSplitter:
                 self._thoughts.append(self._pending[: len(self._pending) - kept])
                 self._pending = self._pending[len(self._pending) - kept :]
                 return ""
-            self._thoughts.append(thought)
+            self._thoughts += [thought, "\n\n"]
             self._state, self._pending = "start", rest
 
     def flush(self) -> str:

@@ -228,7 +228,7 @@ def read_choice(turn: Turn, task: Task) -> tuple[int | None, ParseStatus]:
     status = turn.parse_status or "unparsed"
     if isinstance(letter := getattr(turn.verdict, "answer", None), str):
         return LETTERS.index(letter), status
-    if status == "refused":
+    if status in ("refused", "cut"):  # what is left of a reply may name an option that it was about to reject
         return None, status
     place, _ = match(turn.text, task.options, task.unknown, task.row.question)
     return place, "unparsed" if place is None else "repaired"
