@@ -357,12 +357,13 @@ def choose_client(persona: Persona, default: str | Client | None, models: Models
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines concurrently; if one fails, cancel the others before the exception is raised.
 
-    If one had no budget left, the others are awaited: their calls are paid for, and their replies will be in the cache.
+    If one had no budget left, or was cut before it said anything, the others are awaited: their calls are paid for, and
+    their replies will be in the cache.
     """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
-    except BudgetSpent:
+    except (BudgetSpent, CutShort):
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
     except BaseException:
