@@ -100,7 +100,8 @@ def of_answer(logprobs: list[ChatCompletionTokenLogprob], answer: str) -> list[C
         if end > start:
             whole = end - len(token.token) == start
             # A token across the border keeps its end, without alternatives: they begin with the end of the thinking.
-            first = token if whole else ChatCompletionTokenLogprob(token.token[start - end :], token.logprob, [])
+            rest = token.token[start - end :]
+            first = token if whole else token.model_copy(update={"token": rest, "top_logprobs": []})
             return [first, *logprobs[index + 1 :]]
     return []
 

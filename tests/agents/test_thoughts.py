@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from pathlib import Path
 from typing import Any
@@ -291,7 +292,10 @@ async def test_an_answer_without_usage_is_a_fault_and_free(server: Any) -> None:
 # Log-probabilities, and speed
 
 
-async def test_expected_scores_are_those_of_the_answer(server: Any) -> None:
+@pytest.mark.parametrize(
+    "border", [["}</think>\n", '{"points": '], ['}</think>\n{"', 'points": ']], ids=["whole", "across"]
+)
+async def test_expected_scores_are_those_of_the_answer(server: Any, border: list[str]) -> None:
     class Point(BaseModel):
         points: int = 0
         model_config = {"json_schema_extra": {"properties": {"points": {"minimum": 0, "maximum": 10}}}}
@@ -300,10 +304,8 @@ async def test_expected_scores_are_those_of_the_answer(server: Any) -> None:
         tops = [{"token": other, "logprob": logprob} for other, logprob in others]
         return {"token": text, "logprob": -0.1, "top_logprobs": tops}
 
-    import math
-
-    answer = [token('{"points": '), token("7", ("7", math.log(0.5)), ("9", math.log(0.5))), token("}")]
-    thinking = [token("<think>"), token('{"points": '), token("2", ("2", 0.0)), token("}</think>\n")]
+    thinking = [token("<think>"), token('{"points": '), token("2", ("2", 0.0)), *map(token, border)]
+    answer = [token("7", ("7", math.log(0.5)), ("9", math.log(0.5))), token("}")]
     server.says('<think>{"points": 2}</think>\n{"points": 7}', logprobs=[*thinking, *answer])
     reply = await structured_reply(server.client(), ASK, Point, readout="expected")
     assert reply.expected == {"points": pytest.approx(8.0)}
