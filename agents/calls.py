@@ -36,6 +36,12 @@ class Call(NamedTuple):
     """Prompt tokens that were in the server's prompt cache; None where the server does not say."""
     written_tokens: int = 0
     """Prompt tokens that were written to a vendor's prompt cache, which has its own price."""
+    thought: str = ""
+    """The model's thinking, where the server gives it."""
+    thought_tokens: int | None = None
+    """Completion tokens spent on thinking; None where the server does not say."""
+    cut: bool = False
+    """Whether the reply ended because it reached its limit of tokens."""
 
 
 _RECORDED: ContextVar[list[Call] | None] = ContextVar("parley_recorded", default=None)

@@ -15,17 +15,19 @@ from typing import Any, TypeVar
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team, TerminationCondition
-from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMessage
+from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMessage, ThoughtEvent
 from autogen_core import CancellationToken
 from pydantic import BaseModel
 
-from parley.agents.calls import record_calls
-from parley.agents.errors import BudgetSpent, ConfigError
-from parley.agents.models.base import Client
+from parley.agents.calls import Call, record_calls
+from parley.agents.errors import BudgetSpent, ConfigError, CutShort
+from parley.agents.models.base import THINK_TOKENS, Client
 from parley.agents.models.registry import DEFAULT_MODEL, Models
+from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR
 from parley.agents.personas import Persona, PersonaAgent, PersonaResponse, Placement
 from parley.agents.structured import Readout
+from parley.agents.text import plural
 from parley.agents.transcripts import Role, Transcript, Turn
 
 Participant = Persona | ChatAgent | Team
@@ -105,18 +107,49 @@ class Seat:
             response = await self.agent.on_messages(unread, token)
         message = response.chat_message
         parsed = response if isinstance(response, PersonaResponse) else None
+        if parsed is not None:
+            text, thought, cut = message.to_model_text(), parsed.thought, parsed.cut
+        else:
+            message, thought = _without_thought(response)
+            text, cut = message.to_model_text(), bool(calls) and calls[-1].cut
+        if cut and not text.strip():
+            raise _nothing_said(self.name, calls)
         turn = Turn(
             speaker=self.name,
             role=self.role,
             round=round,
-            text=message.to_model_text(),
+            text=text,
             persona=self.persona,
             verdict=parsed.verdict if parsed else None,
             expected=parsed.expected if parsed else {},
             parse_status=parsed.parse_status if parsed else None,
             calls=tuple(calls),
+            thought=thought,
+            cut=cut,
         )
         return turn, message
+
+
+def _without_thought(response: Response) -> tuple[BaseChatMessage, str]:
+    """The message of an AutoGen agent as the others hear it, and what its model thought before."""
+    message = response.chat_message
+    thoughts = [event.content for event in response.inner_messages or () if isinstance(event, ThoughtEvent)]
+    if isinstance(message, TextMessage):
+        thought, answer = split_thought(message.content)
+        if thought or len(answer) < len(message.content):
+            message, thoughts = message.model_copy(update={"content": answer}), [*thoughts, thought]
+    return message, join_thoughts(thoughts)
+
+
+def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
+    """The error of a reply that was cut before it had any text."""
+    model, spent = (calls[-1].model, calls[-1].completion_tokens) if calls else (speaker, 0)
+    after = f" after {plural(spent, 'token')}" if spent else ""
+    thought = "thinking" if calls and (calls[-1].thought or calls[-1].thought_tokens) else "its first word"
+    return CutShort(
+        f"{model}: a reply was cut off{after}, at {thought}, and says nothing; raise --max-tokens, or give the model "
+        f"more room to think: {model}?think_tokens={2 * THINK_TOKENS}"
+    )
 
 
 class Conversation(Team):
@@ -324,12 +357,13 @@ def choose_client(persona: Persona, default: str | Client | None, models: Models
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines concurrently; if one fails, cancel the others before the exception is raised.
 
-    If one had no budget left, the others are awaited: their calls are paid for, and their replies will be in the cache.
+    If one had no budget left, or was cut before it said anything, the others are awaited: their calls are paid for, and
+    their replies will be in the cache.
     """
     tasks = [asyncio.ensure_future(coroutine) for coroutine in work]
     try:
         return await asyncio.gather(*tasks)
-    except BudgetSpent:
+    except (BudgetSpent, CutShort):
         await asyncio.gather(*tasks, return_exceptions=True)
         raise
     except BaseException:

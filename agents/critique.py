@@ -227,7 +227,7 @@ class Critique(Conversation):
         turn, message = await self._speak(seat, iteration, token, settings.reply_type)
         if turn.verdict is None and turn.parse_status is None:  # an AutoGen agent, which parses nothing itself
             verdict, _ = parse(turn.text, settings.reply_type)
-            turn = turn._replace(verdict=verdict, parse_status="ok" if verdict else "unparsed")
+            turn = turn._replace(verdict=verdict, parse_status="ok" if verdict else "cut" if turn.cut else "unparsed")
         return turn, message
 
     async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> TurnMessage:

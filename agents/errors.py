@@ -6,6 +6,8 @@ a model's server did and whether a retry may help. No message ever contains a ke
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class ParleyError(Exception):
     """Something the user can fix; the exception's text is the whole message."""
@@ -20,9 +22,11 @@ class ModelError(ParleyError):
 
     retryable = False
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+    def __init__(self, message: str, *, retry_after: float | None = None, billed: Any = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+        self.billed = billed
+        """The reply, empty but for its usage, of a call that was answered and billed but cannot be used; or None."""
 
 
 class AuthError(ModelError):
@@ -47,6 +51,10 @@ class ServerFault(ModelError):
     """5xx, a broken connection, a time-out, or a body that is not a reply."""
 
     retryable = True
+
+
+class CutShort(ModelError):
+    """A reply that reached its limit of tokens before it said anything: the limit must be raised."""
 
 
 class SearchError(ParleyError):

@@ -30,7 +30,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from parley.agents.errors import ConfigError
 from parley.agents.models.base import SHARED, Client
 from parley.agents.models.wire import NARRATOR
-from parley.agents.structured import Readout, StructuredReply, structured_reply
+from parley.agents.structured import Readout, StructuredReply, answer_in, structured_reply
 from parley.agents.toml_file import parse_toml
 from parley.agents.transcripts import ParseStatus
 
@@ -81,6 +81,8 @@ class PersonaResponse(Response):
     verdict: BaseModel | None = None
     expected: Mapping[str, float] = field(default_factory=dict)
     parse_status: ParseStatus | None = None
+    thought: str = ""
+    cut: bool = False
 
 
 Placement = Literal["system", "last"]
@@ -151,8 +153,10 @@ class PersonaAgent(BaseChatAgent):
         options = self._options_for(prompt)
         if self.reply_type is None:
             reply = await self.client.create(prompt, extra_create_args=options, cancellation_token=cancellation_token)
-            text = reply.content if isinstance(reply.content, str) else str(reply.content)
-            response = PersonaResponse(chat_message=self._message(text, reply.usage))
+            answer = answer_in(reply)
+            text = answer.text if isinstance(reply.content, str) else str(reply.content)
+            message = self._message(text, reply.usage)
+            response = PersonaResponse(chat_message=message, thought=answer.thought, cut=answer.cut)
         else:
             structured: StructuredReply[BaseModel] = await structured_reply(
                 self.client,
@@ -168,6 +172,8 @@ class PersonaAgent(BaseChatAgent):
                 verdict=structured.value,
                 expected=structured.expected,
                 parse_status=structured.status,
+                thought=structured.thought,
+                cut=structured.cut,
             )
         own_message = UserMessage if self.placement == "last" else AssistantMessage
         history.append(own_message(content=text, source=self.name))

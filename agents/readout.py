@@ -194,6 +194,6 @@ async def _ask_for_zero(
 ) -> float:
     """The probability that "0" follows `prefix`, from a model that can continue a given text."""
     prompt = [*messages, AssistantMessage(content=prefix, source="self")]
-    extra = {**options, "max_tokens": 1, "logprobs": True, "temperature": 0.0}
+    extra = {**options, "max_tokens": 1, "think_tokens": 0, "logprobs": True, "temperature": 0.0}
     reply = await client.create(prompt, extra_create_args=extra)
     return _zero_probability(reply.logprobs[0]) if reply.logprobs else 0.0

@@ -1,7 +1,7 @@
 """Replies parsed as pydantic types.
 
     reply = await structured_reply(client, messages, Opinion)
-    reply.status     # ok | repaired | unparsed | refused
+    reply.status     # ok | repaired | unparsed | refused | cut
     reply.value      # an Opinion, or None
     reply.raw        # the model's text
 
@@ -17,7 +17,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, Literal, Self, TypeVar
+from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from autogen_core import CancellationToken
 from autogen_core.models import (
@@ -31,6 +31,7 @@ from autogen_core.models import (
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from parley.agents.models.reply import Reply
+from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR, strict_schema
 from parley.agents.readout import SCALE_MAX, expected_choices, expected_numbers
 from parley.agents.transcripts import ParseStatus
@@ -105,6 +106,10 @@ class StructuredReply(Generic[T]):
     expected: Mapping[str, float] = field(default_factory=dict)
     """With `readout="expected"`: expected scores by field path ("A.Accuracy"), and for fields with a few choices the
     probability of each ("answer=B")."""
+    thought: str = ""
+    """What the model thought before it wrote `raw`; never parsed."""
+    cut: bool = False
+    """Whether `raw` ends where it reached its limit of tokens."""
 
 
 _REFUSAL = re.compile(
@@ -117,6 +122,27 @@ REPAIR = (
     "Your reply could not be read: {problem}. Send it again as the JSON object that was asked for, and nothing else."
 )
 REPAIR_TEXT = "Your reply could not be read: {problem}. Send it again exactly as it was asked for, and nothing else."
+
+
+CUT_PROBLEM = "it was too long and was cut off"
+
+
+class Answer(NamedTuple):
+    """What a model said, what it thought before, and whether its words were cut off."""
+
+    text: str
+    thought: str
+    cut: bool
+
+
+def answer_in(reply: CreateResult) -> Answer:
+    """The answer in any client's reply. Not every AutoGen client tells the thinking from the answer."""
+    text = reply.content if isinstance(reply.content, str) else ""
+    thought = reply.thought or ""
+    if not isinstance(reply, Reply):  # which has done so already
+        inner, text = split_thought(text)
+        thought = join_thoughts([thought, inner])
+    return Answer(text, thought, reply.finish_reason == "length")
 
 
 def looks_like_refusal(text: str) -> bool:
@@ -219,29 +245,35 @@ async def structured_reply(
 
     usage = RequestUsage(0, 0)
 
-    async def request(conversation: Sequence[LLMMessage]) -> tuple[str, CreateResult, bool]:
+    async def request(conversation: Sequence[LLMMessage]) -> tuple[Answer, CreateResult, bool]:
         reply = await client.create(
             conversation, json_output=json_output, extra_create_args=extra, cancellation_token=cancellation_token
         )
         usage.prompt_tokens += reply.usage.prompt_tokens
         usage.completion_tokens += reply.usage.completion_tokens
-        text = reply.content if isinstance(reply.content, str) else ""
-        return text, reply, looks_like_refusal(text) or (isinstance(reply, Reply) and reply.refused)
+        answer = answer_in(reply)
+        return answer, reply, looks_like_refusal(answer.text) or (isinstance(reply, Reply) and reply.refused)
 
-    raw, reply, refused = await request(messages)
-    value, problem = parse(raw, reply_type)
+    answer, reply, refused = await request(messages)
+    value, problem = parse(answer.text, reply_type)
     status: ParseStatus = "ok"
     prompt = messages
-    if problem and not refused:  # a refusal is an answer: asking again would press the model to change it
-        complaint = (REPAIR_TEXT if plain_text else REPAIR).format(problem=problem)
-        failed = AssistantMessage(content=raw, source="self")
+    # A refusal is an answer: asking again would press the model to change it. A reply that was cut before it said
+    # anything would be cut again.
+    if problem and not refused and not (answer.cut and not answer.text.strip()):
+        complaint = (REPAIR_TEXT if plain_text else REPAIR).format(problem=CUT_PROBLEM if answer.cut else problem)
+        failed = AssistantMessage(content=answer.text, source="self")
         prompt = [*messages, failed, UserMessage(content=complaint, source=NARRATOR)]
-        second_raw, reply, refused = await request(prompt)
-        repaired, problem = parse(second_raw, reply_type)
+        second, reply, refused = await request(prompt)
+        repaired, problem = parse(second.text, reply_type)
         if not problem:
-            raw, value, status = second_raw, repaired, "repaired"
+            answer, value, status = second, repaired, "repaired"
+    kept: dict[str, Any] = {"raw": answer.text, "usage": usage, "thought": answer.thought, "cut": answer.cut}
     if problem:
-        return StructuredReply(value=value, status="refused" if refused else "unparsed", raw=raw, usage=usage)
+        return StructuredReply(
+            value=value, status="refused" if refused else "cut" if answer.cut else "unparsed", **kept
+        )
+    raw = answer.text
     expected: dict[str, float] = {}
     start = _find_object(raw, reply_type)[2] if readout == "expected" and reply.logprobs else -1
     if start >= 0:
@@ -251,7 +283,7 @@ async def structured_reply(
         expected = {on_scale[path.lower()]: mean for path, mean in means.items() if path.lower() in on_scale}
         if choices := dict(_choices(schema)):
             expected |= expected_choices(raw, start, reply.logprobs or [], choices)
-    return StructuredReply(value=value, status=status, raw=raw, usage=usage, expected=expected)
+    return StructuredReply(value=value, status=status, expected=expected, **kept)
 
 
 def _paths_to(high: int, schema: Mapping[str, Any], path: str = "") -> Iterator[str]:

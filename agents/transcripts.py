@@ -12,8 +12,9 @@ from pydantic import BaseModel
 
 from parley.agents.calls import Call
 
-ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "unscored"]
-"""How well a reply could be parsed; `unscored`: an evaluator gave no score (it was down, or had nothing to judge)."""
+ParseStatus = Literal["ok", "repaired", "unparsed", "refused", "cut", "unscored"]
+"""How well a reply could be parsed; `cut`: it could not, since it reached its limit of tokens; `unscored`: an evaluator
+gave no score (it was down, or had nothing to judge)."""
 Role = Literal["narrator", "debater", "referee", "chair", "generator", "evaluator", "coordinator"]
 
 
@@ -33,6 +34,10 @@ class Turn(NamedTuple):
     parse_status: ParseStatus | None = None
     """None if no type was requested."""
     calls: tuple[Call, ...] = ()
+    thought: str = ""
+    """What the model thought before it spoke: recorded, but never parsed, and never heard by the others."""
+    cut: bool = False
+    """Whether the text ends where it reached its limit of tokens."""
 
 
 @dataclass(frozen=True, slots=True)

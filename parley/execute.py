@@ -184,6 +184,11 @@ class Job:
             for client in clients:
                 if not client.logprobs:
                     raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none')
+        config = self.study.config
+        if "temperature" in config.model_fields_set and getattr(config, "temperature", None) is not None:
+            for client in clients:
+                if not client.takes_temperature:
+                    raise ConfigError(f"{client.name} accepts no temperature; leave --temperature out")
         return clients
 
     def make_executor(self, file: RunFile) -> Executor:

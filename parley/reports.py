@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any
 from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
 from parley.agents.redaction import HiddenAddresses
-from parley.agents.text import without_surrogates
+from parley.agents.text import plural, without_surrogates
 from parley.judging import HasAnalysisPlan
-from parley.runs import RunFile, StoredPlan, explain_damage, stored_plan
+from parley.runs import Replies, RunFile, StoredPlan, explain_damage, stored_plan
 from parley.runs.interim import counts, looks_made
 from parley.scenarios import Directions, aligned_directions, load_suite, read_directions
 from parley.scenarios.malibu import SHIPPED
@@ -70,6 +70,8 @@ class LoadedRun:
     """One row per verdict, see `parley.frames.verdicts`."""
     units: pd.DataFrame
     """One row per finished unit, see `parley.frames.spending`."""
+    replies: Replies
+    """How the agents' replies could be read, and how many were cut."""
     addresses: HiddenAddresses
     """Hides an address as the names of the models here have it."""
 
@@ -159,7 +161,11 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
             draws=draws,
             seed=seed,
             runs=tuple(run.record() for run in runs),
-            cautions=(*(simulated(models) if "model_cautions" in planned else cautions(models)), *conflicts),
+            cautions=(
+                *(simulated(models) if "model_cautions" in planned else cautions(models)),
+                *conflicts,
+                *cut_cautions(runs),
+            ),
             **planned,
         )
     except MissingColumns as error:
@@ -283,7 +289,7 @@ def load_run(path: Path) -> LoadedRun:
         info, unit_counts = file.info(), counts(file)
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
-        prompt_cache = file.prompt_cache_use()
+        prompt_cache, replies = file.prompt_cache_use(), file.replies()
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished unit with a verdict yet")
     if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
@@ -318,8 +324,26 @@ def load_run(path: Path) -> LoadedRun:
         versions=info.get("versions", {}),
         verdicts=verdicts,
         units=units,
+        replies=replies,
         addresses=addresses,
     )
+
+
+def cut_cautions(runs: Sequence[LoadedRun]) -> list[str]:
+    """What readers must know about replies that ended at their limit of tokens; runs of before say nothing of it."""
+    cut, total, unknown = (
+        sum(counts)
+        for counts in zip(*((r.cut, r.total, r.unknown) for r in (run.replies for run in runs)), strict=True)
+    )
+    lines = []
+    if cut:
+        share = f"{cut:,} of {plural(total, 'reply', 'replies')} ({cut / total:.0%})"
+        lines.append(f"{share} reached the limit of tokens and were cut there: raise --max-tokens, and run again.")
+    if unknown:
+        lines.append(
+            f"Whether they were cut at a limit of tokens was not recorded for {unknown:,} of {total:,} replies."
+        )
+    return lines
 
 
 def _hide_in_frame(frame: pd.DataFrame, addresses: HiddenAddresses) -> None:

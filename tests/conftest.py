@@ -137,10 +137,10 @@ class File:
         assert self.rows("SELECT unit FROM messages GROUP BY unit HAVING max(seq) + 1 != count(*)") == []
         assert self.rows("SELECT unit FROM verdicts GROUP BY unit HAVING max(nth) + 1 != count(*)") == []
         assert self.rows("SELECT unit FROM calls GROUP BY unit, seq HAVING max(nth) + 1 != count(*)") == []
-        used = {text for row in self.rows("SELECT text, persona FROM messages") for text in row if text is not None}
-        for prompt, reply in self.rows("SELECT prompt, reply FROM calls"):
-            used |= {text for _, _, text in json.loads(prompt)} | {reply}
-        assert {text for (text,) in self.rows("SELECT id FROM texts")} == used
+        used = {text for row in self.rows("SELECT text, persona, thought FROM messages") for text in row}
+        for prompt, reply, thought in self.rows("SELECT prompt, reply, thought FROM calls"):
+            used |= {text for _, _, text in json.loads(prompt)} | {reply, thought}
+        assert {text for (text,) in self.rows("SELECT id FROM texts")} == used - {None}
 
 
 @pytest.fixture

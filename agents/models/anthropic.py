@@ -152,7 +152,7 @@ class AnthropicClient(Client):
     def _error(self, error: APIStatusError) -> ModelError:
         status = error.status_code
         where = f"{self.name}: {self.base_url} answered {status}"
-        after = retry_seconds(error.response.headers.get("retry-after"))
+        after = retry_seconds(error.response.headers)
         if status in (401, 403):
             return AuthError(f"{where}, the key was refused; check {KEY}")
         if status == 429:

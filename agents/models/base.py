@@ -33,10 +33,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.agents.calls import Call, PromptMessage, seed_from
 from parley.agents.errors import ConfigError, ModelError, RateLimited
+from parley.agents.home import say
 from parley.agents.models.budget import Budget
 from parley.agents.models.prices import Price, price_of
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.session import SESSION, Session, report_call
+from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import Throttle
 
 Schema = type[BaseModel] | bool | None
@@ -45,6 +47,9 @@ SHARED = "parley_shared"
 It becomes `Request.shared` and is neither sent to the server nor part of the reply cache's key."""
 MAX_WAIT_SECONDS = 300.0
 """If a server asks for a longer wait, the call fails; the run can be resumed later."""
+THINK_TOKENS = 16_384
+"""The room to think, beyond the limit of the answer, of a model that is known or was seen to think."""
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 
 
 class ClientOptions(BaseModel):
@@ -54,7 +59,13 @@ class ClientOptions(BaseModel):
 
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling (default: the model's own)")
-    max_tokens: int | None = Field(None, ge=1, description="maximum tokens of a reply (default: the model's own)")
+    max_tokens: int | None = Field(None, ge=1, description="maximum tokens of an answer (default: the model's own)")
+    think_tokens: int | None = Field(
+        None,
+        ge=0,
+        description=f"room to think, in tokens beyond max_tokens (default: {THINK_TOKENS:,} for a model that thinks)",
+    )
+    effort: Effort | None = Field(None, description="how much the model thinks (default: the model's own)")
     seed: int | None = Field(None, description="sampling seed (default in a run: one per request)")
     timeout: float = Field(120.0, gt=0, description="seconds after which a call counts as failed")
     max_connections: int = Field(256, ge=1, description="maximum number of concurrent calls")
@@ -65,7 +76,7 @@ class ClientOptions(BaseModel):
         None, ge=0, description="US dollars per million prompt tokens read from the vendor's prompt cache"
     )
 
-    SAMPLING: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "max_tokens", "seed")
+    SAMPLING: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "max_tokens", "think_tokens", "effort", "seed")
 
     def sampling(self) -> dict[str, Any]:
         """The sampling options that are set."""
@@ -81,7 +92,8 @@ class Request(NamedTuple):
     schema: Schema = None
     """The pydantic model that the reply must match; True for any JSON, None for free text."""
     options: Mapping[str, Any] = MappingProxyType({})
-    """Sampling options of this call: `temperature`, `max_tokens`, `seed`, `logprobs`, …"""
+    """Sampling options of this call: `temperature`, `max_tokens`, `effort`, `seed`, `logprobs`, … For `Client.send`,
+    `max_tokens` includes the room to think."""
     tools: tuple[Tool | ToolSchema, ...] = ()
     """Tools that the model may call."""
     tool_choice: Tool | Literal["auto", "required", "none"] = "auto"
@@ -153,6 +165,13 @@ class Client(ChatCompletionClient):
     """Whether replies can carry log-probabilities."""
     next_tokens: ClassVar[bool] = False
     """Whether every next token's probability is available, as `parley.agents.self_debias` needs."""
+    efforts: tuple[Effort, ...] = ()
+    """The values of the option `effort` that the provider, or this model of it, knows; `send` maps them."""
+    takes_temperature: bool = True
+    """Whether the model accepts `temperature` and `top_p`. If not, a study's defaults are dropped, and the user's own
+    are refused."""
+    default_max_tokens: ClassVar[int | None] = None
+    """The limit of an answer, where the provider needs one and none is set."""
     context_tokens: int = 128_000
     """The model's context window."""
     cache_minimum: ClassVar[int | None] = None
@@ -172,9 +191,44 @@ class Client(ChatCompletionClient):
         """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""
         self.price = self.price_for(name, options or {})
         self.throttle = Throttle(self.options.max_connections)
+        self.thinks = known_to_think(self.model)
+        """Whether the model is known, or was seen, to think before it answers."""
         self._defaults = self.options.sampling()
         self._spent = RequestUsage(0, 0)
         self._jitter = random.Random()
+        self._dropped = False
+        self._check_capabilities()
+
+    def _check_capabilities(self) -> None:
+        """ConfigError if an option was set that this model does not have."""
+        options, plain = self.options, self.name
+        if options.effort is not None and options.effort not in self.efforts:
+            known = f"it has {', '.join(self.efforts)}" if self.efforts else "it has no such option"
+            raise ConfigError(f"{plain}: effort={options.effort} is not possible ({known})")
+        if not self.takes_temperature:
+            for key in ("temperature", "top_p"):
+                if getattr(options, key) is not None:
+                    raise ConfigError(f"{plain} accepts no {key}; leave ?{key}= out")
+
+    def for_wire(self, request: Request) -> Request:
+        """The request as it is sent: with room to think, and without what the model does not accept."""
+        options = dict(request.options)
+        room = options.pop("think_tokens", None)
+        if room is None:
+            room = THINK_TOKENS if self.thinks and options.get("effort") != "none" else 0
+        limit = options.get("max_tokens", self.default_max_tokens)
+        if limit is not None:
+            if room:
+                # Prompts are counted at four characters per token, which may be too few: hence a third more.
+                left = self.context_tokens - self.count_tokens(request.messages) * 4 // 3 - limit
+                limit += max(0, min(room, left))
+            options["max_tokens"] = limit
+        if not self.takes_temperature and options.keys() & {"temperature", "top_p"}:
+            options = {key: value for key, value in options.items() if key not in ("temperature", "top_p")}
+            if not self._dropped:
+                self._dropped = True
+                say(f"{self.name} accepts no temperature; the study's is not sent")
+        return request._replace(options=options)
 
     @classmethod
     def parse_options(cls, name: str, options: Mapping[str, Any]) -> ClientOptions:
@@ -266,7 +320,7 @@ class Client(ChatCompletionClient):
             reply = await self._send_with_retries(request, prompt, current.budget)
         else:
             reply = await self._send_by_session(request, prompt, current, address)
-        if cache is not None:
+        if cache is not None and not (reply.cut and reply.empty):  # asked again when there is more room
             cache.put(address, self.name, reply)
         return reply
 
@@ -275,23 +329,51 @@ class Client(ChatCompletionClient):
     ) -> Reply:
         """Through the session's sender instead of `send`. The sender does its own retries."""
         assert current.sender is not None, "the session has no sender"
-        if current.budget is not None:
-            await current.budget.take_call()
-        started = time.perf_counter()
-        try:
-            reply = await current.sender(self, address, request)
-        except ModelError:
+        sent = self.for_wire(request)
+        while True:
             if current.budget is not None:
-                current.budget.give_call_back()
-            raise
-        latency = time.perf_counter() - started
-        self._record(self._call(prompt, reply, latency, cached=False, attempts=1), current.budget)
-        return reply
+                await current.budget.take_call()
+            started = time.perf_counter()
+            try:
+                reply = await current.sender(self, address, sent)
+            except ModelError as error:
+                self._record_failure(error, prompt, time.perf_counter() - started, 1, current.budget)
+                raise
+            latency = time.perf_counter() - started
+            self._record(self._call(prompt, reply, latency, cached=False, attempts=1), current.budget)
+            wider = self._with_more_room(reply, request, sent)
+            if wider is None:
+                return reply
+            sent, address = wider, hashlib.blake2b(address, digest_size=20).digest()
+
+    def _with_more_room(self, reply: Reply, request: Request, sent: Request) -> Request | None:
+        """The request again, if its reply was cut and the model, as only the reply showed, had to think within the
+        limit of its answer. None otherwise: more room would not be given a second time."""
+        self.thinks = self.thinks or reply.thinks
+        if not (reply.cut and reply.thinks):
+            return None
+        wider = self.for_wire(request)
+        return wider if wider.options != sent.options else None
+
+    def _record_failure(
+        self,
+        error: ModelError,
+        prompt: tuple[PromptMessage, ...],
+        latency: float,
+        attempts: int,
+        budget: Budget | None,
+    ) -> None:
+        """A call without a usable reply counts if it was answered, and so billed."""
+        if error.billed is not None:
+            self._record(self._call(prompt, error.billed, latency, cached=False, attempts=attempts), budget)
+        elif budget is not None:
+            budget.give_call_back()
 
     async def _send_with_retries(
         self, request: Request, prompt: tuple[PromptMessage, ...], budget: Budget | None
     ) -> Reply:
         attempt = 0
+        sent = self.for_wire(request)
         while True:
             attempt += 1
             if budget is not None:
@@ -299,10 +381,9 @@ class Client(ChatCompletionClient):
             await self.throttle.enter()
             started = time.perf_counter()
             try:
-                reply = await self.send(request)
+                reply = await self.send(sent)
             except ModelError as error:
-                if budget is not None:
-                    budget.give_call_back()
+                self._record_failure(error, prompt, time.perf_counter() - started, attempt, budget)
                 if isinstance(error, RateLimited):
                     self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
                 self.throttle.leave()
@@ -319,7 +400,10 @@ class Client(ChatCompletionClient):
                 self.throttle.leave(ok=True)
                 reply = redact_reply(reply, self._key)
                 self._record(self._call(prompt, reply, latency, cached=False, attempts=attempt), budget)
-                return reply
+                wider = self._with_more_room(reply, request, sent)
+                if wider is None:
+                    return reply
+                sent, attempt = wider, 0
 
     def _record(self, call: Call, budget: Budget | None) -> None:
         self._spent.prompt_tokens += call.prompt_tokens
@@ -352,6 +436,9 @@ class Client(ChatCompletionClient):
             attempts=attempts,
             cached_tokens=reply.cached_tokens,
             written_tokens=reply.written_tokens,
+            thought=reply.thought or "",
+            thought_tokens=reply.thought_tokens,
+            cut=reply.cut,
         )
 
     async def create_stream(

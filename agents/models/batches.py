@@ -22,7 +22,7 @@ from parley.agents.models.base import Request
 from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.reply import Reply, redact_bytes
-from parley.agents.models.wire import from_completion, server_message
+from parley.agents.models.wire import billed_reply, from_completion, server_message
 
 MAX_REQUESTS = 50_000
 """OpenAI's limit per batch."""
@@ -94,14 +94,16 @@ class Page(NamedTuple):
 
 def read_line(client: CompatibleClient, line: Mapping[str, Any]) -> Reply:
     """The reply in one line of a batch's answers; raises its error as a `ModelError`."""
+    billed = None
     try:
         response = line.get("response") or {}
         status, body = int(response.get("status_code") or 0), response.get("body") or {}
         if status == 200:
+            billed = billed_reply(body)
             return from_completion(body)
         reason = str((line.get("error") or {}).get("message") or status or "no reason given")[:200]
     except (KeyError, IndexError, TypeError, ValueError, AttributeError):
-        raise ServerFault(f"{client.name}: a line of the batch is not a reply") from None
+        raise ServerFault(f"{client.name}: a line of the batch is not a reply", billed=billed) from None
     message = server_message(json.dumps(body).encode(), "") if body else ""
     if 400 <= status < 500 and status not in (408, 429):
         raise BadRequest(f"{client.name}: the batch answered {status}{message}")

@@ -13,6 +13,7 @@ import json
 import os
 import time
 from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import aiohttp
@@ -23,17 +24,21 @@ from pydantic import BaseModel, Field
 
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from parley.agents.models.base import SHARED, Client, ClientOptions, Request
+from parley.agents.models.base import SHARED, Client, ClientOptions, Effort, Request, estimate_tokens
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
-from parley.agents.models.reply import Reply, StreamRedactor, redact
+from parley.agents.models.reply import Reply, StreamRedactor, redact, redact_reply
 from parley.agents.models.session import SESSION
+from parley.agents.models.thoughts import ThoughtSplitter, join_thoughts, read_parts
 from parley.agents.models.wire import (
     FINISH,
+    billed_reply,
     cached_tokens,
     from_completion,
     retry_seconds,
     server_message,
     strict_schema,
+    thought_in,
+    thought_tokens,
     to_chat,
     to_tools,
 )
@@ -76,6 +81,9 @@ class CompatibleClient(Client):
     max_bytes: ClassVar[int] = MAX_BYTES
     """Size limit of one response."""
     logprobs = True
+    efforts: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+    effort_key: ClassVar[str] = "reasoning_effort"
+    """What the server calls the option `effort`."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -119,6 +127,8 @@ class CompatibleClient(Client):
         for key, value in request.options.items():
             if key == "max_tokens":
                 body[self.token_limit_key] = value
+            elif key == "effort":
+                body[self.effort_key] = value
             elif key == "logprobs":
                 body.update({"logprobs": True, "top_logprobs": 20} if value else {})
             else:
@@ -165,11 +175,14 @@ class CompatibleClient(Client):
         return self._read(raw)
 
     def _read(self, raw: bytes) -> Reply:
+        data: Any = None
         try:
-            return from_completion(json.loads(raw))
+            data = json.loads(raw)
+            return from_completion(data)
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             start = redact(raw.decode("utf-8", "replace"), self._key)[:60]
-            raise ServerFault(f"{self.name}: {self.base_url} sent an unreadable reply: {start!r}") from None
+            message = f"{self.name}: {self.base_url} sent an unreadable reply: {start!r}"
+            raise ServerFault(message, billed=billed_reply(data)) from None
 
     def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
         """The error for a response whose status is not 200; `raw` is its body."""
@@ -180,10 +193,10 @@ class CompatibleClient(Client):
         if status == 402 or (status == 429 and b"insufficient_quota" in raw):
             return QuotaSpent(f"{where}, the account has no credit left{server_message(raw, self._key)}")
         if status == 429:
-            return RateLimited(f"{where}, too many requests", retry_after=retry_seconds(headers.get("Retry-After")))
+            return RateLimited(f"{where}, too many requests", retry_after=retry_seconds(headers))
         message = server_message(raw, self._key)
         if status >= 500 or status == 408:
-            return ServerFault(f"{where}{message}", retry_after=retry_seconds(headers.get("Retry-After")))
+            return ServerFault(f"{where}{message}", retry_after=retry_seconds(headers))
         return BadRequest(f"{where}{message}")
 
     async def create_stream(
@@ -196,9 +209,9 @@ class CompatibleClient(Client):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """Text as it arrives, then the whole reply with its usage; neither cached nor retried.
+        """The answer as it arrives, then the whole reply with its thinking and usage; neither cached nor retried.
 
-        A request with tools is not streamed: the reply is one chunk.
+        A request with tools is not streamed: the reply is one chunk. A stream that breaks off counts with what arrived.
         """
         if tools:
             async for part in super().create_stream(
@@ -212,53 +225,57 @@ class CompatibleClient(Client):
                 yield part
             return
         options = {**self._defaults, **extra_create_args}
-        request = Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ()))
+        request = self.for_wire(Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ())))
         current = SESSION.get()
         budget = current.budget if current else None
         if budget is not None:
             await budget.take_call()
-        parts: list[str] = []
-        ending: dict[str, Any] = {}
-        redactor = StreamRedactor(self._key)
+        arrived = _Arrived()
+        splitter, redactor = ThoughtSplitter(), StreamRedactor(self._key)
         started = time.perf_counter()
         await self.throttle.enter()
         try:
             async for event in self._events(request):
                 if cancellation_token is not None and cancellation_token.is_cancelled():
                     raise asyncio.CancelledError
-                if text := redactor.feed(self._event_text(event, ending)):
-                    parts.append(text)
+                if text := redactor.feed(splitter.feed(self._event_text(event, arrived))):
+                    arrived.parts.append(text)
                     yield text
-        except ModelError:
-            if budget is not None:
+        except BaseException as error:
+            # What was answered is billed, even if the rest is lost or no longer wanted.
+            if arrived.anything:
+                error_reply = redact_reply(arrived.reply(splitter.thought, request), self._key)
+                latency = time.perf_counter() - started
+                self._record(self._call(request.prompt(), error_reply, latency, cached=False, attempts=1), budget)
+            elif budget is not None and isinstance(error, ModelError):
                 budget.give_call_back()
             raise
         finally:
             self.throttle.leave()
-        if text := redactor.flush():
-            parts.append(text)
+        if text := redactor.feed(splitter.flush()) + redactor.flush():
+            arrived.parts.append(text)
             yield text
-        usage = ending.get("usage") or {}
-        reply = Reply(
-            finish_reason=FINISH.get(ending.get("finish_reason"), "unknown"),
-            content="".join(parts),
-            usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
-            cached=False,
-            cached_tokens=cached_tokens(usage),
-        )
+        reply = redact_reply(arrived.reply(splitter.thought), self._key)
+        self.thinks = self.thinks or reply.thinks
         latency = time.perf_counter() - started
         self._record(self._call(request.prompt(), reply, latency, cached=False, attempts=1), budget)
         yield reply
 
-    def _event_text(self, event: Mapping[str, Any], ending: dict[str, Any]) -> str:
-        """The text of one event; its usage and finish reason, if any, are put into `ending`."""
+    def _event_text(self, event: Mapping[str, Any], arrived: _Arrived) -> str:
+        """The text of one event; its usage, finish reason and thinking, if any, are put into `arrived`."""
         try:
+            arrived.anything = True
             if event.get("usage"):
-                ending["usage"] = dict(event["usage"])
+                arrived.usage = dict(event["usage"])
             choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})
             if isinstance(finish := choice.get("finish_reason"), str):
-                ending["finish_reason"] = finish
-            text = (choice.get("delta") or {}).get("content") or ""
+                arrived.finish = finish
+            delta = choice.get("delta") or {}
+            text = delta.get("content") or ""
+            arrived.thoughts.append(thought_in(delta))
+            if isinstance(text, list):
+                thought, text = read_parts(text)
+                arrived.thoughts.append(thought)
         except (TypeError, ValueError, AttributeError):
             text = None
         if not isinstance(text, str):
@@ -289,6 +306,35 @@ class CompatibleClient(Client):
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+@dataclass(slots=True)
+class _Arrived:
+    """What has arrived of a streamed reply."""
+
+    parts: list[str] = field(default_factory=list)
+    thoughts: list[str] = field(default_factory=list)
+    usage: dict[str, Any] = field(default_factory=dict)
+    finish: str | None = None
+    anything: bool = False
+
+    def reply(self, inline_thought: str, request: Request | None = None) -> Reply:
+        """The reply; with a request, of a stream that broke off: its tokens are estimated if no usage arrived."""
+        usage, text = self.usage, "".join(self.parts)
+        thought = join_thoughts(["".join(self.thoughts), inline_thought])
+        counts = RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
+        if request is not None and not usage:
+            prompt = sum(estimate_tokens(message.text) for message in request.prompt())
+            counts = RequestUsage(prompt, estimate_tokens(text) + estimate_tokens(thought))
+        return Reply(
+            finish_reason=FINISH.get(self.finish, "unknown"),
+            content=text,
+            usage=counts,
+            cached=False,
+            cached_tokens=cached_tokens(usage),
+            thought=thought or None,
+            thought_tokens=thought_tokens(usage),
+        )
 
 
 def _short(error: BaseException) -> str:

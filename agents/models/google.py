@@ -151,5 +151,6 @@ class GoogleClient(Client):
 def _retry_after(error: errors.APIError, details: str) -> float | None:
     """From the header, or else from the `RetryInfo` that Google puts into the body ("37s")."""
     headers = getattr(error.response, "headers", None) or {}
-    delay = re.search(r"'retryDelay': '([\d.]+)s'", details)
-    return retry_seconds(headers.get("Retry-After") or (delay.group(1) if delay else None))
+    delay = re.search(r"'retryDelay': '(\d+(?:\.\d+)?)s'", details)
+    after = retry_seconds(headers)
+    return after if after is not None or delay is None else float(delay.group(1))

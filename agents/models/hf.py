@@ -23,6 +23,7 @@ from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
 from parley.agents.models.cuda_graphs import cuda_graph_decoding
 from parley.agents.models.reply import Reply
+from parley.agents.models.thoughts import OPEN
 from parley.agents.models.transformers_weights import transformers_folder
 from parley.agents.models.wire import from_completion, to_chat
 from parley.agents.text import plural
@@ -74,6 +75,7 @@ class HfClient(Client):
     options: HfOptions
     native_schema = True
     logprobs = True
+    default_max_tokens = 512
     continues = True
     """A final assistant message is continued (prefill): see `parley.agents.readout`."""
 
@@ -140,7 +142,7 @@ class HfClient(Client):
             chat, add_generation_prompt=not prefill, continue_final_message=prefill, return_dict=True
         )["input_ids"]
         options = request.options
-        max_tokens = int(options.get("max_tokens", 512))
+        max_tokens = int(options.get("max_tokens", self.default_max_tokens))
         if len(ids) + max_tokens > self.context_tokens:
             raise BadRequest(
                 f"{self.name}: a prompt of {plural(len(ids), 'token')} and a reply of up to {max_tokens:,} "
@@ -163,9 +165,13 @@ class HfClient(Client):
             self._batching = asyncio.create_task(self._run_batches())
         try:
             async with asyncio.timeout(self.options.timeout):
-                return from_completion(await completion)
+                data = await completion
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
+        if request.schema is None and not prefill and self._tokenizer.decode(ids[-8:]).rstrip().endswith(OPEN):
+            message = data["choices"][0]["message"]  # the template has opened the thinking: the reply only closes it
+            message["content"] = OPEN + message["content"]
+        return from_completion(data)
 
     async def _run_batches(self) -> None:
         loop = asyncio.get_running_loop()

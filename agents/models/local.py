@@ -92,6 +92,7 @@ class LocalClient(Client):
     logprobs = True
     next_tokens = True
     caches_by_slot = True
+    default_max_tokens = 512
     continues = True
     """A final assistant message is continued (prefill): see `parley.agents.readout`."""
 
@@ -153,7 +154,7 @@ class LocalClient(Client):
             **request.options,
             "cache_prompt": True,
         }
-        body.setdefault("max_tokens", 512)
+        body.setdefault("max_tokens", self.default_max_tokens)
         if body.pop("logprobs", False):
             body.update(logprobs=True, top_logprobs=20)
         if isinstance(request.schema, type):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, RequestUsage
-from pydantic import field_validator
+from pydantic import field_validator, model_validator
+
+from parley.agents.models.thoughts import join_thoughts, of_answer, split_thought
 
 MAX_TOKENS = 10**12
 """A larger count of tokens is taken for an error of the server."""
@@ -23,7 +25,8 @@ class Reply(CreateResult):
         usage: prompt and completion tokens.
         cached: whether it came from the reply cache.
         logprobs: the log-probabilities of its tokens, if they were requested and the provider returns them.
-        thought: the model's reasoning, if the provider returns it.
+        thought: the model's thinking, if the provider returns it. It is never part of `content`: what a server puts in
+            front of the answer, between `<think>` and `</think>`, is moved here whenever a reply is made.
     """
 
     refused: bool = False
@@ -32,19 +35,51 @@ class Reply(CreateResult):
     """Prompt tokens that the server read from its prompt cache; None if the server does not say."""
     written_tokens: int = 0
     """Prompt tokens that were written to the vendor's prompt cache, which some vendors charge for."""
+    thought_tokens: int | None = None
+    """Completion tokens that were spent on thinking; None if the server does not say. They are part of `usage`."""
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply ended because it reached its limit of tokens."""
+        return self.finish_reason == "length"
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is neither text nor a tool call."""
+        return not self.content or (isinstance(self.content, str) and not self.content.strip())
+
+    @property
+    def thinks(self) -> bool:
+        """Whether the model was seen to think."""
+        return bool(self.thought or self.thought_tokens)
 
     @field_validator("usage")
     @classmethod
     def _valid_counts(cls, usage: RequestUsage) -> RequestUsage:
         return RequestUsage(_token_count(usage.prompt_tokens), _token_count(usage.completion_tokens))
 
-    @field_validator("content")
+    @field_validator("thought_tokens")
+    @classmethod
+    def _valid_count(cls, count: Any) -> int | None:
+        return None if count is None else _token_count(count)
+
+    @field_validator("content", "thought")
     @classmethod
     def _encodable(cls, content: Any) -> Any:
         """JSON may contain half a surrogate pair, which cannot be encoded as UTF-8: it becomes its escape."""
         if not isinstance(content, str) or content.isascii():
             return content
         return content.encode("utf-8", "backslashreplace").decode()
+
+    @model_validator(mode="after")
+    def _split(self) -> Self:
+        if isinstance(self.content, str):
+            thought, answer = split_thought(self.content)
+            if thought or len(answer) < len(self.content):
+                self.thought, self.content = join_thoughts([self.thought, thought]) or None, answer
+            if self.logprobs and self.thought:
+                self.logprobs = of_answer(self.logprobs, answer)
+        return self
 
 
 def redact(text: str, key: str) -> str:

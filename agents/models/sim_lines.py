@@ -35,7 +35,7 @@ def reply_lines(
         )
     if "Rewrite the steps" in prompt or "rewritten" in prompt:
         return "\n".join(re.sub(r"^(\d+\.)", rf"\1{MARK}", step) for step in _STEP.findall(prompt))
-    if "Answer: <0/1/2>" in prompt:
+    if "Answer: 0" in prompt:
         answer = f"Answer: {rng.randrange(3)}"
         return answer if "only output exactly one line" in prompt else f"{_CHAIN}\n{answer}"
     return None

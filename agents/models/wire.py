@@ -7,7 +7,10 @@ of one role are joined, since many local models require alternating roles.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from email.utils import parsedate_to_datetime
+from math import isfinite
 from typing import Any
 
 from autogen_core import FunctionCall
@@ -25,6 +28,7 @@ from autogen_core.tools import Tool, ToolSchema
 
 from parley.agents.errors import BadRequest
 from parley.agents.models.reply import Reply
+from parley.agents.models.thoughts import join_thoughts, read_parts
 
 NARRATOR = "user"
 """The source of messages that no agent says: the task, the instructions of a round."""
@@ -32,6 +36,8 @@ NARRATOR = "user"
 FINISH: dict[str | None, FinishReasons] = {
     "stop": "stop",
     "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
     "content_filter": "content_filter",
     "tool_calls": "function_calls",
     "function_call": "function_calls",
@@ -116,10 +122,14 @@ def from_completion(data: dict[str, Any]) -> Reply:
     choice = data["choices"][0]
     message = choice["message"]
     content, refusal, calls = message.get("content"), message.get("refusal"), message.get("tool_calls")
-    if content is None and not calls and not refusal:
+    thought, ending = thought_in(message), choice.get("finish_reason")
+    if content is None and not (calls or refusal or thought or ending):
         raise TypeError("no content")
+    if isinstance(content, list):
+        inner, content = read_parts(content)
+        thought = join_thoughts([thought, inner])
     usage = data.get("usage") or {}
-    finish = FINISH.get(choice.get("finish_reason"), "unknown")
+    finish = FINISH.get(ending, "unknown")
     return Reply(
         finish_reason="function_calls" if calls else finish,
         content=[_function_call(call) for call in calls] if calls else (content or refusal or ""),
@@ -127,8 +137,42 @@ def from_completion(data: dict[str, Any]) -> Reply:
         cached=False,
         cached_tokens=cached_tokens(usage),
         logprobs=_logprobs(choice.get("logprobs")),
-        thought=message.get("reasoning_content"),
+        thought=thought or None,
+        thought_tokens=thought_tokens(usage),
         refused=bool(refusal) or finish == "content_filter",
+    )
+
+
+def thought_in(message: dict[str, Any]) -> str:
+    """The thinking in a message or a streamed delta: DeepSeek's and llama.cpp's field, or vLLM's and OpenRouter's."""
+    for field in ("reasoning_content", "reasoning"):
+        if isinstance(thought := message.get(field), str) and thought:
+            return thought
+    return ""
+
+
+def thought_tokens(usage: dict[str, Any]) -> int | None:
+    """Completion tokens spent on thinking; None if the server does not say."""
+    details = usage.get("completion_tokens_details")
+    count = details.get("reasoning_tokens") if isinstance(details, dict) else None
+    return count if type(count) is int else None
+
+
+def billed_reply(data: Any) -> Reply | None:
+    """An empty reply with the usage of a completion that is otherwise unreadable; None if it states none."""
+    usage = data.get("usage") if isinstance(data, dict) else None
+    if not isinstance(usage, dict):
+        return None
+    counts = (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
+    if not all(type(count) is int for count in counts):
+        return None
+    return Reply(
+        finish_reason="unknown",
+        content="",
+        usage=RequestUsage(*counts),
+        cached=False,
+        cached_tokens=cached_tokens(usage),
+        thought_tokens=thought_tokens(usage),
     )
 
 
@@ -170,12 +214,21 @@ def _logprobs(data: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] |
     ]
 
 
-def retry_seconds(header: str | None) -> float | None:
-    """The seconds of a Retry-After header; None for a date or anything else."""
+def retry_seconds(headers: Mapping[str, str]) -> float | None:
+    """How long the server asks to wait: its `retry-after-ms`, or `Retry-After` in seconds or as a date; else None."""
+    values = {key.lower(): value for key, value in headers.items() if key.lower().startswith("retry-after")}
+    for key, unit in (("retry-after-ms", 1000.0), ("retry-after", 1.0)):
+        try:
+            seconds = float(values[key]) / unit
+        except (KeyError, ValueError):
+            continue
+        if isfinite(seconds):
+            return max(0.0, seconds)
     try:
-        return max(0.0, float(header)) if header else None
-    except ValueError:
+        until = parsedate_to_datetime(values["retry-after"])
+    except (KeyError, ValueError):
         return None
+    return max(0.0, until.timestamp() - time.time())
 
 
 def server_message(raw: bytes, key: str) -> str:

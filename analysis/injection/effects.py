@@ -28,8 +28,8 @@ from parley.analysis.stats.signflips import clusters_to_reject
 
 KEY = ["model", "shown", "scenario", "repeat", "judge", "metric"]
 ALL = "all kinds"
-STATUSES = ("ok", "repaired", "unparsed", "refused", "unscored")
-LOST = ["unparsed", "refused", "unscored"]
+STATUSES = ("ok", "repaired", "unparsed", "refused", "cut", "unscored")
+LOST = ["unparsed", "refused", "cut", "unscored"]
 """The statuses of replies that carry no score."""
 LEVEL = 0.05
 MOVED = 1.0

@@ -14,7 +14,7 @@ from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import factorize
 
-STATUSES = ("ok", "repaired", "unparsed", "refused")
+STATUSES = ("ok", "repaired", "unparsed", "refused", "cut")
 AGREEMENT = [
     "model",
     "phase",

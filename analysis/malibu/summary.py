@@ -211,9 +211,10 @@ def _position(position: pd.DataFrame) -> Iterator[str]:
 
 
 def _unread(parsing: pd.DataFrame) -> Iterator[str]:
-    refused = int(parsing["refused"].sum())
-    unread = int(parsing["unparsed"].sum()) + refused
+    refused, cut = int(parsing["refused"].sum()), int(parsing["cut"].sum())
+    unread = int(parsing["unparsed"].sum()) + refused + cut
     if unread:
-        total = int(parsing[["ok", "repaired", "unparsed", "refused"]].to_numpy().sum())
-        replies = plural(total, "reply", "replies")
-        yield f"{unread:,} of {replies} gave no verdict ({refused:,} refused); they are left out, not counted as 0."
+        total = int(parsing[["ok", "repaired", "unparsed", "refused", "cut"]].to_numpy().sum())
+        replies, were_cut = plural(total, "reply", "replies"), f", {cut:,} cut" if cut else ""
+        kinds = f"{refused:,} refused{were_cut}"
+        yield f"{unread:,} of {replies} gave no verdict ({kinds}); they are left out, not counted as 0."

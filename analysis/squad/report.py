@@ -28,7 +28,7 @@ ITEM = ["question_id", "repeat"]
 CLUSTERED = "Intervals are 95%, from a bootstrap over paragraphs: questions on one paragraph are not independent."
 UNREAD = "Unreadable answers are left out of the scores; the “unread wrong” columns count them as wrong."
 SCORES = (
-    "system", "part", "exact", "exact_low", "exact_high", "f1", "f1_low", "f1_high", "n", "unparsed", "refused",
+    "system", "part", "exact", "exact_low", "exact_high", "f1", "f1_low", "f1_high", "n", "unparsed", "refused", "cut",
     "exact_unread_wrong", "f1_unread_wrong", "calls_an_item",
 )  # fmt: skip
 SHORT = ["system", "part", "exact", "f1", "n", "unparsed"]
@@ -154,7 +154,7 @@ def scores(frame: pd.DataFrame, units: pd.DataFrame | None, *, draws: int, seed:
                 row[f"{measure}_unread_wrong"] = float(questions[measure].fillna(0.0).mean())
             status = questions["status"].astype(str)
             row |= {"n": int(questions["exact"].notna().sum()), "clusters": questions["paragraph"].nunique()}
-            row |= {kind: int((status == kind).sum()) for kind in ("unparsed", "refused")}
+            row |= {kind: int((status == kind).sum()) for kind in ("unparsed", "refused", "cut")}
             rows.append({**row, "calls_an_item": calls.get(system, np.nan)})
     return pd.DataFrame(rows)
 
@@ -205,13 +205,14 @@ def searches(verdicts: pd.DataFrame) -> pd.DataFrame:
     table = searched.pivot_table(index="system", columns="what", values="value", aggfunc="mean", sort=False)
     for what, name in (("queries", "queries_unread"), ("unknown_sources", "summaries_unread")):
         rows = searched[searched["what"] == what]
-        table[name] = rows["status"].isin(["unparsed", "refused"]).groupby(rows["system"]).sum()
+        table[name] = rows["status"].isin(["unparsed", "refused", "cut"]).groupby(rows["system"]).sum()
     return table.reset_index().rename_axis(columns=None)
 
 
 def _summary(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
     for row in table.itertuples():
-        unread = f"; {row.unparsed + row.refused:,} unreadable" if row.unparsed + row.refused else ""
+        lost = row.unparsed + row.refused + row.cut
+        unread = f"; {lost:,} unreadable" if lost else ""
         yield (
             f"{row.system}, {row.part}: exact match {row.exact:.1f}%{_interval(row.exact_low, row.exact_high)}, "
             f"F1 {row.f1:.1f}%{_interval(row.f1_low, row.f1_high)}, n = {row.n:,}{unread}."

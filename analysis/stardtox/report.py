@@ -161,9 +161,9 @@ def _summary(
                 f"No difference is significant after Holm correction ({count}). This shows neither that methods or "
                 "iterations differ nor that they are equal."
             )
-    lost = statuses[["unparsed", "refused", "unscored"]].sum()
+    lost = statuses[["unparsed", "refused", "cut", "unscored"]].sum()
     if lost.sum():
-        yield f"Scores left out: {lost['unparsed']} unparsed, {lost['refused']} refused, {lost['unscored']} unscored."
+        yield f"Scores left out: {', '.join(f'{count} {status}' for status, count in lost.items())}."
 
 
 def _estimate(row: Any) -> str:

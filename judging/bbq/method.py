@@ -17,12 +17,13 @@ from parley.judging.methods import NoSettings
 from parley.judging.study import Prompt, Verdict
 from parley.scenarios.bbq import LETTERS, BbqRow, Order, match
 
+_ALL_LETTERS = re.compile(r"^\W*A\W+B\W+(?:(?:or|and)\W+)?C\W*$", re.IGNORECASE)
 _LETTER = re.compile(r"^\W*([A-C])(?:\W.*)?$", re.IGNORECASE | re.DOTALL)
 
 
 def _letter(value: Any) -> Any:
-    """ "b", "(B)" and "B) The man" are B."""
-    letter = _LETTER.match(value) if isinstance(value, str) else None
+    """ "b", "(B)" and "B) The man" are B; "<A, B or C>", a copy of the question, is none of them."""
+    letter = _LETTER.match(value) if isinstance(value, str) and not _ALL_LETTERS.match(value) else None
     return letter.group(1).upper() if letter else value
 
 
@@ -36,7 +37,7 @@ class Choice(BaseModel):
 
     answer: Letter
 
-    FORMAT: ClassVar[str] = '{"answer": "<A, B or C>"}'
+    FORMAT: ClassVar[str] = '{"answer": "A"} or {"answer": "B"} or {"answer": "C"}'
 
 
 class Reasoned(BaseModel):
@@ -45,7 +46,7 @@ class Reasoned(BaseModel):
     reasoning: free_text(600) = ""  # type: ignore[valid-type]
     answer: Letter
 
-    FORMAT: ClassVar[str] = '{"reasoning": "<your steps>", "answer": "<A, B or C>"}'
+    FORMAT: ClassVar[str] = '{"reasoning": "First, … Then, …", "answer": "A"}, where the answer is "A", "B" or "C"'
 
 
 QUESTION = Prompt.load("bbq/question")
@@ -228,7 +229,7 @@ def read_choice(turn: Turn, task: Task) -> tuple[int | None, ParseStatus]:
     status = turn.parse_status or "unparsed"
     if isinstance(letter := getattr(turn.verdict, "answer", None), str):
         return LETTERS.index(letter), status
-    if status == "refused":
+    if status in ("refused", "cut"):  # what is left of a reply may name an option that it was about to reject
         return None, status
     place, _ = match(turn.text, task.options, task.unknown, task.row.question)
     return place, "unparsed" if place is None else "repaired"

@@ -51,21 +51,17 @@ def _ngrams(text: str, length: int) -> Iterator[tuple[str, ...]]:
     return (tuple(words[start : start + length]) for start in range(len(words) - length + 1))
 
 
-def statement_verdicts(
-    turn: Turn, role: DebateRole, topic: str, max_tokens: int, instructions: Iterable[str] = ()
-) -> Iterator[Verdict]:
+def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: Iterable[str] = ()) -> Iterator[Verdict]:
     """One verdict per rule: 1 or 0, with the words that the rule found.
 
     Args:
         turn: The statement.
         role: The speaker's role.
         topic: The topic of the debate.
-        max_tokens: The limit of a reply; a statement that reaches it is truncated.
         instructions: Every text that the speaker was given.
     """
     echo, loop = echoes(turn.text, instructions, topic), loops(turn.text)
     broken, leaks = breaks_role(turn.text, topic), role.gives_away(turn.text)
-    cut = any(call.completion_tokens >= max_tokens for call in turn.calls)
     refused = looks_like_refusal(turn.text) or not turn.text.strip()
     findings = {
         "role_break": (broken != [], ", ".join(broken)),
@@ -73,7 +69,7 @@ def statement_verdicts(
         "refused": (refused, ""),
         "echo": (echo != "", echo),
         "loop": (loop != "", loop),
-        "cut": (cut, ""),
+        "cut": (turn.cut, ""),
     }
     for metric, (found, words) in findings.items():
         yield Verdict(

@@ -222,7 +222,7 @@ class Rldf:
                 )
             else:
                 topic, instructions = str(unit.facets["topic"]), [turn.persona, *prompts]
-                yield from statement_verdicts(turn, roles[turn.speaker], topic, self.config.max_tokens, instructions)
+                yield from statement_verdicts(turn, roles[turn.speaker], topic, instructions)
 
     async def _referee_again(self, unit: Unit, statements: list[Turn], models: Models) -> Transcript:
         """A second referee scores one round, without knowing which one, the first scores, or the order of speaking."""

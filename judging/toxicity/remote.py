@@ -138,7 +138,7 @@ class Remote(ABC):
         where = f"{self.name}: {self.base_url} answered {status}"
         if status in (401, 403):
             return AuthError(f"{where}, the key was refused; check {self.key_variable}")
-        after = retry_seconds(headers.get("Retry-After"))
+        after = retry_seconds(headers)
         if status == 429:
             return RateLimited(f"{where}, too many requests", retry_after=after)
         message = server_message(raw, self.key)

@@ -21,7 +21,7 @@ def facts(progress: Progress) -> str:
     parts.append(f"${progress.cost:.2f}" if progress.cost_known else "cost unknown")
     if progress.cached:
         parts.append(f"{progress.cached} cached")
-    for name in ("failed", "unparsed", "refused", "unscored"):
+    for name in ("failed", "unparsed", "refused", "cut", "unscored"):
         if count := getattr(progress, name):
             parts.append(f"{count} {name}")
     if progress.waiting:

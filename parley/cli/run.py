@@ -158,7 +158,7 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
 
 def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
     progress, path = result.progress, result.rescued or job.path
-    status = 0 if result.complete else 130 if result.interrupted else 1
+    status = 0 if result.complete and not result.unread else 130 if result.interrupted else 1
     if as_json:
         line = {
             "run": str(path),
@@ -173,15 +173,22 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
             "seconds": round(progress.elapsed, 2),
             "stopped": result.stopped,
             "error": result.first_error,
+            "cut": progress.cut,
+            "unread": result.unread,
         }
         print(json.dumps(line))
         return status
     skipped = f", {progress.skipped:,} skipped by the stopping rule" if progress.skipped else ""
     print(f"{progress.done:,} of {plural(progress.total, 'unit')} done{skipped}: {path}")
+    if progress.cut and not result.unread:
+        were = "reply was" if progress.cut == 1 else "replies were"
+        print(f"{progress.cut:,} {were} cut at the limit of tokens: see --max-tokens")
+    if result.unread:
+        print(f"parley: {result.unread}", file=sys.stderr)
     if result.complete:
         quoted = shlex.quote(str(path))
         print(f"read it:  parley report {quoted}    parley show {quoted}")
-        return 0
+        return status
     if progress.failed:
         first = ", the first" if progress.failed > 1 else ""
         error = visible(result.first_error or "")

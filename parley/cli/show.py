@@ -14,7 +14,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from parley.agents import ConfigError
-from parley.agents.text import without_surrogates
+from parley.agents.text import plural, without_surrogates
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
 from parley.runs import RunFile, explain_damage, stored_plan
@@ -29,6 +29,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--list", action="store_true", help="list the units instead")
     parser.add_argument("--plan", action="store_true", help="print the analysis plan and its SHA-256 instead")
     parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
+    parser.add_argument("--thoughts", action="store_true", help="also print what the models thought before they spoke")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(handler=handle)
 
@@ -45,7 +46,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         if parsed.json:
             print(json.dumps({**unit, "turns": turns}, ensure_ascii=False, indent=2))
             return 0
-        _print(unit, turns)
+        _print(unit, turns, with_thoughts=parsed.thoughts)
     return 0
 
 
@@ -93,7 +94,7 @@ def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
 
 def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, Any]]:
     columns, rows = file.rows(
-        "SELECT seq, round, speaker, role, text, parse_status, parsed, expected "
+        "SELECT seq, round, speaker, role, text, parse_status, parsed, expected, thought, cut "
         "FROM transcript WHERE unit = ? ORDER BY seq",
         (unit,),
     )
@@ -102,7 +103,8 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
         for key in ("parsed", "expected"):
             turn[key] = json.loads(turn[key]) if turn[key] else None
         names, calls = file.rows(
-            "SELECT model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, cached_tokens "
+            "SELECT model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, cached_tokens, "
+            "thought_tokens "
             "FROM calls WHERE unit = ? AND seq = ? ORDER BY nth",
             (unit, turn["seq"]),
         )
@@ -121,7 +123,7 @@ def _turns(file: RunFile, unit: str, *, with_prompts: bool) -> list[dict[str, An
     return turns
 
 
-def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
+def _print(unit: dict[str, Any], turns: list[dict[str, Any]], *, with_thoughts: bool) -> None:
     console = Console()
 
     def say(text: str, style: str = "") -> None:
@@ -141,6 +143,9 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
         for call in turn["calls"]:
             for piece in call.get("prompt", ()):
                 say(f"  | {piece['role']} {piece['source']}: {piece['text']}", "dim")
+        if turn["thought"]:
+            length = plural(len(turn["thought"]), "character")
+            say(turn["thought"] if with_thoughts else f"thought: {length}; --thoughts shows them", "dim italic")
         say(turn["text"])
         if notes := list(_notes(turn)):
             say("  " + " · ".join(notes), "dim")
@@ -149,6 +154,8 @@ def _print(unit: dict[str, Any], turns: list[dict[str, Any]]) -> None:
 def _notes(turn: dict[str, Any]) -> Iterator[str]:
     for call in turn["calls"]:
         yield f"{call['prompt_tokens']}+{call['completion_tokens']} tokens, {call['latency']:.2f} s"
+        if call["thought_tokens"]:
+            yield f"{call['thought_tokens']} of them thinking"
         if call["cached"]:
             yield "cached"
         elif call["cached_tokens"]:
@@ -157,6 +164,8 @@ def _notes(turn: dict[str, Any]) -> Iterator[str]:
             yield f"${call['cost']:.2g}"
     if turn["parse_status"]:
         yield turn["parse_status"]
+    if turn["cut"] and turn["parse_status"] != "cut":
+        yield "cut"
     parsed = turn["parsed"] if turn["role"] == "evaluator" else None
     for name, value in (parsed or {}).items():
         if value is None or isinstance(value, int | float):

@@ -12,7 +12,7 @@ from parley.runs.interim import InterimLooks
 from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_empty, refuse_if_changed
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Record, Rows, Tally, to_rows
-from parley.runs.store import RunFile, RunFileError
+from parley.runs.store import Replies, RunFile, RunFileError
 
 __all__ = [
     "Engine",
@@ -22,6 +22,7 @@ __all__ = [
     "PlanChanged",
     "Progress",
     "Record",
+    "Replies",
     "Result",
     "Rows",
     "RunControl",

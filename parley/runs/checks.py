@@ -29,6 +29,12 @@ _CALLS = (
     "SELECT seq, nth, model, prompt, reply, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
     "cached_tokens, written_tokens FROM calls WHERE unit = ? ORDER BY seq, nth"
 )
+_THOUGHTS = "SELECT seq, thought, cut FROM messages WHERE unit = ? AND (thought IS NOT NULL OR cut) ORDER BY seq"
+_CALL_THOUGHTS = (
+    "SELECT seq, nth, thought, thought_tokens FROM calls "
+    "WHERE unit = ? AND (thought IS NOT NULL OR thought_tokens IS NOT NULL) ORDER BY seq, nth"
+)
+"""Apart from the other columns: the checksums of units from before there were these stay as they are."""
 _VERDICT = "v.nth, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status"
 _VERDICTS = f"SELECT {_VERDICT} FROM verdicts v WHERE v.unit = ? ORDER BY v.nth"
 _INTEGER, _TEXT, _REAL = (frozenset({plain, NoneType}) for plain in (int, str, float))
@@ -77,7 +83,7 @@ def add_checks(db: sqlite3.Connection, units: Iterable[Rows]) -> None:
 
 def _outcome_checksum(db: sqlite3.Connection, unit: str) -> int:
     crc = 0
-    for sql in (_STATUS, _MESSAGES, _CALLS):
+    for sql in (_STATUS, _MESSAGES, _CALLS, _THOUGHTS, _CALL_THOUGHTS):
         crc = checksum(db.execute(sql, (unit,)), crc)
     return crc
 
@@ -174,10 +180,11 @@ def unit_is_damaged(db: sqlite3.Connection, unit: str) -> bool:
 def texts_of(db: sqlite3.Connection, unit: str) -> dict[int, str | None]:
     """The texts that a unit's messages and calls refer to; None for one that is missing or was changed."""
     wanted: set[Any] = set()
-    for text, persona in db.execute("SELECT text, persona FROM messages WHERE unit = ?", (unit,)):
-        wanted |= {text} if persona is None else {text, persona}
-    for reply, prompt in db.execute("SELECT reply, prompt FROM calls WHERE unit = ?", (unit,)):
-        wanted |= {reply, *(number for _, _, number in json.loads(prompt))}
+    for numbers in db.execute("SELECT text, persona, thought FROM messages WHERE unit = ?", (unit,)):
+        wanted.update(numbers)
+    for reply, thought, prompt in db.execute("SELECT reply, thought, prompt FROM calls WHERE unit = ?", (unit,)):
+        wanted |= {reply, thought, *(number for _, _, number in json.loads(prompt))}
+    wanted.discard(None)
     return {number: _text(db, number) for number in wanted}
 
 

@@ -136,8 +136,19 @@ class Engine:
             self._stop_reason,
             self.interrupted,
             self._first_error,
+            unread=self._unread(),
             rescued=self.file.path if self.file.rescued_from else None,
         )
+
+    def _unread(self) -> str | None:
+        if self.progress.read:
+            return None
+        replies = self.file.replies()
+        if not replies.typed or replies.read:
+            return None
+        kinds = ", ".join(f"{count:,} {status}" for status, count in replies.statuses.items() if status)
+        hint = "; raise --max-tokens" if replies.cut else ""
+        return f"none of {plural(replies.typed, 'reply', 'replies')} could be read ({kinds}){hint}"
 
     async def _tick(self) -> None:
         """Report progress between commits too, so that calls to slow models are visible."""

@@ -18,8 +18,11 @@ class Progress(Tally):
     done: int = 0
     failed: int = 0
     expected_calls: float = 0.0
+    read: int = 0
+    """Replies that could be parsed."""
     unparsed: int = 0
     refused: int = 0
+    cut: int = 0
     unscored: int = 0
     skipped: int = 0
     """Units that the stopping rule made unnecessary (see `interim`)."""
@@ -35,8 +38,10 @@ class Progress(Tally):
             self.failed += 1
             return
         self.done += 1
+        self.read += rows.statuses.get("ok", 0) + rows.statuses.get("repaired", 0)
         self.unparsed += rows.statuses.get("unparsed", 0)
         self.refused += rows.statuses.get("refused", 0)
+        self.cut += rows.cut
         self.unscored += rows.statuses.get("unscored", 0)
         self.stored.merge(rows.tally)
 
@@ -75,6 +80,9 @@ class Result:
     interrupted: bool = False
     first_error: str | None = None
     """The error of the first unit that failed."""
+    unread: str | None = None
+    """That not one reply of the run could be read, and of what kinds they are; None if one could be, or none was
+    to be."""
     rescued: Path | None = None
     """The file that has everything, if the run file was removed or replaced during the run."""
 

@@ -83,6 +83,8 @@ class Rows:
     tally: Tally
     statuses: Mapping[str, int]
     """How many of its turns have each parse status."""
+    cut: int = 0
+    """How many of its turns were cut at their limit of tokens."""
     error: str | None = None
 
     @property
@@ -141,6 +143,7 @@ def to_rows(record: Record) -> Rows:
         texts=texts,
         tally=tally,
         statuses=dict(statuses),
+        cut=sum(turn.cut for turn in outcome.transcript.turns) if outcome is not None else 0,
         error=error,
     )
 
@@ -172,6 +175,8 @@ def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
         turn.parse_status,
         turn.verdict.model_dump_json() if turn.verdict is not None else None,
         json.dumps(dict(turn.expected)) if turn.expected else None,
+        add_text(turn.thought) if turn.thought else None,
+        int(turn.cut),
     )
 
 
@@ -193,6 +198,8 @@ def _call_row(unit: str, seq: int, nth: int, call: Call, add_text: AddText) -> R
         call.attempts,
         call.cached_tokens,
         call.written_tokens,
+        add_text(call.thought) if call.thought else None,
+        call.thought_tokens,
     )
 
 

@@ -39,10 +39,10 @@ IDS = (
     "SELECT unit FROM checks ORDER BY unit DESC",
 )
 TABLES = (
-    "SELECT unit, seq, round, speaker, role, persona, text, parse_status, parsed, expected FROM messages "
+    "SELECT unit, seq, round, speaker, role, persona, text, parse_status, parsed, expected, thought, cut FROM messages "
     "WHERE unit = ? ORDER BY seq",
     "SELECT unit, seq, nth, model, prompt, reply, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
-    "cached_tokens, written_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
+    "cached_tokens, written_tokens, thought, thought_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
     "SELECT unit, nth, judge, role, round, subject, metric, value, sampled, text, status FROM verdicts "
     "WHERE unit = ? ORDER BY nth",
 )
@@ -188,19 +188,19 @@ def _rows(file: RunFile, unit: str) -> Rows | None:
 def _without(lost: Set[int], messages: Iterable[Row]) -> list[Row]:
     """Messages without the lost texts; LookupError if one is what a model said."""
     new = []
-    for *before, role, persona, text, status, parsed, expected in messages:
-        if text in lost and role != "narrator":
+    for *before, role, persona, text, status, parsed, expected, thought, cut in messages:
+        if thought in lost or (text in lost and role != "narrator"):
             raise LookupError(text)
         persona, text = (text_id(LOST) if number in lost else number for number in (persona, text))
-        new.append((*before, role, persona, text, status, parsed, expected))
+        new.append((*before, role, persona, text, status, parsed, expected, thought, cut))
     return new
 
 
 def _without_prompts(lost: Set[int], calls: Iterable[Row]) -> list[Row]:
-    """Calls without the lost texts; LookupError if one is a reply."""
+    """Calls without the lost texts; LookupError if one is a reply or its thinking."""
     new = []
     for unit, seq, nth, model, prompt, reply, *figures in calls:
-        if reply in lost:
+        if reply in lost or figures[-2] in lost:
             raise LookupError(reply)
         pieces = [(*piece[:2], text_id(LOST) if piece[2] in lost else piece[2]) for piece in json.loads(prompt)]
         new.append((unit, seq, nth, model, json.dumps(pieces, separators=(",", ":")), reply, *figures))

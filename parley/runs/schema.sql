@@ -24,6 +24,8 @@ CREATE TABLE messages (
     parse_status TEXT,
     parsed TEXT,
     expected TEXT,
+    thought INTEGER,
+    cut INTEGER,
     PRIMARY KEY (unit, seq)
 ) WITHOUT ROWID;
 CREATE TABLE calls (
@@ -41,6 +43,8 @@ CREATE TABLE calls (
     attempts INTEGER NOT NULL,
     cached_tokens INTEGER,
     written_tokens INTEGER NOT NULL DEFAULT 0,
+    thought INTEGER,
+    thought_tokens INTEGER,
     PRIMARY KEY (unit, seq, nth)
 ) WITHOUT ROWID;
 CREATE TABLE verdicts (
@@ -61,5 +65,6 @@ CREATE TABLE events (at REAL NOT NULL, kind TEXT NOT NULL, detail TEXT NOT NULL)
 CREATE TABLE checks (unit TEXT PRIMARY KEY, plan INTEGER, outcome INTEGER, verdicts INTEGER) WITHOUT ROWID;
 CREATE VIEW transcript AS
     SELECT m.unit, m.seq, m.round, m.speaker, m.role, p.text AS persona, t.text AS text,
-           m.parse_status, m.parsed, m.expected
-    FROM messages m JOIN texts t ON t.id = m.text LEFT JOIN texts p ON p.id = m.persona;
+           m.parse_status, m.parsed, m.expected, h.text AS thought, m.cut
+    FROM messages m JOIN texts t ON t.id = m.text LEFT JOIN texts p ON p.id = m.persona
+         LEFT JOIN texts h ON h.id = m.thought;

@@ -66,6 +66,31 @@ class Spending(NamedTuple):
     """Whether the price of every call is known."""
 
 
+class Replies(NamedTuple):
+    """The replies of a run's agents."""
+
+    statuses: Mapping[str, int]
+    """How many have each parse status; "" where none was asked for."""
+    cut: int
+    """How many reached their limit of tokens."""
+    unknown: int
+    """Of how many that is not known: they were made before it was recorded."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.statuses.values())
+
+    @property
+    def typed(self) -> int:
+        """Replies that were to be parsed."""
+        return self.total - self.statuses.get("", 0)
+
+    @property
+    def read(self) -> int:
+        """How many of these could be."""
+        return self.statuses.get("ok", 0) + self.statuses.get("repaired", 0)
+
+
 class RunFile:
     """One run on disk. Opened for reading, or for writing by one process at a time; a context manager.
 
@@ -189,6 +214,19 @@ class RunFile:
         except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
             raise RunFileError(f"{self.path} is damaged: the calls that were made cannot be summed up") from None
 
+    def replies(self) -> Replies:
+        """How the replies of finished units could be read."""
+        rows = self._rows(
+            "SELECT coalesce(m.parse_status, ''), count(*), sum(m.cut), sum(m.cut IS NULL) "
+            "FROM messages m JOIN units u ON u.id = m.unit "
+            "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1"
+        )
+        statuses, cut, unknown = {}, 0, 0
+        for status, count, cut_here, unknown_here in rows:
+            statuses[status] = count
+            cut, unknown = cut + (cut_here or 0), unknown + unknown_here
+        return Replies(statuses, cut, unknown)
+
     def prompt_cache_use(self) -> tuple[int, int] | None:
         """Prompt tokens found in servers' prompt caches, and all prompt tokens, of calls whose server reports it.
 
@@ -253,11 +291,11 @@ class RunFile:
             db.execute("BEGIN IMMEDIATE")
             db.executemany("INSERT OR IGNORE INTO texts (text, id) VALUES (?, ?)", texts.items())
             db.executemany(
-                "INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?)",
+                "INSERT OR REPLACE INTO messages VALUES (?,?,?,?,?,?,?,?,?,?,?,?)",
                 (row for rows in units for row in rows.messages),
             )
             db.executemany(
-                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                "INSERT OR REPLACE INTO calls VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
                 (row for rows in units for row in rows.calls),
             )
             db.executemany(

@@ -9,7 +9,7 @@ from typing import NamedTuple
 PANEL = ""
 """The key of the panel's figures, beside those of its judges by name."""
 EVALUATOR = "evaluator"
-WORST_FIRST = ("unscored", "refused", "unparsed", "repaired", "ok")
+WORST_FIRST = ("unscored", "cut", "refused", "unparsed", "repaired", "ok")
 
 
 class UnitFigures(NamedTuple):

@@ -42,7 +42,7 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
 
 def _messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
     columns, rows = file.rows(
-        "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected FROM transcript "
+        "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected, thought, cut FROM transcript "
         "WHERE unit = ? ORDER BY seq",
         (unit_id,),
     )
@@ -50,7 +50,7 @@ def _messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
     calls: dict[int, list[dict[str, Any]]] = {}
     columns, rows = file.rows(
         "SELECT seq, nth, model, prompt, prompt_tokens, completion_tokens, latency, cost, cached, attempts, "
-        "cached_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
+        "cached_tokens, thought_tokens FROM calls WHERE unit = ? ORDER BY seq, nth",
         (unit_id,),
     )
     for row in rows:

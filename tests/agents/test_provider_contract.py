@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
@@ -134,13 +136,31 @@ async def test_a_rate_limit_is_waited_out(server: ProviderServer) -> None:
     assert client.throttle.slowed == 1
 
 
-@pytest.mark.parametrize(("header", "seconds"), [("37.5", 37.5), ("Wed, 21 Oct 2026 07:28:00 GMT", None)])
-async def test_a_rate_limit_says_how_long_to_wait(server: ProviderServer, header: str, seconds: float | None) -> None:
-    server.fails(429, "slow down", {"Retry-After": header})
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "37.5"}, 37.5),
+        ({"Retry-After": "2", "retry-after-ms": "1500"}, 1.5),
+        ({"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}, 0.0),
+        ({"Retry-After": "later"}, None),
+        ({"Retry-After": "nan"}, None),
+    ],
+)
+async def test_a_rate_limit_says_how_long_to_wait(
+    server: ProviderServer, headers: dict[str, str], seconds: float | None
+) -> None:
+    server.fails(429, "slow down", headers)
     with pytest.raises(RateLimited) as caught:
         await server.client(retries=0).create(ASK)
     assert caught.value.retry_after == seconds
     assert len(server.asked) == 1
+
+
+async def test_a_rate_limit_may_give_a_date(server: ProviderServer) -> None:
+    server.fails(429, "slow down", {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=90), True)})
+    with pytest.raises(RateLimited) as caught:
+        await server.client(retries=0).create(ASK)
+    assert caught.value.retry_after == pytest.approx(90, abs=5)
 
 
 @pytest.mark.parametrize("status", [408, 500, 503, 529])

@@ -104,7 +104,7 @@ async def test_the_key_is_redacted_from_tool_calls_and_reasoning(server: Any, mo
 ODD_EVENTS: list[Any] = [
     {"choices": [5]},
     {"choices": "none"},
-    {"choices": [{"delta": {"content": ["a", "list"]}}]},
+    {"choices": [{"delta": {"content": [5, 6]}}]},
     {"choices": [{"delta": "words"}]},
     {"choices": [], "usage": 7},
     [],
@@ -112,12 +112,26 @@ ODD_EVENTS: list[Any] = [
 
 
 @pytest.mark.parametrize("event", ODD_EVENTS, ids=str)
-async def test_an_unreadable_event_fails_the_call_and_is_not_counted(server: Any, event: Any) -> None:
+async def test_a_stream_that_breaks_off_counts_with_what_arrived(server: Any, event: Any) -> None:
     server.streams(chunk("Sev"), event)
     budget, client = Budget(max_calls=1), server.client()
-    with session(Session("unit", budget=budget)), pytest.raises(ServerFault, match="server/m: "):
+    with (
+        session(Session("unit", budget=budget)),
+        record_calls() as calls,
+        pytest.raises(ServerFault, match="server/m: "),
+    ):
         _ = [part async for part in client.create_stream(ASK)]
-    assert (budget.calls, client.throttle.under_way) == (0, 0)
+    assert (budget.calls, client.throttle.under_way) == (1, 0)
+    assert [(call.reply, call.completion_tokens) for call in calls] == [("Sev", 1)]
+    assert budget.tokens == calls[0].prompt_tokens + 1
+
+
+async def test_a_stream_that_does_not_begin_is_not_counted(server: Any) -> None:
+    server.streams({"error": {"message": "out of order"}})
+    budget = Budget(max_calls=1)
+    with session(Session("unit", budget=budget)), pytest.raises(ServerFault, match="out of order"):
+        _ = [part async for part in server.client().create_stream(ASK)]
+    assert (budget.calls, budget.tokens) == (0, 0)
 
 
 async def test_an_error_body_that_is_nested_too_deeply(server: Any) -> None:

@@ -117,7 +117,7 @@ def test_sentences_claim_no_more_than_the_tests() -> None:
 
 def test_the_report_counts_missing_scores_and_names_the_scorer() -> None:
     whole = report(SMALL, draws=100)
-    assert "Scores left out: 0 unparsed, 0 refused, 1 unscored." in whole.words
+    assert "Scores left out: 0 unparsed, 0 refused, 0 cut, 1 unscored." in whole.words
     assert "Toxicity means the score of scorer 1, and nothing more." in whole.cautions
     assert whole.table("readings")["unscored"].sum() == 1
     assert [figure.name for figure in whole.figures] == ["refined"]  # no quality was judged

@@ -60,11 +60,12 @@ def run_study() -> Callable[..., list[tuple[Any, ...]]]:
 
 
 class Speaker:
-    """An OpenAI-compatible server. `says(body)` gives the text of a reply."""
+    """An OpenAI-compatible server. `says(body)` gives the text of a reply, `finish(body)` why it ended."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.says: Callable[[dict[str, Any]], str] = lambda body: "So I think."
+        self.finish: Callable[[dict[str, Any]], str] = lambda body: "stop"
         speaker = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -75,7 +76,9 @@ class Speaker:
                 speaker.asked.append(body)
                 choice = {"index": 0, "message": {"role": "assistant", "content": speaker.says(body)}}
                 usage = {"prompt_tokens": 100, "completion_tokens": 20}
-                data = json.dumps({"choices": [{**choice, "finish_reason": "stop"}], "usage": usage}).encode()
+                data = json.dumps(
+                    {"choices": [{**choice, "finish_reason": speaker.finish(body)}], "usage": usage}
+                ).encode()
                 self.send_response(200)
                 self.send_header("Content-Type", "application/json")
                 self.send_header("Content-Length", str(len(data)))

@@ -14,7 +14,9 @@ from aiohttp import web
 
 import parley
 from parley.agents import ConfigError
+from parley.agents.structured import parse
 from parley.judging.bbq import METHODS, BbqConfig, BbqStudy, find_method
+from parley.judging.bbq.method import Choice
 from parley.reports import make_report
 
 ANSWERS = ("The grandfather", "The grandson", "Not known")
@@ -435,3 +437,13 @@ def test_the_report_shows_each_iteration(speaker: Any, run_study: Callable[..., 
     assert table == {("ambig", 0): 0.0, ("ambig", 1): 1.0, ("disambig", 0): 0.0, ("disambig", 1): 0.0}
     assert created.table("refined")["share"].tolist() == [1.0, 1.0]
     assert set(created.table("leaderboard")["system"]) == {"default", "stardtox"}
+
+
+@pytest.mark.parametrize(
+    ("written", "letter"),
+    [("b", "B"), ("(B)", "B"), ("B) A man", "B"), ("<A>", "A"), ("<A, B or C>", None), ("A/B/C", None), ("D", None)],
+)
+def test_a_copy_of_the_format_is_not_an_answer(written: str, letter: str | None) -> None:
+    value, problem = parse(json.dumps({"answer": written}), Choice)
+    assert (value.answer if value else None) == letter
+    assert bool(problem) is (letter is None)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from parley.agents import Call, Turn, parse
+from parley.agents import Turn, parse
 from parley.judging.rldf.referee import discordant, report_format, report_type
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts
@@ -74,31 +74,17 @@ def test_statements_that_break_role(text: str, topic: str, expected: list[str]) 
     assert breaks_role(text, topic) == expected
 
 
-def call(reply: str, tokens: int) -> Call:
-    return Call(
-        model="m",
-        prompt=(),
-        reply=reply,
-        prompt_tokens=10,
-        completion_tokens=tokens,
-        latency=0.1,
-        cost=None,
-        cached=False,
-        attempts=1,
-    )
-
-
 def test_refusals_empty_and_truncated_statements_are_flagged() -> None:
     role = load_bias("age").role[0]
 
-    def flags(text: str, tokens: int) -> set[str]:
-        turn = Turn("Sixty", "debater", 1, text, calls=(call(text, tokens),))
-        return {item.metric for item in statement_verdicts(turn, role, "Buses?", 100) if item.value == 1}
+    def flags(text: str, *, cut: bool = False) -> set[str]:
+        turn = Turn("Sixty", "debater", 1, text, cut=cut)
+        return {item.metric for item in statement_verdicts(turn, role, "Buses?") if item.value == 1}
 
-    assert flags("Buses are useful.", 20) == set()
-    assert flags("I'm sorry, but I can't take part in this.", 20) == {"refused"}
-    assert flags("  ", 1) == {"refused"}
-    assert flags("Buses are", 100) == {"cut"}
+    assert flags("Buses are useful.") == set()
+    assert flags("I'm sorry, but I can't take part in this.") == {"refused"}
+    assert flags("  ") == {"refused"}
+    assert flags("Buses are", cut=True) == {"cut"}
 
 
 def test_statements_that_repeat_their_instructions_or_themselves_are_flagged() -> None:
@@ -117,7 +103,7 @@ def test_statements_that_repeat_their_instructions_or_themselves_are_flagged() -
     assert echoes(f'I read "{topic}" and say yes, since I see badly.', texts, topic) == "", "the topic may be quoted"
     assert echoes("You are called Sixty, speak!", texts, topic) == "", "a few words are said by chance"
     assert echoes("", texts, topic) == loops("") == ""
-    turn = Turn("Sixty", "debater", 1, again, calls=(call(again, 20),))
-    actual = {item.metric: item.text for item in statement_verdicts(turn, load_bias("age").role[0], topic, 100, texts)}
+    turn = Turn("Sixty", "debater", 1, again)
+    actual = {item.metric: item.text for item in statement_verdicts(turn, load_bias("age").role[0], topic, texts)}
     assert actual["echo"] == "table you are called sixty speak based on"
     assert actual["loop"] is None

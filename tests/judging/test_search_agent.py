@@ -216,3 +216,13 @@ async def test_questions_of_fact_name_no_groups(place: Path, speaker: Any) -> No
     assert actual.groups == ()
     assert "> (rhine.txt#1)" in str(speaker.asked[-1]["messages"][-1]["content"])
     assert list(agent.sources()) == ["folder:docs"]
+
+
+async def test_a_summary_has_room_and_is_marked_where_it_was_cut(search: Search, speaker: Any) -> None:
+    """What is left of it is passed on; its conclusion is lost, and that is counted."""
+    speaker.finish = lambda body: "length" if "structured summary" in str(body["messages"][-1]["content"]) else "stop"
+    actual = await search(Shelf(muslim=SearchResult("P", "p", "text")), QUERIES)
+    assert (actual.status, actual.turns[-1].cut) == ("cut", True)
+    assert SUMMARY.splitlines()[0] in actual.quoted
+    assert next(item.status for item in actual.verdicts if item.metric == "search_unknown_sources") == "cut"
+    assert speaker.asked[-1]["max_tokens"] == 1200

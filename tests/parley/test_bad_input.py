@@ -233,7 +233,7 @@ def test_a_run_of_a_newer_format(parley: Callable[..., Any], whole: Path, comman
     with closing(sqlite3.connect(whole)) as db:
         db.execute("PRAGMA user_version = 7")
     result = parley(*SIM, "--out", whole) if command == ("run",) else parley(command[0], whole, *command[1:])
-    one_line(result, 1, "was written by a newer Parley (format 7, this one reads 2)")
+    one_line(result, 1, "was written by a newer Parley (format 7, this one reads 3)")
 
 
 @pytest.mark.parametrize("command", READS, ids=" ".join)

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.parley.formats import make_format_2
+
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--out", "a.sqlite")
 FULL = ("run", "malibu", "--yardstick", "off", "--suite", "full", "--per-base", "1")
 PAIRS = (*FULL, "--phases", "2", "--rounds", "3", "--dry-run", "--json")
@@ -107,6 +109,7 @@ def test_a_run_of_format_1_can_be_read_and_resumed(parley: Parley, run_file: Any
     """Format 1 has no prompt caches."""
     assert parley(*RUN, "--model", "sim/judge", "--budget-calls", "20", "--concurrency", "1").status == 1
     with closing(sqlite3.connect("a.sqlite")) as db:
+        make_format_2(db)
         for column in ("cached_tokens", "written_tokens"):
             db.execute(f"ALTER TABLE calls DROP COLUMN {column}")
         db.execute("PRAGMA user_version = 1")
@@ -118,5 +121,5 @@ def test_a_run_of_format_1_can_be_read_and_resumed(parley: Parley, run_file: Any
     assert parley(*RUN, "--model", "sim/judge").status == 0
     file = run_file("a.sqlite")
     file.check()
-    assert file.one("PRAGMA user_version") == 2
+    assert file.one("PRAGMA user_version") == 3
     assert file.one("SELECT count(*) FROM calls WHERE cached_tokens IS NULL AND written_tokens = 0") == 72

@@ -134,7 +134,7 @@ def critique_loop() -> Record:
         Turn("toxicity", "evaluator", 0, "60", verdict=Assessment(score=60, reason="rude"), parse_status="ok"),
         Turn("search", "evaluator", 0, "found", verdict=source, parse_status="ok"),
         Turn("coordinator", "coordinator", 0, "revise: toxicity"),
-        Turn("writer", "generator", 1, "A good nurse is kind."),
+        Turn("writer", "generator", 1, "A good nurse is kind.", thought="<b>Shorter?</b>", cut=True),
         Turn("toxicity", "evaluator", 1, "5", verdict=Assessment(score=5, reason="fine"), parse_status="ok"),
     ]
     outcome = Outcome(Transcript(tuple(turns), "all criteria are met"))

@@ -151,6 +151,16 @@ def evaluator_verdict(judge, iteration, metric, value, text):
     return Verdict(judge=judge, role="evaluator", round=iteration, metric=metric, value=value, sampled=value, text=text)
 
 
+def test_a_thought_is_folded_and_a_cut_reply_is_marked(tmp_path, viewer, open_page, build):
+    build.write_run(tmp_path / "loop.sqlite", [build.critique_loop()])
+    page = open_page(f"{viewer(tmp_path)}unit?run=loop.sqlite&unit=loop/1")
+    message = page.locator("#m5")
+    expect(message.locator("header")).to_contain_text("cut")
+    expect(message).not_to_contain_text("Shorter?")
+    message.get_by_text("thought · 15 characters").click()
+    expect(message).to_contain_text("<b>Shorter?</b>")
+
+
 def test_a_stardtox_run_shows_toxicity_and_quality_on_separate_scales(tmp_path, viewer, open_page, build):
     scored = [
         evaluator_verdict("words 1", iteration, "toxicity", value, "rude") for iteration, value in ((0, 0.9), (1, 0.0))

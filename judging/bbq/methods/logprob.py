@@ -39,7 +39,8 @@ class LogProb(PromptedMethod):
                 weights[place] += probability or 0.0
         last = turns[-1]
         complete = readable == 3
-        status: ParseStatus = "ok" if complete else last.parse_status if last.parse_status == "refused" else "unparsed"
+        known = last.parse_status if last.parse_status in ("refused", "cut") else "unparsed"
+        status: ParseStatus = "ok" if complete else known
         verdicts = tuple(
             Verdict(
                 judge=last.speaker,

@@ -61,16 +61,25 @@ export function messageView(unit, message, { run, params, index, notes, changed 
     speakerName(message, index),
     message.role !== "debater" && !narrator ? h("span", { class: "pill" }, message.role) : "",
     parseStatus(message.parse_status),
+    message.cut && message.parse_status !== "cut" ? h("span", { class: "pill warn", title: "it reached its limit of tokens" }, "cut") : "",
     h("span", { class: "grow" }),
     h("a", { class: "anchor", href: url, title: "copy a link to this message", "aria-label": `link to message ${message.seq}`, onclick: (event) => { event.preventDefault(); copy(url, "link"); } }, `#${message.seq}`),
     button("copy", () => copy(message.text, "message"), { class: "plain small" }),
     embedded ? "" : button("note", () => form.open ? (form.open = false) : (form.open = true, form.querySelector("input").focus()), { class: "plain small" }));
   return h("article", { class: `message ${narrator ? "narrator" : "agent"} role-${message.role}`, id: anchor, tabindex: "-1", vars: speakerColour(message, index) },
     head,
-    h("div", { class: "beside" }, h("div", { class: "reply" }, message.persona ? h("details", { class: "persona" }, h("summary", {}, "persona"), h("p", { dir: "auto" }, message.persona)) : "", body),
+    h("div", { class: "beside" }, h("div", { class: "reply" }, message.persona ? h("details", { class: "persona" }, h("summary", {}, "persona"), h("p", { dir: "auto" }, message.persona)) : "", thoughtView(message.thought), body),
       message.parsed || message.expected ? h("div", { class: "parsed", "aria-label": "parsed reply" }, parsedReply(message.parsed), expectedScores(message.expected)) : ""),
     noteList(run, notes, changed), form,
     message.calls.map((call) => callView(run, call)));
+}
+
+// What the model thought before it spoke: folded, and put into the page only when it is opened.
+function thoughtView(thought) {
+  if (!thought) return "";
+  const box = h("div", {});
+  const open = (event) => { if (event.target.open && !box.childNodes.length) box.append(longText(thought, "")); };
+  return h("details", { class: "thought", ontoggle: open }, h("summary", {}, `thought · ${plural(thought.length, "character")}`), box);
 }
 
 function looksLikeJson(text) { return /^\s*[[{]/.test(text.slice(0, 50)); }
@@ -109,7 +118,7 @@ function expectedScores(expected) {
 }
 
 function callView(run, call) {
-  const facts = [call.model, `${integer(call.prompt_tokens)} + ${integer(call.completion_tokens)} tokens`, call.cached_tokens && !call.cached ? `${integer(call.cached_tokens)} from the prompt cache` : null, `${number(call.latency)} s`, call.cost === null ? "cost unknown" : call.cost ? money(call.cost) : null, call.attempts > 1 ? plural(call.attempts, "attempt") : null].filter(Boolean).join(" · ");
+  const facts = [call.model, `${integer(call.prompt_tokens)} + ${integer(call.completion_tokens)} tokens`, call.thought_tokens ? `${integer(call.thought_tokens)} of them thinking` : null, call.cached_tokens && !call.cached ? `${integer(call.cached_tokens)} from the prompt cache` : null, `${number(call.latency)} s`, call.cost === null ? "cost unknown" : call.cost ? money(call.cost) : null, call.attempts > 1 ? plural(call.attempts, "attempt") : null].filter(Boolean).join(" · ");
   const box = h("div", { class: "prompt" });
   let filled = false;
   const open = async (event) => {

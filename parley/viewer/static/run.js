@@ -146,7 +146,7 @@ export function runPage(main, params) {
       const unitParams = new URLSearchParams(state.params);
       unitParams.set("run", run); unitParams.set("unit", row.id);
       const pills = [row.status === "failed" ? h("span", { class: "pill bad" }, "failed") : row.status === "planned" ? h("span", { class: "pill" }, "planned") : null,
-        ["unscored", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
+        ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return [h("tr", { "data-unit": row.id },
         h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit" }, h("bdi", {}, row.id)), " ", pills,

@@ -193,7 +193,7 @@ def _scores(turn: Turn, metrics: Mapping[str, str] | None = None) -> Iterator[Ve
 def _status(turn: Turn, value: float | None) -> ParseStatus:
     """The parse status of one value: its reply may have faults elsewhere, or be readable but without this value."""
     if value is None:
-        return "refused" if turn.parse_status == "refused" else "unparsed"
+        return turn.parse_status if turn.parse_status in ("refused", "cut") else "unparsed"
     return "repaired" if turn.parse_status == "repaired" else "ok"
 
 

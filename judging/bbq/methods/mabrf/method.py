@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents.search import make_engine
 from parley.judging.bbq.method import BbqContext, Solved, Task
 from parley.judging.bbq.methods.mabrf import loop
-from parley.judging.search.agent import SearchAgent
+from parley.judging.search.agent import SUMMARY_TOKENS, SearchAgent
 
 
 class MabrfSettings(BaseModel):
@@ -27,6 +27,9 @@ class SearchSettings(MabrfSettings):
     queries: int = Field(5, ge=1, description="number of queries to request from the model")
     searched: int = Field(3, ge=1, description="number of queries to search; those that name a group come first")
     results: int = Field(5, ge=1, description="number of results to read per query")
+    summary_tokens: int = Field(
+        SUMMARY_TOKENS, ge=16, description="maximum length of a search summary, in tokens, unless --max-tokens is more"
+    )
 
 
 class Mabrf:
@@ -62,7 +65,11 @@ class MabrfSearch(Mabrf):
         super().__init__(settings)
         self.engine = make_engine(settings.engine)
         self.search = SearchAgent(
-            self.engine, queries=settings.queries, searched=settings.searched, results=settings.results
+            self.engine,
+            queries=settings.queries,
+            searched=settings.searched,
+            results=settings.results,
+            summary_tokens=settings.summary_tokens,
         )
 
     def sources(self) -> Mapping[str, str]:

@@ -1,9 +1,9 @@
 """MABRF's replies, in the paper's own formats, and what can be read from them with certainty.
 
     Judgement   two lines, "Bias: <1-10>: reason" and "Relevancy: <1-10>: reason"
-    Reasoning   numbered steps, then "Answer: <0/1/2>"
+    Reasoning   numbered steps, then "Answer: 0", "Answer: 1" or "Answer: 2"
     Steps       numbered steps only
-    Terminal    "Answer: <0/1/2>"
+    Terminal    the answer's line alone
 
 "7/10" is 7. A score off the scale ("0", "11"), a range ("1-10") or a word is not a score, and is never read as "no
 bias".
@@ -32,7 +32,10 @@ _ANSWER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _LATE_ANSWER = re.compile(r"\banswer[ \t*_\"'`]*:(.*)\Z", re.IGNORECASE)
-_PLACEHOLDER = re.compile(r"^\W*0\W+1\W+2\W*$")
+_PLACEHOLDER = re.compile(r"^\W*[0-2](?:\W+[0-2])+\W*$")
+"""Several options at once. Asked for "Answer: <0/1/2>", as the paper has it, a real model wrote such a line ("<1/1/2>")
+in 70 of 70 first answers; the format is therefore shown as its three possible lines."""
+ANSWER_LINE = "'Answer: 0', 'Answer: 1' or 'Answer: 2'"
 _PLACE = re.compile(r"^\W*(?:(?:option|choice|number)\s*)?([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL)
 _OTHER_PLACE = re.compile(r"\b[0-2]\b")
 MAX_LABELS = 100
@@ -126,7 +129,7 @@ class Reasoning(TextReply):
         plain = () if looks_like_refusal(text) else tuple(line.strip(" \t-*•>") for line in before.splitlines())
         steps = _steps(before) or tuple(line for line in plain if re.search(r"\w", line))
         answer = _answer(text)
-        missing = [*(["numbered steps"] if not steps else []), *(["one line 'Answer: <0/1/2>'"] if not answer else [])]
+        missing = [*(["numbered steps"] if not steps else []), *([f"one line {ANSWER_LINE}"] if not answer else [])]
         return cls(steps=steps, answer=answer), f"it lacks {' and '.join(missing)}" if missing else ""
 
 
@@ -140,7 +143,7 @@ class Terminal(TextReply):
         answer = _answer(text)
         if answer is None and len(text.split("\n")) == 1 and not _ANSWER.search(text) and not looks_like_refusal(text):
             answer = text.strip() or None
-        return (cls(answer=answer), "") if answer else (None, "it has no line 'Answer: <0/1/2>'")
+        return (cls(answer=answer), "") if answer else (None, f"it has no line {ANSWER_LINE}")
 
 
 def _steps(text: str) -> tuple[str, ...]:

@@ -1,0 +1,341 @@
+"""What a model thinks before it answers: told apart, kept, never parsed, never heard by the others."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from autogen_agentchat.agents import AssistantAgent
+from autogen_core.models import CreateResult, RequestUsage, UserMessage
+from autogen_ext.models.replay import ReplayChatCompletionClient
+from pydantic import BaseModel
+
+from parley.agents import (
+    Budget,
+    BudgetSpent,
+    ConfigError,
+    Debate,
+    Persona,
+    ReplyCache,
+    ServerFault,
+    Session,
+    ask,
+    model,
+    record_calls,
+    session,
+    structured_reply,
+)
+from parley.agents.errors import CutShort
+from parley.agents.models.base import THINK_TOKENS
+from parley.agents.models.reply import Reply
+from parley.agents.models.thoughts import ThoughtSplitter, known_to_think, read_parts, split_thought
+
+ASK = [UserMessage(content="How many?", source="user")]
+INLINE = '<think>Perhaps {"score": 1} or not.</think>\n\n{"score": 9}'
+
+
+class Score(BaseModel):
+    score: int
+
+
+def completion(message: dict[str, Any], finish: str = "stop", **usage: Any) -> str:
+    counts = {"prompt_tokens": 12, "completion_tokens": 30, **usage}
+    return json.dumps({"choices": [{"finish_reason": finish, "message": message}], "usage": counts})
+
+
+def chunk(finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": delta, "finish_reason": finish}]}
+
+
+SPLIT = [
+    ("Seven.", "", "Seven."),
+    (INLINE, 'Perhaps {"score": 1} or not.', '{"score": 9}'),
+    ("\n <think>\na\n</think>b", "a", "b"),
+    ("<think>a</think>\n<think>b</think> c", "a\n\nb", "c"),
+    ("<think>never closed", "never closed", ""),
+    ("<think></think>Seven.", "", "Seven."),
+    ("the template opened it\n</think>\n\nSeven.", "the template opened it", "Seven."),
+    ('{"why": "it says </think> here"}', "", '{"why": "it says </think> here"}'),
+    ("The tag <think> opens\n</think>\nand closes.", "", "The tag <think> opens\n</think>\nand closes."),
+    ("", "", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "thought", "answer"), SPLIT)
+def test_thinking_in_front_of_an_answer(text: str, thought: str, answer: str) -> None:
+    assert split_thought(text) == (thought, answer)
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+@pytest.mark.parametrize(("text", "thought", "answer"), [case for case in SPLIT if "template" not in case[0]])
+def test_thinking_in_a_stream(text: str, thought: str, answer: str, size: int) -> None:
+    splitter = ThoughtSplitter()
+    pieces = [splitter.feed(text[start : start + size]) for start in range(0, len(text), size)]
+    assert "".join([*pieces, splitter.flush()]).strip() == answer
+    assert splitter.thought.split() == thought.split()
+
+
+def test_content_in_parts() -> None:
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Hm. "}, {"type": "text", "text": "Six?"}]},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "No."}]},
+        {"type": "text", "text": "Sev"},
+        {"type": "output_text", "text": "en."},
+        {"type": "redacted_thinking", "data": "b64"},
+    ]
+    assert read_parts(parts) == ("Hm. Six?\n\nNo.", "Seven.")
+    with pytest.raises(TypeError):
+        read_parts([7])
+
+
+@pytest.mark.parametrize(
+    ("name", "thinks"),
+    [
+        ("o3", True), ("o4-mini", True), ("gpt-5-mini", True), ("gpt-5-chat-latest", False), ("gpt-4o", False),
+        ("openai/gpt-oss-120b", True), ("Qwen/Qwen3-4B", True), ("Qwen/Qwen3-4B-Instruct-2507", False),
+        ("Qwen/Qwen3-4B-Thinking-2507", True), ("qwen3-coder", False), ("deepseek-reasoner", True),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-1.5B", True), ("QwQ-32B", True), ("llama3.2", False), ("m", False),
+    ],
+)  # fmt: skip
+def test_models_that_are_known_to_think(name: str, thinks: bool) -> None:
+    assert known_to_think(name) is thinks
+
+
+MESSAGES = [
+    {"content": "Seven.", "reasoning_content": "Six? No."},
+    {"content": "Seven.", "reasoning": "Six? No."},
+    {"content": "<think>Six? No.</think>Seven."},
+    {"content": [{"type": "thinking", "thinking": "Six? No."}, {"type": "text", "text": "Seven."}]},
+]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=["reasoning_content", "reasoning", "inline", "parts"])
+async def test_a_reply_has_its_thought_apart(server: Any, message: dict[str, Any], tmp_path: Path) -> None:
+    server.sends(completion(message, completion_tokens_details={"reasoning_tokens": 21}))
+    cache = ReplyCache(tmp_path / "cache.sqlite")
+    for _ in range(2):  # the second from the cache
+        with session(Session("unit", cache=cache)), record_calls() as calls:
+            reply = await server.client().create(ASK)
+        assert (reply.content, reply.thought, reply.thought_tokens) == ("Seven.", "Six? No.", 21)
+        assert (calls[0].reply, calls[0].thought, calls[0].thought_tokens) == ("Seven.", "Six? No.", 21)
+    assert len(server.asked) == 1
+    cache.close()
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [{"reasoning_content": "Six? "}, {"reasoning_content": "No."}, {"content": "Sev"}, {"content": "en."}],
+        [{"reasoning": "Six? No."}, {"content": "Seven."}],
+        [{"content": "<th"}, {"content": "ink>Six? No.</thi"}, {"content": "nk>\n\nSev"}, {"content": "en."}],
+        [{"content": [{"type": "thinking", "thinking": "Six? No."}]}, {"content": "Seven."}],
+    ],
+)
+async def test_a_streamed_reply_shows_only_its_answer(server: Any, deltas: list[dict[str, Any]]) -> None:
+    server.streams(*(chunk(**delta) for delta in deltas), chunk("stop"))
+    *texts, reply = [part async for part in server.client().create_stream(ASK)]
+    assert "".join(texts) == "Seven."
+    assert (reply.content, reply.thought) == ("Seven.", "Six? No.")
+
+
+async def test_a_thought_is_never_parsed(server: Any) -> None:
+    server.says(INLINE)
+    reply = await structured_reply(server.client(), ASK, Score)
+    assert (reply.value, reply.status, reply.raw) == (Score(score=9), "ok", '{"score": 9}')
+    assert reply.thought == 'Perhaps {"score": 1} or not.'
+
+
+async def test_nobody_hears_a_thought(server: Any) -> None:
+    server.says("<think>Ben is a fool.</think>Good point.", "<think>So is Ada.</think>Thanks.")
+    debate = Debate([Persona("Ada", "A."), Persona("Ben", "B.")], model=server.client(), rounds=2)
+    turns = (await debate.converse("Buses?")).spoken()
+    assert [turn.text for turn in turns] == ["Good point.", "Thanks.", "Thanks.", "Thanks."]
+    assert [turn.thought for turn in turns] == ["Ben is a fool.", "So is Ada.", "So is Ada.", "So is Ada."]
+    heard = json.dumps(server.asked)
+    assert ("fool" in heard, "So is" in heard) == (False, False)
+
+
+async def test_the_thoughts_of_any_autogen_client_are_kept() -> None:
+    def result(content: str, thought: str | None) -> CreateResult:
+        return CreateResult(
+            finish_reason="stop", content=content, usage=RequestUsage(1, 1), cached=False, thought=thought
+        )
+
+    replies = [result("Yes.", "I doubt it."), result("<think>Hm.</think>No.", None)]
+    agent = AssistantAgent("Ada", ReplayChatCompletionClient(replies), description="Ada")
+    turns = (await Debate([agent], rounds=2).converse("Buses?")).spoken()
+    assert [(turn.text, turn.thought) for turn in turns] == [("Yes.", "I doubt it."), ("No.", "Hm.")]
+
+
+# Cut replies, and room to think
+
+
+async def test_a_cut_reply_that_cannot_be_read(server: Any) -> None:
+    server.sends(completion({"content": '{"sco'}, "length"))
+    reply = await structured_reply(server.client(), ASK, Score)
+    assert (reply.value, reply.status, reply.raw, reply.cut) == (None, "cut", '{"sco', True)
+    assert "too long and was cut off" in server.asked[1]["messages"][-1]["content"]
+
+
+async def test_a_statement_that_was_cut_is_kept_and_marked(server: Any) -> None:
+    server.sends(completion({"content": "Buses are"}, "length"))
+    turn = await ask(Persona("Ada", "A."), "Buses?", model=server.client())
+    assert (turn.text, turn.cut, turn.parse_status) == ("Buses are", True, None)
+
+
+@pytest.mark.parametrize("content", [None, "", "<think>Well, "])
+@pytest.mark.parametrize("reply_type", [None, Score])
+async def test_a_reply_that_was_cut_while_thinking_says_what_to_raise(
+    server: Any, content: str | None, reply_type: type[BaseModel] | None
+) -> None:
+    server.sends(completion({"content": content, "reasoning_content": "Well"}, "length"))
+    with pytest.raises(
+        CutShort, match=r"server/m: a reply was cut off after 30 tokens, at thinking.*--max-tokens"
+    ) as e:
+        await ask(Persona("Ada", "A."), "Buses?", reply_type, model=server.client(think_tokens=50))
+    assert "\n" not in str(e.value)
+    assert len(server.asked) == 1, "neither tried nor asked again"
+
+
+async def test_a_model_that_is_seen_to_think_gets_room(server: Any) -> None:
+    """And the first reply, which had none, is paid for like every other."""
+    server.sends(completion({"content": None, "reasoning": "Well"}, "length"))
+    server.says("Seven.")
+    budget, client = Budget(), server.client(max_tokens=400, price_in=1, price_out=1)
+    with session(Session("unit", budget=budget)), record_calls() as calls:
+        assert (await client.create(ASK)).content == "Seven."
+    assert [body["max_tokens"] for body in server.asked] == [400, 400 + THINK_TOKENS]
+    assert (budget.calls, budget.tokens) == (2, 12 + 30 + 12 + 3)
+    assert [(call.reply, call.thought, call.cut) for call in calls] == [("", "Well", True), ("Seven.", "", False)]
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        ("max_tokens=400", 400 + THINK_TOKENS),
+        ("max_tokens=400&think_tokens=100", 500),
+        ("max_tokens=400&think_tokens=0", 400),
+        ("max_tokens=400&effort=none", 400),
+        ("", None),
+    ],
+)
+async def test_the_limit_is_for_the_answer(server: Any, options: str, limit: int | None) -> None:
+    server.says("Seven.")
+    client = model(f"server/qwen3?base_url={server.url}&{options}")
+    await client.create(ASK)
+    await client.close()
+    assert server.asked[0].get("max_tokens") == limit
+    assert "think_tokens" not in server.asked[0]
+
+
+async def test_effort_is_passed_on_or_refused_in_one_line(server: Any) -> None:
+    server.says("Seven.")
+    await server.client(effort="low").create(ASK)
+    assert server.asked[0]["reasoning_effort"] == "low"
+    with pytest.raises(ConfigError, match=r"sim/judge: effort=low is not possible \(it has no such option\)"):
+        model("sim/judge?effort=low")
+    with pytest.raises(ConfigError, match="option 'effort'"):
+        model(f"server/m?base_url={server.url}&effort=huge")
+
+
+async def test_a_model_without_temperature(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    server.says("Seven.")
+    client = server.client()
+    client.takes_temperature = False
+    for _ in range(2):
+        await client.create(ASK, extra_create_args={"temperature": 0.2})
+    assert all("temperature" not in body for body in server.asked)
+    assert capsys.readouterr().err.count("accepts no temperature") == 1
+
+
+# Billing
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        completion({"content": None}, "length"),
+        completion({"content": [{"type": "text", "text": "Seven."}]}),
+        completion({"content": None}, "stop"),
+    ],
+)
+async def test_an_answered_call_is_not_tried_again(server: Any, body: str) -> None:
+    server.sends(body)
+    budget = Budget(max_calls=5)
+    with session(Session("unit", budget=budget)):
+        await server.client(retries=6).create(ASK)
+    assert (len(server.asked), budget.calls, budget.tokens) == (1, 1, 42)
+
+
+async def test_an_unreadable_answer_counts_against_the_budget(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.sends(completion({"content": 7}))
+    budget, client = Budget(max_calls=5), server.client(retries=6)
+    monkeypatch.setattr(client, "retry_delay", lambda attempt, after: 0.0)
+    with session(Session("unit", budget=budget)), record_calls() as calls, pytest.raises(BudgetSpent):
+        await client.create(ASK)
+    assert (len(server.asked), budget.calls, budget.tokens) == (5, 5, 5 * 42)
+    assert len(calls) == 5
+
+
+async def test_an_answer_without_usage_is_a_fault_and_free(server: Any) -> None:
+    server.sends("<html>busy</html>")
+    budget = Budget(max_calls=5)
+    with session(Session("unit", budget=budget)), pytest.raises(ServerFault):
+        await server.client(retries=0).create(ASK)
+    assert (budget.calls, budget.tokens) == (0, 0)
+
+
+# Log-probabilities, and speed
+
+
+@pytest.mark.parametrize(
+    "border", [["}</think>\n", '{"points": '], ['}</think>\n{"', 'points": ']], ids=["whole", "across"]
+)
+async def test_expected_scores_are_those_of_the_answer(server: Any, border: list[str]) -> None:
+    class Point(BaseModel):
+        points: int = 0
+        model_config = {"json_schema_extra": {"properties": {"points": {"minimum": 0, "maximum": 10}}}}
+
+    def token(text: str, *others: tuple[str, float]) -> dict[str, Any]:
+        tops = [{"token": other, "logprob": logprob} for other, logprob in others]
+        return {"token": text, "logprob": -0.1, "top_logprobs": tops}
+
+    thinking = [token("<think>"), token('{"points": '), token("2", ("2", 0.0)), *map(token, border)]
+    answer = [token("7", ("7", math.log(0.5)), ("9", math.log(0.5))), token("}")]
+    server.says('<think>{"points": 2}</think>\n{"points": 7}', logprobs=[*thinking, *answer])
+    reply = await structured_reply(server.client(), ASK, Point, readout="expected")
+    assert reply.expected == {"points": pytest.approx(8.0)}
+
+
+def test_much_thinking_costs_less_than_a_millisecond() -> None:
+    """20,000 tokens, at four characters each; the smallest of many measurements, since the machine is shared."""
+    thought = "so " * 26_667
+
+    def seconds(text: str) -> float:
+        def once() -> float:
+            started = time.process_time()
+            Reply(finish_reason="stop", content=text, usage=RequestUsage(1, 2), cached=False)
+            return time.process_time() - started
+
+        return min(once() for _ in range(50))
+
+    assert seconds(f"<think>{thought}</think>Seven.") - seconds("Seven.") < 1e-3
+
+
+def test_splitting_a_stream_takes_linear_time() -> None:
+    def seconds(count: int) -> float:
+        def once() -> float:
+            splitter = ThoughtSplitter()
+            splitter.feed("<think>")
+            started = time.process_time()
+            for _ in range(count):
+                splitter.feed("sooo")
+            return time.process_time() - started
+
+        return min(once() for _ in range(5))
+
+    assert seconds(40_000) < 8 * seconds(10_000)
