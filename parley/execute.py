@@ -178,8 +178,11 @@ class Job:
             import_ray()
         if self.options.budget_cost is not None:
             for client in clients:
-                if client.price.cost(1, 1) is None:
-                    raise ConfigError(f"a budget in dollars needs prices: {client.name}?price_in=…&price_out=…")
+                if not client.price.known:
+                    raise ConfigError(
+                        f"--budget-cost needs the price of {client.name}, which is not known: append "
+                        "?price_in=…&price_out=… (US dollars per million tokens) to the model's name"
+                    )
         if getattr(self.study.config, "readout", "sampled") == "expected":
             for client in clients:
                 if not client.logprobs:
