@@ -22,6 +22,7 @@ from parley.agents.home import home
 from parley.agents.models.batches import MAX_REQUESTS
 from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Staged, Study
+from parley.planted import refuse_unknown_labels
 from parley.runs import (
     Engine,
     Executor,
@@ -144,6 +145,7 @@ class Job:
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
         refuse_empty(study, size)
+        refuse_unknown_labels(study)
         InterimLooks.of(study)  # raises if the stopping rule cannot work
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
