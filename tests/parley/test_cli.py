@@ -229,6 +229,33 @@ def test_a_mistyped_argument_gives_one_line(parley: Callable[..., Any], tmp_path
         assert len(parley(*command).err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("study", "said"),
+    [
+        (("run", "malibu", "--model", "sim/judge?femal=+3"), "no label 'femal' in malibu; did you mean 'female'?"),
+        (("run", "malibu", "--model", "sim/judge?acuracy=1"), "no label 'acuracy' in malibu; did you mean 'accuracy'?"),
+        (("run", "rldf", "--model", "sim/debate?twnty=1"), "no label 'twnty' in rldf; did you mean 'twenty'?"),
+        (("run", "malibu", "--model", "sim/juge"), "sim/juge: did you mean sim/judge?"),
+        (
+            ("detox", "Hello.", "--model", "sim/judge?flency=1"),
+            "no label 'flency' in the team; did you mean 'fluency'?",
+        ),
+        (
+            ("score", "toxicity", "mine.txt", "--scorer", "judge:sim/judge?fluency=1"),
+            "no label 'fluency' in a judge of toxicity",
+        ),
+    ],
+)
+def test_a_simulated_model_plants_nothing_that_is_not_there(
+    study: tuple[str, ...], said: str, parley: Callable[..., Any], place: Path
+) -> None:
+    (place / "mine.txt").write_text("Hello.")
+    result = parley(*study)
+    assert result.status == 2
+    assert said in result.err.splitlines()[-1]
+    assert list(place.glob("**/*.sqlite")) == [], "nothing has run"
+
+
 # Models
 
 
