@@ -1,6 +1,6 @@
 """Checks what a simulated model plants against what there is: a label or a judge that nobody has is a typing error.
 
-A simulated model does not know what it takes part in, so whoever does calls `refuse_unknown_effects`:
+A simulated model does not know what it takes part in, so the callers that do use `refuse_unknown_effects`:
 
     sim/judge?femal=+3          there is no label 'femal' in malibu; did you mean 'female'?
     sim/judge?examinr.base=9    nobody in malibu is called 'examinr'; did you mean 'examiner'?

@@ -1,6 +1,6 @@
 """STARDTOX's loop on any text, for applications and for `parley detox`.
 
-    done = await detox("You are an idiot.", model="openai/gpt-4o-mini")
+    done = await detox("You are an idiot.", model="openai/gpt-6-luna")
     done.text, done.met
 
 A text that a scorer cannot score is left unchanged, and does not meet the criteria. A text that is too long for the

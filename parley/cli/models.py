@@ -88,8 +88,8 @@ def _rows() -> list[dict[str, Any]]:
 
 def _as_json(entry: Listed) -> dict[str, Any]:
     """The prices and where they are from, in one table."""
-    table = asdict(entry)
-    return table.pop("price") | table
+    rates = asdict(entry.price)
+    return rates | {key: value for key, value in asdict(entry).items() if key != "price"}
 
 
 def _examples() -> set[str]:
