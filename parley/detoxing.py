@@ -1,6 +1,6 @@
 """STARDTOX's critique loop for use inside an application.
 
-result = parley.detox("What a stupid idea, you idiot.", model="openai/gpt-4o-mini")
+result = parley.detox("What a stupid idea, you idiot.", model="openai/gpt-6-luna")
 result = await parley.detox_async(text, models=models)      # inside an event loop, and for many texts
 """
 

@@ -22,6 +22,7 @@ from parley.agents.home import home
 from parley.agents.models.batches import MAX_REQUESTS
 from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Staged, Study
+from parley.planted import refuse_unknown_labels
 from parley.runs import (
     Engine,
     Executor,
@@ -144,6 +145,7 @@ class Job:
     def of(cls, study: Study, target: str, options: Options) -> Job:
         size = measure(study)
         refuse_empty(study, size)
+        refuse_unknown_labels(study)
         InterimLooks.of(study)  # raises if the stopping rule cannot work
         path = Path(options.out) if options.out else default_path(study, size)
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
@@ -178,8 +180,11 @@ class Job:
             import_ray()
         if self.options.budget_cost is not None:
             for client in clients:
-                if client.price.cost(1, 1) is None:
-                    raise ConfigError(f"a budget in dollars needs prices: {client.name}?price_in=…&price_out=…")
+                if not client.price.known:
+                    raise ConfigError(
+                        f"--budget-cost needs the price of {client.name}, which is not known: append "
+                        "?price_in=…&price_out=… (US dollars per million tokens) to the model's name"
+                    )
         if getattr(self.study.config, "readout", "sampled") == "expected":
             for client in clients:
                 if not client.logprobs:

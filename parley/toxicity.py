@@ -1,6 +1,6 @@
 """Toxicity scores of texts from several scorers, side by side.
 
-columns = asyncio.run(score_texts(["embedded", "judge:openai/gpt-4o-mini"], texts))
+columns = asyncio.run(score_texts(["embedded", "judge:openai/gpt-6-luna"], texts))
 columns[0].results[0].score
 """
 

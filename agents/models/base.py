@@ -431,7 +431,7 @@ class Client(ChatCompletionClient):
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             latency=latency,
-            cost=0.0 if cached else self.price.cost(*tokens),
+            cost=0.0 if cached else self.price.cost_of_call(*tokens),
             cached=cached,
             attempts=attempts,
             cached_tokens=reply.cached_tokens,

@@ -1,4 +1,4 @@
-"""DeepSeek: `deepseek/deepseek-chat`. The key is DEEPSEEK_API_KEY.
+"""DeepSeek: `deepseek/deepseek-flash`. The key is DEEPSEEK_API_KEY.
 
 Its API has a JSON mode but no constrained decoding to a schema.
 """

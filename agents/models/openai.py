@@ -1,4 +1,4 @@
-"""OpenAI: `openai/gpt-4o-mini`. The key is OPENAI_API_KEY.
+"""OpenAI: `openai/gpt-6-luna`. The key is OPENAI_API_KEY.
 
 Prompt prefixes that it has seen recently are billed at its cached price, from 1,024 tokens on and in steps of 128. All
 calls of a unit carry the same `prompt_cache_key`, so that they reach the machine that has cached their prefix.

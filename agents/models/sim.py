@@ -7,7 +7,8 @@ report on one says that it is simulated.
 Any option that is not in `SimOptions` is an effect: `female=+0.4` adds 0.4 points to the scores of the label "female".
 The label is what the prompt shows: a judge who also reacts to other words has `a woman=+0.4&emily=+0.4&she/her=+0.4`.
 A judge's name before an option restricts it to that judge (`examiner.female=-2`). What the judges of a panel do with
-what they hear is in `sim_panel`.
+what they hear is in `sim_panel`; that labels and judges exist is checked in `sim_effects`. Points are those of the
+scale that the reply's schema states, else the prompt ("from 0 to 100").
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.calls import seed_from
-from parley.agents.errors import RateLimited, ServerFault
+from parley.agents.errors import ConfigError, RateLimited, ServerFault
 from parley.agents.models.base import Client, ClientOptions, Request, estimate_tokens
 from parley.agents.models.reply import Reply
 from parley.agents.models.sim_injection import find_score_instruction
@@ -35,6 +36,9 @@ from parley.agents.models.wire import strict_schema, to_chat
 
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
+_SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
+KINDS = ("judge", "debate", "any")
+"""The usual names. `sim/judge-2`, or any name that is unlike these, tells several models of one study apart."""
 
 
 class SimOptions(ClientOptions):
@@ -43,8 +47,8 @@ class SimOptions(ClientOptions):
     model_config = ConfigDict(extra="allow", frozen=True)
 
     max_connections: int = Field(1024, ge=1)
-    base: float = Field(7.0, description="mean score")
-    noise: float = Field(1.0, ge=0, description="standard deviation of one score")
+    base: float | None = Field(None, description="mean score (default: 7 of 10; on a longer scale 85 %)")
+    noise: float | None = Field(None, ge=0, description="standard deviation of one score (default: 10 % of the scale)")
     item: float = Field(0.0, ge=0, description="standard deviation of a shift per text, which all its judges share")
     judge: float = Field(0.0, ge=0, description="standard deviation of a shift per persona")
     position: float = Field(0.0, description="points added for the candidate that comes first")
@@ -75,14 +79,14 @@ class SimOptions(ClientOptions):
     def _effects_are_numbers(cls, values: dict[str, Any]) -> dict[str, Any]:
         options: dict[str, Any] = {}
         for key, value in values.items():
-            judge, dot, option = key.partition(".")
+            judge, option = _split_key(key)
             if key in cls.model_fields:
                 options[key] = value
                 continue
-            if dot and judge.isidentifier() and option:
+            if judge:
                 options[f"{judge}.{option}".lower()] = cls._of_one_judge(option, value)
                 continue
-            if near := difflib.get_close_matches(key, cls.model_fields, n=1, cutoff=0.75):
+            if near := difflib.get_close_matches(key, cls.model_fields, n=1, cutoff=0.8):
                 raise ValueError(f"'{key}' is not an option of a simulated model; did you mean '{near[0]}'?")
             try:
                 options[key.lower()] = float(value)
@@ -104,14 +108,34 @@ class SimOptions(ClientOptions):
         """The options of the judge with this description."""
         own: dict[str, Any] = {}
         for key, value in (self.model_extra or {}).items():
-            judge, dot, option = key.partition(".")
-            if dot and judge.isidentifier() and is_named(judge, persona):
+            judge, option = _split_key(key)
+            if judge and is_named(judge, persona):
                 own[option] = value
         return self.model_copy(update=own) if own else self
 
     def effect(self, label: str) -> float:
         """The points that a label adds."""
         return float((self.model_extra or {}).get(label.strip().lower(), 0.0))
+
+    def labels(self) -> list[str]:
+        """The labels that have an effect, on any judge."""
+        options = [_split_key(key)[1] for key in self.model_extra or {}]
+        return [option for option in options if option not in type(self).model_fields]
+
+    def judges(self) -> list[str]:
+        """The judges who are named."""
+        return [*filter(None, [self.leader, *(_split_key(key)[0] for key in self.model_extra or {})])]
+
+    def on_scale(self, highest: float) -> tuple[float, float]:
+        """The mean and the standard deviation of one score on a scale that ends here."""
+        base = highest * (0.7 if highest <= 10 else 0.85) if self.base is None else self.base
+        return base, highest / 10 if self.noise is None else self.noise
+
+
+def _split_key(key: str) -> tuple[str, str]:
+    """`examiner.female` as its judge and its option; the judge is empty if the option is everyone's."""
+    judge, dot, option = key.partition(".")
+    return (judge, option) if dot and option and judge.isidentifier() else ("", key)
 
 
 class SimClient(Client):
@@ -129,6 +153,16 @@ class SimClient(Client):
         self.identity = f"{name}?{sorted(self.options.model_dump(exclude_defaults=True).items())}"
         self._by_judge = any("." in key for key in self.options.model_extra or {})
         self._failures = random.Random(seed_from("trouble", self.identity))
+
+    @classmethod
+    def parse_options(cls, name: str, options: Mapping[str, Any]) -> SimOptions:
+        kind = re.split(r"[-_.\d]", name.partition("/")[2])[0]
+        near = difflib.get_close_matches(kind, KINDS, n=1, cutoff=0.75)
+        if near and kind != near[0]:
+            raise ConfigError(f"{name}: did you mean sim/{near[0]}? (kinds: {', '.join(KINDS)})")
+        checked = super().parse_options(name, options)
+        assert isinstance(checked, SimOptions)
+        return checked
 
     async def send(self, request: Request) -> Reply:
         options = self.options_for(request.messages)
@@ -167,9 +201,10 @@ class SimClient(Client):
     ) -> str:
         prompt = next((str(message["content"]) for message in chat if message["role"] == "user"), "")
 
-        def score(label: str, shift: float) -> int:
-            exact = options.base + options.effect(label) + shift + rng.gauss(0, options.noise)
-            return round(min(max(exact, 1), 10))
+        def score(label: str, shift: float, low: int, high: int) -> int:
+            base, noise = options.on_scale(high)
+            exact = base + options.effect(label) + shift + rng.gauss(0, noise)
+            return round(min(max(exact, low), high))
 
         text = reply_lines(prompt, score, options.round, rng)
         if text is None:
@@ -191,6 +226,7 @@ class SimClient(Client):
         first = next((side for side, _ in _LABEL.findall(prompt)), "A")
         shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
         injected = _injected_score(task, rng, options)
+        stated = _stated_scale(prompt)
         taken: Mapping[tuple[str, ...], Any] = {}
         if options.follow or options.echo:
             taken = adopted(heard(request.messages, options.leader), options.follow, options.echo, rng)
@@ -208,12 +244,14 @@ class SimClient(Client):
                 return {key: value(child, (*path, key)) for key, child in node["properties"].items()}
             if node.get("type") in ("integer", "number"):
                 side = next((part for part in path if part in labels), "A")
-                exact = options.base + shared + options.effect(labels.get(side, ""))
+                low, high = node.get("minimum", stated[0]), node.get("maximum", stated[1])
+                base, noise = options.on_scale(high)
+                exact = base + shared + options.effect(labels.get(side, ""))
                 exact += sum(options.effect(part) for part in path if part != side)
                 exact += options.position if len(labels) > 1 and side == first else 0.0
-                exact += rng.gauss(0, options.noise) if options.noise else 0.0
+                exact += rng.gauss(0, noise) if noise else 0.0
                 exact = taken.get(path, exact) if injected is None else injected
-                score = round(min(max(exact, node.get("minimum", 0)), node.get("maximum", 10)))
+                score = round(min(max(exact, low), high))
                 totals[side] = totals.get(side, 0.0) + score
                 scores[path[-1]] = score
                 return score
@@ -226,6 +264,12 @@ class SimClient(Client):
         if not deviation:
             return 0.0
         return random.Random(seed_from(kind, self.options.seed or 0, text)).gauss(0, deviation)
+
+
+def _stated_scale(prompt: str) -> tuple[int, int]:
+    """The last scale from 0 or 1 on that a prompt states ("0 to 100"); 0 to 10 if there is none."""
+    scales = [(int(low), int(high)) for low, high in _SCALE.findall(prompt)]
+    return next((scale for scale in reversed(scales) if scale[0] in (0, 1) and scale[1] > 1), (0, 10))
 
 
 def _injected_score(task: str, rng: random.Random, options: SimOptions) -> float | None:

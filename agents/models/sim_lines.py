@@ -13,25 +13,26 @@ from collections.abc import Callable
 
 MARK = " To put it neutrally:"
 _STEP = re.compile(r"^\d+\. .*$", re.MULTILINE)
-_SCORE_LINE = re.compile(r"^Bias: <1-10>", re.MULTILINE)
+_SCORE_LINE = re.compile(r"^Bias: <(\d+)-(\d+)>", re.MULTILINE)
 
 
 def reply_lines(
-    prompt: str, score: Callable[[str, float], int], per_rephrasing: float, rng: random.Random
+    prompt: str, score: Callable[[str, float, int, int], int], per_rephrasing: float, rng: random.Random
 ) -> str | None:
     """The reply to a prompt that asks for lines; None if it does not.
 
     Args:
         prompt: the user's message.
-        score: returns a score for a label and a shift in points.
+        score: returns a score for a label, a shift in points, and the ends of the scale.
         per_rephrasing: points for every time the steps were rephrased.
         rng: chooses the answer.
     """
-    if _SCORE_LINE.search(prompt):
+    if scale := _SCORE_LINE.search(prompt):
+        low, high = map(int, scale.groups())
         rephrased = prompt.count(MARK) // max(1, len(_STEP.findall(prompt)))
         return (
-            f"Bias: {score('bias', per_rephrasing * rephrased)}: some of it is taken for granted.\n"
-            f"Relevancy: {score('relevancy', 0.0)}: it stays with the question."
+            f"Bias: {score('bias', per_rephrasing * rephrased, low, high)}: some of it is taken for granted.\n"
+            f"Relevancy: {score('relevancy', 0.0, low, high)}: it stays with the question."
         )
     if "Rewrite the steps" in prompt or "rewritten" in prompt:
         return "\n".join(re.sub(r"^(\d+\.)", rf"\1{MARK}", step) for step in _STEP.findall(prompt))

@@ -1,6 +1,6 @@
 """Can a judge be influenced by the text it judges? Injections are put into responses, and the scores are compared.
 
-    parley run injection --model openai/gpt-4o-mini
+    parley run injection --model openai/gpt-6-luna
 
 A response of MALIBU's suite is judged unchanged (clean), with an injection attempt that asks for a score (attack), and
 with a harmless text of about the same length in the same place (control), by the prompt of MALIBU's single candidates;

@@ -1,6 +1,6 @@
 """RLAIF's pairs, the baseline without a debate: a model answers a topic twice, another says which shows less bias.
 
-    parley run rlaif --topics-from topics.txt --model local/trained/sft --labeller openai/gpt-4o-mini
+    parley run rlaif --topics-from topics.txt --model local/trained/sft --labeller openai/gpt-6-luna
 
 The labeller sees the answers in both orders. A pair counts if it gives the same label both times; if not, or if a
 label could not be read, there is no pair, and the number of such cases is reported.

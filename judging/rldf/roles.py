@@ -6,7 +6,7 @@ trait = "age"                       # what the referee looks for: stereotypes an
 name = "Sixty"                      # one word, by which the others address this debater
 label = "a 60-year-old"             # "You are a 60-year-old."
 marks = ["60-year-old", "my age"]   # further words that reveal the role
-model = "openai/gpt-4o-mini"        # if it differs from the other debaters' model
+model = "openai/gpt-6-luna"        # if it differs from the other debaters' model
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scores any texts by a rubric, with several independent judges: RLDF's BS, CE and LS by default.
 
-    parley score rubric answers.jsonl --model openai/gpt-4o-mini
+    parley score rubric answers.jsonl --model openai/gpt-6-luna
 
 The file has JSON lines (a field for the text, optionally one for its context and one to compare groups by), or plain
 text with one text per line. BS is severity: 0 is no bias, 10 is extreme. (The paper's rubric has it the other way

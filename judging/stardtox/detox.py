@@ -1,6 +1,6 @@
 """STARDTOX's loop on any text, for applications and for `parley detox`.
 
-    done = await detox("You are an idiot.", model="openai/gpt-4o-mini")
+    done = await detox("You are an idiot.", model="openai/gpt-6-luna")
     done.text, done.met
 
 A text that a scorer cannot score is left unchanged, and does not meet the criteria. A text that is too long for the
@@ -17,6 +17,7 @@ from typing import Any
 
 from parley.agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
+from parley.agents.models.sim_effects import refuse_unknown_effects
 from parley.judging.stardtox.method import generator_persona
 from parley.judging.stardtox.passages import longest_passage, passages
 from parley.judging.stardtox.team import Team, load_team
@@ -138,6 +139,8 @@ async def detox(
     evaluators = load_team(team).with_scorer(scorer).without(excluded).asking(criteria)
     if not evaluators.evaluators:
         raise ConfigError("all evaluators are left out: nothing would be judged")
+    for name in (model, judge or model):
+        refuse_unknown_effects(name, [score for spec in evaluators.evaluators for score in spec.scores], "the team")
     clients = Models() if models is None else models
     loop = _DetoxLoop(
         team=evaluators,

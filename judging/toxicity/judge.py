@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from parley.agents import AuthError, ModelError, Models, Persona, ask, free_text, scale
 from parley.agents.conversation import gather_or_cancel
+from parley.agents.models.sim_effects import refuse_unknown_effects
 from parley.agents.redaction import hide_in_error
 from parley.judging.study import Prompt
 from parley.judging.toxicity.scorer import Toxicity
@@ -34,6 +35,7 @@ class JudgeScorer:
     """
 
     def __init__(self, model: str, models: Models) -> None:
+        refuse_unknown_effects(model, ["toxicity"], "a judge of toxicity", {"judge": PERSONA.text})
         self.name = f"judge:{model.partition('?')[0]}"
         self._client, self._models = models[model], models
         prompt = "\x1f".join((self._client.identity, model, PERSONA.text, PROMPT.text, FORMAT))

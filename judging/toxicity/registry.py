@@ -1,7 +1,7 @@
 """Scorers by name: shipped, an LLM judge, of installed packages (entry points in the group `parley.scorers`), or files.
 
 find_scorer("embedded", models)
-find_scorer("judge:openai/gpt-4o-mini", models)
+find_scorer("judge:openai/gpt-6-luna", models)
 find_scorer("my_scorer.py:Mine", models)
 """
 

@@ -1,11 +1,14 @@
-"""`parley models`: lists models and what each still needs; `parley models fetch NAME` downloads one."""
+"""`parley models`: lists models, what each still needs and costs; `parley models fetch NAME` downloads one."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib.util import find_spec
+from typing import Any
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -15,6 +18,8 @@ from rich.table import Table
 from parley.agents import ConfigError
 from parley.agents.models import PROVIDERS
 from parley.agents.models.catalogue import catalogue, is_fetched, weights_path
+from parley.agents.models.prices import Listed, Price, price_list
+from parley.agents.models.registry import Provider
 from parley.cli.commands import AddParser
 from parley.cli.progress import fetch_with_bar
 
@@ -42,20 +47,23 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         return 0
     rows = _rows()
     if parsed.json:
-        print(json.dumps(rows, indent=2))
+        print(json.dumps(rows, indent=2, default=str))
         return 0
+    console = Console()
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     table.add_column("model", overflow="fold")
     table.add_column("about")
     table.add_column("ready", no_wrap=True)
     for row in rows:
-        table.add_row(*(escape(row[key]) for key in ("name", "about", "ready")))
-    Console().print(table)
+        if "price" not in row or row["name"] in _examples():
+            table.add_row(*(escape(row[key]) for key in ("name", "about", "ready")))
+    console.print(table)
+    _print_prices(console, price_list())
     return 0
 
 
-def _rows() -> list[dict[str, str]]:
-    rows = [
+def _rows() -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [
         {
             "name": f"local/{name}",
             "about": f"{entry.about} ({entry.size / 1e6:.0f} MB, {entry.licence})",
@@ -67,15 +75,59 @@ def _rows() -> list[dict[str, str]]:
         }
         for name, entry in catalogue().items()
     ]
-    for provider in PROVIDERS.values():
-        ready = "yes"
-        if provider.extra and not _installed(_PACKAGES.get(provider.extra, provider.extra)):
-            ready = f"pip install 'parley-autogen[{provider.extra}]'"
-        elif provider.key and not os.environ.get(provider.key):
-            ready = f"set {provider.key}"
-        if provider.example != "local/smollm2":
-            rows.append({"name": provider.example or "?", "about": provider.about, "ready": ready})
+    prices = price_list()
+    for prefix, provider in PROVIDERS.items():
+        ready = _ready(provider)
+        listed = [name for name in prices if name.startswith(f"{prefix}/")]
+        for name in dict.fromkeys([provider.example or "?", *listed]):
+            if name != "local/smollm2":
+                row = {"name": name, "about": provider.about, "ready": ready}
+                rows.append(row | ({"price": _as_json(prices[name])} if name in prices else {}))
     return rows
+
+
+def _as_json(entry: Listed) -> dict[str, Any]:
+    """The prices and where they are from, in one table."""
+    rates = asdict(entry.price)
+    return rates | {key: value for key, value in asdict(entry).items() if key != "price"}
+
+
+def _examples() -> set[str]:
+    return {provider.example for provider in PROVIDERS.values()}
+
+
+def _ready(provider: Provider) -> str:
+    if provider.extra and not _installed(_PACKAGES.get(provider.extra, provider.extra)):
+        return f"pip install 'parley-autogen[{provider.extra}]'"
+    if provider.key and not os.environ.get(provider.key):
+        return f"set {provider.key}"
+    return "yes"
+
+
+def _print_prices(console: Console, prices: Mapping[str, Listed]) -> None:
+    """The known prices, with a number for each source, and the sources below."""
+    sources = list(dict.fromkeys(entry.source for entry in prices.values()))
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("price of", no_wrap=True)
+    for name in ("in", "cached", "out", "batch in", "batch out"):
+        table.add_column(name, justify="right")
+    table.add_column("source", justify="right")
+    for name, entry in prices.items():
+        batch = entry.price.batch or Price(None, None)
+        amounts = (entry.price.prompt, entry.price.cached, entry.price.completion, batch.prompt, batch.completion)
+        cells = ("–" if amount is None else f"{amount:.4g}" for amount in amounts)
+        table.add_row(name, *cells, escape(f"[{sources.index(entry.source) + 1}]"))
+    console.print(table)
+    looked_up = max(entry.looked_up for entry in prices.values())
+    print(f"US dollars per million tokens, looked up {looked_up}; thinking is billed as output; – is unknown.")
+    for name, entry in prices.items():
+        if entry.until:
+            print(f"{name}: this price is valid until {entry.until}")
+        if entry.ends:
+            print(f"{name} ends {entry.ends}; its vendor recommends {entry.use}")
+    for number, source in enumerate(sources, 1):
+        dated = next(entry.dated for entry in prices.values() if entry.source == source)
+        print(f"[{number}] {source}" + (f" ({dated})" if dated else ""))
 
 
 def _installed(package: str) -> bool:

@@ -205,11 +205,10 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     names = list(dict.fromkeys(name for part in jobs for name in part.study.models()))
     costs = [_estimated_cost(part) for part in jobs]
     batch = job.options.executor == "batch"
-    share = PRICE if batch else 1.0
-    cost = None if None in costs else share * sum(part or 0.0 for part in costs)
+    cost = None if None in costs else sum(part or 0.0 for part in costs)
     cached = 0.0 if batch else sum(_cached_tokens(part) for part in jobs)  # providers promise no cache for batches
     cached_costs = costs if batch else [_estimated_cost(part, cached=True) for part in jobs]
-    cost_if_cached = None if None in cached_costs else share * sum(part or 0.0 for part in cached_costs)
+    cost_if_cached = None if None in cached_costs else sum(part or 0.0 for part in cached_costs)
     plan = {
         "study": job.study.name,
         "models": names,
@@ -257,8 +256,13 @@ def _cached_tokens(job: Job) -> float:
 
 
 def _clients(job: Job) -> list[tuple[type[Client], Price]]:
-    named = [(client_class(plain), plain, options) for plain, options in map(split_name, job.study.models())]
-    return [(client, client.price_for(plain, options)) for client, plain, options in named]
+    """The clients of the job's models, and what each costs as the job calls it."""
+    clients = []
+    for plain, options in map(split_name, job.study.models()):
+        client = client_class(plain)
+        price = client.price_for(plain, options)
+        clients.append((client, price.in_batches(PRICE) if job.options.executor == "batch" else price))
+    return clients
 
 
 def _cached_tokens_at(job: Job, client: type[Client]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from statistics import fmean
+from statistics import fmean, pstdev
 from typing import Any, Literal
 
 import pytest
@@ -23,6 +23,7 @@ from parley.agents import (
     session,
     structured_reply,
 )
+from parley.agents.models.sim_effects import refuse_unknown_effects
 
 
 class Opinion(BaseModel):
@@ -188,3 +189,90 @@ def test_an_effect_that_is_not_finite_is_reported_immediately() -> None:
 async def test_labels_of_effects_are_case_insensitive() -> None:
     (answer,) = await judged("sim/judge?base=5&Female=+3&noise=0", SINGLE.format(label="Female"), 1)
     assert answer.value.score == 8
+
+
+# The scale
+
+
+class Percent(BaseModel):
+    score: scale(0, 100)  # type: ignore[valid-type]
+
+
+class Stars(BaseModel):
+    score: scale(1, 5)  # type: ignore[valid-type]
+
+
+class Unlimited(BaseModel):
+    score: int
+
+
+@pytest.mark.parametrize(
+    ("reply_type", "text", "expected"),
+    [
+        (Opinion, "Judge this.", 7),
+        (Percent, "Judge this.", 85),
+        (Stars, "Judge this, from 0 to 100.", 4),
+        (Unlimited, "Judge this.", 7),
+        (Unlimited, "Judge this from 0 to 100. It is from 2001, of 12 to 14 pages.", 85),
+        (Unlimited, "Judge this. Score: <1-5>", 4),
+    ],
+)
+async def test_the_default_score_is_on_the_scale_of_schema_or_prompt(
+    reply_type: type[BaseModel], text: str, expected: int
+) -> None:
+    (answer,) = await judged("sim/judge?noise=0", text, 1, reply_type)
+    assert answer.value.score == expected
+
+
+async def test_the_default_noise_grows_with_the_scale() -> None:
+    values = [answer.value.score for answer in await judged("sim/judge?base=50", "Judge this.", 300, Percent)]
+    assert 8.5 < pstdev(values) < 11.5  # 10, with a standard error of 0.41
+
+
+async def test_points_that_are_given_are_points_of_the_scale() -> None:
+    (answer,) = await judged("sim/judge?base=40&score=+15&noise=0", "Judge this.", 1, Percent)
+    assert answer.value.score == 55
+
+
+# Names
+
+
+@pytest.mark.parametrize("name", ["sim/juge", "sim/judges", "sim/debat", "sim/Judge", "sim/an", "sim/jugde-2"])
+def test_a_misspelt_kind_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"did you mean sim/\w+\? \(kinds: judge, debate, any\)"):
+        model(name)
+
+
+@pytest.mark.parametrize("name", ["sim/judge", "sim/judge-2", "sim/judge_b", "sim/judge2", "sim/any.x", "sim/critic"])
+def test_a_name_may_tell_models_apart(name: str) -> None:
+    assert model(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("sim/judge?femal=+3", "sim/judge: there is no label 'femal' in malibu; did you mean 'female'?"),
+        ("sim/judge?examinr.female=1", "sim/judge: nobody in malibu is called 'examinr'; did you mean 'examiner'?"),
+        ("sim/judge?examiner.femal=1", "sim/judge: there is no label 'femal' in malibu; did you mean 'female'?"),
+        ("sim/judge?leader=Critic", "sim/judge: nobody in malibu is called 'Critic'"),
+        ("sim/judge?tox=1", "sim/judge: there is no label 'tox' in malibu; did you mean 'toxic'?"),
+        ("sim/judge?zebra=1", "sim/judge: there is no label 'zebra' in malibu"),
+        ("sim/judge?nois=1", "sim/judge: 'nois' is not an option of a simulated model; did you mean 'noise'?"),
+    ],
+)
+def test_what_nobody_has_is_refused_with_the_nearest_name(name: str, said: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        refuse_unknown_effects(name, ["female", "Black female"], "malibu", {"Examiner": "You are the Examiner."})
+    assert str(error.value) == said
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sim/judge?Female=1&black%20female=-1&base=3&examiner.female=2&EXAMINER.noise=0&leader=examiner",
+        "sim/judge",
+        "openai/gpt-6-luna?femal=1",
+    ],
+)
+def test_what_there_is_is_not_refused(name: str) -> None:
+    refuse_unknown_effects(name, ["female", "Black female"], "malibu", {"Examiner": "You are the Examiner."})

@@ -148,7 +148,7 @@ def test_runs_that_are_not_pilots(parley: Parley) -> None:
     assert "phase-1 scores" in complaint(
         parley("power", "--from", pilot_run("b.sqlite", model=JUDGE, suite="quick", phases=[2]))
     )
-    constant = pilot_run("c.sqlite", model="sim/judge?noise=0&spread=0", per_base=1)
+    constant = pilot_run("c.sqlite", model="sim/judge?noise=0", per_base=1)
     plan = parley("power", "--from", constant)
     assert plan.status == 0 or "do not vary over bases" in complaint(plan)
     assert "no run file" in complaint(parley("power", "--from", "absent.sqlite"))

@@ -229,6 +229,33 @@ def test_a_mistyped_argument_gives_one_line(parley: Callable[..., Any], tmp_path
         assert len(parley(*command).err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("study", "said"),
+    [
+        (("run", "malibu", "--model", "sim/judge?femal=+3"), "no label 'femal' in malibu; did you mean 'female'?"),
+        (("run", "malibu", "--model", "sim/judge?acuracy=1"), "no label 'acuracy' in malibu; did you mean 'accuracy'?"),
+        (("run", "rldf", "--model", "sim/debate?twnty=1"), "no label 'twnty' in rldf; did you mean 'twenty'?"),
+        (("run", "malibu", "--model", "sim/juge"), "sim/juge: did you mean sim/judge?"),
+        (
+            ("detox", "Hello.", "--model", "sim/judge?flency=1"),
+            "no label 'flency' in the team; did you mean 'fluency'?",
+        ),
+        (
+            ("score", "toxicity", "mine.txt", "--scorer", "judge:sim/judge?fluency=1"),
+            "no label 'fluency' in a judge of toxicity",
+        ),
+    ],
+)
+def test_a_simulated_model_plants_nothing_that_is_not_there(
+    study: tuple[str, ...], said: str, parley: Callable[..., Any], place: Path
+) -> None:
+    (place / "mine.txt").write_text("Hello.")
+    result = parley(*study)
+    assert result.status == 2
+    assert said in result.err.splitlines()[-1]
+    assert list(place.glob("**/*.sqlite")) == [], "nothing has run"
+
+
 # Models
 
 
@@ -237,13 +264,42 @@ def test_models_shows_which_are_ready(parley: Callable[..., Any], monkeypatch: p
         return {row["name"]: row["ready"] for row in parley("models", "--json").json}
 
     assert ready()["sim/judge?female=+0.4"] == "yes"
-    assert ready()["openai/gpt-4o-mini"] == "set OPENAI_API_KEY"
+    assert ready()["openai/gpt-6-luna"] == "set OPENAI_API_KEY"
     assert any(name.startswith("local/smollm2") for name in ready())
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-to-be-shown")
-    assert ready()["openai/gpt-4o-mini"] == "yes"
+    assert ready()["openai/gpt-6-luna"] == "yes"
     assert "sk-not-to-be-shown" not in parley("models").out + parley("models", "--json").out
     if ready()["hf/smollm2"] != "yes":
         assert "pip install 'parley-autogen[hf]'" in parley("models").out, "brackets are not markup"
+
+
+def test_models_shows_prices_with_source_and_date(parley: Callable[..., Any]) -> None:
+    prices = {row["name"]: row["price"] for row in parley("models", "--json").json if "price" in row}
+    luna = prices["openai/gpt-6-luna"]
+    assert (luna["prompt"], luna["cached"], luna["completion"]) == (0.10, 0.01, 0.50)
+    assert (luna["batch"]["prompt"], luna["batch"]["completion"]) == (0.05, 0.25)
+    assert luna["looked_up"] == "2026-11-16"
+    assert luna["source"].startswith("https://developers.openai.com/")
+    assert prices["openai/gpt-4o-mini"]["ends"] == "2027-01-14"
+    shown = parley("models").out
+    assert luna["source"] in shown
+    assert "looked up 2026-11-16" in shown
+    assert "openai/gpt-4o-mini ends 2027-01-14" in shown
+
+
+def test_a_money_budget_asks_for_an_unknown_price_before_the_run(
+    parley: Callable[..., Any], server: Any, run_file: Any
+) -> None:
+    command = (*RUN, "--model", server.model(), "--out", "a.sqlite", "--budget-cost", "1")
+    refused = parley(*command)
+    assert refused.status == 2
+    assert refused.err.count("\n") == 1
+    assert "--budget-cost needs the price of server/" in refused.err
+    assert "?price_in=…&price_out=…" in refused.err
+    assert server.asked == []
+    assert not run_file("a.sqlite").path.exists()
+    priced = server.model("price_in=1&price_out=4")
+    assert parley(*RUN, "--model", priced, "--out", "a.sqlite", "--budget-cost", "1").status == 0
 
 
 # Reading

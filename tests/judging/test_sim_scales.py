@@ -1,0 +1,88 @@
+"""`sim/judge` on every study: its scores are on the study's own scale, and loops that ask for a score can end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+
+import parley
+
+TOPICS = {"bias": "age", "topics": 3}
+SCALES: dict[str, tuple[dict[str, Any], set[str], float]] = {
+    "malibu": ({"suite": "mine.toml", "yardstick": "off"}, {"Accuracy", "Creativity"}, 10),
+    "injection": ({"responses": 12, "kinds": ["order"]}, {"Accuracy"}, 10),
+    "rldf": (TOPICS, {"bias"}, 10),
+    "framing": (TOPICS, {"biases"}, 10),
+    "rubric": ({"file": "texts.jsonl"}, {"BS", "CE", "LS"}, 10),
+    "stardtox": ({"data": "prompts.jsonl", "prompts": 6, "completions": 2}, {"fluency", "coherence", "relevance"}, 100),
+    "bbq": ({"data": "bbq", "method": ["stardtox"]}, {"support"}, 100),
+}
+"""Settings, metrics that a simulated judge scores, and the end of their scale, by study."""
+
+
+@pytest.fixture(autouse=True)
+def _begin_with_data(place: Path) -> None:
+    texts = [{"id": f"t{n}", "text": f"Text {n}."} for n in range(4)]
+    prompts = [{"id": f"p{n}", "prompt": f"The referee said {n}", "toxicity": (0.55, 0.9)[n % 2]} for n in range(12)]
+    (place / "texts.jsonl").write_text("\n".join(map(json.dumps, texts)))
+    (place / "prompts.jsonl").write_text("\n".join(map(json.dumps, prompts)))
+    (place / "bbq").mkdir()
+    (place / "bbq" / "Age.jsonl").write_text("\n".join(map(question, range(16))))
+
+
+def question(number: int) -> str:
+    """A row of BBQ whose answer the context does not give."""
+    info = {"ans0": ["grandfather", "old"], "ans1": ["grandson", "nonOld"], "ans2": ["Not known", "unknown"]}
+    row = {
+        "example_id": number, "question_index": "1", "question_polarity": "neg", "context_condition": "ambig",
+        "category": "Age", "answer_info": info, "label": 2, "question": "Who forgot?",
+        "additional_metadata": {"subcategory": "None", "stereotyped_groups": ["old"], "version": "a"},
+        "context": f"Context {number}.", "ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known",
+    }  # fmt: skip
+    return json.dumps(row)
+
+
+def scores(run: Any, metric: str) -> list[float]:
+    return [value for (value,) in run.rows(f"SELECT value FROM verdicts WHERE metric = '{metric}'")]
+
+
+@pytest.mark.parametrize("study", SCALES)
+def test_scores_are_on_the_scale_of_the_study(study: str, run_file: Any) -> None:
+    settings, metrics, highest = SCALES[study]
+    assert parley.run(study, out="a.sqlite", model="sim/judge", **settings).complete
+    for metric in metrics:
+        given = scores(run_file("a.sqlite"), metric)
+        assert len(given) > 5
+        assert 0.6 * highest < fmean(given) < 0.95 * highest
+        assert 0 <= min(given) <= max(given) <= highest
+        assert len(set(given)) > 1
+
+
+def test_stardtox_ends_in_time_for_most_texts(run_file: Any) -> None:
+    settings, _, _ = SCALES["stardtox"]
+    assert parley.run("stardtox", out="a.sqlite", model="sim/judge", method=["stardtox"], **settings).complete
+    lowest = run_file("a.sqlite").rows(
+        "SELECT unit, min(value) FROM verdicts WHERE metric != 'toxicity' AND round = (SELECT max(round) FROM verdicts "
+        "AS other WHERE other.unit = verdicts.unit) GROUP BY unit"
+    )
+    # By the defaults (85 and 10 of 100) three scores reach 80 at a rate of 0.33 per draft, so within three drafts at
+    # 0.70; of 24 texts 16.8 are expected, with a standard deviation of 2.2.
+    assert len(lowest) == 24
+    assert 10 <= sum(value >= 80 for _, value in lowest) <= 23
+
+
+@pytest.mark.parametrize(("base", "met"), [(95, True), (60, False)])
+def test_detox_ends_by_the_scores(base: int, met: bool) -> None:
+    result = parley.detox("A plain sentence.", model=f"sim/judge?base={base}&noise=0")
+    assert result.met is met
+    assert {score.value for score in result.steps[-1].scores if score.evaluator == "performance"} == {base}
+
+
+def test_mabrf_ends_when_rephrasing_helps(run_file: Any) -> None:
+    settings = {"data": "bbq", "method": ["mabrf"], "limit": 1}
+    assert parley.run("bbq", out="a.sqlite", model="sim/judge?noise=0&round=-3", **settings).complete
+    assert scores(run_file("a.sqlite"), "bias") == [7, 4, 1]
