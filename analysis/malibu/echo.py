@@ -80,10 +80,8 @@ def repeats(statement: Statement, others: Sequence[Statement], own: Sequence[Sta
         return Repeats(None, None)
     verbatim = any(statement.words == other.words for other in others)
     near = verbatim or any(statement.overlap(other) >= NEARLY for other in others)
-    return Repeats(
-        verbatim and all(statement.words != earlier.words for earlier in own),
-        near and all(statement.overlap(earlier) < NEARLY for earlier in own),
-    )
+    new = all(statement.overlap(earlier) < NEARLY for earlier in own)
+    return Repeats(verbatim and new, near and new)
 
 
 def unit_repeats(

@@ -244,6 +244,6 @@ def talking_figure(table: pd.DataFrame, title: str, note: str, *, blind: bool | 
         axis.set_xlabel("points of ten" if phase == 1 else "net preference (share of judges)", fontsize=8)
         axis.set_title(plain_text(f"phase {phase}" + (f", {model}" if several else "")), fontsize=9)
         axis.tick_params(labelsize=8)
-    axes.flat[0].legend(fontsize=7, frameon=False)
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside upper right", fontsize=7, frameon=False)
     caption(figure, title, f"{note} *: the change is significant (p ≤ 0.05 after Holm correction).")
     return figure

@@ -156,7 +156,7 @@ def test_the_figure_shows_both_rounds_of_every_pair() -> None:
     table = pd.concat([talking(scored((4.0, 5.0), (3.0, 6.0))), talking(votes("fmmt", "mmmt"))])
     figure = talking_figure(table, "A run", "Six bases.", blind=True)
     assert len(figure.axes) == 2
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["blind ballots", "last round"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["blind ballots", "last round"]
     points = sorted(line.get_xdata()[0] for line in figure.axes[0].lines if line.get_marker() in "oD")
     assert points == pytest.approx([-2.75, -0.75])
 

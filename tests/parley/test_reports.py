@@ -38,6 +38,7 @@ MALIBU = {
 MORE = {
     *("no_label", "head_to_head", "scores_in_pairs", "order", "response"),
     *("missing", "missing_differences", "missing_by_judge", "variance_components", "next_calls"),
+    *("robustness", "robustness_tests"),
     *("yardstick_auc", "yardstick_flaws", "exchange", "talking", "talking_aligned", "contagion", "echo"),
 }
 FEW = ("--draws", "50")
