@@ -33,7 +33,7 @@ def headline(file: RunFile) -> dict[str, Any]:
         report = make_report([file.path], draws=DRAWS)
     except (ParleyError, ValueError) as error:
         return {**page, "unavailable": str(error)}
-    page["sentences"] = list(report.words)
+    page |= {"cautions": list(report.cautions), "sentences": list(report.words)}
     tables = {table.name for table in report.tables}
     if "means" in tables and "differences" in tables:
         scores = _overall(_rows(report, "means", {"mean": "estimate"}))
@@ -42,7 +42,8 @@ def headline(file: RunFile) -> dict[str, Any]:
             page |= {"scores": scores, "differences": [row for row in differences if row.get("within", True)]}
     if "win_rates" in tables:
         rates = _rows(report, "win_rates", {"rate": "estimate"})
-        page["win_rates"] = [{**row, "low": row["cluster_low"], "high": row["cluster_high"]} for row in rates]
+        if rates:
+            page["win_rates"] = [{**row, "low": row["cluster_low"], "high": row["cluster_high"]} for row in rates]
     page["largest"] = _largest(page)
     return page
 

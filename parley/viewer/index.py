@@ -23,8 +23,8 @@ from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figur
 
 IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 """Position, figures by judge, usage."""
-FORMAT = 3
-"""Raised with every change of the schema; an index of another format is rebuilt."""
+FORMAT = 4
+"""Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 TEXT_TABLE = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (

@@ -67,8 +67,9 @@ export function link(path, params, props, ...children) {
 
 // A missing number is shown as a dash, never as zero.
 function missing(value) { return value === null || value === undefined || Number.isNaN(value); }
-export function number(value, digits = 2) { return missing(value) ? "–" : value.toFixed(digits).replace("-", "−"); }
-export function signed(value, digits = 2) { return missing(value) ? "–" : (value > 0 ? "+" : "") + number(value, digits); }
+export function number(value, digits = 2) { return missing(value) ? "–" : rounded(value, digits).replace("-", "−"); }
+export function signed(value, digits = 2) { return missing(value) ? "–" : (Number(rounded(value, digits)) > 0 ? "+" : "") + number(value, digits); }
+function rounded(value, digits) { return (Number(value.toFixed(digits)) + 0).toFixed(digits); }  // no "-0.00": -0 + 0 is 0
 export function integer(value) { return missing(value) ? "–" : value.toLocaleString("en"); }
 export function percent(value) { return missing(value) ? "–" : `${(100 * value).toFixed(0)}%`; }
 export function money(value) {
