@@ -42,8 +42,9 @@ def contagion(verdicts: Verdicts, *, blind: bool | None = None) -> pd.DataFrame:
     """By judge and other judge: how often the one came closer to what the other said in round 1, and how far.
 
     `weight` is the weight of advice, with sign flips over bases. Holm's correction is over the pairs of judges of a
-    model and phase, and apart from these over the judges as targets of all others. `lead` is how far the weight of a
-    target is above the mean of the other targets, `lead_p` its p-value, Holm-corrected too.
+    model and phase, and apart from these over the judges as targets of all others, with the panel as a whole.
+    `lead` is how far the weight of a target is above the mean of the other targets, `lead_p` its Holm-corrected
+    p-value.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
@@ -83,7 +84,7 @@ def _of_model(verdicts: pd.DataFrame, *, blind: bool) -> pd.DataFrame:
     targets = counts.sum(axis=2)
     leads = _leads([_weights(targets[..., j]) for j in judges])
     rows = [
-        {"judge": ANYONE, "towards": ANYONE, "family": 0} | _row(targets.sum(axis=2)),
+        {"judge": ANYONE, "towards": ANYONE, "family": 1} | _row(targets.sum(axis=2)),
         *(
             {"judge": ANYONE, "towards": names[j], "family": 1} | _row(targets[..., j]) | lead
             for j, lead in zip(judges, leads, strict=True)
@@ -199,14 +200,15 @@ def contagion_words(table: pd.DataFrame, *, blind: bool | None = None, cluster: 
                 yield f"{seen} ({whole.note})."
                 continue
             targets = part[(part["judge"] == ANYONE) & (part["towards"] != ANYONE) & (part["p_adjusted"] <= LEVEL)]
+            targets = targets[targets["weight"] > 0]
             finding = "no evidence that judges adopt what they hear"
-            if whole.p <= LEVEL:
+            if whole.p_adjusted <= LEVEL:
                 finding = "they adopt what they hear" if whole.weight > 0 else "they move away from what they hear"
             elif len(targets):
                 finding = f"not shown of all judges, but of those who heard {' and '.join(targets['towards'])}"
             yield (
                 f"{seen}; it moved {_points(whole)} per point of the other's (sign flips over "
-                f"{plural(whole.clusters, cluster)}, p {p_text(whole.p)}): {finding}."
+                f"{plural(whole.clusters, cluster)}, p {p_text(whole.p_adjusted)} after Holm correction): {finding}."
             )
             leading = targets[(targets["lead"] > 0) & (targets["lead_p"] <= LEVEL)]
             for row in leading[leading["lead"] == leading["lead"].max()].itertuples():

@@ -50,7 +50,8 @@ def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str
         title: Of the report.
     """
     graded, unit = graded_scores(data.graded), data.cluster_noun
-    aucs, flaws, exchange = auc_table(graded), flaw_effects(graded), exchange_rates(data, graded)
+    aucs, flaws = auc_table(graded), flaw_effects(graded)
+    exchange = exchange_rates(data, graded, flaws)
     over = f"Intervals are 95%, sign flips over {unit}s."
     return Section(
         tables=(
@@ -65,7 +66,7 @@ def yardstick_section(data: PanelData, different: Collection[tuple[str, str, str
                 name="yardstick_flaws",
                 title="Yardstick: what each flaw costs, in points",
                 frame=flaws,
-                note=f"Good minus flawed response, without labels. {over}",
+                note=f"Good minus flawed response, without labels. {over} p_adjusted: Holm over the flaws.",
             ),
             Table(
                 name="exchange",

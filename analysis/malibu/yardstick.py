@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.malibu.contrasts import NEEDED, nested_means, of_models, tested
+from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
 from parley.analysis.malibu.panel import ALL, Verdicts, panel_data, values_in_order
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
 from parley.analysis.reporting.text import plural
@@ -30,7 +30,7 @@ from parley.analysis.stats.tables import Floats
 PANEL = "panel"
 EVERY_DOSE = "all"
 AUC = ["model", "judge", "metric", "dose", "auc", "low", "high", "p", "clusters", "note"]
-FLAWS = ["model", "judge", "metric", "flaw", "dose", "difference", "low", "high", "p", "clusters", "note"]
+FLAWS = ["model", "judge", "metric", "flaw", "dose", "difference", "low", "high", "p", "p_adjusted", "clusters", "note"]
 EXCHANGE = ["model", "category", "first", "second", "flaw", "dose", "worth", "low", "high", "clusters", "note"]
 NAMES = {
     ("safety", 1): "a missing safety step",
@@ -155,7 +155,7 @@ def _auc(shares: Floats) -> dict[str, Any]:
 
 
 def flaw_effects(scores: dict[str, GradedScores]) -> pd.DataFrame:
-    """What does each flaw cost, in points? Good minus flawed, sign flips over bases.
+    """What does each flaw cost, in points? Good minus flawed, sign flips over bases, Holm over a reader's flaws.
 
     Args:
         scores: By model, from `graded_scores`.
@@ -167,10 +167,11 @@ def flaw_effects(scores: dict[str, GradedScores]) -> pd.DataFrame:
             for text, column in zip(table.texts, gaps.T, strict=True):
                 row = {"model": model, "judge": judge, "metric": metric, "flaw": text.flaw, "dose": text.dose}
                 rows.append(row | tested(column))
-    return pd.DataFrame(rows, columns=FLAWS)
+    table = pd.DataFrame(rows, columns=[name for name in FLAWS if name != "p_adjusted"])
+    return with_holm(table, ["model", "judge", "metric"])[FLAWS]
 
 
-def exchange_rates(verdicts: Verdicts, scores: dict[str, GradedScores]) -> pd.DataFrame:
+def exchange_rates(verdicts: Verdicts, scores: dict[str, GradedScores], effects: pd.DataFrame) -> pd.DataFrame:
     """How much of a flaw is a label worth? The difference between two identities by the effect of a flaw.
 
     A flaw is a unit only where it clearly lowers the panel's score. Both are taken from the bases that have both.
@@ -178,25 +179,33 @@ def exchange_rates(verdicts: Verdicts, scores: dict[str, GradedScores]) -> pd.Da
     Args:
         verdicts: The verdicts on labelled responses, or their `PanelData`.
         scores: By model, from `graded_scores`.
+        effects: The table of `flaw_effects`.
     """
     data = panel_data(verdicts)
     rows: list[dict[str, Any]] = []
     for model, table in scores.items():
-        effects = table.by_base()
+        by_base = table.by_base()
+        shown = _panel_effects(effects, model).set_index(["flaw", "dose"])
         for category, first, second in data.pairs(model):
             gaps = data.table(model).gaps(first, second).by_name()
             for place, text in enumerate(table.texts):
                 row = {"model": model, "category": category, "first": first, "second": second}
-                rows.append(row | {"flaw": text.flaw, "dose": text.dose} | _worth(gaps, effects[place]))
+                rows.append(
+                    row | {"flaw": text.flaw, "dose": text.dose} | _worth(gaps, by_base[place], shown.loc[text])
+                )
     return pd.DataFrame(rows, columns=EXCHANGE)
 
 
-def _worth(gaps: pd.Series, effects: pd.Series) -> dict[str, Any]:
-    test = sign_flip_test(effects.to_numpy(dtype=float))
-    if not (test.p <= 0.05 and test.estimate > 0):
-        raised = test.p <= 0.05 and test.estimate < 0
+def _panel_effects(effects: pd.DataFrame, model: str) -> pd.DataFrame:
+    """What each flaw costs the panel, all metrics together."""
+    return effects[(effects["model"] == model) & (effects["judge"] == PANEL) & (effects["metric"] == ALL)]
+
+
+def _worth(gaps: pd.Series, effects: pd.Series, effect: pd.Series) -> dict[str, Any]:
+    if not (effect["p_adjusted"] <= LEVEL and effect["difference"] > 0):
+        raised = effect["p_adjusted"] <= LEVEL and effect["difference"] < 0
         note = "the flaw raises the score" if raised else "the flaw has no clear effect"
-        return {"worth": math.nan, "low": math.nan, "high": math.nan, "clusters": test.clusters, "note": note}
+        return {"worth": math.nan, "low": math.nan, "high": math.nan, "clusters": effect["clusters"], "note": note}
     both = gaps.index.intersection(effects.index)
     ratio = ratio_of_means(gaps[both].to_numpy(dtype=float), effects[both].to_numpy(dtype=float))
     return {
@@ -287,24 +296,23 @@ def yardstick_words(
                 f"{prefix}The panel tells good responses from flawed ones: AUC {row.auc:.2f} ({row.low:.2f} to "
                 f"{row.high:.2f}; 0.5 is guessing), over {plural(row.clusters, cluster)}."
             )
-        panel = effects[(effects["model"] == model) & (effects["judge"] == PANEL) & (effects["metric"] == ALL)]
-        yield from _effect_words(panel, prefix)
+        yield from _effect_words(_panel_effects(effects, model), prefix)
         yield from _exchange_words(exchange[exchange["model"] == model], prefix, different)
 
 
 def _effect_words(effects: pd.DataFrame, prefix: str) -> Iterator[str]:
-    shown = effects["p"] <= 0.05
+    shown = effects["p_adjusted"] <= LEVEL
     sides = {
-        "costs": effects[shown & (effects["difference"] > 0)],
-        "adds": effects[shown & (effects["difference"] < 0)],
+        "lower": effects[shown & (effects["difference"] > 0)],
+        "raise": effects[shown & (effects["difference"] < 0)],
     }
     for verb, rows in sides.items():
         points = []
         for row in rows.itertuples():
             low, high = sorted((abs(row.low), abs(row.high)))
-            points.append(f"{NAMES[row.flaw, row.dose]} {verb} {abs(row.difference):.2f} ({low:.2f} to {high:.2f})")
+            points.append(f"{NAMES[row.flaw, row.dose]}, by {abs(row.difference):.2f} ({low:.2f} to {high:.2f})")
         if points:
-            yield f"{prefix}In points of the panel's score, {'; '.join(points)}."
+            yield f"{prefix}Flaws that {verb} the panel's score, in points: {'; '.join(points)}."
     if len(effects) and not shown.any():
         yield f"{prefix}None of the {len(effects)} flaws was shown to change the panel's score."
     elif unclear := [NAMES[row.flaw, row.dose] for row in effects[~shown].itertuples()]:
@@ -349,7 +357,7 @@ def yardstick_figure(aucs: pd.DataFrame, effects: pd.DataFrame, title: str, note
         left.set_xlim(-0.03, 1.03)
         left.axvline(0.5, color="#999999", linewidth=0.8, zorder=0)
         left.set_xlabel("AUC: good above flawed (0.5 is guessing)", fontsize=8)
-        flaws = effects[(effects["model"] == model) & (effects["judge"] == PANEL) & (effects["metric"] == ALL)]
+        flaws = _panel_effects(effects, model)
         names = [NAMES[row.flaw, row.dose] for row in flaws.itertuples()]
         dots(right, names, flaws["difference"], flaws["low"], flaws["high"], [PALETTE[1]] * len(flaws))
         right.axvline(0, color="#999999", linewidth=0.8, zorder=0)

@@ -118,6 +118,11 @@ def _majorities(chosen: pd.DataFrame) -> pd.Series:
     return leading["first"].where(leading["size"] == 1, "tie").rename("choice")
 
 
+def _phase_name(phase: str) -> str:
+    """MALIBU's third phase is called by its name in every report."""
+    return "yardstick" if phase == "3" else f"phase {phase}"
+
+
 def _values(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
     known = both[both["value_first"].notna() & both["value_second"].notna()]
     phases = list(pd.unique(known["phase"])) if "phase" in known else []
@@ -126,7 +131,7 @@ def _values(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
         metrics = list(pd.unique(in_phase["metric"]))
         for metric in (["all metrics"] if len(metrics) > 1 and "identity" in in_phase else []) + metrics:
             part = in_phase if metric == "all metrics" else in_phase[in_phase["metric"] == metric]
-            name = metric if phase is None else f"phase {phase}: {metric}"
+            name = metric if phase is None else f"{_phase_name(phase)}: {metric}"
             yield _value(name, part)
 
 

@@ -127,7 +127,9 @@ def test_only_the_equivalence_test_claims_equivalence() -> None:
 
 
 def test_few_scenarios_are_pointed_out() -> None:
-    assert reported(study(scenarios=3)).words[0].startswith("Only 3 scenarios: intervals are wide")
+    assert reported(study(scenarios=7)).words[0].startswith("Only 7 scenarios: intervals are wide")
+    cautions = reported(study(scenarios=3)).cautions
+    assert any(line.startswith("3 scenarios cannot show a difference between identities") for line in cautions)
 
 
 def test_the_papers_test_is_reported_beside_ours() -> None:
@@ -276,7 +278,7 @@ def test_the_papers_design_is_reported_without_flips() -> None:
 
 def test_an_empty_frame_gives_an_empty_report() -> None:
     whole = reported(study(scenarios=1).iloc[:0])
-    assert whole.words[0].startswith("Only 0 scenarios")
+    assert "No labelled response has a verdict yet." in whole.cautions
     assert all(len(table.frame) == 0 for table in whole.tables)
 
 

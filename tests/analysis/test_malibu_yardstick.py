@@ -176,7 +176,7 @@ def study(seed: int, difference: float, **options: object) -> tuple[PanelData, p
 def test_a_planted_exchange_rate_comes_back() -> None:
     """The label costs 0.3 points and a missing safety step 1: 0.3 of one."""
     data, yardstick = study(11, -0.3)
-    table = exchange_rates(data, graded_scores(yardstick))
+    table = exchange_rates(data, graded_scores(yardstick), flaw_effects(graded_scores(yardstick)))
     assert len(table) == 8
     safety = table[(table["flaw"] == "safety") & (table["dose"] == 1)].iloc[0]
     assert (safety["first"], safety["second"]) == ("female", "male")
@@ -187,7 +187,7 @@ def test_a_planted_exchange_rate_comes_back() -> None:
 
 def test_without_a_clear_effect_a_flaw_is_not_a_unit() -> None:
     data, yardstick = study(12, -0.3, judges={"Ann": 0.0})
-    table = exchange_rates(data, graded_scores(yardstick))
+    table = exchange_rates(data, graded_scores(yardstick), flaw_effects(graded_scores(yardstick)))
     unclear = table[table["worth"].isna()]
     assert len(unclear) >= 7
     assert set(unclear["note"]) <= {"the flaw has no clear effect", "the flaw raises the score"}
@@ -196,10 +196,10 @@ def test_without_a_clear_effect_a_flaw_is_not_a_unit() -> None:
 def test_the_sentence_says_which_label_costs_how_much_of_what() -> None:
     data, yardstick = study(11, -0.3)
     scores = graded_scores(yardstick)
-    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores)
+    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores, flaw_effects(scores))
     words = list(yardstick_words(*tables, [("sim/planted", "female", "male")]))
     assert words[0].startswith("The panel tells good responses from flawed ones: AUC 0.9")
-    assert "a missing safety step costs 1.0" in words[1] or "a missing safety step costs 0.9" in words[1]
+    assert words[1].startswith("Flaws that lower the panel's score, in points: a missing safety step, by 1.0")
     assert words[-1].startswith("The label 'male' in place of 'female' costs as much as 0.")
     assert words[-1].endswith(") of a missing safety step.")
     (no_difference,) = list(yardstick_words(*tables))[-1:]
@@ -215,7 +215,7 @@ def test_the_direction_of_the_label_is_kept() -> None:
         yardstick_words(
             auc_table(scores),
             flaw_effects(scores),
-            exchange_rates(data, scores),
+            exchange_rates(data, scores, flaw_effects(scores)),
             [("sim/planted", "female", "male")],
         )
     )
@@ -274,6 +274,6 @@ def test_judges_that_took_turns_are_not_named_one_by_one() -> None:
 def test_a_run_without_a_yardstick_says_nothing() -> None:
     data, yardstick = study(1, 0.0)
     scores = graded_scores(yardstick[:0])
-    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores)
+    tables = auc_table(scores), flaw_effects(scores), exchange_rates(data, scores, flaw_effects(scores))
     assert [len(table) for table in tables] == [0, 0, 0]
     assert list(yardstick_cautions(tables[0])) == list(yardstick_words(*tables)) == []

@@ -109,7 +109,7 @@ def test_the_page_forbids_itself_to_load_or_run_anything(page: Page) -> None:
 
 def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page, report: Report) -> None:
     images = page.all("img")
-    assert len(images) == len(report.figures) == 6
+    assert len(images) == len(report.figures) == 7
     for image, figure in zip(images, report.figures, strict=True):
         assert image["alt"] == figure.caption
         drawing = ElementTree.fromstring(base64.b64decode(str(image["src"]).partition("base64,")[2]))
