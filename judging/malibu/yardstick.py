@@ -2,7 +2,7 @@
 
 A graded set has a good response, and the same with one stated flaw in two doses. What the judges are asked is what they
 are asked in the first round of phase 1 about a response without a label. `full` asks every judge about every text;
-`brief` is for small models and a first look: the severe flaws of a few bases, each base read by one judge on one metric
+`brief` is for small models and a first look: two severe flaws on a few bases, each base read by one judge on one metric
 in turn, with scores read from log-probabilities where the model gives them.
 """
 
@@ -22,7 +22,7 @@ from parley.scenarios import Yardstick as Mode
 PHASE = 3
 """Of the yardstick's units, as the facet `phase` has it."""
 BRIEF_BASES = 8
-BRIEF_DOSES = (0, 2)
+BRIEF_TEXTS = (("", 0), ("safety", 2), ("figure", 2))
 PERSONA_TOKENS = 40
 SCORES_TOKENS = 40
 
@@ -91,7 +91,7 @@ class Yardstick:
     def _texts_of(self, graded: Graded) -> Iterator[tuple[str, int, str]]:
         """Kind of flaw, dose and text; the good response has none and 0."""
         for flaw, dose, text in (("", 0, graded.good), *((flaw.kind, flaw.dose, flaw.text) for flaw in graded.flaw)):
-            if not self.brief or dose in BRIEF_DOSES:
+            if not self.brief or (flaw, dose) in BRIEF_TEXTS:
                 yield flaw, dose, text
 
     def _ballot(self, ballot: Ballot, place: int) -> Ballot:
