@@ -65,14 +65,14 @@ class Standin(StrictServer):
         headers = {key.lower(): value for key, value in received.headers.items()}
         if headers.get("x-goog-api-key") != KEY:
             raise Rejected("API key not valid. Please pass a valid API key.")
-        called = re.fullmatch(r"/v1beta/models/(.+):(generateContent|streamGenerateContent)", received.path)
+        called = re.fullmatch(r"/v1(?:beta)?/models/(.+):(generateContent|streamGenerateContent)", received.path)
         if not called or called.group(1) != self.served:
-            raise Rejected(f"{received.path} is not found for API version v1beta", 404)
+            raise Rejected(f"{received.path} is not found", 404)
         body = received.body
         _allow(body, NAMES, "")
         settings = body.get("generationConfig", {})
         _allow(settings, SETTINGS, "generation_config")
-        self._check_thinking(settings.get("thinkingConfig", {}))
+        self._check_thinking(_thinking(body))
         if "responseJsonSchema" in settings:
             if settings.get("responseMimeType") != "application/json" or "responseSchema" in settings:
                 raise Rejected("response_json_schema is only supported with response_mime_type application/json")
@@ -136,12 +136,11 @@ class Standin(StrictServer):
         return [(tool["name"], tool.get("parametersJsonSchema", {"type": "object"})) for tool in declared]
 
     def effort(self, body: Mapping[str, Any]) -> Any:
-        return body.get("generationConfig", {}).get("thinkingConfig", {}).get("thinkingLevel")
+        return _thinking(body).get("thinkingLevel")
 
     def _parts(self, answer: Answer, received: Received) -> list[dict[str, Any]]:
         parts: list[dict[str, Any]] = []
-        shown = received.body.get("generationConfig", {}).get("thinkingConfig", {}).get("includeThoughts")
-        if answer.thought and shown:
+        if answer.thought and _thinking(received.body).get("includeThoughts"):
             parts.append({"text": answer.thought, "thought": True})
         parts += [{"text": text} for text in answer.pieces or (answer.text,) if text and answer.ending != "refused"]
         for nth, (name, arguments) in enumerate(answer.calls):
@@ -182,6 +181,12 @@ class Standin(StrictServer):
             for at in range(0, len(part["text"]), 9):
                 yield None, self._chunk(answer, [{**part, "text": part["text"][at : at + 9]}], last=False)
         yield None, self._chunk(answer, [])
+
+
+def _thinking(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of thinking. The API accepts names of fields in both forms; the SDK sends these as in Python."""
+    settings = body.get("generationConfig", {}).get("thinkingConfig", {})
+    return {re.sub(r"_(.)", lambda match: match.group(1).upper(), key): value for key, value in settings.items()}
 
 
 def _allow(body: Mapping[str, Any], names: Iterable[str], where: str) -> None:
