@@ -44,6 +44,7 @@ from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environ
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.anthropic_models import SHOWN, rules_for
 from parley.agents.models.base import ClientOptions, Request, estimate_tokens
+from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
 from parley.agents.models.body import MAX_BYTES, TooLong
 from parley.agents.models.reply import Reply
 from parley.agents.models.streaming import Arriving, StreamingClient
@@ -58,6 +59,7 @@ MAX_MARKS = 4
 """The API accepts no more marks per request."""
 MAX_TURNS = 1000
 """How many turns with tool calls are kept to be sent back with their thinking."""
+SAMPLING = frozenset({"temperature", "top_p", "top_k"})
 SAMPLING_VERSION = {"anthropic-version": "2023-06-01"}
 NOT_SENT = frozenset({"max_tokens", "seed", "logprobs", "effort"})
 TOOL_CHOICES = {"auto": "auto", "required": "any", "none": "none"}
@@ -106,7 +108,7 @@ class AnthropicClient(StreamingClient):
             require_https(name, self.base_url, INSECURE_HINT)
         self.identity = f"{self.base_url} {name}"
         self._turns: dict[str, list[dict[str, Any]]] = {}
-        self._sdk = AsyncAnthropic(
+        self.sdk = AsyncAnthropic(
             api_key=self._key,
             base_url=self.base_url,
             timeout=self.options.timeout,
@@ -155,7 +157,7 @@ class AnthropicClient(StreamingClient):
         extra = {key: value for key, value in request.options.items() if key not in NOT_SENT}
         if extra:
             body["extra_body"] = extra
-        if extra.keys() & {"temperature", "top_p", "top_k"}:
+        if extra.keys() & SAMPLING:
             body["extra_headers"] = SAMPLING_VERSION
         return body
 
@@ -213,17 +215,17 @@ class AnthropicClient(StreamingClient):
         message: Any = None
         try:
             async with asyncio.timeout(self.options.timeout):
-                message = await self._sdk.messages.create(**body)
+                message = await self.sdk.messages.create(**body)
         except (APIError, TimeoutError) as error:
-            if fault := self._error(error):
+            if fault := self.error_for(error):
                 raise fault from None
         except (ValueError, RecursionError):
             pass
         try:
-            reply = _read(message)
+            reply = read_message(message)
             self._keep(message)
         except (AttributeError, TypeError, ValueError, KeyError):
-            billed = _billed(message)
+            billed = billed_message(message)
             raise ServerFault(f"{self.name}: {self.base_url} sent an unreadable reply", billed=billed) from None
         return reply
 
@@ -237,17 +239,17 @@ class AnthropicClient(StreamingClient):
 
     async def events(self, request: Request) -> AsyncGenerator[Any, None]:
         try:
-            async with await self._sdk.messages.create(**self.body(request), stream=True) as stream:
+            async with await self.sdk.messages.create(**self.body(request), stream=True) as stream:
                 async for event in stream:
                     yield event
         except (APIError, TimeoutError, httpx2.HTTPError, TooLong, ValueError, TypeError, RecursionError) as error:
-            fault = self._error(error)
+            fault = self.error_for(error)
             raise fault or ServerFault(f"{self.name}: {self.base_url} streamed an unreadable event") from None
 
     def arriving(self) -> Arriving:
         return _Message(f"{self.name}: {self.base_url}")
 
-    def _error(self, error: Exception) -> ModelError | None:
+    def error_for(self, error: Exception) -> ModelError | None:
         """The error of a failed request; None if there was a reply that is not one."""
         if isinstance(error, APIStatusError):
             return self._refused(error)
@@ -279,8 +281,13 @@ class AnthropicClient(StreamingClient):
             return BadRequest(f"{where}{detail}")
         return ServerFault(f"{where}{detail}", retry_after=after)
 
+    def batch_endpoint(self) -> BatchEndpoint:
+        from parley.agents.models.anthropic_batches import MessageBatches
+
+        return MessageBatches(self)
+
     async def close(self) -> None:
-        await self._sdk.close()
+        await self.sdk.close()
 
 
 class _LimitedHttp(DefaultAsyncHttpxClient):
@@ -289,22 +296,23 @@ class _LimitedHttp(DefaultAsyncHttpxClient):
     async def send(self, request: httpx2.Request, *, stream: bool = False, **options: Any) -> httpx2.Response:
         response = await super().send(request, stream=True, **options)
         assert isinstance(response.stream, httpx2.AsyncByteStream), "not a response to an asynchronous request"
-        response.stream = _LimitedStream(response.stream)
+        limit = MAX_ANSWER_BYTES if request.url.path.endswith("/results") else MAX_BYTES
+        response.stream = _LimitedStream(response.stream, limit)
         if not stream:
             await response.aread()
         return response
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: httpx2.AsyncByteStream, limit: int) -> None:
+        self._stream, self._limit = stream, limit
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         size = 0
         async for chunk in self._stream:
             size += len(chunk)
-            if size > MAX_BYTES:
-                raise TooLong(MAX_BYTES)
+            if size > self._limit:
+                raise TooLong(self._limit)
             yield chunk
 
     async def aclose(self) -> None:
@@ -329,7 +337,7 @@ def _tool_use(call: FunctionCall) -> dict[str, Any]:
     return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
 
 
-def _read(message: Any) -> Reply:
+def read_message(message: Any) -> Reply:
     """A message as a reply; raises AttributeError or TypeError on anything else, which the SDK does not check."""
     # Thinking that was withheld (`redacted_thinking`, or a block without text) counts in the tokens only.
     thought = join_thoughts(block.thinking for block in message.content if block.type == "thinking")
@@ -365,7 +373,7 @@ def _usage(usage: Any) -> dict[str, Any]:
     }
 
 
-def _billed(message: Any) -> Reply | None:
+def billed_message(message: Any) -> Reply | None:
     """An empty reply with the usage of one that is otherwise unreadable; None if it states none."""
     try:
         return Reply(finish_reason="unknown", content="", cached=False, **_usage(message.usage))

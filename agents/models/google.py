@@ -34,6 +34,7 @@ from pydantic import Field, ValidationError
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.models.base import ClientOptions, Effort, Request
+from parley.agents.models.batches import BatchEndpoint
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
 from parley.agents.models.reply import Reply
 from parley.agents.models.streaming import Arriving, StreamingClient
@@ -110,24 +111,32 @@ class GoogleClient(StreamingClient):
     def _models(self) -> Any:
         """The SDK's methods for models. It is made at the first call: its session belongs to an event loop."""
         if self._sdk is None or self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),
-                trust_env=True,
-                response_class=_LimitedResponse,
-                read_bufsize=2**22,
-            )
-            http = types.HttpOptions(
-                base_url=self.base_url,
-                # Without retry options the SDK still retries for up to ten seconds after a broken connection. Its
-                # timeout is not set because it is sent as the server's deadline, and Google rejects deadlines below
-                # ten seconds.
-                retry_options=types.HttpRetryOptions(attempts=1),
-                # A redirect would send the key to another server: aiohttp forwards the header that contains it.
-                async_client_args={"allow_redirects": False},
-                aiohttp_client=self._session,
-            )
-            self._sdk = GenaiClient(vertexai=False, api_key=self._key, http_options=http)
+            self._session, self._sdk = self.open_sdk(LimitedResponse)
         return self._sdk.aio.models
+
+    def open_sdk(self, response_class: type[aiohttp.ClientResponse]) -> tuple[aiohttp.ClientSession, GenaiClient]:
+        """The SDK, with a session that limits the size of responses. Both must be closed."""
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            trust_env=True,
+            response_class=response_class,
+            read_bufsize=2**22,
+        )
+        http = types.HttpOptions(
+            base_url=self.base_url,
+            # Without retry options the SDK still retries for up to ten seconds after a broken connection. Its timeout
+            # is not set because it is sent as the server's deadline, and Google rejects deadlines below ten seconds.
+            retry_options=types.HttpRetryOptions(attempts=1),
+            # A redirect would send the key to another server: aiohttp forwards the header that contains it.
+            async_client_args={"allow_redirects": False},
+            aiohttp_client=session,
+        )
+        return session, GenaiClient(vertexai=False, api_key=self._key, http_options=http)
+
+    def batch_endpoint(self) -> BatchEndpoint:
+        from parley.agents.models.google_batches import GeminiBatches
+
+        return GeminiBatches(self)
 
     @property
     def model_info(self) -> ModelInfo:
@@ -172,7 +181,7 @@ class GoogleClient(StreamingClient):
             key = ".".join(map(str, first["loc"]))
             raise BadRequest(f"{self.name}: option '{key}': {first['msg']}") from None
 
-    def _contents(self, request: Request) -> list[types.Content]:
+    def contents(self, request: Request) -> list[types.Content]:
         contents: list[types.Content] = []
         for message in request.messages:
             if isinstance(message, SystemMessage):
@@ -218,25 +227,29 @@ class GoogleClient(StreamingClient):
         return types.Content(role=ROLES[turn["role"]], parts=[types.Part(text=turn["content"])])
 
     async def send(self, request: Request) -> Reply:
-        contents, config = self._contents(request), self.config(request)
+        contents, config = self.contents(request), self.config(request)
         try:
             async with asyncio.timeout(self.options.timeout):
                 answer = await self._models().generate_content(model=self.model, contents=contents, config=config)
         except (errors.APIError, TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise self._error(error) from None
+            raise self.error_for(error) from None
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise ServerFault(f"{self.name}: {self.base_url} sent an unreadable reply") from None
-        arrived = _Chunks(f"{self.name}: {self.base_url}")
-        arrived.add(answer)
-        reply = arrived.whole()
+        reply = self.read(answer)
         if not isinstance(reply.content, str):
             self._turns[reply.content[0].id] = answer.candidates[0].content
             while len(self._turns) > MAX_TURNS:
                 del self._turns[next(iter(self._turns))]
         return reply
 
+    def read(self, answer: types.GenerateContentResponse) -> Reply:
+        """The reply in an answer that is not streamed."""
+        arrived = _Chunks(f"{self.name}: {self.base_url}")
+        arrived.add(answer)
+        return arrived.whole()
+
     async def events(self, request: Request) -> AsyncGenerator[Any, None]:
-        contents, config = self._contents(request), self.config(request)
+        contents, config = self.contents(request), self.config(request)
         try:
             async with asyncio.timeout(self.options.timeout):
                 stream = await self._models().generate_content_stream(
@@ -245,14 +258,14 @@ class GoogleClient(StreamingClient):
             async for chunk in stream:
                 yield chunk
         except (errors.APIError, TimeoutError, aiohttp.ClientError, OSError) as error:
-            raise self._error(error) from None
+            raise self.error_for(error) from None
         except (ValueError, TypeError, AttributeError, RecursionError):
             raise ServerFault(f"{self.name}: {self.base_url} streamed an unreadable event") from None
 
     def arriving(self) -> Arriving:
         return _Chunks(f"{self.name}: {self.base_url}")
 
-    def _error(self, error: Exception) -> ModelError:
+    def error_for(self, error: Exception) -> ModelError:
         if isinstance(error, TimeoutError):
             return ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s")
         if not isinstance(error, errors.APIError):
@@ -282,12 +295,14 @@ class GoogleClient(StreamingClient):
             await self._session.close()
 
 
-class _LimitedResponse(aiohttp.ClientResponse):
+class LimitedResponse(aiohttp.ClientResponse):
     """Limits the size of a response, which the SDK does not."""
+
+    max_bytes: ClassVar[int] = MAX_BYTES
 
     async def read(self) -> bytes:
         if self._body is None:
-            self._body = await read_body(self, MAX_BYTES)
+            self._body = await read_body(self, self.max_bytes)
         return self._body
 
 

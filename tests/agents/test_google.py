@@ -146,7 +146,7 @@ async def test_a_reply_that_could_be_continued_is_cut(server: ProviderServer) ->
 async def test_a_body_without_end_is_not_read_to_its_end(
     server: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("parley.agents.models.google.MAX_BYTES", 5000)
+    monkeypatch.setattr("parley.agents.models.google.LimitedResponse.max_bytes", 5000)
     server.replies("x" * 6000)
     with pytest.raises(ServerFault, match=r"the response is larger than 5,000 bytes"):
         await server.client(retries=0).create(ASK)

@@ -5,9 +5,12 @@ Messages of errors are the vendor's own where they are quoted in issues.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
+
+from aiohttp import web
 
 from tests.vendors.base import (
     CACHED_TOKENS,
@@ -105,6 +108,62 @@ class Standin(StrictServer):
                     "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
                     "work correctly, and missing thought_signature may lead to degraded model performance."
                 )
+
+    # Batches. `down` creates none and answers 500; `slow` keeps them in progress; `deaf` creates one and never answers;
+    # `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number.
+
+    down = slow = deaf = broken = False
+    failing: ClassVar[dict[int, dict[str, Any]]] = {}
+
+    def add_routes(self, app: web.Application) -> None:
+        self.batches: dict[str, dict[str, Any]] = {}
+        app.router.add_post(f"/v1/models/{self.served}:batchGenerateContent", self._create_batch)
+        app.router.add_get("/v1/batches", self._list_batches)
+        app.router.add_get("/v1/batches/{id}", self._show_batch)
+
+    async def _create_batch(self, request: web.Request) -> web.Response:
+        batch = (await request.json())["batch"]
+        if "displayName" not in batch:
+            return web.json_response(self.error(Rejected("batch.display_name: required")), status=400)
+        try:
+            for line in batch["inputConfig"]["requests"]["requests"]:
+                path = f"/v1/models/{self.served}:generateContent"
+                self.check(Received(path=path, body=line["request"], headers=dict(request.headers)))
+        except Rejected as rejected:
+            self.rejected.append(rejected.message)
+            return web.json_response(self.error(rejected), status=rejected.status)
+        if self.down:
+            return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
+        name = f"batches/b{len(self.batches)}"
+        self.batches[name] = batch
+        if self.deaf:
+            await asyncio.sleep(3600)
+        if self.broken:
+            self.broken = False
+            return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
+        return web.json_response(await self._batch(name, results=False))
+
+    async def _batch(self, name: str, *, results: bool = True) -> dict[str, Any]:
+        batch = self.batches[name]
+        metadata: dict[str, Any] = {"displayName": batch["displayName"], "model": f"models/{self.served}"}
+        metadata["state"] = "BATCH_STATE_RUNNING" if self.slow or not results else "BATCH_STATE_SUCCEEDED"
+        if metadata["state"] == "BATCH_STATE_SUCCEEDED":
+            lines = batch["inputConfig"]["requests"]["requests"]
+            answers = [await self._inlined(nth, line) for nth, line in enumerate(lines)]
+            metadata["output"] = {"inlinedResponses": {"inlinedResponses": answers[::-1]}}
+        return {"name": name, "metadata": metadata}
+
+    async def _inlined(self, nth: int, line: dict[str, Any]) -> dict[str, Any]:
+        received = Received(path="", body=line["request"], headers={})
+        response = self.reply(await self.answer(received), received)
+        line.setdefault("answer", self.failing.get(nth) or {"response": response})
+        return {**line["answer"], "metadata": line["metadata"]}
+
+    async def _list_batches(self, request: web.Request) -> web.Response:
+        return web.json_response({"operations": [await self._batch(name, results=False) for name in self.batches]})
+
+    async def _show_batch(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._batch(f"batches/{request.match_info['id']}"))
 
     def error(self, rejected: Rejected) -> Any:
         details = []
