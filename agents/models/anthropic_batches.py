@@ -98,7 +98,7 @@ class MessageBatches:
                 await asyncio.sleep(POLL_SECONDS)
                 state = await self.state(state.id)
             first = await self._get(lambda found=state.id: self._results(found, most=1))  # type: ignore[misc]
-            if any(name.startswith(mark[:MARK_LENGTH]) for name in first):
+            if any(name.startswith(f"{mark[:MARK_LENGTH]}-") for name in first):
                 return state
         return None
 
