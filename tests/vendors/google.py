@@ -256,4 +256,7 @@ def _allow(body: Mapping[str, Any], names: Iterable[str], where: str) -> None:
 
 
 def _text(content: Mapping[str, Any]) -> str:
-    return "".join(part.get("text", "") for part in content["parts"])
+    """The text of a content, or what a tool returned; thoughts are not part of it."""
+    said = [part.get("text", "") for part in content["parts"] if not part.get("thought")]
+    given = [part["functionResponse"]["response"] for part in content["parts"] if "functionResponse" in part]
+    return "".join([*said, *(str(value) for response in given for value in response.values())])
