@@ -134,7 +134,7 @@ class AnthropicClient(StreamingClient):
         chat = self._chat(request)
         if not chat:
             raise BadRequest(f"{self.name}: there is no message to answer")
-        limit = request.options.get("max_tokens", self.default_max_tokens)
+        limit = min(request.options.get("max_tokens", self.default_max_tokens), self.rules.output)
         body: dict[str, Any] = {"model": self.model, "messages": chat, "max_tokens": limit}
         system = [message.content for message in request.messages if isinstance(message, SystemMessage)]
         if system:

@@ -30,6 +30,7 @@ class ClaudeRules:
         temperature: whether it accepts `temperature` and `top_p`, while it does not think.
         forced_tools: whether it can be made to call a tool, while it does not think.
         context: its context window, in tokens.
+        output: the highest limit of a reply that it accepts, in tokens, thinking included.
     """
 
     efforts: tuple[Effort, ...]
@@ -39,6 +40,7 @@ class ClaudeRules:
     temperature: bool
     forced_tools: bool
     context: int
+    output: int
 
     def thinking(self, effort: Effort | None) -> dict[str, Any]:
         """The parameter `thinking` of a request; {} if there is none."""
@@ -72,4 +74,5 @@ def rules_for(model: str) -> ClaudeRules:
         temperature=version < (4, 7),
         forced_tools=not always and (line == "haiku" or version < (5, 5)),
         context=1_000_000 if version >= (4, 6) else 200_000,
+        output=128_000 if version >= (4, 6) else 64_000,
     )

@@ -52,6 +52,8 @@ UNSIGNED = b"skip_thought_signature_validator"
 """Google's word for a tool call whose signature is not known: one of another model, or of an earlier run."""
 MAX_TURNS = 1000
 """How many turns with tool calls are kept to be sent back with their signatures."""
+MAX_OUTPUT = 65_536
+"""The longest reply of a Gemini model, in tokens, thinking included."""
 _NAME = re.compile(r"gemini-(\d+)(?:\.(\d+))?-?(.*)")
 
 
@@ -153,7 +155,7 @@ class GoogleClient(StreamingClient):
         """The SDK's config: options, system messages, schema, thinking and tools."""
         fields = {key: value for key, value in request.options.items() if key != "logprobs"}
         if "max_tokens" in fields:
-            fields["max_output_tokens"] = fields.pop("max_tokens")
+            fields["max_output_tokens"] = min(fields.pop("max_tokens"), MAX_OUTPUT)
         effort = fields.pop("effort", None)
         if effort is not None and effort not in self.efforts:
             raise BadRequest(f"{self.name}: effort={effort} is not possible (it has {', '.join(self.efforts)})")

@@ -292,6 +292,12 @@ def test_what_a_model_does_not_accept_is_said_before_the_run(name: str, option: 
     assert str(caught.value).endswith(why)
 
 
+async def test_no_limit_is_higher_than_the_models_accept() -> None:
+    with Standin() as standin:
+        await asked(standin, "retries=0&max_tokens=60000")
+    assert standin.requests[0].body["generationConfig"]["maxOutputTokens"] == 65_536
+
+
 async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature() -> None:
     with Standin("thinking") as standin:
         client = model(standin.name())
