@@ -1,4 +1,4 @@
-"""OpenAI's batch endpoint: a file of requests, answered within a day at half the price.
+"""Providers' batches, answered within a day at half the price; and OpenAI's batch endpoint, which takes a file.
 
     batches = Batches(client)
     file = await batches.upload(lines)
@@ -6,6 +6,7 @@
 
 Every batch carries a `mark` of ours in its metadata. If the response to `create` is lost, the batch is found by its
 mark and not created twice. Answers come back one line per request, in any order; a line may be an error.
+`anthropic_batches` and `google_batches` have the others.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import aiohttp
 
@@ -72,6 +73,42 @@ class State(NamedTuple):
         )
 
 
+class BatchEndpoint(Protocol):
+    """A provider's batches. It is made once per client and run, so that it can keep what is not sent yet."""
+
+    max_bytes: int
+    """Size limit of the requests of one batch, as lines."""
+
+    def line(self, name: str, request: Request) -> bytes:
+        """A request as one line; its reply is found by the name."""
+
+    async def upload(self, lines: bytes) -> str:
+        """Upload a batch's requests; returns what is recorded before the batch is created."""
+
+    async def create(self, file: str, mark: str) -> State:
+        """Start a batch; never twice, also if the server's response is lost. `BadRequest` if the file is gone."""
+
+    async def find(self, mark: str, file: str) -> State | None:
+        """The batch that was created with this mark, if there is one."""
+
+    async def state(self, batch: str) -> State:
+        """The state of the batch with this id."""
+
+    async def answers(self, state: State) -> dict[str, Any]:
+        """The answers of a batch that has ended, by the names of their requests."""
+
+    def read(self, answer: Any) -> Reply:
+        """The reply in an answer; raises its error as a `ModelError`."""
+
+
+@runtime_checkable
+class Batched(Protocol):
+    """A client that has batches of its own."""
+
+    def batch_endpoint(self) -> BatchEndpoint:
+        """The provider's batches."""
+
+
 def line_for(client: CompatibleClient, name: str, request: Request) -> bytes:
     """A request as one line of a batch's file."""
     body = {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": client.body(request)}
@@ -117,8 +154,16 @@ class Batches:
         client: its address, key and number of retries are used.
     """
 
+    max_bytes = MAX_BYTES
+
     def __init__(self, client: CompatibleClient) -> None:
         self._client = client
+
+    def line(self, name: str, request: Request) -> bytes:
+        return line_for(self._client, name, request)
+
+    def read(self, answer: Any) -> Reply:
+        return read_line(self._client, answer)
 
     async def upload(self, lines: bytes) -> str:
         """Upload a batch's file; returns the file's id."""
@@ -146,11 +191,11 @@ class Batches:
                 if not error.retryable or attempt > retries:
                     raise
                 await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
-                if state := await self.find(mark):
+                if state := await self.find(mark, file):
                     return state
         raise AssertionError("the last attempt returns or raises")
 
-    async def find(self, mark: str) -> State | None:
+    async def find(self, mark: str, file: str) -> State | None:
         """The batch with this mark, if there is one; the newest batches are searched first."""
         after = ""
         for _ in range(MAX_PAGES):
@@ -165,6 +210,10 @@ class Batches:
     async def state(self, batch: str) -> State:
         """The state of the batch with this id."""
         return await self._request("GET", f"/batches/{batch}", self._json(State.read))
+
+    async def answers(self, state: State) -> dict[str, Any]:
+        """The lines of all files of answers, by the names of their requests."""
+        return {line["custom_id"]: line for file in state.files for line in await self.lines(file)}
 
     async def lines(self, file: str) -> list[dict[str, Any]]:
         """The lines of a file of answers. An unreadable line is skipped: its request counts as not answered."""

@@ -1,4 +1,4 @@
-"""`--executor batch`: requests are collected and sent as OpenAI batches, at half the price, answered within a day.
+"""`--executor batch`: requests are collected and sent as the provider's batches, at half the price, within a day.
 
 Units run in this process as usual, all of them concurrently, and each of their requests waits here for its reply. When
 no request has been added for half a second, the collected ones are sent as a batch. So units of one call take one
@@ -19,7 +19,7 @@ from parley.agents import Budget, BudgetSpent, Client, ConfigError, ServerFault
 from parley.agents.errors import BadRequest, ModelError
 from parley.agents.models import Reply, Request
 from parley.agents.models.base import estimate_tokens
-from parley.agents.models.batches import MAX_BYTES, MAX_REQUESTS, PRICE, Batches, State, line_for, read_line
+from parley.agents.models.batches import MAX_REQUESTS, PRICE, Batched, BatchEndpoint, Batches, State
 from parley.agents.models.compatible import CompatibleClient
 from parley.judging import Unit
 from parley.runs import InProcess, RunControl, RunFile
@@ -36,9 +36,16 @@ REPLY_TOKENS = 1000
 def price_as_batches(clients: Sequence[Client]) -> None:
     """Set the clients' prices to those of batches; raises `ConfigError` if a model has no batch endpoint."""
     for client in clients:
-        if not (isinstance(client, CompatibleClient) and client.batches):
-            raise ConfigError(f"--executor batch needs OpenAI's batch endpoint, and {client.name} has none")
+        if endpoint_of(client) is None:
+            raise ConfigError(f"--executor batch needs a provider with batches, and {client.name} has none")
         client.price = client.price_for(client.name, client.options.model_dump(exclude_unset=True)).in_batches(PRICE)
+
+
+def endpoint_of(client: Client) -> BatchEndpoint | None:
+    """The batches of a client's provider; None if it has none."""
+    if isinstance(client, CompatibleClient):
+        return Batches(client) if client.batches else None
+    return client.batch_endpoint() if isinstance(client, Batched) else None
 
 
 class QueuedRequest(NamedTuple):
@@ -71,7 +78,8 @@ class BatchExecutor(InProcess):
     def __init__(self, file: RunFile) -> None:
         super().__init__(post=self._post)
         self._log = BatchLog(file)
-        self._queues: dict[CompatibleClient, RequestQueue] = {}
+        self._queues: dict[Client, RequestQueue] = {}
+        self._endpoints: dict[Client, BatchEndpoint] = {}
         self._fetched: dict[str, asyncio.Task[dict[str, Any]]] = {}
         self._sending: set[asyncio.Task[None]] = set()
         self._reserved_tokens, self._reserved_cost = 0.0, 0.0
@@ -93,25 +101,33 @@ class BatchExecutor(InProcess):
                 task.cancel()
             await asyncio.gather(*rest, return_exceptions=True)
 
-    async def _post(self, client: CompatibleClient, address: bytes, request: Request) -> Reply:
+    def _endpoint(self, client: Client) -> BatchEndpoint:
+        if client not in self._endpoints:
+            endpoint = endpoint_of(client)
+            assert endpoint is not None, "price_as_batches has refused it"
+            self._endpoints[client] = endpoint
+        return self._endpoints[client]
+
+    async def _post(self, client: Client, address: bytes, request: Request) -> Reply:
         request_id = address.hex()
         if (batch := self._log.find(request_id)) is not None:
             lines: dict[str, Any] = {}
             with suppress(BadRequest):  # the batch was refused, or has been deleted
                 lines = await self._results(client, batch)
             with suppress(ModelError, KeyError):  # a request without a reply in it is sent again
-                return read_line(client, lines[request_id])
+                return self._endpoint(client).read(lines[request_id])
         tokens, cost = self._expected_spending(client, request, self._control.budget)
         self._reserved_tokens += tokens
         self._reserved_cost += cost
         reply: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
         try:
-            return await self._enqueue(client, QueuedRequest(request_id, line_for(client, request_id, request), reply))
+            line = self._endpoint(client).line(request_id, request)
+            return await self._enqueue(client, QueuedRequest(request_id, line, reply))
         finally:
             self._reserved_tokens -= tokens
             self._reserved_cost -= cost
 
-    def _expected_spending(self, client: CompatibleClient, request: Request, budget: Budget) -> tuple[float, float]:
+    def _expected_spending(self, client: Client, request: Request, budget: Budget) -> tuple[float, float]:
         """Tokens and cost of a request; `BudgetSpent` if they may not fit, since a batch cannot be stopped halfway."""
         prompt = sum(estimate_tokens(piece.text) for piece in request.prompt())
         reply = int(request.options.get("max_tokens") or REPLY_TOKENS)
@@ -122,9 +138,9 @@ class BatchExecutor(InProcess):
             raise BudgetSpent(f"the budget of ${budget.max_cost:g} has no room for another request")
         return tokens, cost
 
-    async def _enqueue(self, client: CompatibleClient, request: QueuedRequest) -> Reply:
+    async def _enqueue(self, client: Client, request: QueuedRequest) -> Reply:
         queue = self._queues.setdefault(client, RequestQueue())
-        if len(queue.requests) == MAX_REQUESTS or queue.size + len(request.line) > MAX_BYTES:
+        if len(queue.requests) == MAX_REQUESTS or queue.size + len(request.line) > self._endpoint(client).max_bytes:
             self._send_queue(client)
             queue = self._queues.setdefault(client, RequestQueue())
         queue.requests.append(request)
@@ -134,7 +150,7 @@ class BatchExecutor(InProcess):
         queue.timer = asyncio.get_running_loop().call_later(COLLECT_SECONDS, self._send_queue, client)
         return await request.reply
 
-    def _send_queue(self, client: CompatibleClient) -> None:
+    def _send_queue(self, client: Client) -> None:
         queue = self._queues.pop(client)
         if queue.timer is not None:
             queue.timer.cancel()
@@ -144,11 +160,11 @@ class BatchExecutor(InProcess):
             self._sending.add(task)
             task.add_done_callback(self._sending.discard)
 
-    async def _send(self, client: CompatibleClient, requests: list[QueuedRequest]) -> None:
+    async def _send(self, client: Client, requests: list[QueuedRequest]) -> None:
         """Send a batch and deliver its replies; if that fails, every request gets the error."""
         try:
             mark = uuid.uuid4().hex
-            file = await Batches(client).upload(b"".join(request.line for request in requests))
+            file = await self._endpoint(client).upload(b"".join(request.line for request in requests))
             self._log.add(mark, client.name, file, [request.id for request in requests])
             lines = await self._results(client, SentBatch(mark, file, None), new=True)
         except Exception as error:
@@ -160,24 +176,24 @@ class BatchExecutor(InProcess):
             if request.reply.done():
                 continue
             try:
-                request.reply.set_result(read_line(client, lines[request.id]))
+                request.reply.set_result(self._endpoint(client).read(lines[request.id]))
             except KeyError:
                 request.reply.set_exception(ServerFault(f"{client.name}: not answered in the batch"))
             except ModelError as error:
                 request.reply.set_exception(error)
 
-    async def _results(self, client: CompatibleClient, batch: SentBatch, *, new: bool = False) -> dict[str, Any]:
+    async def _results(self, client: Client, batch: SentBatch, *, new: bool = False) -> dict[str, Any]:
         """A batch's lines by request, once it has ended; fetched once for all of its requests."""
         if batch.mark not in self._fetched:
             self._fetched[batch.mark] = asyncio.ensure_future(self._fetch(client, batch, new=new))
         return await asyncio.shield(self._fetched[batch.mark])
 
-    async def _fetch(self, client: CompatibleClient, batch: SentBatch, *, new: bool) -> dict[str, Any]:
-        batches = Batches(client)
+    async def _fetch(self, client: Client, batch: SentBatch, *, new: bool) -> dict[str, Any]:
+        batches = self._endpoint(client)
         if batch.batch is not None:
             state = await batches.state(batch.batch)
         else:
-            existing = None if new else await batches.find(batch.mark)
+            existing = None if new else await batches.find(batch.mark, batch.file)
             state = existing or await batches.create(batch.file, batch.mark)
             self._log.confirm(batch.mark, state.id)
             self._control.note("batch", f"{state.id}: sent")
@@ -185,9 +201,9 @@ class BatchExecutor(InProcess):
         self._control.note("batch", f"{state.id}: {state.status}, {state.answered} of {state.total} answered")
         if state.status == "failed":
             raise BadRequest(f"{client.name}: the batch {state.id} was refused: {state.error or 'no reason given'}")
-        return {line["custom_id"]: line for file in state.files for line in await batches.lines(file)}
+        return await batches.answers(state)
 
-    async def _wait(self, batches: Batches, state: State) -> State:
+    async def _wait(self, batches: BatchEndpoint, state: State) -> State:
         pause = FIRST_POLL_SECONDS
         while not state.ended:
             self._control.progress.waiting = f"{state.id} {state.status}, {state.answered} of {state.total}"

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
-from autogen_core.models import SystemMessage, UserMessage
+from aiohttp import web
+from autogen_core import FunctionCall
+from autogen_core.models import (
+    AssistantMessage,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    SystemMessage,
+    UserMessage,
+)
+from autogen_core.tools import FunctionTool
 from pydantic import BaseModel
 
-from parley.agents import AuthError, BadRequest, ConfigError, RateLimited, model
+from parley.agents import (
+    AuthError,
+    BadRequest,
+    Budget,
+    BudgetSpent,
+    Client,
+    ConfigError,
+    RateLimited,
+    ServerFault,
+    Session,
+    model,
+    record_calls,
+    session,
+)
+from parley.agents.models.google import efforts_of
 from tests.agents.providers import GOOGLE, KEY, GoogleFormat, ProviderServer, serving
+from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, TEXT_TOKENS, THOUGHT_TOKENS, Kind
+from tests.vendors.google import Standin
 
 ASK = [UserMessage(content="How many?", source="user")]
 WIRE = GoogleFormat()
@@ -32,19 +60,25 @@ async def test_system_messages_are_joined_and_options_are_renamed(server: Provid
     server.replies("Seven.")
     client = server.client(temperature=0.5, top_p=0.9, max_tokens=64, seed=3)
     await client.create([SystemMessage(content="Be short."), *ASK, SystemMessage(content="Be kind.")])
-    assert server.paths[0].endswith("/models/gemini-2.5-flash:generateContent")
+    assert server.paths[0].endswith("/models/gemini-3.8-flash:generateContent")
     assert "X-Server-Timeout" not in server.headers[0]
     body = server.asked[0]
     assert [part["text"] for part in body["systemInstruction"]["parts"]] == ["Be short.\n\nBe kind."]
-    assert body["generationConfig"] == {"temperature": 0.5, "topP": 0.9, "maxOutputTokens": 64, "seed": 3}
+    assert body["generationConfig"] == {
+        "temperature": 0.5,
+        "topP": 0.9,
+        "maxOutputTokens": 64 + 16_384,
+        "seed": 3,
+        "thinkingConfig": {"include_thoughts": True},
+    }
 
 
 async def test_thinking_counts_as_reply_tokens(server: ProviderServer) -> None:
     body = WIRE.reply("Seven.")
     body["usageMetadata"] = {"promptTokenCount": 11, "candidatesTokenCount": 5, "thoughtsTokenCount": 7}
     server.sends(body)
-    usage = (await server.client().create(ASK)).usage
-    assert (usage.prompt_tokens, usage.completion_tokens) == (11, 12)
+    reply = await server.client().create(ASK)
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens, reply.thought_tokens) == (11, 12, 7)
 
 
 async def test_json_with_and_without_a_schema(server: ProviderServer) -> None:
@@ -53,14 +87,14 @@ async def test_json_with_and_without_a_schema(server: ProviderServer) -> None:
     await server.client().create(ASK, json_output=True)
     with_schema, without = (body["generationConfig"] for body in server.asked)
     assert with_schema["responseMimeType"] == "application/json"
-    assert without == {"responseMimeType": "application/json"}
+    assert without == {"responseMimeType": "application/json", "thinkingConfig": {"include_thoughts": True}}
 
 
 async def test_log_probabilities_are_dropped_and_unknown_options_are_named(server: ProviderServer) -> None:
     server.replies("7")
     client = server.client()
     await client.create(ASK, extra_create_args={"logprobs": True})
-    assert not server.asked[0].get("generationConfig")
+    assert server.asked[0]["generationConfig"] == {"thinkingConfig": {"include_thoughts": True}}
     with pytest.raises(BadRequest, match="option 'wobble'"):
         await client.create(ASK, extra_create_args={"wobble": 1})
 
@@ -74,9 +108,51 @@ async def test_a_blocked_reply_is_a_refusal(server: ProviderServer, finish: str)
 
 
 async def test_a_blocked_prompt_is_a_refusal(server: ProviderServer) -> None:
-    server.sends({"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 4}})
+    feedback = {"blockReason": "PROHIBITED_CONTENT"}
+    server.sends({"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 4}})
     reply = await server.client().create(ASK)
-    assert (reply.refused, reply.content, reply.finish_reason) == (True, "", "content_filter")
+    assert (reply.refused, reply.finish_reason) == (True, "content_filter")
+    assert reply.content == "The prompt was blocked: PROHIBITED_CONTENT"
+    assert reply.usage.prompt_tokens == 4
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"usageMetadata": {"promptTokenCount": 4, "thoughtsTokenCount": 3}},
+        {
+            "candidates": [{"finishReason": "MALFORMED_RESPONSE"}],
+            "usageMetadata": {"promptTokenCount": 4, "thoughtsTokenCount": 3},
+        },
+    ],
+)
+async def test_a_reply_without_an_answer_is_billed_all_the_same(server: ProviderServer, body: dict[str, Any]) -> None:
+    server.sends(body)
+    budget = Budget(max_calls=2)
+    with session(Session(sample="s", budget=budget)), pytest.raises(BudgetSpent):
+        await server.client(retries=6).create(ASK)
+    assert (len(server.asked), budget.calls, budget.tokens) == (2, 2, 14)
+
+
+async def test_a_reply_that_could_be_continued_is_cut(server: ProviderServer) -> None:
+    """The SDK would ask on by itself, without our budget."""
+    body = WIRE.reply("Sev", finish="CONTINUATION")
+    body["candidates"][0]["continuationToken"] = "dG9rZW4="
+    server.sends(body)
+    reply = await server.client().create(ASK)
+    assert (reply.content, reply.cut, len(server.asked)) == ("Sev", True, 1)
+
+
+async def test_a_body_without_end_is_not_read_to_its_end(
+    server: ProviderServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("parley.agents.models.google.LimitedResponse.max_bytes", 5000)
+    server.replies("x" * 6000)
+    with pytest.raises(ServerFault, match=r"the response is larger than 5,000 bytes"):
+        await server.client(retries=0).create(ASK)
+    server.fails(400, "x" * 6000)
+    with pytest.raises(ServerFault, match=r"the response is larger than 5,000 bytes"):
+        await server.client(retries=0).create(ASK)
 
 
 async def test_an_invalid_key_comes_as_400(server: ProviderServer) -> None:
@@ -108,3 +184,216 @@ async def test_the_other_variable_works_too(server: ProviderServer, monkeypatch:
     with pytest.raises(AuthError, match="check GOOGLE_API_KEY"):
         await server.client(retries=0).create(ASK)
     assert server.headers[0]["x-goog-api-key"] == KEY
+
+
+def count(letters: str) -> int:
+    """Count letters."""
+    return len(letters)
+
+
+COUNT = FunctionTool(count, "Counts letters.")
+
+
+@pytest.fixture(autouse=True)
+def _key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in GOOGLE.variables:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv(GOOGLE.key_variable, KEY)
+
+
+async def asked(standin: Standin, options: str = "retries=0", **call: Any) -> Any:
+    client = model(standin.name(options))
+    try:
+        return await client.create(ASK, **call)
+    finally:
+        await client.close()
+
+
+async def streamed(client: Client, **call: Any) -> tuple[str, Any]:
+    *chunks, reply = [part async for part in client.create_stream(ASK, **call)]
+    await client.close()
+    return "".join(map(str, chunks)), reply
+
+
+async def test_thoughts_are_parts_of_their_own() -> None:
+    with Standin("thinking") as standin:
+        reply = await asked(standin, json_output=Score)
+    assert Score.model_validate_json(reply.content)
+    assert reply.thought.startswith("Perhaps {")
+    assert (reply.thought_tokens, reply.usage.completion_tokens) == (THOUGHT_TOKENS, TEXT_TOKENS + THOUGHT_TOKENS)
+    assert (reply.usage.prompt_tokens, reply.cached_tokens) == (PROMPT_TOKENS, CACHED_TOKENS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "ending", "refused"),
+    [
+        ("plain", "stop", False),
+        ("parts", "stop", False),
+        ("cut", "length", False),
+        ("null", "length", False),
+        ("refused", "content_filter", True),
+    ],
+)
+async def test_a_streamed_reply_is_the_same_as_one_that_is_not(kind: Kind, ending: str, refused: bool) -> None:
+    with Standin(kind) as standin:
+        whole = await asked(standin, json_output=Score)
+        with record_calls() as calls:
+            chunks, reply = await streamed(model(standin.name()), json_output=Score)
+    assert reply == whole
+    assert chunks == reply.content
+    assert (reply.finish_reason, reply.refused, bool(reply.content)) == (
+        ending,
+        refused,
+        kind not in ("null", "refused"),
+    )
+    assert [(call.thought, call.cut) for call in calls] == [(reply.thought or "", ending == "length")]
+
+
+@pytest.mark.parametrize(
+    ("name", "efforts"),
+    [
+        ("gemini-4-argon", "low medium high"),
+        ("gemini-3.8-flash", "low medium high"),
+        ("gemini-3.7-flash", "low medium high"),
+        ("gemini-3.6-flash", "minimal low medium high"),
+        ("gemini-3.5-flash-lite", "minimal low medium high"),
+        ("gemini-3.1-pro-preview", "low medium high"),
+        ("gemini-3-pro-preview", "low high"),
+        ("gemini-flash-latest", "low medium high"),
+        ("gemini-2.5-flash", ""),
+        ("gemma-4-31b-it", ""),
+    ],
+)
+def test_levels_of_thinking(name: str, efforts: str) -> None:
+    assert " ".join(efforts_of(name)) == efforts
+
+
+@pytest.mark.parametrize(("name", "effort"), [("gemini-4-argon", "low"), ("gemini-3.5-flash-lite", "minimal")])
+async def test_effort_is_a_level(name: str, effort: str) -> None:
+    with Standin(model=name) as standin:
+        await asked(standin, f"retries=0&effort={effort}&max_tokens=100")
+    settings = standin.requests[0].body["generationConfig"]
+    assert settings["thinkingConfig"] == {"include_thoughts": True, "thinking_level": effort.upper()}
+    assert settings["maxOutputTokens"] == 100 + 16_384
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "why"),
+    [
+        ("gemini-3.8-flash", "effort=none", "effort=none is not possible (it has low, medium, high)"),
+        ("gemini-3.8-flash", "effort=minimal", "effort=minimal is not possible (it has low, medium, high)"),
+        ("gemini-2.5-flash", "effort=low", "effort=low is not possible (it has no such option)"),
+        ("gemini-4-argon", "temperature=0", "accepts no temperature; leave ?temperature= out"),
+    ],
+)
+def test_what_a_model_does_not_accept_is_said_before_the_run(name: str, option: str, why: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        model(f"google/{name}?{option}")
+    assert str(caught.value).endswith(why)
+
+
+async def test_no_limit_is_higher_than_the_models_accept() -> None:
+    with Standin() as standin:
+        await asked(standin, "retries=0&max_tokens=60000")
+    assert standin.requests[0].body["generationConfig"]["maxOutputTokens"] == 65_536
+
+
+async def test_a_tool_is_called_and_its_result_sent_back_with_the_signature() -> None:
+    with Standin("thinking") as standin:
+        client = model(standin.name())
+        first = await client.create(ASK, tools=[COUNT], tool_choice="required")
+        assert isinstance(first.content, list)
+        (call,) = first.content
+        assert (first.finish_reason, call.name) == ("function_calls", "count")
+        assert first.thought is not None
+        result = FunctionExecutionResult(content="3", name="count", call_id=call.id, is_error=False)
+        called = AssistantMessage(content=first.content, source="a")
+        history = [*ASK, called, FunctionExecutionResultMessage(content=[result])]
+        second = await client.create(history, tools=[COUNT])
+        await client.close()
+        # Another client does not know the signature.
+        other = model(standin.name())
+        await other.create(history, tools=[COUNT], tool_choice=COUNT)
+        await other.close()
+    assert isinstance(second.content, str)
+    bodies = [received.body for received in standin.requests]
+    assert [body["toolConfig"]["functionCallingConfig"]["mode"] for body in bodies] == ["ANY", "AUTO", "ANY"]
+    sent = [bodies[nth]["contents"][1]["parts"][-1] for nth in (1, 2)]
+    assert [part["functionCall"]["id"] for part in sent] == [call.id] * 2
+    assert [base64.b64decode(part["thoughtSignature"]) for part in sent] == [
+        b"signed",
+        b"skip_thought_signature_validator",
+    ]
+    response = bodies[1]["contents"][2]["parts"][0]["functionResponse"]
+    assert (response["name"], response["response"]) == ("count", {"output": "3"})
+
+
+async def test_a_call_without_an_id_gets_one_that_is_not_sent(server: ProviderServer) -> None:
+    body = WIRE.reply("")
+    body["candidates"][0]["content"]["parts"] = [{"functionCall": {"name": "count", "args": {"letters": "abc"}}}]
+    server.sends(body)
+    client = server.client()
+    reply = await client.create(ASK, tools=[COUNT])
+    assert isinstance(reply.content, list)
+    (call,) = reply.content
+    assert (call.name, json.loads(call.arguments)) == ("count", {"letters": "abc"})
+    result = FunctionExecutionResult(content="3", name="count", call_id=call.id, is_error=True)
+    await client.create(
+        [*ASK, AssistantMessage(content=[call], source="a"), FunctionExecutionResultMessage(content=[result])]
+    )
+    assert server.asked[1]["contents"][2]["parts"] == [
+        {"functionResponse": {"name": "count", "response": {"error": "3"}}}
+    ]
+
+
+async def test_broken_calls_and_empty_turns_can_be_sent() -> None:
+    call = FunctionCall(id="x", name="count", arguments="{broken")
+    result = FunctionExecutionResult(content="no", name="count", call_id="x", is_error=True)
+    history = [
+        *ASK,
+        AssistantMessage(content="", source="a"),
+        UserMessage(content="Again.", source="user"),
+        AssistantMessage(content=[call], source="a"),
+        FunctionExecutionResultMessage(content=[result]),
+        UserMessage(content="And?", source="user"),
+    ]
+    with Standin() as standin:
+        client = model(standin.name())
+        await client.create(history)
+        await client.close()
+    contents = standin.requests[0].body["contents"]
+    assert [turn["role"] for turn in contents] == ["user", "model", "user"]
+    assert contents[0]["parts"] == [{"text": "How many?\n\nAgain."}]
+    assert contents[2]["parts"][1] == {"text": "And?"}
+
+
+async def test_a_stream_is_refused(server: ProviderServer) -> None:
+    delay = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "37s"}
+    server.sends(WIRE.error(429, "quota", [delay]), 429)
+    budget = Budget()
+    with session(Session(sample="s", budget=budget)), pytest.raises(RateLimited) as caught:
+        await streamed(server.client())
+    assert (caught.value.retry_after, budget.calls) == (37.0, 0)
+
+
+@pytest.mark.parametrize("end", ["breaks", "error", "unreadable"])
+async def test_a_stream_that_breaks_off_is_billed_for_what_arrived(server: ProviderServer, end: str) -> None:
+    chunk = WIRE.reply("Seven, I think.", finish="")
+    del chunk["candidates"][0]["finishReason"], chunk["usageMetadata"]
+    last = {"breaks": "", "error": json.dumps(WIRE.error(503, "overloaded")), "unreadable": "{}"}[end]
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        await response.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        if last:
+            await response.write(f"data: {last}\n\n".encode())
+        assert request.transport is not None
+        request.transport.close()
+        return response
+
+    server._answers.append(handler)
+    with record_calls() as calls, pytest.raises(ServerFault):
+        await streamed(server.client())
+    assert [(call.reply, call.prompt_tokens, call.completion_tokens) for call in calls] == [("Seven, I think.", 3, 4)]

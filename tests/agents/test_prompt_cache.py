@@ -228,7 +228,7 @@ async def test_gemini_reports_cached_tokens_too(monkeypatch: pytest.MonkeyPatch,
     part = {"content": {"role": "model", "parts": [{"text": "Seven."}]}, "finishReason": "STOP"}
     usage = {"promptTokenCount": 5000, "candidatesTokenCount": 3, "cachedContentTokenCount": 4096}
     answer = types.GenerateContentResponse.model_validate({"candidates": [part], "usageMetadata": usage})
-    assert client._read(answer).cached_tokens == 4096
+    assert client.read(answer).cached_tokens == 4096
     await client.close()
 
 

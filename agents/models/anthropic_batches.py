@@ -1,0 +1,172 @@
+"""Anthropic's Message Batches: the requests themselves are posted, and answered within a day at half the price.
+
+A batch carries no mark of ours, and its requests cannot be read back. So the ids of its requests begin with the mark,
+and a batch whose creation was not confirmed is recognised by its answers: every batch is read that has as many requests
+and was created since. It must have ended for that, so that the search may take as long as the batch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import httpx2
+from anthropic import APIError
+
+from parley.agents.errors import BadRequest, ModelError, RateLimited, ServerFault
+from parley.agents.models.anthropic import SAMPLING, SAMPLING_VERSION, billed_message, read_message
+from parley.agents.models.base import Request
+from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State
+from parley.agents.models.body import TooLong
+from parley.agents.models.reply import Reply, redact_reply
+from parley.agents.models.wire import server_message
+
+if TYPE_CHECKING:
+    from parley.agents.models.anthropic import AnthropicClient
+
+MARK_LENGTH = 22
+"""Characters of the mark in the ids of requests, which may have 64: the rest is the request's own name."""
+CLOCK_SECONDS = 600
+"""How much earlier than by our clock a batch may have been created."""
+POLL_SECONDS = 30.0
+T = TypeVar("T")
+
+
+class MessageBatches:
+    """Anthropic's batches.
+
+    Args:
+        client: its SDK, key and number of retries are used.
+    """
+
+    max_bytes = MAX_BYTES
+
+    def __init__(self, client: AnthropicClient) -> None:
+        self._client = client
+        self._batches = client.sdk.messages.batches
+        self._unsent: dict[str, bytes] = {}
+
+    def line(self, name: str, request: Request) -> bytes:
+        body = self._client.body(request)
+        body.pop("extra_headers", None)
+        params = {**body, **body.pop("extra_body", {})}
+        params.pop("extra_body", None)
+        made = {"custom_id": name, "params": params}
+        return json.dumps(made, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+    async def upload(self, lines: bytes) -> str:
+        """Nothing is sent before the batch is; what is recorded says when, and how many requests it has."""
+        file = f"{int(time.time())}-{len(lines.splitlines())}-{uuid.uuid4().hex[:8]}"
+        self._unsent[file] = lines
+        return file
+
+    async def create(self, file: str, mark: str) -> State:
+        lines = self._unsent.pop(file, None)
+        if lines is None:
+            raise BadRequest(f"{self._client.name}: the batch was not sent before the run ended")
+        requests = [json.loads(line) for line in lines.splitlines()]
+        for request in requests:
+            request["custom_id"] = f"{mark[:MARK_LENGTH]}-{request['custom_id']}"
+        headers = SAMPLING_VERSION if any(request["params"].keys() & SAMPLING for request in requests) else None
+        retries = self._client.options.retries
+        for attempt in range(1, retries + 2):
+            try:
+                return _state(
+                    await self._try(
+                        lambda: self._batches.create(requests=requests, extra_headers=headers, timeout=TIMEOUT_SECONDS)
+                    )
+                )
+            except ModelError as error:
+                if not error.retryable or attempt > retries:
+                    raise
+                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
+                if not isinstance(error, RateLimited) and (state := await self.find(mark, file)):
+                    return state
+        raise AssertionError("the last attempt returns or raises")
+
+    async def find(self, mark: str, file: str) -> State | None:
+        since, count = (int(part) for part in file.split("-")[:2])
+        for batch in await self._get(lambda: self._recent(since - CLOCK_SECONDS)):
+            state = _state(batch)
+            if state.total != count:
+                continue
+            while not state.ended:
+                await asyncio.sleep(POLL_SECONDS)
+                state = await self.state(state.id)
+            first = await self._get(lambda found=state.id: self._results(found, most=1))  # type: ignore[misc]
+            if any(name.startswith(f"{mark[:MARK_LENGTH]}-") for name in first):
+                return state
+        return None
+
+    async def _recent(self, since: float) -> list[Any]:
+        """The batches that were created since then, the newest first."""
+        found = []
+        async for batch in self._batches.list(limit=100):
+            if batch.created_at.timestamp() < since:
+                break
+            found.append(batch)
+        return found
+
+    async def state(self, batch: str) -> State:
+        return _state(await self._get(lambda: self._batches.retrieve(batch)))
+
+    async def answers(self, state: State) -> dict[str, Any]:
+        found = await self._get(lambda: self._results(state.id))
+        return {name.partition("-")[2]: result for name, result in found.items()}
+
+    async def _results(self, batch: str, most: int | None = None) -> dict[str, Any]:
+        """Results by the ids of their requests."""
+        found: dict[str, Any] = {}
+        stream = await self._batches.results(batch, timeout=TIMEOUT_SECONDS)
+        async for entry in stream:
+            found[entry.custom_id] = entry.result
+            if most is not None and len(found) >= most:
+                await stream.close()
+                break
+        return found
+
+    def read(self, answer: Any) -> Reply:
+        client, message = self._client, None
+        try:
+            if answer.type == "succeeded":
+                message = answer.message
+                return redact_reply(read_message(message), client._key)
+            if answer.type != "errored":
+                raise ServerFault(f"{client.name}: not answered in the batch: {answer.type}")
+            error = answer.error.error
+            detail = server_message(json.dumps({"message": error.message}).encode(), client._key)
+            kind = BadRequest if error.type == "invalid_request_error" else ServerFault
+        except (AttributeError, TypeError, ValueError):
+            billed = billed_message(message)
+            raise ServerFault(f"{client.name}: a line of the batch is not a reply", billed=billed) from None
+        raise kind(f"{client.name}: not answered in the batch{detail}")
+
+    async def _get(self, make: Callable[[], Awaitable[T]]) -> T:
+        """What a request returns that may be sent more than once."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._try(make)
+            except ModelError as error:
+                if not error.retryable or attempt > self._client.options.retries:
+                    raise
+                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
+
+    async def _try(self, make: Callable[[], Awaitable[T]]) -> T:
+        try:
+            return await make()
+        except (APIError, httpx2.HTTPError, TooLong, TimeoutError, ValueError, TypeError, AttributeError) as error:
+            where = f"{self._client.name}: {self._client.base_url}"
+            raise self._client.error_for(error) or ServerFault(f"{where} sent an unreadable answer") from None
+
+
+def _state(batch: Any) -> State:
+    counts = batch.request_counts
+    done = counts.succeeded + counts.errored + counts.canceled + counts.expired
+    status = "completed" if batch.processing_status == "ended" else str(batch.processing_status)
+    return State(id=batch.id, status=status, answered=done, total=done + counts.processing, files=(batch.id,), error="")

@@ -1,0 +1,158 @@
+"""Gemini's batches: the requests themselves are posted, and answered within a day at half the price.
+
+Every batch has a `mark` of ours as its name. If the response to `create` is lost, the batch is found by its mark and
+not created twice. A request is found by the `key` in its metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import aiohttp
+from google.genai import errors, types
+
+from parley.agents.errors import BadRequest, ModelError, ServerFault
+from parley.agents.models.base import Request
+from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State
+from parley.agents.models.google import LimitedResponse
+from parley.agents.models.reply import Reply, redact, redact_reply
+
+if TYPE_CHECKING:
+    from google.genai.client import AsyncClient
+
+    from parley.agents.models.google import GoogleClient
+
+STATUSES = {
+    "JOB_STATE_SUCCEEDED": "completed",
+    "JOB_STATE_PARTIALLY_SUCCEEDED": "completed",
+    "JOB_STATE_FAILED": "failed",
+    "JOB_STATE_EXPIRED": "expired",
+    "JOB_STATE_CANCELLED": "cancelled",
+}
+PAGE_SIZE = 100
+T = TypeVar("T")
+
+
+class _Answers(LimitedResponse):
+    max_bytes = MAX_ANSWER_BYTES
+
+
+class GeminiBatches:
+    """Google's batches.
+
+    Args:
+        client: its address, key and number of retries are used.
+    """
+
+    max_bytes = 15 * 10**6
+    """Google accepts 20 MB if requests are not in a file."""
+
+    def __init__(self, client: GoogleClient) -> None:
+        self._client = client
+        self._unsent: dict[str, bytes] = {}
+
+    def line(self, name: str, request: Request) -> bytes:
+        contents, config = self._client.contents(request), self._client.config(request)
+        made = types.InlinedRequest(contents=contents, config=config, metadata={"key": name})
+        return made.model_dump_json(exclude_none=True).encode("utf-8", "replace") + b"\n"
+
+    async def upload(self, lines: bytes) -> str:
+        """Nothing is sent before the batch is."""
+        file = uuid.uuid4().hex
+        self._unsent[file] = lines
+        return file
+
+    async def create(self, file: str, mark: str) -> State:
+        lines = self._unsent.pop(file, None)
+        if lines is None:
+            raise BadRequest(f"{self._client.name}: the batch was not sent before the run ended")
+        requests = [types.InlinedRequest.model_validate_json(line) for line in lines.splitlines()]
+        retries = self._client.options.retries
+        for attempt in range(1, retries + 2):
+            try:
+                job = await self._try(
+                    lambda sdk: sdk.batches.create(
+                        model=self._client.model,
+                        src=requests,
+                        config=types.CreateBatchJobConfig(display_name=mark),
+                    )
+                )
+                return _state(job)
+            except ModelError as error:
+                if not error.retryable or attempt > retries:
+                    raise
+                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
+                if state := await self.find(mark, file):
+                    return state
+        raise AssertionError("the last attempt returns or raises")
+
+    async def find(self, mark: str, file: str) -> State | None:
+        async def search(sdk: AsyncClient) -> types.BatchJob | None:
+            # All of them, since the order is not documented.
+            async for job in await sdk.batches.list(config=types.ListBatchJobsConfig(page_size=PAGE_SIZE)):
+                if job.display_name == mark:
+                    return job
+            return None
+
+        job = await self._get(search)
+        return _state(job) if job else None
+
+    async def state(self, batch: str) -> State:
+        return _state(await self._job(batch))
+
+    async def _job(self, batch: str) -> types.BatchJob:
+        return await self._get(lambda sdk: sdk.batches.get(name=batch))
+
+    async def answers(self, state: State) -> dict[str, Any]:
+        job = await self._job(state.id)
+        answers = (job.dest.inlined_responses if job.dest else None) or []
+        return {answer.metadata["key"]: answer for answer in answers if answer.metadata and "key" in answer.metadata}
+
+    def read(self, answer: types.InlinedResponse) -> Reply:
+        client = self._client
+        if answer.response is not None:
+            return redact_reply(client.read(answer.response), client._key)
+        error = answer.error or types.JobError()
+        reason = " ".join(redact(error.message or "no reason given", client._key).split())[:200]
+        kind = BadRequest if error.code == 3 else ServerFault  # gRPC's code of an invalid argument
+        raise kind(f"{client.name}: not answered in the batch: {reason}")
+
+    async def _get(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
+        """What a request returns that may be sent more than once."""
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._try(make)
+            except ModelError as error:
+                if not error.retryable or attempt > self._client.options.retries:
+                    raise
+                await asyncio.sleep(self._client.retry_delay(attempt, error.retry_after))
+
+    async def _try(self, make: Callable[[AsyncClient], Awaitable[T]]) -> T:
+        client = self._client
+        session, sdk = client.open_sdk(_Answers)
+        try:
+            async with asyncio.timeout(TIMEOUT_SECONDS):
+                return await make(sdk.aio)
+        except (errors.APIError, TimeoutError, aiohttp.ClientError, OSError) as error:
+            raise client.error_for(error) from None
+        except (ValueError, TypeError, AttributeError, KeyError, RecursionError):
+            raise ServerFault(f"{client.name}: {client.base_url} sent an unreadable answer about a batch") from None
+        finally:
+            await sdk.aio.aclose()
+            sdk.close()
+            await session.close()
+
+
+def _state(job: types.BatchJob) -> State:
+    name = job.state.value if job.state else ""
+    status = STATUSES.get(name, name.removeprefix("JOB_STATE_").lower() or "unknown")
+    answers = (job.dest.inlined_responses if job.dest else None) or []
+    reason = job.error.message if job.error and job.error.message else ""
+    if not job.name:
+        raise ServerFault("the batch has no name")
+    return State(id=job.name, status=status, answered=len(answers), total=len(answers), files=(), error=reason)

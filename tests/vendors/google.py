@@ -1,0 +1,262 @@
+"""Google's Gemini API (generateContent), as documented on 16 November 2026 (docs/models.md says where).
+
+Messages of errors are the vendor's own where they are quoted in issues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from tests.vendors.base import (
+    CACHED_TOKENS,
+    KEY,
+    PROMPT_TOKENS,
+    TEXT_TOKENS,
+    Answer,
+    Received,
+    Rejected,
+    SchemaRules,
+    StrictServer,
+)
+
+NAMES = frozenset({"contents", "systemInstruction", "generationConfig", "tools", "toolConfig", "safetySettings"})
+SETTINGS = frozenset(
+    {
+        *("temperature", "topP", "topK", "seed", "maxOutputTokens", "stopSequences", "thinkingConfig"),
+        *("responseMimeType", "responseJsonSchema", "responseSchema"),
+    }
+)
+LEVELS: dict[str, tuple[str, ...]] = {
+    "gemini-4-argon": ("LOW", "MEDIUM", "HIGH"),
+    "gemini-3.8-flash": ("LOW", "MEDIUM", "HIGH"),
+    "gemini-3.5-flash-lite": ("MINIMAL", "LOW", "MEDIUM", "HIGH"),
+}
+STATUSES = {
+    400: "INVALID_ARGUMENT",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+}
+FINISHES = {"stop": "STOP", "calls": "STOP", "cut": "MAX_TOKENS", "refused": "PROHIBITED_CONTENT"}
+RULES = SchemaRules(
+    keywords=frozenset(
+        {
+            *("$id", "$defs", "$ref", "$anchor", "type", "format", "title", "description", "enum", "items"),
+            *("prefixItems", "minItems", "maxItems", "minimum", "maximum", "anyOf", "oneOf", "properties"),
+            *("additionalProperties", "required", "propertyOrdering"),
+        }
+    )
+)
+
+
+class Standin(StrictServer):
+    provider = "google"
+    model = "gemini-3.8-flash"
+    key_variable = "GEMINI_API_KEY"
+    efforts: ClassVar[Mapping[str, Any]] = {"low": "LOW", "medium": "MEDIUM", "high": "HIGH"}
+    refused_effort = "minimal"
+    takes_temperature = True
+
+    def check(self, received: Received) -> None:
+        headers = {key.lower(): value for key, value in received.headers.items()}
+        if headers.get("x-goog-api-key") != KEY:
+            raise Rejected("API key not valid. Please pass a valid API key.")
+        called = re.fullmatch(r"/v1(?:beta)?/models/(.+):(generateContent|streamGenerateContent)", received.path)
+        if not called or called.group(1) != self.served:
+            raise Rejected(f"{received.path} is not found", 404)
+        body = received.body
+        _allow(body, NAMES, "")
+        settings = body.get("generationConfig", {})
+        _allow(settings, SETTINGS, "generation_config")
+        self._check_thinking(_thinking(body))
+        if "responseJsonSchema" in settings:
+            if settings.get("responseMimeType") != "application/json" or "responseSchema" in settings:
+                raise Rejected("response_json_schema is only supported with response_mime_type application/json")
+            RULES.check(settings["responseJsonSchema"])
+        self._check_contents(body.get("contents") or [])
+
+    def _check_thinking(self, config: Mapping[str, Any]) -> None:
+        _allow(config, {"thinkingLevel", "thinkingBudget", "includeThoughts"}, "generation_config.thinking_config")
+        if "thinkingBudget" in config:
+            raise Rejected("You can only set one of thinking budget and thinking level.")
+        level = config.get("thinkingLevel")
+        if level is not None and level not in LEVELS[self.served]:
+            message = f"Thinking level {level} is not supported for this model. Please retry with other thinking level."
+            raise Rejected(message)
+
+    def _check_contents(self, contents: list[dict[str, Any]]) -> None:
+        if not contents:
+            raise Rejected("contents are required")
+        for nth, content in enumerate(contents):
+            if content.get("role") not in ("user", "model"):
+                raise Rejected("Please use a valid role: user, model.")
+            if not content.get("parts"):
+                raise Rejected(f"* GenerateContentRequest.contents[{nth}].parts: contents.parts must not be empty.")
+            for part in content["parts"]:
+                if not {"text", "functionCall", "functionResponse"} & part.keys() or part.get("text") == "":
+                    raise Rejected(f"* GenerateContentRequest.contents[{nth}].parts[0].data: required oneof field")
+            calls = [part for part in content["parts"] if "functionCall" in part]
+            if calls and not calls[0].get("thoughtSignature"):
+                raise Rejected(
+                    "Function call is missing a thought_signature in functionCall parts. This is required for tools to "
+                    "work correctly, and missing thought_signature may lead to degraded model performance."
+                )
+
+    # Batches. `down` creates none and answers 500; `slow` keeps them in progress; `deaf` creates one and never answers;
+    # `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number.
+
+    down = slow = deaf = broken = False
+    failing: ClassVar[dict[int, dict[str, Any]]] = {}
+
+    def add_routes(self, app: web.Application) -> None:
+        self.batches: dict[str, dict[str, Any]] = {}
+        app.router.add_post(f"/v1/models/{self.served}:batchGenerateContent", self._create_batch)
+        app.router.add_get("/v1/batches", self._list_batches)
+        app.router.add_get("/v1/batches/{id}", self._show_batch)
+
+    async def _create_batch(self, request: web.Request) -> web.Response:
+        batch = (await request.json())["batch"]
+        if "displayName" not in batch:
+            return web.json_response(self.error(Rejected("batch.display_name: required")), status=400)
+        try:
+            for line in batch["inputConfig"]["requests"]["requests"]:
+                path = f"/v1/models/{self.served}:generateContent"
+                self.check(Received(path=path, body=line["request"], headers=dict(request.headers)))
+        except Rejected as rejected:
+            self.rejected.append(rejected.message)
+            return web.json_response(self.error(rejected), status=rejected.status)
+        if self.down:
+            return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
+        name = f"batches/b{len(self.batches)}"
+        self.batches[name] = batch
+        if self.deaf:
+            await asyncio.sleep(3600)
+        if self.broken:
+            self.broken = False
+            return web.json_response(self.error(Rejected("An internal error has occurred.", 500)), status=500)
+        return web.json_response(await self._batch(name, results=False))
+
+    async def _batch(self, name: str, *, results: bool = True) -> dict[str, Any]:
+        batch = self.batches[name]
+        metadata: dict[str, Any] = {"displayName": batch["displayName"], "model": f"models/{self.served}"}
+        metadata["state"] = "BATCH_STATE_RUNNING" if self.slow or not results else "BATCH_STATE_SUCCEEDED"
+        if metadata["state"] == "BATCH_STATE_SUCCEEDED":
+            lines = batch["inputConfig"]["requests"]["requests"]
+            answers = [await self._inlined(nth, line) for nth, line in enumerate(lines)]
+            metadata["output"] = {"inlinedResponses": {"inlinedResponses": answers[::-1]}}
+        return {"name": name, "metadata": metadata}
+
+    async def _inlined(self, nth: int, line: dict[str, Any]) -> dict[str, Any]:
+        received = Received(path="", body=line["request"], headers={})
+        response = self.reply(await self.answer(received), received)
+        line.setdefault("answer", self.failing.get(nth) or {"response": response})
+        return {**line["answer"], "metadata": line["metadata"]}
+
+    async def _list_batches(self, request: web.Request) -> web.Response:
+        return web.json_response({"operations": [await self._batch(name, results=False) for name in self.batches]})
+
+    async def _show_batch(self, request: web.Request) -> web.Response:
+        return web.json_response(await self._batch(f"batches/{request.match_info['id']}"))
+
+    def error(self, rejected: Rejected) -> Any:
+        details = []
+        if rejected.status == 429:
+            details.append({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"})
+        status = STATUSES.get(rejected.status, "UNKNOWN")
+        return {"error": {"code": rejected.status, "message": rejected.message, "status": status, "details": details}}
+
+    def turns(self, body: Mapping[str, Any]) -> list[tuple[str, str]]:
+        turns = [("system", _text(body["systemInstruction"]))] if "systemInstruction" in body else []
+        for content in body["contents"]:
+            role = "assistant" if content["role"] == "model" else "user"
+            called = any("functionResponse" in part for part in content["parts"])
+            turns.append(("tool" if called else role, _text(content)))
+        return turns
+
+    def schema(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        schema: Mapping[str, Any] | None = body.get("generationConfig", {}).get("responseJsonSchema")
+        return schema
+
+    def wants_json(self, body: Mapping[str, Any]) -> bool:
+        return bool(body.get("generationConfig", {}).get("responseMimeType") == "application/json")
+
+    def wants_stream(self, received: Received) -> bool:
+        return received.path.endswith(":streamGenerateContent")
+
+    def tool_schemas(self, body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+        declared = [tool for tools in body.get("tools", ()) for tool in tools["functionDeclarations"]]
+        return [(tool["name"], tool.get("parametersJsonSchema", {"type": "object"})) for tool in declared]
+
+    def effort(self, body: Mapping[str, Any]) -> Any:
+        return _thinking(body).get("thinkingLevel")
+
+    def _parts(self, answer: Answer, received: Received) -> list[dict[str, Any]]:
+        parts: list[dict[str, Any]] = []
+        if answer.thought and _thinking(received.body).get("includeThoughts"):
+            parts.append({"text": answer.thought, "thought": True})
+        parts += [{"text": text} for text in answer.pieces or (answer.text,) if text and answer.ending != "refused"]
+        for nth, (name, arguments) in enumerate(answer.calls):
+            call = {"id": f"call-{len(self.requests)}-{nth}", "name": name, "args": arguments}
+            parts.append({"functionCall": call, "thoughtSignature": "c2lnbmVk"})
+        return parts
+
+    def _chunk(self, answer: Answer, parts: list[dict[str, Any]], *, last: bool = True) -> dict[str, Any]:
+        candidate: dict[str, Any] = {"index": 0}
+        if parts:
+            candidate["content"] = {"role": "model", "parts": parts}
+        elif answer.ending != "refused":  # everything was spent on thinking
+            candidate["content"] = {"role": "model"}
+        if last:
+            candidate["finishReason"] = FINISHES[answer.ending]
+        usage = {
+            "promptTokenCount": PROMPT_TOKENS,
+            "cachedContentTokenCount": CACHED_TOKENS,
+            "thoughtsTokenCount": answer.thought_tokens,
+            "candidatesTokenCount": answer.completion_tokens - answer.thought_tokens,
+            "totalTokenCount": PROMPT_TOKENS + answer.completion_tokens,
+        }
+        return {
+            "candidates": [candidate],
+            "usageMetadata": usage if last else {**usage, "candidatesTokenCount": min(1, TEXT_TOKENS)},
+            "modelVersion": self.served,
+            "responseId": f"r{len(self.requests)}",
+        }
+
+    def reply(self, answer: Answer, received: Received) -> Any:
+        return self._chunk(answer, self._parts(answer, received))
+
+    def events(self, answer: Answer, received: Received) -> Iterable[tuple[str | None, Any]]:
+        for part in self._parts(answer, received):
+            if "text" not in part:
+                yield None, self._chunk(answer, [part], last=False)
+                continue
+            for at in range(0, len(part["text"]), 9):
+                yield None, self._chunk(answer, [{**part, "text": part["text"][at : at + 9]}], last=False)
+        yield None, self._chunk(answer, [])
+
+
+def _thinking(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of thinking. The API accepts names of fields in both forms; the SDK sends these as in Python."""
+    settings = body.get("generationConfig", {}).get("thinkingConfig", {})
+    return {re.sub(r"_(.)", lambda match: match.group(1).upper(), key): value for key, value in settings.items()}
+
+
+def _allow(body: Mapping[str, Any], names: Iterable[str], where: str) -> None:
+    for name in body:
+        if name not in set(names):
+            at = f" at '{where}'" if where else ""
+            raise Rejected(f'Invalid JSON payload received. Unknown name "{name}"{at}: Cannot find field.')
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """The text of a content, or what a tool returned; thoughts are not part of it."""
+    said = [part.get("text", "") for part in content["parts"] if not part.get("thought")]
+    given = [part["functionResponse"]["response"] for part in content["parts"] if "functionResponse" in part]
+    return "".join([*said, *(str(value) for response in given for value in response.values())])
