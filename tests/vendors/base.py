@@ -1,0 +1,328 @@
+"""What the vendors' stand-ins share: a server in a thread, which checks, records and answers requests.
+
+A stand-in answers the same prompt in the same way, whatever its kind. What it thinks is different from what it says, and
+looks like an answer: whoever reads the thought gets a wrong score.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import importlib
+import json
+import pkgutil
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, ClassVar, Literal, Self, get_args
+
+from aiohttp import web
+from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
+
+from parley.agents.models.base import Request
+from parley.agents.models.sim import SimClient
+
+Kind = Literal["plain", "thinking", "cut", "null", "parts", "refused"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+KEY = "sk-a-secret-that-must-not-show"
+PROMPT_TOKENS, CACHED_TOKENS, TEXT_TOKENS, THOUGHT_TOKENS = 100, 40, 20, 380
+REFUSAL = "I'm sorry, but I can't compare people in this way."
+
+
+class Rejected(Exception):
+    """A request that the vendor does not accept; `message` is in the vendor's own words where they are known."""
+
+    def __init__(self, message: str, status: int = 400, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message, self.status, self.param = message, status, param
+
+
+@dataclass(frozen=True, kw_only=True)
+class Received:
+    """A request as it arrived."""
+
+    path: str
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What the model says, before it is put into the vendor's format.
+
+    Args:
+        text: the answer; empty if there is none.
+        thought: what it thinks before; only if the request lets it think, and is to be shown only as the vendor shows it.
+        ending: `stop`, `cut` (at the limit of tokens), `refused`, or `calls` (of tools).
+        pieces: the text in several parts, if the vendor's content is to be a list.
+        calls: tools that are called, as name and arguments.
+    """
+
+    text: str = ""
+    thought: str = ""
+    ending: Literal["stop", "cut", "refused", "calls"] = "stop"
+    pieces: tuple[str, ...] = ()
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+
+    @property
+    def completion_tokens(self) -> int:
+        """Thinking included."""
+        return (TEXT_TOKENS if self.text or self.calls else 0) + self.thought_tokens
+
+    @property
+    def thought_tokens(self) -> int:
+        return THOUGHT_TOKENS if self.thought else 0
+
+
+class StrictServer(ABC):
+    """A vendor's server. A subclass says how to read a request, what to reject, and what replies look like.
+
+    Args:
+        kind: how every request is answered: `plain`; `thinking` before the answer; `cut` in the middle of it; `null`,
+            everything spent on thinking, and no answer; `parts`, the answer in a list of parts; `refused`.
+        model: another model of the vendor than the usual one.
+    """
+
+    provider: ClassVar[str]
+    """The first part of a model's name."""
+    model: ClassVar[str]
+    """A current model of the vendor that thinks by default."""
+    key_variable: ClassVar[str | None] = None
+    """The environment variable of the key, which is `KEY`."""
+    path: ClassVar[str] = ""
+    """What a base address ends with."""
+    options: ClassVar[str] = ""
+    """Further options of the model's name, such as `api=responses`."""
+    tools: ClassVar[bool] = True
+    """Whether the client supports tools."""
+    streams: ClassVar[bool] = True
+    """Whether the client streams."""
+    schemas: ClassVar[bool] = True
+    """Whether replies are constrained to a schema."""
+    shows_thoughts: ClassVar[bool] = True
+    """Whether the text of the thinking comes back."""
+    efforts: ClassVar[Mapping[str, Any]] = {}
+    """What `effort(body)` is for each value of the option `effort` that the client accepts."""
+    refused_effort: ClassVar[str] = ""
+    """A value of the option `effort` that the client refuses for this model."""
+    takes_temperature: ClassVar[bool] = False
+    """Whether the client sends a temperature to this model as it is by default."""
+
+    def __init__(self, kind: Kind = "plain", *, model: str | None = None) -> None:
+        self.kind: Kind = kind
+        self.served = model or self.model
+        self.requests: list[Received] = []
+        """Every request for a reply that was accepted."""
+        self.rejected: list[str] = []
+        """Why others were not."""
+        self.trouble: list[tuple[int, dict[str, str]]] = []
+        """Statuses and headers of errors that the next requests get, in this order."""
+        self.url = ""
+        self._writer = SimClient("sim/any", {})
+        self._loop = asyncio.new_event_loop()
+        self._ready = threading.Event()
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
+
+    # What a vendor's module has.
+
+    @abstractmethod
+    def check(self, received: Received) -> None:
+        """Raise `Rejected` for everything that the vendor rejects."""
+
+    @abstractmethod
+    def error(self, rejected: Rejected) -> Any:
+        """The body of an error."""
+
+    @abstractmethod
+    def turns(self, body: Mapping[str, Any]) -> list[tuple[str, str]]:
+        """The prompt as (role, text); roles are system, user, assistant and tool."""
+
+    @abstractmethod
+    def schema(self, body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The schema that the reply must fit, if the request has one."""
+
+    @abstractmethod
+    def reply(self, answer: Answer, received: Received) -> Any:
+        """The body of a reply."""
+
+    @abstractmethod
+    def events(self, answer: Answer, received: Received) -> Iterable[tuple[str | None, Any]]:
+        """A streamed reply as (event, data); data that are not a text are sent as JSON."""
+
+    @abstractmethod
+    def effort(self, body: Mapping[str, Any]) -> Any:
+        """What the request says about how much to think; None if nothing."""
+
+    def tool_schemas(self, body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+        """The tools of a request, as name and schema of the arguments."""
+        return []
+
+    def thinks(self, body: Mapping[str, Any]) -> bool:
+        """Whether the model thinks before it answers this request."""
+        return True
+
+    def wants_stream(self, received: Received) -> bool:
+        return bool(received.body.get("stream"))
+
+    def wants_json(self, body: Mapping[str, Any]) -> bool:
+        """Whether any JSON object is asked for, without a schema."""
+        return False
+
+    def add_routes(self, app: web.Application) -> None:
+        """Routes besides those for replies, such as the list of models."""
+
+    # What is the same for all.
+
+    def name(self, options: str = "retries=0") -> str:
+        """The model's name with the server's address."""
+        given = "&".join(filter(None, [f"base_url={self.url}", "insecure=true", self.options, options]))
+        return f"{self.provider}/{self.served}?{given}"
+
+    async def answer(self, received: Received) -> Answer:
+        """What the model says to this request."""
+        body = received.body
+        turns = self.turns(body)
+        if self.kind == "refused":
+            return Answer(text=REFUSAL, ending="refused")
+        tools = self.tool_schemas(body)
+        seed = int.from_bytes(hashlib.blake2b(repr(turns).encode(), digest_size=4).digest())
+        thinks = self.kind in ("thinking", "null", "parts") and self.thinks(body)
+        schema = self.schema(body)
+        decoy = json.dumps(fill(schema, seed + 1)) if schema else '{"score": 1}'
+        thought = f"Perhaps {decoy} or not.\n1. A thought that nobody hears.\nAnswer: 0\nScore: 1" if thinks else ""
+        if self.kind == "null":
+            return Answer(thought=thought or "…", ending="cut")
+        if tools and turns[-1][0] != "tool":
+            name, arguments = tools[0]
+            return Answer(thought=thought, ending="calls", calls=((name, fill(arguments, seed)),))
+        text = json.dumps(fill(schema, seed)) if schema else await self._write(turns, seed)
+        if self.kind == "cut":
+            return Answer(text=text[: len(text) // 2], ending="cut")
+        half = len(text) // 2
+        return Answer(text=text, thought=thought, pieces=(text[:half], text[half:]) if self.kind == "parts" else ())
+
+    async def _write(self, turns: Sequence[tuple[str, str]], seed: int) -> str:
+        """Text without a schema, by the simulated model, which knows what the studies' prompts ask for."""
+        messages: list[LLMMessage] = []
+        for role, text in turns:
+            if role == "system":
+                messages.append(SystemMessage(content=text))
+            elif role == "assistant":
+                messages.append(AssistantMessage(content=text, source="self"))
+            else:
+                messages.append(UserMessage(content=text, source="user"))
+        return str((await self._writer.send(Request(tuple(messages), options={"seed": seed}))).content)
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        received = Received(path=request.path, body=await request.json(), headers=dict(request.headers))
+        if self.trouble:
+            status, headers = self.trouble.pop(0)
+            return web.json_response(self.error(Rejected("in trouble", status)), status=status, headers=headers)
+        try:
+            self.check(received)
+        except Rejected as rejected:
+            self.rejected.append(rejected.message)
+            return web.json_response(self.error(rejected), status=rejected.status)
+        self.requests.append(received)
+        answer = await self.answer(received)
+        if not self.wants_stream(received):
+            return web.json_response(self.reply(answer, received))
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        for event, data in self.events(answer, received):
+            text = data if isinstance(data, str) else json.dumps(data)
+            await response.write((f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode())
+        return response
+
+    async def _serve(self) -> None:
+        self._stop = asyncio.Event()
+        app = web.Application(client_max_size=2**26)
+        self.add_routes(app)
+        app.router.add_post("/{path:.*}", self._respond)
+        runner = web.AppRunner(app, shutdown_timeout=0, handler_cancellation=True)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}{self.path}"
+        self._ready.set()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        assert self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(10)
+        self._loop.close()
+
+
+def fill(node: Mapping[str, Any], seed: int, path: str = "") -> Any:
+    """A value that fits a schema, always the same for the same seed, and never the same for the next one."""
+    byte = hashlib.blake2b(f"{seed // 2}{path}".encode()).digest()[0] + seed % 2
+    if "enum" in node:
+        return node["enum"][byte % len(node["enum"])]
+    if "anyOf" in node:
+        return fill(node["anyOf"][0], seed, path)
+    kind = node.get("type")
+    if kind == "object":
+        return {key: fill(child, seed, f"{path}.{key}") for key, child in node.get("properties", {}).items()}
+    if kind == "array":
+        return [fill(node["items"], seed, f"{path}.{nth}") for nth in range(max(1, node.get("minItems", 1)))]
+    if kind in ("integer", "number"):
+        low, high = node.get("minimum", 0), node.get("maximum", 10)
+        return low + byte % (high - low + 1)
+    return byte % 2 == 0 if kind == "boolean" else f"remark {byte}"
+
+
+def allow(body: Mapping[str, Any], names: Iterable[str], where: str = "") -> None:
+    """Reject a request with a parameter that is not among the names."""
+    for name in body:
+        if name not in set(names):
+            raise Rejected(f"Unknown parameter: '{where}{name}'.", param=f"{where}{name}")
+
+
+@dataclass(frozen=True)
+class SchemaRules:
+    """What a vendor's constrained decoding accepts in a schema."""
+
+    keywords: frozenset[str] = field(
+        default_factory=lambda: frozenset(
+            {"type", "properties", "required", "additionalProperties", "items", "enum", "const", "anyOf", "description"}
+        )
+    )
+    closed: bool = True
+    """Whether every object must list all its properties as required and forbid others."""
+
+    def check(self, node: Mapping[str, Any], where: str = "schema") -> None:
+        """Raise `Rejected` at the first thing that is not accepted."""
+        for keyword in node:
+            if keyword not in self.keywords:
+                raise Rejected(f"Invalid schema: In context={where}, '{keyword}' is not permitted.")
+        if node.get("type") == "object":
+            properties = node.get("properties", {})
+            if self.closed and node.get("additionalProperties") is not False:
+                raise Rejected(f"Invalid schema: In context={where}, 'additionalProperties' must be false.")
+            if self.closed and sorted(node.get("required", [])) != sorted(properties):
+                raise Rejected(f"Invalid schema: In context={where}, 'required' must list every property.")
+            for key, child in properties.items():
+                self.check(child, f"{where}.{key}")
+        for child in [*node.get("anyOf", []), *filter(None, [node.get("items")])]:
+            self.check(child, f"{where}[]")
+
+
+def standins() -> dict[str, type[StrictServer]]:
+    """Every stand-in of this folder, by the name of its module."""
+    package = importlib.import_module("tests.vendors")
+    found: dict[str, type[StrictServer]] = {}
+    for module in pkgutil.iter_modules(package.__path__):
+        if not module.name.startswith(("_", "test", "base")):
+            made = getattr(importlib.import_module(f"tests.vendors.{module.name}"), "Standin", None)
+            if made is not None:
+                found[module.name] = made
+    return found
