@@ -1,7 +1,7 @@
 """What the vendors' stand-ins share: a server in a thread, which checks, records and answers requests.
 
-A stand-in answers the same prompt in the same way, whatever its kind. What it thinks is different from what it says, and
-looks like an answer: whoever reads the thought gets a wrong score.
+A stand-in answers the same prompt in the same way, whatever its kind. What it thinks is different from what it says,
+and looks like an answer: whoever reads the thought gets a wrong score.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, Use
 
 from parley.agents.models.base import Request
 from parley.agents.models.sim import SimClient
+from tests.vendors.filling import fill, schema_in_prompt
 
 Kind = Literal["plain", "thinking", "cut", "null", "parts", "refused"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -54,7 +55,7 @@ class Answer:
 
     Args:
         text: the answer; empty if there is none.
-        thought: what it thinks before; only if the request lets it think, and is to be shown only as the vendor shows it.
+        thought: what it thinks before; to be shown only as the vendor shows it.
         ending: `stop`, `cut` (at the limit of tokens), `refused`, or `calls` (of tools).
         pieces: the text in several parts, if the vendor's content is to be a list.
         calls: tools that are called, as name and arguments.
@@ -171,7 +172,7 @@ class StrictServer(ABC):
         """Whether any JSON object is asked for, without a schema."""
         return False
 
-    def add_routes(self, app: web.Application) -> None:
+    def add_routes(self, app: web.Application) -> None:  # noqa: B027
         """Routes besides those for replies, such as the list of models."""
 
     # What is the same for all.
@@ -190,7 +191,7 @@ class StrictServer(ABC):
         tools = self.tool_schemas(body)
         seed = int.from_bytes(hashlib.blake2b(repr(turns).encode(), digest_size=4).digest())
         thinks = self.kind in ("thinking", "null", "parts") and self.thinks(body)
-        schema = self.schema(body)
+        schema = self.schema(body) or (schema_in_prompt(turns) if self.wants_json(body) else None)
         decoy = json.dumps(fill(schema, seed + 1)) if schema else '{"score": 1}'
         thought = f"Perhaps {decoy} or not.\n1. A thought that nobody hears.\nAnswer: 0\nScore: 1" if thinks else ""
         if self.kind == "null":
@@ -260,24 +261,6 @@ class StrictServer(ABC):
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join(10)
         self._loop.close()
-
-
-def fill(node: Mapping[str, Any], seed: int, path: str = "") -> Any:
-    """A value that fits a schema, always the same for the same seed, and never the same for the next one."""
-    byte = hashlib.blake2b(f"{seed // 2}{path}".encode()).digest()[0] + seed % 2
-    if "enum" in node:
-        return node["enum"][byte % len(node["enum"])]
-    if "anyOf" in node:
-        return fill(node["anyOf"][0], seed, path)
-    kind = node.get("type")
-    if kind == "object":
-        return {key: fill(child, seed, f"{path}.{key}") for key, child in node.get("properties", {}).items()}
-    if kind == "array":
-        return [fill(node["items"], seed, f"{path}.{nth}") for nth in range(max(1, node.get("minItems", 1)))]
-    if kind in ("integer", "number"):
-        low, high = node.get("minimum", 0), node.get("maximum", 10)
-        return low + byte % (high - low + 1)
-    return byte % 2 == 0 if kind == "boolean" else f"remark {byte}"
 
 
 def allow(body: Mapping[str, Any], names: Iterable[str], where: str = "") -> None:

@@ -1,0 +1,77 @@
+"""Answers that fit: values for a schema, and the schema that a prompt describes in words."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_NUMBER = re.compile(r"(?<=: )<(?:score|(\d+) to (\d+))>")
+_CHOICE = re.compile(r"<(\w+), (\w+) or (\w+)>")
+
+
+def fill(node: Mapping[str, Any], seed: int, path: str = "") -> Any:
+    """A value that fits a schema, always the same for the same seed, and never the same for the next one."""
+    byte = hashlib.blake2b(f"{seed // 2}{path}".encode()).digest()[0] + seed % 2
+    if "enum" in node:
+        return node["enum"][byte % len(node["enum"])]
+    if "anyOf" in node:
+        return fill(node["anyOf"][0], seed, path)
+    kind = node.get("type")
+    if kind == "object":
+        properties = node.get("properties", {})
+        if is_ranking(properties):
+            return {key: (nth + byte) % len(properties) + 1 for nth, key in enumerate(properties)}
+        return {key: fill(child, seed, f"{path}.{key}") for key, child in properties.items()}
+    if kind == "array":
+        return [fill(node["items"], seed, f"{path}.{nth}") for nth in range(max(1, node.get("minItems", 1)))]
+    if kind in ("integer", "number"):
+        low, high = limits(node)
+        return low + byte % (high - low + 1)
+    return byte % 2 == 0 if kind == "boolean" else f"remark {byte}"
+
+
+def limits(node: Mapping[str, Any]) -> tuple[int, int]:
+    """The lowest and the highest number; some vendors accept them in the description only."""
+    low, high = (re.search(rf"{name}: (-?\d+)", node.get("description", "")) for name in ("minimum", "maximum"))
+    return (
+        node.get("minimum", int(low[1]) if low else 0),
+        node.get("maximum", int(high[1]) if high else 10),
+    )
+
+
+def is_ranking(properties: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether ranks 1 to n of n keys are asked for."""
+    numbers = all(child.get("type") == "integer" for child in properties.values())
+    return (
+        len(properties) > 1 and numbers and {limits(child) for child in properties.values()} == {(1, len(properties))}
+    )
+
+
+def schema_in_prompt(turns: Sequence[tuple[str, str]]) -> dict[str, Any] | None:
+    """The schema of the last JSON that a prompt shows the form of; None if it shows none."""
+    for role, text in reversed(turns):
+        start = text.find('{"', max(text.rfind("JSON"), 0))
+        if role == "assistant" or start < 0:
+            continue
+        shown = _NUMBER.sub(lambda hole: json.dumps([int(hole[1] or 0), int(hole[2] or 10)]), text[start:])
+        forms = []
+        for piece in shown.split(" or {"):
+            forms.append(json.JSONDecoder().raw_decode(piece if piece.startswith("{") else "{" + piece)[0])
+        return _schema(forms)
+    return None
+
+
+def _schema(forms: Sequence[Any]) -> dict[str, Any]:
+    """The schema of a value that has one of these forms."""
+    first = forms[0]
+    if isinstance(first, dict):
+        properties = {key: _schema([form[key] for form in forms]) for key in first}
+        return {"type": "object", "properties": properties}
+    if isinstance(first, list):
+        return {"type": "integer", "minimum": first[0], "maximum": first[1]}
+    if choice := _CHOICE.fullmatch(first):
+        return {"enum": list(choice.groups())}
+    return {"enum": list(forms)} if len(forms) > 1 else {"type": "string"}
