@@ -98,6 +98,8 @@ class StrictServer(ABC):
     """Further options of the model's name, such as `api=responses`."""
     tools: ClassVar[bool] = True
     """Whether the client supports tools."""
+    tool_options: ClassVar[str] = ""
+    """Options of the model's name without which this server gets no request with tools."""
     streams: ClassVar[bool] = True
     """Whether the client streams."""
     schemas: ClassVar[bool] = True

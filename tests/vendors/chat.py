@@ -30,7 +30,7 @@ class ChatServer(StrictServer):
     parameters: ClassVar[frozenset[str] | None] = None
     """The parameters of a request; None if unknown ones are ignored."""
     message_fields: ClassVar[frozenset[str]] = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
-    rules: ClassVar[SchemaRules | None] = SchemaRules()
+    rules: ClassVar[SchemaRules | None] = None
     """What constrained decoding accepts; None if it accepts any schema."""
     thought_field: ClassVar[str] = ""
     """The field of a message that has the thinking; "" if it stays in the content, between tags."""

@@ -15,7 +15,6 @@ EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 class Standin(ChatServer):
     provider, model = "llamacpp", "qwen3"
-    rules = None
     thought_field = "reasoning_content"
     takes_temperature = True
     efforts: ClassVar[Mapping[str, Any]] = {name: (name, name != "none") for name in EFFORTS}

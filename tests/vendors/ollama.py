@@ -15,7 +15,6 @@ EFFORTS = ("none", "low", "medium", "high")
 
 class Standin(ChatServer):
     provider, model = "ollama", "qwen3:4b"
-    rules = None
     thought_field = "reasoning"
     takes_temperature = True
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS}

@@ -102,6 +102,7 @@ class Standin(ChatServer):
     message_fields = frozenset({"role", "content", "name", "tool_calls", "tool_call_id", "refusal", "audio"})
     rules = STRICT
     shows_thoughts = False
+    tool_options = "effort=none"
     refusal_field = True
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS["gpt-6-luna"]}
     refused_effort = "minimal"

@@ -20,7 +20,6 @@ CONTEXT = 16_384
 
 class Standin(ChatServer):
     provider, model = "vllm", "Qwen/Qwen3-4B"
-    rules = None
     thought_field = "reasoning"
     takes_temperature = True
     efforts: ClassVar[Mapping[str, Any]] = {name: (name, name != "none") for name in EFFORTS}
