@@ -99,10 +99,10 @@ def strict_schema(schema: dict[str, Any], *, lengths: bool = False) -> dict[str,
 
     Args:
         schema: what `model_json_schema()` returns.
-        lengths: whether to keep `maxLength`, which not every vendor's strict mode accepts.
+        lengths: whether to keep `minLength` and `maxLength`, which not every vendor's strict mode accepts.
     """
     definitions = schema.get("$defs", {})
-    dropped = ("$defs", "title", "default") if lengths else ("$defs", "title", "default", "maxLength")
+    dropped = {"$defs", "title", "default"} | (set() if lengths else {"minLength", "maxLength"})
 
     def close(node: Any) -> Any:
         if isinstance(node, list):
