@@ -106,6 +106,8 @@ class StrictServer(ABC):
     """Whether replies are constrained to a schema."""
     shows_thoughts: ClassVar[bool] = True
     """Whether the text of the thinking comes back."""
+    marks_refusals: ClassVar[bool] = True
+    """Whether the vendor says that a reply is a refusal; if not, it is text like any other."""
     efforts: ClassVar[Mapping[str, Any]] = {}
     """What `effort(body)` is for each value of the option `effort` that the client accepts."""
     refused_effort: ClassVar[str] = ""

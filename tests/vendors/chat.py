@@ -34,8 +34,7 @@ class ChatServer(StrictServer):
     """What constrained decoding accepts; None if it accepts any schema."""
     thought_field: ClassVar[str] = ""
     """The field of a message that has the thinking; "" if it stays in the content, between tags."""
-    refusal_field: ClassVar[bool] = False
-    """Whether a refusal has a field of its own; else it is text like any other."""
+    marks_refusals: ClassVar[bool] = False
 
     def check(self, received: Received) -> None:
         body = received.body
@@ -136,7 +135,7 @@ class ChatServer(StrictServer):
                 message["content"].insert(0, {"type": "text", "text": inline})
             else:
                 message["content"] = inline + answer.text
-        if answer.ending == "refused" and self.refusal_field:
+        if answer.ending == "refused" and self.marks_refusals:
             message |= {"content": None, "refusal": answer.text}
         return message
 

@@ -103,7 +103,7 @@ class Standin(ChatServer):
     rules = STRICT
     shows_thoughts = False
     tool_options = "effort=none"
-    refusal_field = True
+    marks_refusals = True
     efforts: ClassVar[Mapping[str, Any]] = {name: name for name in EFFORTS["gpt-6-luna"]}
     refused_effort = "minimal"
 
