@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from tests.vendors.base import KEY, standins
@@ -18,19 +15,11 @@ OTHERS = (
 )
 
 
-@contextmanager
-def vendors_keys(patch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Every vendor's key is set, and no address."""
-    for name in OTHERS:
-        patch.delenv(name, raising=False)
-    for standin in standins().values():
-        patch.delenv(f"{standin.provider.upper()}_BASE_URL", raising=False)
-        if standin.key_variable:
-            patch.setenv(standin.key_variable, KEY)
-    yield
-
-
 @pytest.fixture(autouse=True)
-def _keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    with vendors_keys(monkeypatch):
-        yield
+def _keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in OTHERS:
+        monkeypatch.delenv(name, raising=False)
+    for standin in standins().values():
+        monkeypatch.delenv(f"{standin.provider.upper()}_BASE_URL", raising=False)
+        if standin.key_variable:
+            monkeypatch.setenv(standin.key_variable, KEY)
