@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from parley.agents.errors import ServerFault
+from parley.agents.errors import BadRequest, ModelError, ServerFault
 from parley.agents.models.base import ClientOptions, Effort, Request
 from parley.agents.models.compatible import Arrived, CompatibleClient, ServerOptions
 from parley.agents.models.reply import Reply, redact
@@ -71,8 +71,8 @@ class OpenAIOptions(ServerOptions):
     api: Literal["chat", "responses"] | None = Field(
         None, description="chat completions or Responses (default: Responses for tools with thinking, else chat)"
     )
-    summary: Literal["auto", "concise", "detailed", "none"] = Field(
-        "auto", description="with Responses, the kind of summary of the thinking"
+    summary: Literal["auto", "concise", "detailed", "none"] | None = Field(
+        None, description="the kind of summary of the thinking (default: auto with api=responses, else none)"
     )
 
 
@@ -111,9 +111,16 @@ class OpenAIClient(CompatibleClient):
 
     def body(self, request: Request) -> dict[str, Any]:
         if self._uses_responses(request):
-            summary = self.options.summary if self._effort != "none" else None
-            form = self.response_format(request) if request.schema else None
-            body = responses_body(self.model, request, form, self._thinking, summary)
+            thinks = self._effort != "none"
+            # Summaries are for verified organizations only, so that they are not asked for because of a tool.
+            summary = self.options.summary or ("auto" if self.options.api == "responses" else "none")
+            body = responses_body(
+                self.model,
+                request,
+                self.response_format(request) if request.schema else None,
+                thinking=self._thinking if thinks else None,
+                summary=summary if thinks and summary != "none" else None,
+            )
         else:
             body = super().body(request)
         current = SESSION.get()
@@ -132,6 +139,12 @@ class OpenAIClient(CompatibleClient):
         reply = from_response(data)
         self._thinking.keep(data["output"])
         return reply
+
+    def error_for(self, status: int, headers: Mapping[str, str], raw: bytes) -> ModelError:
+        error = super().error_for(status, headers, raw)
+        if status == 400 and b"reasoning.summary" in raw:
+            return BadRequest(f"{error}; or append ?summary=none")
+        return error
 
     def event_text(self, event: Mapping[str, Any], arrived: Arrived) -> str:
         if "type" not in event:

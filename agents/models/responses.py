@@ -58,7 +58,7 @@ class Thinking:
         return self._items.get(call_id, [])
 
 
-def to_input(messages: Sequence[LLMMessage], thinking: Thinking) -> list[dict[str, Any]]:
+def to_input(messages: Sequence[LLMMessage], thinking: Thinking | None) -> list[dict[str, Any]]:
     """The messages, without the system's, as input items."""
     items: list[dict[str, Any]] = []
     for turn in to_chat([message for message in messages if not isinstance(message, SystemMessage)]):
@@ -66,7 +66,7 @@ def to_input(messages: Sequence[LLMMessage], thinking: Thinking) -> list[dict[st
             items.append({"type": "function_call_output", "call_id": turn["tool_call_id"], "output": turn["content"]})
         elif "tool_calls" in turn:
             for call in turn["tool_calls"]:
-                items += thinking.before(call["id"])
+                items += thinking.before(call["id"]) if thinking is not None else []
                 items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
         else:
             items.append({"role": turn["role"], "content": turn["content"]})
@@ -79,7 +79,12 @@ def uses_tools(request: Request) -> bool:
 
 
 def responses_body(
-    model: str, request: Request, form: Mapping[str, Any] | None, thinking: Thinking, summary: str | None
+    model: str,
+    request: Request,
+    form: Mapping[str, Any] | None,
+    *,
+    thinking: Thinking | None,
+    summary: str | None,
 ) -> dict[str, Any]:
     """The JSON body of a request. Nothing is stored at OpenAI.
 
@@ -87,8 +92,8 @@ def responses_body(
         model: its name.
         request: the request.
         form: how the reply is constrained, as chat completions say it.
-        thinking: of earlier tool calls.
-        summary: the kind of summary of the thinking; None for a model that does not think.
+        thinking: of earlier tool calls; None for a model that does not think.
+        summary: the kind of summary of the thinking; None for none.
     """
     options = dict(request.options)
     body: dict[str, Any] = {"model": model, "input": to_input(request.messages, thinking), "store": False}
@@ -99,7 +104,7 @@ def responses_body(
     reasoning = {"effort": options.pop("effort", None), "summary": summary}
     if reasoning := {key: value for key, value in reasoning.items() if value}:
         body["reasoning"] = reasoning
-    include = ["reasoning.encrypted_content"] if summary and uses_tools(request) else []
+    include = ["reasoning.encrypted_content"] if thinking is not None and uses_tools(request) else []
     if options.pop("logprobs", False):
         include.append("message.output_text.logprobs")
         body["top_logprobs"] = 20

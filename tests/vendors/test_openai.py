@@ -15,10 +15,11 @@ from parley.agents import BadRequest, Budget, ConfigError, ServerFault, Session,
 from parley.agents.models.base import Request
 from parley.agents.models.batches import line_for
 from parley.agents.models.openai import OpenAIClient, traits_of
-from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, THOUGHT_TOKENS
+from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, THOUGHT_TOKENS, Rejected
 from tests.vendors.openai import Standin as Chat
 from tests.vendors.openai_responses import Standin as Responses
 
+SUMMARY = "reasoning.summary"
 ASK = [UserMessage(content="How many?", source="user")]
 
 
@@ -92,6 +93,26 @@ async def test_tools_go_to_responses_if_the_model_thinks() -> None:
             reply = await client.create(ASK, tools=[TOOL])
             await client.close()
         assert reply.finish_reason == "function_calls", server.rejected
+
+
+async def test_an_organization_that_gets_no_summaries() -> None:
+    """OpenAI gives them to verified organizations only; they are not asked for because of a tool."""
+
+    class Unverified(OnlyResponses):
+        def check(self, received: Any) -> None:
+            super().check(received)
+            if received.body.get("reasoning", {}).get("summary"):
+                raise Rejected("Your organization must be verified to generate reasoning summaries.", 400, SUMMARY)
+
+    with Unverified("thinking") as server:
+        for options, tools in (("api=responses&summary=none", []), ("effort=low", [TOOL])):
+            client = model(server.name(options))
+            assert not (await client.create(ASK, tools=tools)).thought
+            await client.close()
+        client = model(server.name("api=responses"))
+        with pytest.raises(BadRequest, match=r"reasoning summaries\.; or append \?summary=none$"):
+            await client.create(ASK)
+        await client.close()
 
 
 async def test_a_batch_takes_no_tools() -> None:
