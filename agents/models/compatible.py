@@ -79,7 +79,7 @@ class CompatibleClient(Client):
     """What the server calls the option `max_tokens`."""
     lengths: ClassVar[bool] = False
     """Whether the server's constrained decoding supports `maxLength`."""
-    batches: ClassVar[bool] = False
+    batches: bool = False
     """Whether the server may have OpenAI's batch endpoint (`parley.agents.models.batches`)."""
     max_bytes: ClassVar[int] = MAX_BYTES
     """Size limit of one response."""

@@ -185,7 +185,7 @@ class Team:
         return evaluators
 
     def verdicts(self, transcript: Transcript) -> Iterator[Verdict]:
-        """Every score of every iteration, readable or not. What is said about a refused draft is no score of one."""
+        """Every score of every iteration, readable or not. A refused draft has no score."""
         refused = {turn.round for turn in transcript.spoken("generator") if turn.parse_status == "refused"}
         for turn in transcript.spoken("evaluator"):
             lost = turn.round in refused
