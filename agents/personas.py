@@ -29,6 +29,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.agents.errors import ConfigError
 from parley.agents.models.base import SHARED, Client
+from parley.agents.models.reply import Reply
 from parley.agents.models.wire import NARRATOR
 from parley.agents.structured import Readout, StructuredReply, answer_in, structured_reply
 from parley.agents.toml_file import parse_toml
@@ -156,7 +157,13 @@ class PersonaAgent(BaseChatAgent):
             answer = answer_in(reply)
             text = answer.text if isinstance(reply.content, str) else str(reply.content)
             message = self._message(text, reply.usage)
-            response = PersonaResponse(chat_message=message, thought=answer.thought, cut=answer.cut)
+            refused = isinstance(reply, Reply) and reply.refused
+            response = PersonaResponse(
+                chat_message=message,
+                parse_status="refused" if refused else None,
+                thought=answer.thought,
+                cut=answer.cut,
+            )
         else:
             structured: StructuredReply[BaseModel] = await structured_reply(
                 self.client,

@@ -81,9 +81,12 @@ class Verdict:
             sampled: The number as written in the reply.
             text: A choice, an answer or a reason.
             status: The parse status; by default the turn's, or `ok` if the turn has none and there is a value or text.
+                A turn that the vendor says was refused gives no value.
         """
         if status is None:
             status = turn.parse_status or ("unparsed" if value is None and text is None else "ok")
+            if status == "refused":
+                value = sampled = None
         return cls(
             judge=turn.speaker,
             role=turn.role,

@@ -188,12 +188,15 @@ class Job:
         if getattr(self.study.config, "readout", "sampled") == "expected":
             for client in clients:
                 if not client.logprobs:
-                    raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none')
+                    at = f" but at ?effort={client.sampling_effort}" if client.sampling_effort else ""
+                    raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none{at}')
         config = self.study.config
         if "temperature" in config.model_fields_set and getattr(config, "temperature", None) is not None:
             for client in clients:
                 if not client.takes_temperature:
-                    raise ConfigError(f"{client.name} accepts no temperature; leave --temperature out")
+                    raise ConfigError(
+                        f"{client.name} accepts no temperature; leave --temperature out{client.or_effort}"
+                    )
         return clients
 
     def make_executor(self, file: RunFile) -> Executor:

@@ -170,6 +170,8 @@ class Client(ChatCompletionClient):
     takes_temperature: bool = True
     """Whether the model accepts `temperature` and `top_p`. If not, a study's defaults are dropped, and the user's own
     are refused."""
+    sampling_effort: Effort | None = None
+    """The effort at which a model that otherwise accepts no temperature and gives no log-probabilities does both."""
     default_max_tokens: ClassVar[int | None] = None
     """The limit of an answer, where the provider needs one and none is set."""
     context_tokens: int = 128_000
@@ -208,7 +210,12 @@ class Client(ChatCompletionClient):
         if not self.takes_temperature:
             for key in ("temperature", "top_p"):
                 if getattr(options, key) is not None:
-                    raise ConfigError(f"{plain} accepts no {key}; leave ?{key}= out")
+                    raise ConfigError(f"{plain} accepts no {key}; leave ?{key}= out{self.or_effort}")
+
+    @property
+    def or_effort(self) -> str:
+        """How a message about `takes_temperature` or `logprobs` ends: with the effort that would allow it."""
+        return f", or append ?effort={self.sampling_effort}" if self.sampling_effort else ""
 
     def for_wire(self, request: Request) -> Request:
         """The request as it is sent: with room to think, and without what the model does not accept."""

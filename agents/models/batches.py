@@ -111,6 +111,8 @@ class Batched(Protocol):
 
 def line_for(client: CompatibleClient, name: str, request: Request) -> bytes:
     """A request as one line of a batch's file."""
+    if client.path(request) != "/chat/completions":
+        raise BadRequest(f"{client.name}: a request with tools cannot be sent in a batch")
     body = {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": client.body(request)}
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 

@@ -41,8 +41,11 @@ from parley.agents.models.wire import (
     thought_tokens,
     to_chat,
     to_tools,
+    written_tokens,
 )
 
+LINE_BYTES = 2**20
+"""Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
@@ -76,14 +79,14 @@ class CompatibleClient(Client):
     """What the server calls the option `max_tokens`."""
     lengths: ClassVar[bool] = False
     """Whether the server's constrained decoding supports `maxLength`."""
-    batches: ClassVar[bool] = False
+    batches: bool = False
     """Whether the server may have OpenAI's batch endpoint (`parley.agents.models.batches`)."""
     max_bytes: ClassVar[int] = MAX_BYTES
     """Size limit of one response."""
     logprobs = True
     efforts: tuple[Effort, ...] = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-    effort_key: ClassVar[str] = "reasoning_effort"
-    """What the server calls the option `effort`."""
+    thought_key: str | None = None
+    """The field in which the server wants the thinking before a tool call back; None if it wants none."""
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(name, options)
@@ -92,7 +95,6 @@ class CompatibleClient(Client):
             raise ConfigError(f"{name} needs an address: write {name}?base_url=http://host:port/v1")
         self.base_url = url
         self.identity = f"{self.base_url} {name}"
-        self._url = self.base_url + "/chat/completions"
         self._headers = {"Content-Type": "application/json"}
         self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
         if self._key:
@@ -123,12 +125,12 @@ class CompatibleClient(Client):
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON body of a request."""
-        body: dict[str, Any] = {"model": self.model, "messages": to_chat(request.messages)}
+        body: dict[str, Any] = {"model": self.model, "messages": to_chat(request.messages, self.thought_key)}
         for key, value in request.options.items():
             if key == "max_tokens":
                 body[self.token_limit_key] = value
             elif key == "effort":
-                body[self.effort_key] = value
+                body |= self.effort_fields(value)
             elif key == "logprobs":
                 body.update({"logprobs": True, "top_logprobs": 20} if value else {})
             else:
@@ -139,13 +141,35 @@ class CompatibleClient(Client):
             body["tool_choice"] = (
                 {"type": "function", "function": {"name": choice.name}} if isinstance(choice, Tool) else choice
             )
-        if request.schema and self.mode != "none":
-            body["response_format"] = self._response_format(request.schema)
+        if request.schema and (form := self.response_format(request)):
+            body["response_format"] = form
         return body
 
-    def _response_format(self, schema: type[BaseModel] | bool) -> dict[str, Any]:
-        if self.mode == "json" or isinstance(schema, bool):
-            return {"type": "json_object"}
+    def stream_body(self, request: Request) -> dict[str, Any]:
+        """The JSON body of a request for a streamed reply."""
+        return {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
+
+    def path(self, request: Request) -> str:
+        """Where the request is sent, below the server's address."""
+        return "/chat/completions"
+
+    def parse(self, data: Any) -> Reply:
+        """A response's JSON as a reply; raises KeyError, TypeError or the like on anything else."""
+        return from_completion(data)
+
+    def effort_fields(self, effort: Effort) -> dict[str, Any]:
+        """The option `effort` in the server's words."""
+        return {"reasoning_effort": effort}
+
+    def response_format(self, request: Request) -> dict[str, Any] | None:
+        """How the reply is constrained, as chat completions say it; None if only the prompt says it."""
+        if self.mode == "none":
+            return None
+        schema = request.schema
+        if self.mode == "json" or not isinstance(schema, type):
+            # OpenAI and DeepSeek reject JSON mode if the prompt does not speak of JSON.
+            spoken_of = any("json" in str(message.content).lower() for message in request.messages)
+            return {"type": "json_object"} if spoken_of else None
         if schema not in self._schemas:
             self._schemas[schema] = strict_schema(schema.model_json_schema(), lengths=self.lengths)
         named = {"name": schema.__name__, "schema": self._schemas[schema], "strict": True}
@@ -158,13 +182,14 @@ class CompatibleClient(Client):
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=60),
                 timeout=aiohttp.ClientTimeout(total=self.options.timeout),
                 headers=self._headers,
+                read_bufsize=LINE_BYTES,
             )
         return self._session
 
     async def send(self, request: Request) -> Reply:
-        payload = _ENCODE(self.body(request)).encode("utf-8", "replace")
+        url, payload = self.base_url + self.path(request), _ENCODE(self.body(request)).encode("utf-8", "replace")
         try:
-            async with self._open_session().post(self._url, data=payload, allow_redirects=False) as response:
+            async with self._open_session().post(url, data=payload, allow_redirects=False) as response:
                 raw = await read_body(response, self.max_bytes)
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, raw)
@@ -178,7 +203,7 @@ class CompatibleClient(Client):
         data: Any = None
         try:
             data = json.loads(raw)
-            return from_completion(data)
+            return self.parse(data)
         except (ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError):
             start = redact(raw.decode("utf-8", "replace"), self._key)[:60]
             message = f"{self.name}: {self.base_url} sent an unreadable reply: {start!r}"
@@ -230,7 +255,7 @@ class CompatibleClient(Client):
         budget = current.budget if current else None
         if budget is not None:
             await budget.take_call()
-        arrived = _Arrived()
+        arrived = Arrived()
         splitter, redactor = ThoughtSplitter(), StreamRedactor(self._key)
         started = time.perf_counter()
         await self.throttle.enter()
@@ -238,7 +263,7 @@ class CompatibleClient(Client):
             async for event in self._events(request):
                 if cancellation_token is not None and cancellation_token.is_cancelled():
                     raise asyncio.CancelledError
-                if text := redactor.feed(splitter.feed(self._event_text(event, arrived))):
+                if text := redactor.feed(splitter.feed(self.event_text(event, arrived))):
                     arrived.parts.append(text)
                     yield text
         except BaseException as error:
@@ -261,7 +286,7 @@ class CompatibleClient(Client):
         self._record(self._call(request.prompt(), reply, latency, cached=False, attempts=1), budget)
         yield reply
 
-    def _event_text(self, event: Mapping[str, Any], arrived: _Arrived) -> str:
+    def event_text(self, event: Mapping[str, Any], arrived: Arrived) -> str:
         """The text of one event; its usage, finish reason and thinking, if any, are put into `arrived`."""
         try:
             arrived.anything = True
@@ -271,7 +296,9 @@ class CompatibleClient(Client):
             if isinstance(finish := choice.get("finish_reason"), str):
                 arrived.finish = finish
             delta = choice.get("delta") or {}
-            text = delta.get("content") or ""
+            refusal = delta.get("refusal")
+            arrived.refused = arrived.refused or bool(refusal)
+            text = delta.get("content") or refusal or ""
             arrived.thoughts.append(thought_in(delta))
             if isinstance(text, list):
                 thought, text = read_parts(text)
@@ -284,9 +311,9 @@ class CompatibleClient(Client):
 
     async def _events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
         """The server-sent events of one streamed reply; an error among them is raised."""
-        body = {**self.body(request), "stream": True, "stream_options": {"include_usage": True}}
+        url, body = self.base_url + self.path(request), self.stream_body(request)
         try:
-            async with self._open_session().post(self._url, json=body, allow_redirects=False) as response:
+            async with self._open_session().post(url, json=body, allow_redirects=False) as response:
                 if response.status != 200:
                     raise self.error_for(response.status, response.headers, await read_body(response, self.max_bytes))
                 size = 0
@@ -309,13 +336,15 @@ class CompatibleClient(Client):
 
 
 @dataclass(slots=True)
-class _Arrived:
+class Arrived:
     """What has arrived of a streamed reply."""
 
     parts: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
     finish: str | None = None
+    """Why it ended, in the words of chat completions."""
+    refused: bool = False
     anything: bool = False
 
     def reply(self, inline_thought: str, request: Request | None = None) -> Reply:
@@ -332,8 +361,10 @@ class _Arrived:
             usage=counts,
             cached=False,
             cached_tokens=cached_tokens(usage),
+            written_tokens=written_tokens(usage),
             thought=thought or None,
             thought_tokens=thought_tokens(usage),
+            refused=self.refused or self.finish == "content_filter",
         )
 
 

@@ -1,10 +1,15 @@
 """DeepSeek: `deepseek/deepseek-flash`. The key is DEEPSEEK_API_KEY.
 
-Its API has a JSON mode but no constrained decoding to a schema.
+Its API has a JSON mode but no constrained decoding to a schema. Its models think unless they are told not to; a
+temperature then has no effect, so that none is sent. What they thought before a tool call must be sent back with its
+result.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from parley.agents.models.base import Effort, Request
 from parley.agents.models.compatible import CompatibleClient
 
 
@@ -13,3 +18,20 @@ class DeepSeekClient(CompatibleClient):
     key_variable, key_needed = "DEEPSEEK_API_KEY", True
     structured = "json"
     cache_minimum = cache_step = 64
+    efforts: tuple[Effort, ...] = ("none", "low", "high", "max")
+
+    def _check_capabilities(self) -> None:
+        self.takes_temperature = self.logprobs = self.options.effort == "none"
+        self.sampling_effort = None if self.takes_temperature else "none"
+        self.thought_key = None if self.takes_temperature else "reasoning_content"
+        super()._check_capabilities()
+
+    def effort_fields(self, effort: Effort) -> dict[str, Any]:
+        if effort == "none":
+            return {"thinking": {"type": "disabled"}}
+        return {"thinking": {"type": "enabled"}, "reasoning_effort": effort}
+
+    def body(self, request: Request) -> dict[str, Any]:
+        body = super().body(request)
+        body.pop("seed", None)  # it has none
+        return body

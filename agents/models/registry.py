@@ -65,6 +65,12 @@ PROVIDERS: dict[str, Provider] = {
         key="DEEPSEEK_API_KEY",
         example="deepseek/deepseek-flash",
     ),
+    "openrouter": Provider(
+        "parley.agents.models.openrouter:OpenRouterClient",
+        "OpenRouter, which passes requests on to many vendors",
+        key="OPENROUTER_API_KEY",
+        example="openrouter/VENDOR/NAME",
+    ),
     "google": Provider(
         "parley.agents.models.google:GoogleClient",
         "Gemini, with google-genai",
@@ -94,7 +100,7 @@ PROVIDERS: dict[str, Provider] = {
     ),
     "llamacpp": Provider(
         "parley.agents.models.servers:LlamaCppClient",
-        "llama.cpp's server, by default on localhost:8080",
+        "llama.cpp's server, by default on localhost:9931",
         example="llamacpp/NAME",
     ),
 }

@@ -9,16 +9,20 @@ immediately and not after many failed units.
 from __future__ import annotations
 
 import json
-from typing import ClassVar
+import re
+from typing import Any, ClassVar
 
 import aiohttp
 
-from parley.agents.errors import ConfigError
+from parley.agents.errors import BadRequest, ConfigError
+from parley.agents.models.base import Effort, Request
 from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
-from parley.agents.models.reply import redact
+from parley.agents.models.reply import Reply, redact
 
 LIST_TIMEOUT_SECONDS = 10.0
+_TOO_LONG = re.compile(r"maximum context length is (\d+) tokens.*?(\d+) (?:input tokens|in the messages)")
+"""What vLLM says if prompt and `max_tokens` together do not fit."""
 
 
 class OwnServerClient(CompatibleClient):
@@ -31,43 +35,96 @@ class OwnServerClient(CompatibleClient):
 
     async def prepare(self) -> None:
         models = await self._list_models()
-        if models and not self.serves_any_name and not {self.model, f"{self.model}:latest"} & set(models):
-            known = ", ".join(name[:80] for name in models[:8]) + (", …" if len(models) > 8 else "")
+        names = [redact(str(entry["id"]), self._key) for entry in models]
+        own = next((entry for name, entry in zip(names, models, strict=True) if self._is_served_as(name)), None)
+        if models and own is None:
+            known = ", ".join(name[:80] for name in names[:8]) + (", …" if len(names) > 8 else "")
             raise ConfigError(f"{self.name}: {self.base_url} does not serve '{self.model}' (it has: {known})")
+        if own is not None and (context := self.context_in(own)):
+            self.context_tokens = context
 
-    async def _list_models(self) -> list[str]:
-        """The names of the server's models; empty if it does not say (an old version, or still loading)."""
+    def _is_served_as(self, name: str) -> bool:
+        return self.serves_any_name or name in (self.model, f"{self.model}:latest")
+
+    def context_in(self, entry: dict[str, Any]) -> int | None:
+        """The context window of one request, if the server's list of models says it."""
+        return None
+
+    async def _list_models(self) -> list[dict[str, Any]]:
+        """The server's models; empty if it does not say (an old version, or still loading)."""
+        answer = await self._get(f"{self.base_url}/models")
+        models = answer.get("data") if isinstance(answer, dict) else None
+        entries = models if isinstance(models, list) else []
+        return entries if all(isinstance(entry, dict) and "id" in entry for entry in entries) else []
+
+    async def _get(self, url: str) -> Any:
+        """What the server says about itself; None if it says nothing that can be read."""
         timeout = aiohttp.ClientTimeout(total=min(LIST_TIMEOUT_SECONDS, self.options.timeout))
         try:
-            request = self._open_session().get(f"{self.base_url}/models", timeout=timeout, allow_redirects=False)
-            async with request as response:
+            async with self._open_session().get(url, timeout=timeout, allow_redirects=False) as response:
                 if response.status in (401, 403):
                     raise self.error_for(response.status, response.headers, b"")
-                if response.status != 200:
-                    return []
-                models = json.loads(await read_body(response, self.max_bytes))["data"]
-                return [redact(str(model["id"]), self._key) for model in models]
+                return json.loads(await read_body(response, self.max_bytes)) if response.status == 200 else None
         except aiohttp.ClientConnectorError:
             raise ConfigError(f"{self.name}: no server at {self.base_url}; start one: {self.start}") from None
-        except (aiohttp.ClientError, TimeoutError, ValueError, KeyError, TypeError, RecursionError):
-            return []
+        except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError):
+            return None
 
 
-class VLLMClient(OwnServerClient):
+class TemplateClient(OwnServerClient):
+    """A server whose models think if their chat template says so."""
+
+    def effort_fields(self, effort: Effort) -> dict[str, Any]:
+        # Newer versions switch the thinking by `reasoning_effort` alone. Templates ignore the name that is not theirs.
+        switch = effort != "none"
+        return {"reasoning_effort": effort, "chat_template_kwargs": {"enable_thinking": switch, "thinking": switch}}
+
+
+class VLLMClient(TemplateClient):
     default_url, url_variable, key_variable = "http://localhost:8000/v1", "VLLM_BASE_URL", "VLLM_API_KEY"
     start = "vllm serve NAME --enable-prompt-tokens-details"
+
+    def context_in(self, entry: dict[str, Any]) -> int | None:
+        length = entry.get("max_model_len")
+        return length if type(length) is int and length > 0 else None
+
+    async def send(self, request: Request) -> Reply:
+        """If the prompt leaves less room than was estimated, it is sent again with what is left."""
+        try:
+            return await super().send(request)
+        except BadRequest as error:
+            counts = _TOO_LONG.search(str(error))
+            left = int(counts[1]) - int(counts[2]) if counts else 0
+            if not 0 < left < request.options.get("max_tokens", 0):
+                raise
+        return await super().send(request._replace(options={**request.options, "max_tokens": left}))
 
 
 class OllamaClient(OwnServerClient):
     default_url, url_variable = "http://localhost:11434/v1", "OLLAMA_BASE_URL"
     start = "OLLAMA_CONTEXT_LENGTH=8192 ollama serve"
+    efforts: tuple[Effort, ...] = ("none", "low", "medium", "high")
 
 
-class LlamaCppClient(OwnServerClient):
+class LlamaCppClient(TemplateClient):
     caches_by_slot = True
     continues = True
     """A final assistant message is continued (prefill): see `parley.agents.readout`."""
     lengths = True
     serves_any_name = True
-    default_url, url_variable = "http://localhost:8080/v1", "LLAMACPP_BASE_URL"
-    start = "llama-server -m FILE.gguf -np 4 -c 16384"
+    default_url, url_variable = "http://localhost:9931/v1", "LLAMACPP_BASE_URL"
+    start = "llama-server -m FILE.gguf -np 4 -c 16384 --port 9931"
+
+    def context_in(self, entry: dict[str, Any]) -> int | None:
+        length = (entry.get("meta") or {}).get("n_ctx")
+        return length if type(length) is int and length > 0 else None
+
+    async def prepare(self) -> None:
+        await super().prepare()
+        if self.options.effort in (None, "none"):
+            return
+        about = await self._get(f"{self.base_url.removesuffix('/v1')}/props")
+        abilities = about.get("chat_template_caps") if isinstance(about, dict) else None
+        if isinstance(abilities, dict) and abilities.get("supports_reasoning_effort") is False:
+            known = "it can only be switched off: effort=none"
+            raise ConfigError(f"{self.name}: effort={self.options.effort} is not possible ({known})")

@@ -26,7 +26,7 @@ MAX_BLANK = 1000
 """After so much white space, a stream begins with its answer."""
 TEXT_PARTS = frozenset({"text", "output_text"})
 _THINKERS = re.compile(
-    r"(?:\A|[/:_-])(?:o[134](?:-(?:mini|pro|preview|deep).*)?\Z|gpt-5(?!.*chat)|gpt-oss|r1\b|qwq|magistral)"
+    r"(?:\A|[/:_-])(?:o[134](?:-(?:mini|pro|preview|deep).*)?\Z|gpt-[56](?!.*chat)|gpt-oss|deepseek-(?:flash|v[4-9])|r1\b|qwq|magistral)"
     r"|(?<!non-)thinking|reasoner|reasoning|qwen3(?!.*(?:instruct|coder|base|embed|rerank))",
     re.IGNORECASE,
 )

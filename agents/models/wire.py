@@ -44,8 +44,14 @@ FINISH: dict[str | None, FinishReasons] = {
 }
 
 
-def to_chat(messages: Sequence[LLMMessage]) -> list[dict[str, Any]]:
-    """The messages as a list of `{"role": …, "content": …}`."""
+def to_chat(messages: Sequence[LLMMessage], thought_key: str | None = None) -> list[dict[str, Any]]:
+    """The messages as a list of `{"role": …, "content": …}`.
+
+    Args:
+        messages: the prompt.
+        thought_key: the field in which the server wants the thinking before a tool call back, even if it is empty; None
+            if it wants none.
+    """
     chat: list[dict[str, Any]] = []
     for message in messages:
         if isinstance(message, FunctionExecutionResultMessage):
@@ -58,7 +64,7 @@ def to_chat(messages: Sequence[LLMMessage]) -> list[dict[str, Any]]:
             role, text = "system", message.content
         elif isinstance(message, AssistantMessage):
             if not isinstance(message.content, str):
-                chat.append(_tool_calls(message))
+                chat.append(_tool_calls(message, thought_key))
                 continue
             role, text = "assistant", message.content
         else:
@@ -73,13 +79,14 @@ def to_chat(messages: Sequence[LLMMessage]) -> list[dict[str, Any]]:
     return chat
 
 
-def _tool_calls(message: AssistantMessage) -> dict[str, Any]:
+def _tool_calls(message: AssistantMessage, thought_key: str | None) -> dict[str, Any]:
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in message.content
         if not isinstance(call, str)
     ]
-    return {"role": "assistant", "content": message.thought, "tool_calls": calls}
+    turn = {"role": "assistant", "content": None, "tool_calls": calls}
+    return turn if thought_key is None else {**turn, thought_key: message.thought or ""}
 
 
 def to_tools(tools: Sequence[Tool | ToolSchema]) -> list[dict[str, Any]]:
@@ -92,10 +99,10 @@ def strict_schema(schema: dict[str, Any], *, lengths: bool = False) -> dict[str,
 
     Args:
         schema: what `model_json_schema()` returns.
-        lengths: whether to keep `maxLength`, which not every vendor's strict mode accepts.
+        lengths: whether to keep `minLength` and `maxLength`, which not every vendor's strict mode accepts.
     """
     definitions = schema.get("$defs", {})
-    dropped = ("$defs", "title", "default") if lengths else ("$defs", "title", "default", "maxLength")
+    dropped = {"$defs", "title", "default"} | (set() if lengths else {"minLength", "maxLength"})
 
     def close(node: Any) -> Any:
         if isinstance(node, list):
@@ -136,7 +143,8 @@ def from_completion(data: dict[str, Any]) -> Reply:
         usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
         cached=False,
         cached_tokens=cached_tokens(usage),
-        logprobs=_logprobs(choice.get("logprobs")),
+        written_tokens=written_tokens(usage),
+        logprobs=read_logprobs((choice.get("logprobs") or {}).get("content")),
         thought=thought or None,
         thought_tokens=thought_tokens(usage),
         refused=bool(refusal) or finish == "content_filter",
@@ -163,6 +171,7 @@ def billed_reply(data: Any) -> Reply | None:
     usage = data.get("usage") if isinstance(data, dict) else None
     if not isinstance(usage, dict):
         return None
+    usage = in_chat_words(usage)
     counts = (usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
     if not all(type(count) is int for count in counts):
         return None
@@ -172,8 +181,28 @@ def billed_reply(data: Any) -> Reply | None:
         usage=RequestUsage(*counts),
         cached=False,
         cached_tokens=cached_tokens(usage),
+        written_tokens=written_tokens(usage),
         thought_tokens=thought_tokens(usage),
     )
+
+
+def in_chat_words(usage: dict[str, Any]) -> dict[str, Any]:
+    """The usage of OpenAI's Responses in the words of chat completions; one that has them already is unchanged."""
+    if "input_tokens" not in usage:
+        return usage
+    return {
+        "prompt_tokens": usage["input_tokens"],
+        "completion_tokens": usage.get("output_tokens"),
+        "prompt_tokens_details": usage.get("input_tokens_details"),
+        "completion_tokens_details": usage.get("output_tokens_details"),
+    }
+
+
+def written_tokens(usage: dict[str, Any]) -> int:
+    """Prompt tokens written to OpenAI's prompt cache, which it charges for from GPT-5.6 on."""
+    details = usage.get("prompt_tokens_details")
+    count = details.get("cache_write_tokens") if isinstance(details, dict) else None
+    return valid_cached_count(count, usage.get("prompt_tokens")) or 0
 
 
 def cached_tokens(usage: dict[str, Any]) -> int | None:
@@ -198,8 +227,9 @@ def _function_call(call: dict[str, Any]) -> FunctionCall:
     return FunctionCall(id=call.get("id") or "", name=function["name"], arguments=function["arguments"])
 
 
-def _logprobs(data: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] | None:
-    if not data or not data.get("content"):
+def read_logprobs(entries: Sequence[dict[str, Any]] | None) -> list[ChatCompletionTokenLogprob] | None:
+    """The log-probabilities of a reply's tokens; None if there are none."""
+    if not entries:
         return None
     return [
         ChatCompletionTokenLogprob(
@@ -210,7 +240,7 @@ def _logprobs(data: dict[str, Any] | None) -> list[ChatCompletionTokenLogprob] |
                 for top in entry.get("top_logprobs") or []
             ],
         )
-        for entry in data["content"]
+        for entry in entries
     ]
 
 

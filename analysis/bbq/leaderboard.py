@@ -80,7 +80,7 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
                 "context": context,
                 "category": name,
                 **_cell(pair[context]),
-                "refused": _refused(answered, context, name),
+                **{status: _count(answered, context, name, status) for status in ("refused", "cut")},
             }
             for context in CONTEXTS
             for name, pair in pairs.items()
@@ -89,13 +89,13 @@ def by_category(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _refused(frame: pd.DataFrame, context: str, name: str) -> int:
-    """How many of the unreadable answers were refusals."""
-    refused = (frame["status"].astype(str) == "refused") & (frame["condition"] == context)
+def _count(frame: pd.DataFrame, context: str, name: str, status: str) -> int:
+    """How many of the unreadable answers have this status."""
+    counted = (frame["status"].astype(str) == status) & (frame["condition"] == context)
     if not name.endswith(" mean"):
-        refused &= frame["category"] == name.removesuffix(" (names)")
-        refused &= frame["names"].astype(bool) | (not name.endswith(" (names)"))
-    return int(refused.sum())
+        counted &= frame["category"] == name.removesuffix(" (names)")
+        counted &= frame["names"].astype(bool) | (not name.endswith(" (names)"))
+    return int(counted.sum())
 
 
 def _columns(frame: pd.DataFrame) -> Columns:

@@ -30,7 +30,7 @@ TESTED = (
 UNREAD = "Unreadable answers, refusals included, are left out; the “as unknown” columns count them as unknown."
 SCORES = (
     "accuracy", "accuracy_low", "accuracy_high", "bias", "low", "high", "scenario_low", "scenario_high", "n",
-    "clusters", "unparsed", "refused",
+    "clusters", "unparsed", "refused", "cut",
 )  # fmt: skip
 
 

@@ -40,15 +40,16 @@ MANY_REPLIES = 5
 """A judge that never gave a verdict about an identity is named from this number of replies on."""
 CELL = ["cluster", "scenario", "judge", "partner"]
 MISSING = [
-    *("model", "phase", "category", "identity", "replies", "unparsed", "refused", "share", "low", "high", "clusters"),
+    *("model", "phase", "category", "identity", "replies", "unparsed", "refused", "cut", "share", "low", "high"),
+    "clusters",
 ]
 DIFFERENCES = [
     *("model", "phase", "category", "first", "second", "first_share", "second_share", "difference", "low", "high"),
     *("p", "p_adjusted", "effect", "worst_low", "worst_high", "worst_p", "clusters", "note"),
 ]
 BY_JUDGE = [
-    *("model", "phase", "judge", "category", "identity", "replies", "unparsed", "refused", "share", "others_share"),
-    *("difference", "low", "high", "p", "p_adjusted", "clusters", "note"),
+    *("model", "phase", "judge", "category", "identity", "replies", "unparsed", "refused", "cut", "share"),
+    *("others_share", "difference", "low", "high", "p", "p_adjusted", "clusters", "note"),
 ]
 
 
@@ -225,7 +226,7 @@ def judge_words(by_judge: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
             never = row.share == 1 and row.others_share < 1 and row.replies >= MANY_REPLIES
             if not (never or (row.p_adjusted < LEVEL and row.difference > 0)):
                 continue
-            count = row.unparsed + row.refused
+            count = row.unparsed + row.refused + row.cut
             test = f"sign flips over {plural(row.clusters, cluster)}, p {p_text(row.p_adjusted)} after Holm correction"
             if row.p_adjusted >= LEVEL or math.isnan(row.p_adjusted):
                 test = "not significant with this few of them, but worth a look"
@@ -238,11 +239,13 @@ def judge_words(by_judge: pd.DataFrame, cluster: str = "base") -> Iterator[str]:
 
 
 def _counts(replies: pd.DataFrame) -> dict[str, Any]:
-    refused, none = int(replies["refused"].sum()), int(replies["missing"].sum())
+    none = int(replies["missing"].sum())
+    refused, cut = (int(replies[status].sum()) for status in ("refused", "cut"))
     return {
         "replies": len(replies),
-        "unparsed": none - refused,
+        "unparsed": none - refused - cut,
         "refused": refused,
+        "cut": cut,
         "share": none / len(replies) if len(replies) else math.nan,
     }
 
@@ -255,7 +258,7 @@ def _with_missing(replies: pd.DataFrame) -> Iterator[tuple[tuple[Any, int], pd.D
 
 
 def _replies(data: PanelData) -> pd.DataFrame:
-    """One row per final reply and identity that it is about, with 1 in `missing` and `refused` where it is.
+    """One row per final reply and identity that it is about, with 1 in `missing`, `refused` and `cut` where it is.
 
     `partner` is the identity it was compared with: "" in phase 1, "same label" where a label meets itself.
     """
@@ -268,6 +271,7 @@ def _replies(data: PanelData) -> pd.DataFrame:
         cluster=replies["cluster"].astype(object),
         missing=(np.bincount(reply, none, minlength=len(first)) > 0).astype(float),
         refused=(replies["status"] == "refused").astype(float),
+        cut=(replies["status"] == "cut").astype(float),
         partner="",
     )
     if "other" not in final:

@@ -79,12 +79,13 @@ class Rlaif:
         config, question = self.config, NEUTRAL(topic=unit.facets["topic"])
         options = {"max_tokens": config.max_tokens, "temperature": config.temperature}
         turns: list[Turn] = []
-        texts: list[str] = []
+        answers: list[Turn] = []
         for number in (1, 2):
             debate = Debate([ANSWERER], model=models[config.model], rounds=1, options=options, models=models)
             transcript = await debate.converse(question)
             turns += [turn._replace(round=number) for turn in transcript.turns]
-            texts.append(transcript.spoken()[-1].text.strip())
+            answers.append(turns[-1])
+        texts = [turn.text.strip() for turn in answers]
         labels, statuses = [], []
         for number, (a, b) in enumerate(((0, 1), (1, 0)), 3):
             debate = Debate(
@@ -101,7 +102,7 @@ class Rlaif:
             label = transcript.spoken()[-1]
             labels.append(_place(label.verdict, (a, b)))
             statuses.append(label.parse_status or "unparsed")
-        return Outcome(Transcript(tuple(turns), "labelled twice"), tuple(_verdicts(texts, labels, statuses)))
+        return Outcome(Transcript(tuple(turns), "labelled twice"), tuple(_verdicts(answers, labels, statuses)))
 
 
 def _place(label: Any, order: tuple[int, int]) -> int | None:
@@ -110,14 +111,15 @@ def _place(label: Any, order: tuple[int, int]) -> int | None:
     return {"A": order[0], "B": order[1]}.get(letter) if isinstance(letter, str) else None
 
 
-def _verdicts(texts: list[str], labels: list[int | None], statuses: list[ParseStatus]) -> Iterator[Verdict]:
-    for number, text in enumerate(texts, 1):
-        yield Verdict(
-            judge=ANSWERER.name, role="debater", round=number, metric="answer", subject=str(number), text=text
-        )
+def _verdicts(answers: list[Turn], labels: list[int | None], statuses: list[ParseStatus]) -> Iterator[Verdict]:
+    for turn in answers:
+        yield Verdict.from_turn(turn, "answer", subject=str(turn.round), text=turn.text.strip())
     labeller: dict[str, Any] = {"judge": LABELLER.name, "role": "evaluator"}
     for number, (label, status) in enumerate(zip(labels, statuses, strict=True), 3):
         value = None if label is None else float(label)
         yield Verdict(round=number, metric="label", value=value, status=status, **labeller)
-    agreed = labels[0] is not None and labels[0] == labels[1] and texts[0] != texts[1]
-    yield Verdict(round=4, metric="agreed", value=float(agreed), **labeller)
+    if lost := [status for label, status in zip(labels, statuses, strict=True) if label is None]:
+        yield Verdict(round=4, metric="agreed", status=lost[0], **labeller)
+    else:
+        agreed = labels[0] == labels[1] and answers[0].text.strip() != answers[1].text.strip()
+        yield Verdict(round=4, metric="agreed", value=float(agreed), **labeller)

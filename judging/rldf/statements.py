@@ -62,7 +62,7 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
     """
     echo, loop = echoes(turn.text, instructions, topic), loops(turn.text)
     broken, leaks = breaks_role(turn.text, topic), role.gives_away(turn.text)
-    refused = looks_like_refusal(turn.text) or not turn.text.strip()
+    refused = turn.parse_status == "refused" or looks_like_refusal(turn.text) or not turn.text.strip()
     findings = {
         "role_break": (broken != [], ", ".join(broken)),
         "leak": (leaks != [], ", ".join(leaks)),

@@ -185,23 +185,25 @@ class Team:
         return evaluators
 
     def verdicts(self, transcript: Transcript) -> Iterator[Verdict]:
-        """Every score of every iteration, readable or not."""
+        """Every score of every iteration, readable or not. A refused draft has no score."""
+        refused = {turn.round for turn in transcript.spoken("generator") if turn.parse_status == "refused"}
         for turn in transcript.spoken("evaluator"):
+            lost = turn.round in refused
             spec = self[turn.speaker]
             values = scores_of(spec.name, turn.verdict)
             assessment = turn.verdict if isinstance(turn.verdict, ToxicityAssessment) else None
             text = str(getattr(turn.verdict, "reason", "")) if turn.verdict else turn.text if spec.scorer else None
             for score in spec.scores:
-                value = values.get(score)
+                value = None if lost else values.get(score)
                 yield Verdict(
                     judge=assessment.scorer if assessment else spec.scorer or spec.name,
                     role=turn.role,
                     round=turn.round,
                     metric=score,
                     value=value,
-                    sampled=assessment.raw if assessment else value,
+                    sampled=assessment.raw if assessment and not lost else value,
                     text=text,
-                    status=turn.parse_status or "unparsed",
+                    status="refused" if lost else turn.parse_status or "unparsed",
                 )
 
 

@@ -67,7 +67,7 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
     for unit, of_unit in verdicts.groupby("unit", sort=False, observed=True):
         verdict_of = {(str(row.metric), str(row.subject), int(row.round)): row for row in of_unit.itertuples()}
-        if not verdict_of["agreed", "", 4].value:
+        if verdict_of["agreed", "", 4].value != 1:  # also if a label could not be read
             continue
         texts = [str(verdict_of["answer", str(number), number].text) for number in (1, 2)]
         chosen = int(verdict_of["label", "", 3].value)

@@ -141,14 +141,19 @@ class Engine:
         )
 
     def _unread(self) -> str | None:
-        if self.progress.read:
+        """What to say of a run in which nothing could be read; None if something was."""
+        lost = self.file.lost_verdicts()
+        if self.progress.read and not lost:
             return None
         replies = self.file.replies()
-        if not replies.typed or replies.read:
+        if not lost and (not replies.typed or replies.read):
             return None
-        kinds = ", ".join(f"{count:,} {status}" for status, count in replies.statuses.items() if status)
+        # Some replies may be readable and give no verdict: a scorer's, about drafts that were refused.
+        statuses = lost if replies.read else {key: count for key, count in replies.statuses.items() if key}
+        what = ("verdict", "verdicts") if replies.read else ("reply", "replies")
+        kinds = ", ".join(f"{count:,} {status}" for status, count in statuses.items())
         hint = "; raise --max-tokens" if replies.cut else ""
-        return f"none of {plural(replies.typed, 'reply', 'replies')} could be read ({kinds}){hint}"
+        return f"none of {plural(sum(statuses.values()), *what)} could be read ({kinds}){hint}"
 
     async def _tick(self) -> None:
         """Report progress between commits too, so that calls to slow models are visible."""

@@ -227,6 +227,13 @@ class RunFile:
             cut, unknown = cut + (cut_here or 0), unknown + unknown_here
         return Replies(statuses, cut, unknown)
 
+    def lost_verdicts(self) -> dict[str, int]:
+        """The parse statuses of all verdicts, if none of them could be read; else empty."""
+        readable = "SELECT EXISTS (SELECT 1 FROM verdicts WHERE status IN ('ok', 'repaired'))"
+        if next(self._rows(readable))[0]:
+            return {}
+        return dict(self._rows("SELECT status, count(*) FROM verdicts GROUP BY 1"))
+
     def prompt_cache_use(self) -> tuple[int, int] | None:
         """Prompt tokens found in servers' prompt caches, and all prompt tokens, of calls whose server reports it.
 

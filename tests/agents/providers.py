@@ -167,7 +167,7 @@ OPENAI = ProviderCase(
     default_url="https://api.openai.com/v1",
 )
 DEEPSEEK = ProviderCase(
-    model="deepseek/deepseek-chat",
+    model="deepseek/deepseek-flash",
     wire=OpenAIFormat(),
     key_variable="DEEPSEEK_API_KEY",
     url_variable="DEEPSEEK_BASE_URL",

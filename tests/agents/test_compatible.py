@@ -117,14 +117,16 @@ async def test_a_nested_schema_is_sent_closed_and_without_references(server: Any
 async def test_json_mode_and_no_mode_at_all(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DEEPSEEK_API_KEY", KEY)
     server.says("{}")
-    await server.client(structured="json").create(ASK, json_output=Score)
-    await server.client().create(ASK, json_output=True)
-    await server.client(structured="none").create(ASK, json_output=Score)
-    deepseek = model("deepseek/deepseek-chat", base_url=server.url)
-    await deepseek.create(ASK, json_output=Score)
+    ask = [UserMessage(content="How many? Answer as JSON.", source="user")]
+    await server.client(structured="json").create(ask, json_output=Score)
+    await server.client().create(ask, json_output=True)
+    await server.client(structured="none").create(ask, json_output=Score)
+    deepseek = model("deepseek/deepseek-flash", base_url=server.url)
+    await deepseek.create(ask, json_output=Score)
+    await deepseek.create(ASK, json_output=Score)  # whose prompt does not speak of JSON: it would be rejected
     await deepseek.close()
     formats = [body.get("response_format") for body in server.asked]
-    assert formats == [{"type": "json_object"}, {"type": "json_object"}, None, {"type": "json_object"}]
+    assert formats == [{"type": "json_object"}, {"type": "json_object"}, None, {"type": "json_object"}, None]
 
 
 async def test_tool_calls_and_their_results(server: Any) -> None:

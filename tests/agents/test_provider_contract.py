@@ -1,4 +1,5 @@
-"""What every provider's client does, whatever its wire format. Each provider's own file has what is peculiar to it."""
+"""What every provider's client does in trouble, whatever its wire format. What their replies may be, and what their
+vendors accept, is in tests/vendors/test_contract.py."""
 
 from __future__ import annotations
 
@@ -93,18 +94,6 @@ async def test_a_structured_reply(server: ProviderServer) -> None:
         "required": ["points", "why"],
         "additionalProperties": False,
     }
-
-
-async def test_a_reply_that_was_cut_off(server: ProviderServer) -> None:
-    server.replies("Sev", finish="length")
-    reply = await server.client().create(ASK)
-    assert (reply.content, reply.finish_reason, reply.refused) == ("Sev", "length", False)
-
-
-async def test_a_refusal(server: ProviderServer) -> None:
-    server.replies("I will not.", finish="refusal")
-    reply = await server.client().create(ASK)
-    assert (reply.content, reply.refused) == ("I will not.", True)
 
 
 @pytest.mark.parametrize("status", [401, 403])

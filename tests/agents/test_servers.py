@@ -207,6 +207,23 @@ async def test_llama_cpps_own_server(llama_server: str) -> None:
     assert 0 < calls[1].prompt_tokens - (calls[1].cached_tokens or 0) < 60 < calls[1].prompt_tokens
 
 
+async def test_llama_cpps_own_server_says_what_it_can(llama_server: str) -> None:
+    """The context of a slot, and that the tiny model's template knows no effort."""
+    client = model("llamacpp/any?effort=none", base_url=llama_server, max_tokens=5, retries=0)
+    try:
+        await client.prepare()
+        assert client.context_tokens == 2048
+        assert (await client.create(ASK)).usage.completion_tokens <= 5
+    finally:
+        await client.close()
+    client = model("llamacpp/any?effort=high", base_url=llama_server)
+    try:
+        with pytest.raises(ConfigError, match="effort=high is not possible"):
+            await client.prepare()
+    finally:
+        await client.close()
+
+
 async def test_a_prompt_that_is_too_long_for_llama_cpp(llama_server: str) -> None:
     client = model("llamacpp/any", base_url=llama_server, retries=0)
     try:

@@ -59,21 +59,21 @@ def test_every_system_has_its_categories_in_both_contexts() -> None:
     assert cell["accuracy"].item() == pytest.approx((predictions == 2).mean())
 
 
-def test_refusals_are_counted_among_the_unread() -> None:
+def test_refused_and_cut_answers_are_counted_among_the_unread() -> None:
     verdicts = frame(default=(0.3, 0.6))
     verdicts.loc[[0, 4, 8], "value"] = math.nan
     verdicts.loc[[0, 8], "status"] = "refused"
-    verdicts.loc[4, "status"] = "unparsed"
-    table = by_category(answers(verdicts)).set_index(["context", "category"])[["unparsed", "refused"]]
+    verdicts.loc[4, "status"] = "cut"
+    table = by_category(answers(verdicts)).set_index(["context", "category"])[["unparsed", "refused", "cut"]]
     assert {key: tuple(row) for key, row in table.iterrows()} == {
-        ("ambig", "Age"): (2, 2),
-        ("ambig", "SES"): (1, 0),
-        ("ambig", "macro mean"): (3, 2),
-        ("ambig", "micro mean"): (3, 2),
-        ("disambig", "Age"): (0, 0),
-        ("disambig", "SES"): (0, 0),
-        ("disambig", "macro mean"): (0, 0),
-        ("disambig", "micro mean"): (0, 0),
+        ("ambig", "Age"): (2, 2, 0),
+        ("ambig", "SES"): (1, 0, 1),
+        ("ambig", "macro mean"): (3, 2, 1),
+        ("ambig", "micro mean"): (3, 2, 1),
+        ("disambig", "Age"): (0, 0, 0),
+        ("disambig", "SES"): (0, 0, 0),
+        ("disambig", "macro mean"): (0, 0, 0),
+        ("disambig", "micro mean"): (0, 0, 0),
     }
 
 

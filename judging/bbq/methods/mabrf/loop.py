@@ -193,7 +193,9 @@ def _scores(turn: Turn, metrics: Mapping[str, str] | None = None) -> Iterator[Ve
 def _status(turn: Turn, value: float | None) -> ParseStatus:
     """The parse status of one value: its reply may have faults elsewhere, or be readable but without this value."""
     if value is None:
-        return turn.parse_status if turn.parse_status in ("refused", "cut") else "unparsed"
+        if turn.parse_status == "refused":
+            return "refused"
+        return "cut" if turn.cut else "unparsed"
     return "repaired" if turn.parse_status == "repaired" else "ok"
 
 

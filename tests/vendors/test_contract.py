@@ -1,0 +1,254 @@
+"""What every vendor's client does, against a server that rejects what the vendor rejects.
+
+Trouble that has nothing to do with a vendor's format (broken connections, odd bodies, refused keys) is in
+tests/agents/test_provider_contract.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from typing import Any
+
+import pytest
+from autogen_core.models import (
+    AssistantMessage,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    SystemMessage,
+    UserMessage,
+)
+from autogen_core.tools import FunctionTool
+from pydantic import BaseModel, Field
+
+from parley.agents import Client, ConfigError, RateLimited, model, record_calls, structured_reply
+from parley.agents.models.reply import Reply
+from tests.vendors.base import (
+    CACHED_TOKENS,
+    KINDS,
+    PROMPT_TOKENS,
+    REFUSAL,
+    TEXT_TOKENS,
+    THOUGHT_TOKENS,
+    Kind,
+    StrictServer,
+    standins,
+)
+from tests.vendors.filling import fill
+
+# The Anthropic SDK warns about models near their end of life; which ones depends on its version.
+pytestmark = pytest.mark.filterwarnings("ignore:The model:DeprecationWarning")
+
+ASK = [
+    SystemMessage(content="You are a judge."),
+    UserMessage(content='How many? Reply as JSON: {"points": <0 to 9>, "why": "<a reason>"}', source="user"),
+]
+STANDINS = standins()
+
+
+class Score(BaseModel):
+    points: int = Field(ge=0, le=9)
+    why: str
+
+
+@pytest.fixture(params=STANDINS, ids=str)
+def vendor(request: pytest.FixtureRequest) -> type[StrictServer]:
+    return STANDINS[request.param]
+
+
+@asynccontextmanager
+async def talking(vendor: type[StrictServer], kind: Kind, options: str = "retries=0") -> AsyncIterator[Any]:
+    """A stand-in and a client for it."""
+    with vendor(kind) as server:
+        client = model(server.name(options))
+        try:
+            await client.prepare()
+            yield server, client
+        finally:
+            await client.close()
+
+
+async def ask(client: Client, *, streamed: bool = False, **options: Any) -> Reply:
+    if not streamed:
+        return await client.create(ASK, **options)
+    *texts, reply = [part async for part in client.create_stream(ASK, **options)]
+    assert isinstance(reply, Reply)
+    assert "".join(str(text) for text in texts) == reply.content
+    return reply
+
+
+WAYS = [pytest.param(False, id="whole"), pytest.param(True, id="streamed")]
+
+
+@pytest.mark.parametrize("streamed", WAYS)
+async def test_a_plain_reply(vendor: type[StrictServer], streamed: bool) -> None:
+    async with talking(vendor, "plain") as (server, client):
+        with record_calls() as calls:
+            reply = await ask(client, streamed=streamed)
+    assert (reply.finish_reason, reply.refused, reply.thinks, reply.empty) == ("stop", False, False, False)
+    assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (PROMPT_TOKENS, TEXT_TOKENS)
+    assert reply.cached_tokens in (None, CACHED_TOKENS)
+    assert [call.reply for call in calls] == [reply.content]
+    [received] = server.requests
+    assert [role for role, _ in server.turns(received.body)] == ["system", "user"]
+    assert server.wants_stream(received) is (streamed and vendor.streams)
+
+
+@pytest.mark.parametrize("kind", ["plain", "thinking", "parts"])
+async def test_a_structured_reply_is_what_the_model_said(vendor: type[StrictServer], kind: Kind) -> None:
+    """The thought has another score in the same form."""
+    async with talking(vendor, "plain") as (_, client):
+        said = await structured_reply(client, ASK, Score)
+    assert said.status == "ok"
+    async with talking(vendor, kind) as (server, client):
+        reply = await structured_reply(client, ASK, Score)
+    assert (reply.status, reply.value) == ("ok", said.value)
+    [received] = server.requests
+    assert (server.schema(received.body) is not None) is vendor.schemas
+    assert ("Perhaps" in reply.thought) is (kind != "plain" and vendor.shows_thoughts)
+
+
+@pytest.mark.parametrize("streamed", WAYS)
+@pytest.mark.parametrize("kind", ["thinking", "parts"])
+async def test_thinking_is_kept_apart_and_counted(vendor: type[StrictServer], kind: Kind, streamed: bool) -> None:
+    async with talking(vendor, "plain") as (_, client):
+        said = (await ask(client)).content
+    async with talking(vendor, kind) as (_, client):
+        with record_calls() as calls:
+            reply = await ask(client, streamed=streamed)
+    assert reply.content == said
+    assert ("Perhaps" in (reply.thought or "")) is vendor.shows_thoughts
+    assert reply.usage.completion_tokens == TEXT_TOKENS + THOUGHT_TOKENS
+    assert reply.thought_tokens in (None, THOUGHT_TOKENS)
+    assert reply.thinks
+    assert client.thinks
+    assert [call.completion_tokens for call in calls] == [TEXT_TOKENS + THOUGHT_TOKENS]
+
+
+@pytest.mark.parametrize("streamed", WAYS)
+async def test_a_cut_reply(vendor: type[StrictServer], streamed: bool) -> None:
+    async with talking(vendor, "cut") as (_, client):
+        reply = await ask(client, streamed=streamed)
+        assert (reply.cut, reply.empty, reply.refused) == (True, False, False)
+        assert (await structured_reply(client, ASK, Score)).status == "cut"
+
+
+@pytest.mark.parametrize("streamed", WAYS)
+async def test_a_reply_that_is_all_thinking(vendor: type[StrictServer], streamed: bool) -> None:
+    """It is no fault of the server, so that it is not asked for again, and it is paid for."""
+    async with talking(vendor, "null", "retries=3&max_tokens=100") as (server, client):
+        with record_calls() as calls:
+            reply = await ask(client, streamed=streamed)
+    assert (reply.cut, reply.empty) == (True, True)
+    assert sum(call.completion_tokens for call in calls) == THOUGHT_TOKENS * len(server.requests)
+    assert len(server.requests) <= 2, "once more, with room to think, if nobody knew that it thinks"
+
+
+@pytest.mark.parametrize("streamed", WAYS)
+async def test_a_refusal(vendor: type[StrictServer], streamed: bool) -> None:
+    async with talking(vendor, "refused") as (server, client):
+        await ask(client, streamed=streamed)
+        reply = await structured_reply(client, ASK, Score)
+    assert (reply.value, reply.status) == (None, "refused")
+    assert reply.raw in (REFUSAL, "")
+    assert len(server.requests) == 2, "a refusal is not asked for again"
+
+
+async def test_tools(vendor: type[StrictServer]) -> None:
+    """What was thought before a call goes back as the vendor wants it, and never as speech."""
+    if not vendor.tools:
+        pytest.skip("the client has no tools")
+
+    async def count(what: str) -> int:
+        return len(what)
+
+    tool = FunctionTool(count, "Counts letters.")
+    async with talking(vendor, "thinking", vendor.tool_options or "retries=0") as (server, client):
+        reply = await client.create(ASK, tools=[tool])
+        assert reply.finish_reason == "function_calls"
+        [call] = reply.content
+        [(_, schema)] = server.tool_schemas(server.requests[0].body)
+        assert call.name == "count"
+        assert json.loads(call.arguments).keys() == fill(schema, 0).keys()
+        result = FunctionExecutionResult(content="4", name="count", call_id=call.id, is_error=False)
+        called = AssistantMessage(content=[call], thought=reply.thought, source="judge")
+        last = await client.create([*ASK, called, FunctionExecutionResultMessage(content=[result])], tools=[tool])
+    assert isinstance(last.content, str)
+    assert last.content
+    turns = server.turns(server.requests[1].body)
+    assert turns[-1] == ("tool", "4")
+    assert not any("Perhaps" in text for _, text in turns)
+
+
+async def test_room_to_think_is_added_to_the_limit_of_the_answer(vendor: type[StrictServer]) -> None:
+    """After the first reply every client knows; some know before."""
+    async with talking(vendor, "thinking") as (server, client):
+        for _ in range(2):
+            await client.create(ASK, extra_create_args={"max_tokens": 300})
+    assert server.rejected == []
+    numbers = [number for _, number in _numbers(server.requests[1].body)]
+    assert 300 not in numbers
+    assert any(number > 5000 for number in numbers)
+
+
+def _numbers(node: Any, path: str = "") -> Iterator[tuple[str, int]]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key not in ("seed", "input", "messages", "contents"):
+                yield from _numbers(value, f"{path}.{key}")
+    elif type(node) is int:
+        yield path, node
+
+
+@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+async def test_an_effort_is_sent_in_the_vendors_words_or_refused_before_any_call(
+    vendor: type[StrictServer], effort: str
+) -> None:
+    if effort not in vendor.efforts:
+        with vendor() as server, pytest.raises(ConfigError, match=f"effort={effort} is not possible"):
+            model(server.name(f"effort={effort}"))
+        return
+    async with talking(vendor, "thinking", f"effort={effort}&retries=0") as (server, client):
+        await ask(client)
+    assert server.effort(server.requests[0].body) == vendor.efforts[effort]
+
+
+async def test_a_temperature_is_sent_where_it_is_accepted_and_refused_where_it_is_not(
+    vendor: type[StrictServer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with talking(vendor, "plain") as (server, client):
+        await client.create(ASK, extra_create_args={"temperature": 0.5})
+    sent = "temperature" in json.dumps(server.requests[0].body)
+    assert sent is vendor.takes_temperature is client.takes_temperature
+    assert ("accepts no temperature" in capsys.readouterr().err) is not sent
+    with vendor() as server:
+        if not vendor.takes_temperature:
+            with pytest.raises(ConfigError, match=r"accepts no temperature; leave \?temperature= out"):
+                model(server.name("temperature=0.5"))
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [({"Retry-After": "7"}, 7), ({"Retry-After": "9", "retry-after-ms": "1500"}, 1.5), ({"Retry-After": "a date"}, 90)],
+    ids=["seconds", "milliseconds", "date"],
+)
+async def test_the_servers_wish_to_wait(vendor: type[StrictServer], headers: dict[str, str], seconds: float) -> None:
+    if seconds == 90:
+        headers = {"Retry-After": format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)}
+    async with talking(vendor, "plain") as (server, client):
+        server.trouble = [(429, headers)]
+        with pytest.raises(RateLimited) as caught:
+            await client.create(ASK)
+    assert caught.value.retry_after == pytest.approx(seconds, abs=5 if seconds == 90 else 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_what_was_answered_was_paid_for(vendor: type[StrictServer], kind: Kind) -> None:
+    async with talking(vendor, kind, "retries=2&price_in=1&price_out=10") as (server, client):
+        with record_calls() as calls:
+            await structured_reply(client, ASK, Score)
+    assert len(calls) == len(server.requests)
+    assert all(call.cost and call.prompt_tokens == PROMPT_TOKENS for call in calls)

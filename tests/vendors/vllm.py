@@ -1,0 +1,98 @@
+"""vLLM's server, as its sources say (entrypoints/openai/chat_completion/protocol.py; docs/models.md).
+
+Its models have a small context window here: prompt and limit together must fit, or the request is rejected.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from aiohttp import web
+
+from parley.agents.models.base import estimate_tokens
+from tests.vendors.base import Answer, Received, Rejected
+from tests.vendors.chat import ChatServer
+
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+CONTEXT = 16_384
+
+
+class Standin(ChatServer):
+    provider, model = "vllm", "Qwen/Qwen3-4B"
+    thought_field = "reasoning"
+    takes_temperature = True
+    efforts: ClassVar[Mapping[str, Any]] = {name: (name, name != "none") for name in EFFORTS}
+    parameters = frozenset(
+        [
+            "messages",
+            "model",
+            "frequency_penalty",
+            "logit_bias",
+            "logprobs",
+            "top_logprobs",
+            "max_tokens",
+            "max_completion_tokens",
+            "n",
+            "presence_penalty",
+            "response_format",
+            "seed",
+            "stop",
+            "stream",
+            "stream_options",
+            "temperature",
+            "top_p",
+            "tools",
+            "tool_choice",
+            "reasoning_effort",
+            "thinking_token_budget",
+            "include_reasoning",
+            "parallel_tool_calls",
+            "user",
+            "top_k",
+            "min_p",
+            "repetition_penalty",
+            "chat_template_kwargs",
+            "structured_outputs",
+            "priority",
+            "continue_final_message",
+            "add_generation_prompt",
+        ]
+    )
+
+    def add_routes(self, app: web.Application) -> None:
+        app.router.add_get(f"{self.path}/models", self._list)
+
+    async def _list(self, request: web.Request) -> web.Response:
+        card = {"id": self.served, "object": "model", "owned_by": "vllm", "max_model_len": CONTEXT}
+        return web.json_response({"object": "list", "data": [card]})
+
+    def check(self, received: Received) -> None:
+        super().check(received)
+        body = received.body
+        if body.get("reasoning_effort") not in (None, *EFFORTS):
+            raise Rejected("Input should be 'none', 'minimal', 'low', 'medium', 'high', 'xhigh' or 'max'")
+        used = sum(4 + estimate_tokens(text) for _, text in self.turns(body))
+        limit = body.get("max_tokens") or body.get("max_completion_tokens") or 1
+        if used + limit > CONTEXT:
+            raise Rejected(
+                f"'max_tokens' or 'max_completion_tokens' is too large: {limit}. This model's maximum context length "
+                f"is {CONTEXT} tokens and your request has {used} input tokens ({limit} > {CONTEXT} - {used})."
+            )
+
+    def error(self, rejected: Rejected) -> Any:
+        kind = "BadRequestError" if rejected.status == 400 else "NotFoundError"
+        error = {"message": rejected.message, "type": kind, "param": rejected.param, "code": rejected.status}
+        return {"error": error}
+
+    def effort(self, body: Mapping[str, Any]) -> Any:
+        effort = body.get("reasoning_effort")
+        return None if effort is None else (effort, body["chat_template_kwargs"]["enable_thinking"])
+
+    def thinks(self, body: Mapping[str, Any]) -> bool:
+        return body.get("reasoning_effort") != "none"
+
+    def usage(self, answer: Answer) -> dict[str, Any]:
+        usage = super().usage(answer)
+        del usage["completion_tokens_details"]
+        return usage
