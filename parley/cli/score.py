@@ -1,4 +1,4 @@
-"""`parley score bbq|squad|rubric|toxicity|audit|calibrate`: score answers or texts from any source, and audit scorers."""
+"""`parley score bbq|squad|rubric|toxicity|audit|calibrate`: score answers and texts, audit and calibrate scorers."""
 
 from __future__ import annotations
 

@@ -61,9 +61,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument(
         "--at", type=_rate, default=0.1, metavar="X", help="count misses at this threshold too (default: %(default)s)"
     )
-    parser.add_argument(
-        "--out", metavar="FILE", help="write the calibration as .toml, for `parley detox --calibration`"
-    )
+    parser.add_argument("--out", metavar="FILE", help="write the calibration as .toml, for parley detox --calibration")
     parser.add_argument("--no-cache", dest="cache", action="store_false", help="ignore cached scores")
     parser.add_argument("--quiet", action="store_true", help="show no progress")
     parser.add_argument("--json", action="store_true", help="print JSON")
