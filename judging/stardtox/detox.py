@@ -18,6 +18,7 @@ from typing import Any
 
 from parley.agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
+from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_effects import refuse_unknown_effects
 from parley.agents.structured import looks_like_refusal
 from parley.judging.stardtox.method import generator_persona
@@ -259,7 +260,7 @@ class _DetoxLoop:
             criteria=self.team.criteria,
             max_iterations=self.max_iterations,
             draft=text.strip(),
-            evaluator_task=self.prompt or text.strip(),
+            evaluator_task=fence_judged(self.prompt or text.strip(), "BEGINNING" if self.prompt else "ORIGINAL"),
             model=self.models[self.model],
             revise_prompt=REVISE.text,
             options={**self.options, "max_tokens": 64 + len(text) // 2},
