@@ -40,6 +40,7 @@ from parley.agents.evaluation import (
     score_names,
     scores_of,
 )
+from parley.agents.fencing import fence_judged
 from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
 from parley.agents.personas import Persona, PersonaAgent
@@ -223,7 +224,7 @@ class Critique(Conversation):
             return await self._score(evaluator, label, task, draft, iteration)
         seat, settings = evaluator
         await seat.agent.on_reset(token)
-        seat.inbox = [narrate(settings.prompt.format(task=task, draft=draft, criterion=label))]
+        seat.inbox = [narrate(settings.prompt.format(task=task, draft=fence_judged(draft, "DRAFT"), criterion=label))]
         turn, message = await self._speak(seat, iteration, token, settings.reply_type)
         if turn.verdict is None and turn.parse_status is None:  # an AutoGen agent, which parses nothing itself
             verdict, _ = parse(turn.text, settings.reply_type)

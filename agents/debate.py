@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from autogen_agentchat.base import TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
@@ -31,6 +31,7 @@ from parley.agents.conversation import (
     narrator_turn,
 )
 from parley.agents.errors import ConfigError
+from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
 from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
@@ -111,8 +112,8 @@ class Debate(Conversation):
             them.
         placement: Where a persona's description stands in the prompt (see `Placement`); `last` lets all agents share
             the prompt's prefix.
-        fence: Whether an agent reads the others' turns as quoted data; the transcript has them unquoted. Off by
-            default, as in the published debates.
+        fence: Whether an agent reads the others' turns as quoted data, or "referee" if only the referee does; the
+            transcript has them unquoted. Off by default, as in the published debates.
         termination: An AutoGen condition that ends the debate early.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
@@ -137,7 +138,7 @@ class Debate(Conversation):
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
         placement: Placement = "system",
-        fence: bool = False,
+        fence: bool | Literal["referee"] = False,
         termination: TerminationCondition | None = None,
         name: str = "debate",
         description: str = "Personas who debate in turns.",
@@ -236,7 +237,9 @@ class Debate(Conversation):
         blind = turn.round <= self.blind_rounds
         quoted = message
         if self._fence:  # only in what the others read; the transcript has the turn as it was spoken
-            quoted = TextMessage(content=fenced(turn.text, f"WORDS OF {turn.speaker}").text, source=message.source)
+            longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
+            words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest).text
+            quoted = TextMessage(content=words, source=message.source)
         for seat in self._seats:
             inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox
             if seat.name == turn.speaker:
@@ -244,7 +247,7 @@ class Debate(Conversation):
                 if turn.round == self.blind_rounds and seat.shares_prefix:
                     inbox.append(message)
             elif open_to_all or self._sees(Cue(seat.name, seat.role, turn.round), turn):
-                inbox.append(quoted)
+                inbox.append(quoted if self._fence is True or seat.role == self._fence else message)
 
     def _deliver_blind_turns(self) -> None:
         for seat in self._seats:

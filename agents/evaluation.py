@@ -55,7 +55,7 @@ class Evaluator:
         agent: A persona, an AutoGen agent or an AutoGen team.
         reply_type: The type of its replies. Every number in it is a score with the field's name; the score of an
             `Assessment`, the default, has the evaluator's name.
-        prompt: Its prompt, with `{task}`, `{draft}` and `{criterion}` (the evaluator's name).
+        prompt: Its prompt, with `{task}`, `{draft}` (fenced) and `{criterion}` (the evaluator's name).
         options: Passed with every call of a persona; by default the loop's own, which may allow drafts far longer
             than an evaluation.
     """

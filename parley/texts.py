@@ -11,7 +11,7 @@ import io
 import math
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,29 +30,33 @@ class Line(NamedTuple):
     text: str
     given: float | None = None
     """A score from the file itself."""
+    also: tuple[str, ...] = ()
+    """The values of further fields, as text; empty where a row has none."""
 
 
-def read_lines(source: str, field: str | None = None, given: str | None = None) -> list[Line]:
+def read_lines(source: str, field: str | None = None, given: str | None = None, also: Sequence[str] = ()) -> list[Line]:
     """The texts of a file, in order.
 
     Args:
         source: The path, or `-` for standard input.
         field: The field with the text, "text" by default; not for .txt files.
         given: A field with scores, if they should be read, too.
+        also: Further fields to read as text.
     """
     where = "standard input" if source == "-" else source
     raw = _read(source)
-    kind = Path(source).suffix.lower() if source != "-" else (".jsonl" if field or given else ".txt")
+    kind = Path(source).suffix.lower() if source != "-" else (".jsonl" if field or given or also else ".txt")
     if kind == ".txt":
-        if field or given:
+        if field or given or also:
             raise ConfigError(f"{where}: a .txt file has no fields; use a .jsonl or .csv file")
         # Only \n ends a line: a text may contain what str.splitlines also splits at (form feeds, NEL …).
         lines = [Line(number, text.rstrip("\r")) for number, text in enumerate(raw.split("\n"), 1) if text.strip()]
     elif kind in (".jsonl", ".csv"):
         rows = list(_json_rows(raw, where) if kind == ".jsonl" else _csv_rows(raw, where))
-        lines = [_line(row, number, where, field or "text", given) for number, row in rows]
-        if rows and given and all(_get(row, given) is _MISSING for _, row in rows):
-            raise ConfigError(f"{where}: no row has a field '{given}'{_fields_hint(rows[0][1], given)}")
+        lines = [_line(row, number, where, field or "text", given, also) for number, row in rows]
+        for name in (*([given] if given else []), *also):
+            if rows and all(_get(row, name) is _MISSING for _, row in rows):
+                raise ConfigError(f"{where}: no row has a field '{name}'{_fields_hint(rows[0][1], name)}")
     else:
         raise ConfigError(f"{where}: expected a .txt, .jsonl or .csv file, or - for standard input")
     if not lines:
@@ -88,17 +92,18 @@ def _csv_rows(raw: str, where: str) -> Iterator[tuple[int, Any]]:
         raise ConfigError(f"{where}, line {reader.line_num}: {error}") from None
 
 
-def _line(row: Any, number: int, where: str, field: str, given: str | None) -> Line:
+def _line(row: Any, number: int, where: str, field: str, given: str | None, also: Sequence[str]) -> Line:
     text = _get(row, field)
     if text is _MISSING:
         raise ConfigError(f"{where}, line {number}: no field '{field}'{_fields_hint(row, field)}")
     if not isinstance(text, str):
         inner = f" ('{field}' has: {_names(text)})" if isinstance(text, dict) else ""
         raise ConfigError(f"{where}, line {number}: the field '{field}' is not a text{inner}")
+    more = tuple("" if value in (_MISSING, None) else str(value) for value in (_get(row, name) for name in also))
     if given is None:
-        return Line(number, text)
+        return Line(number, text, also=more)
     try:
-        return Line(number, text, _score(_get(row, given)))
+        return Line(number, text, _score(_get(row, given)), more)
     except ValueError:
         raise ConfigError(f"{where}, line {number}: '{given}' is not a number") from None
 

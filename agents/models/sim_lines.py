@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable
 
 MARK = " To put it neutrally:"
-_STEP = re.compile(r"^\d+\. .*$", re.MULTILINE)
+_STEP = re.compile(r"^(?:> )?\d+\. .*$", re.MULTILINE)
+"""A step, quoted or not: the judge reads them between fences."""
 _SCORE_LINE = re.compile(r"^Bias: <(\d+)-(\d+)>", re.MULTILINE)
 
 

@@ -15,11 +15,13 @@ METHODS: dict[str, str] = {
     "default": "parley.judging.bbq.methods.default:DefaultMethod",
     "cot": "parley.judging.bbq.methods.cot:ChainOfThought",
     "fairness-prompt": "parley.judging.bbq.methods.fairness_prompt:FairnessPromptMethod",
+    "fairness-prompt-rule": "parley.judging.bbq.methods.fairness_prompt:FairnessPromptRule",
     "fairthinking": "parley.judging.bbq.methods.fairthinking:FairThinking",
     "self-debias-explanation": "parley.judging.bbq.methods.self_debias_explanation:SelfDebiasExplanation",
     "self-debias-reprompting": "parley.judging.bbq.methods.self_debias_reprompting:SelfDebiasReprompting",
     "logprob": "parley.judging.bbq.methods.logprob:LogProb",
     "stardtox": "parley.judging.bbq.methods.stardtox:StardtoxMethod",
+    "stardtox-rule": "parley.judging.bbq.methods.stardtox:StardtoxRule",
     "mabrf": "parley.judging.bbq.methods.mabrf.method:Mabrf",
     "mabrf-search": "parley.judging.bbq.methods.mabrf.method:MabrfSearch",
 }

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from parley.agents.fencing import fence
+from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.judging.study import Prompt
 
 FENCED = Prompt.load("malibu/fenced")
-MAX_RESPONSE_CHARS = 100_000
-"""Of a fenced response; far beyond any real one, since a truncated response could not be judged."""
 
 
 class Shown(NamedTuple):
@@ -44,5 +42,5 @@ def show_candidate(response: str, name: str, *, fenced: bool) -> Shown:
     """
     if not fenced:
         return Shown(name, response)
-    quoted = fence(response, "RESPONSE", MAX_RESPONSE_CHARS)
+    quoted = fence(response, "RESPONSE", JUDGED_CHARS)
     return Shown(f"{name}\n{FENCED.text}", quoted.text, quoted.flags)

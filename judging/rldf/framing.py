@@ -15,6 +15,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
+from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options
 from parley.judging.rldf.roles import load_bias
 from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
@@ -98,7 +99,9 @@ class Framing:
         turns, verdicts = list(first.turns), []
         for number, frame in enumerate(FRAMES, 1):
             # Each framing is a separate conversation, so that their order has no effect.
-            prompt = PROMPTS[frame](question=question, answer=answer, ask=PROMPTS["ask"](trait=self.bias.trait))
+            prompt = PROMPTS[frame](
+                question=question, answer=fence_judged(answer, "ANSWER"), ask=PROMPTS["ask"](trait=self.bias.trait)
+            )
             judge = Persona(f"Asked_{frame}", ANSWERS.about)
             transcript = await self._debate(judge, self.config.model, Admitted, models).converse(prompt)
             turns += [turn._replace(round=number) for turn in transcript.turns]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
+from parley.agents.fencing import fence_judged
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
@@ -96,7 +97,12 @@ class Rlaif:
                 options={"max_tokens": 60, "temperature": 0.0},
                 models=models,
             )
-            prompt = LABEL(question=question, a=texts[a], b=texts[b], format=Label.FORMAT)
+            prompt = LABEL(
+                question=question,
+                a=fence_judged(texts[a], "ANSWER A"),
+                b=fence_judged(texts[b], "ANSWER B"),
+                format=Label.FORMAT,
+            )
             transcript = await debate.converse(prompt)
             turns += [turn._replace(round=number) for turn in transcript.turns]
             label = transcript.spoken()[-1]

@@ -33,6 +33,7 @@ from parley.agents import (
     seed_from,
     shuffled,
 )
+from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options
 from parley.judging.rldf.referee import report_format, report_type, report_verdicts
 from parley.judging.rldf.roles import PERSONA, load_bias
@@ -195,6 +196,7 @@ class Rldf:
             order=round_robin if config.order == "fixed" else mixed,
             sees=everyone if config.feedback else _all_but_the_scores,
             referee=self._referee,
+            fence="referee",
             instructions=self._instructions,
             reply_type=lambda cue: self._report if cue.role == "referee" else None,
             readout=config.readout,
@@ -235,7 +237,9 @@ class Rldf:
             last=len(self.names),
             format=report_format(self.names, guides=False),
         )
-        listed = "\n\n".join(f"{turn.speaker}: {turn.text}" for turn in mixed)
+        listed = "\n\n".join(
+            f"{turn.speaker}:\n{fence_judged(turn.text, f'WORDS OF {turn.speaker}')}" for turn in mixed
+        )
         task = PROMPTS["statements"](topic=unit.facets["topic"], statements=listed)
         debate = Debate(
             [Persona(AGAIN, self._referee.about, self._referee.model)],

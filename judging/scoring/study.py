@@ -30,6 +30,7 @@ from parley.agents import (
     scale,
     simultaneous,
 )
+from parley.agents.fencing import fence_judged
 from parley.judging.config import NameList, call_options
 from parley.judging.scoring.rubrics import Metric, load_rubric
 from parley.judging.shipped import shipped_personas
@@ -116,7 +117,7 @@ class RubricScores:
         """The judges' prompt."""
         text = self._texts[str(unit.facets["item"])]
         context = f"\nContext:\n{text.context}\n" if text.context else ""
-        return SCORE(metrics=self._rubric, context=context, text=text.text, format=self._format)
+        return SCORE(metrics=self._rubric, context=context, text=fence_judged(text.text, "TEXT"), format=self._format)
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         calls = len(self.judges)

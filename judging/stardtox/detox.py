@@ -3,9 +3,10 @@
     done = await detox("You are an idiot.", model="openai/gpt-6-luna")
     done.text, done.met
 
-A text that a scorer cannot score is left unchanged, and does not meet the criteria. A text that is too long for the
-model is processed passage by passage: each is scored, and only those that fail a scorer's criterion are judged and
-revised; the others stay exactly as they are.
+The loop should do no harm. A text that the scorers find harmless stays as it is, and so does one that they cannot score
+or are unsure about, which does not meet the criteria. Of the drafts the best one is returned, never one that is more
+toxic than the original. A scorer's thresholds are those of its calibration (`parley.judging.toxicity.calibration`). A
+text that is too long for the model is processed passage by passage.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from typing import Any
 
 from parley.agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
+from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_effects import refuse_unknown_effects
+from parley.agents.structured import looks_like_refusal
 from parley.judging.stardtox.method import generator_persona
 from parley.judging.stardtox.passages import longest_passage, passages
 from parley.judging.stardtox.team import Team, load_team
+from parley.judging.stardtox.thresholds import Thresholds, calibrated_thresholds
 from parley.judging.study import Prompt
 
 TASK = Prompt.load("stardtox/detox_task")
@@ -80,6 +84,8 @@ class Detoxed:
         met: Whether it meets all criteria.
         passages: Into how many passages the text was split.
         steps: Every draft, in order.
+        kept: Which iteration of each passage is in the final text.
+        cautions: What a reader must know about the thresholds.
         usage: Calls, tokens and cost.
     """
 
@@ -87,6 +93,8 @@ class Detoxed:
     met: bool
     passages: int
     steps: tuple[Iteration, ...]
+    kept: tuple[int, ...]
+    cautions: tuple[str, ...]
     usage: Usage
 
     @property
@@ -107,6 +115,8 @@ async def detox(
     performance: bool = True,
     without: Sequence[str] = (),
     criteria: Sequence[str] = (),
+    calibration: str | None = None,
+    as_published: bool = False,
     max_iterations: int = 2,
     temperature: float | None = None,
     seed: int = 0,
@@ -125,6 +135,10 @@ async def detox(
         performance: Whether the performance evaluator judges too.
         without: Further evaluators to leave out.
         criteria: Thresholds that replace the team's, as "toxicity < 0.05".
+        calibration: A .toml file of `parley score calibrate` with the scorer's thresholds (default: the shipped one, if
+            the scorer has one and neither `team` nor `criteria` sets a threshold).
+        as_published: Do as the paper does: toxicity < 0.1 for any scorer, harmless texts are judged and revised too,
+            and the last draft is returned, even if an earlier one was better.
         max_iterations: Maximum revisions of a passage.
         temperature: The sampling temperature (default: the model's own).
         seed: The random seed of every call.
@@ -136,14 +150,23 @@ async def detox(
     if max_iterations < 0:
         raise ConfigError(f"max_iterations must be 0 or more, got {max_iterations}")
     excluded = [*without, *([] if performance else ["performance"])]
+    if as_published and calibration:
+        raise ConfigError("as_published has the paper's threshold, and takes no calibration")
     evaluators = load_team(team).with_scorer(scorer).without(excluded).asking(criteria)
     if not evaluators.evaluators:
         raise ConfigError("all evaluators are left out: nothing would be judged")
     for name in (model, judge or model):
         refuse_unknown_effects(name, [score for spec in evaluators.evaluators for score in spec.scores], "the team")
     clients = Models() if models is None else models
+    thresholds = Thresholds()
+    if not as_published:
+        own = [rule.split()[0].rstrip("<>=") for rule in criteria]
+        shipped = team == "stardtox"
+        thresholds = calibrated_thresholds(evaluators, clients, calibration, shipped=shipped, own=own)
     loop = _DetoxLoop(
-        team=evaluators,
+        team=evaluators.asking(thresholds.criteria),
+        thresholds=thresholds,
+        as_published=as_published,
         models=clients,
         model=model,
         judge=judge or model,
@@ -161,6 +184,8 @@ async def detox(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DetoxLoop:
     team: Team
+    thresholds: Thresholds
+    as_published: bool
     models: Models
     model: str
     judge: str
@@ -171,25 +196,61 @@ class _DetoxLoop:
     async def run(self, text: str, on_step: Callable[[Iteration], None]) -> Detoxed:
         parts = passages(text, longest_passage(self.models[self.model], self.max_iterations))
         steps: list[Iteration] = []
-        results: list[str] = []
+        kept: list[Iteration] = []
         usage = Usage()
         for number, passage in enumerate(parts):
-            result = passage
+            drafts: list[Iteration] = []
             async with aclosing(self._steps(number, passage, len(parts))) as stream:
                 async for step, turns in stream:
-                    steps.append(step)
+                    drafts.append(step)
                     on_step(step)
-                    result = passage if step.iteration == 0 else _with_spaces_of(passage, step.text)
                     for call in (call for turn in turns for call in turn.calls):
                         usage = usage.plus(call)
-            results.append(result)
-        last = {step.passage: step for step in steps}
-        met = all(score.met is not False for step in last.values() for score in step.scores)
-        return Detoxed(text="".join(results), met=met, passages=len(parts), steps=tuple(steps), usage=usage)
+            steps += drafts
+            kept.append(drafts[-1] if self.as_published else self._best(drafts))
+        texts = [
+            passage if step.iteration == 0 else _with_spaces_of(passage, step.text)
+            for passage, step in zip(parts, kept, strict=True)
+        ]
+        return Detoxed(
+            text="".join(texts),
+            met=all(score.met is not False for step in kept for score in step.scores),
+            passages=len(parts),
+            steps=tuple(steps),
+            kept=tuple(step.iteration for step in kept),
+            cautions=self.thresholds.cautions,
+            usage=usage,
+        )
+
+    def _best(self, drafts: Sequence[Iteration]) -> Iteration:
+        """The best draft, the earliest of equal ones: the scorers' criteria come first, then the judges'.
+
+        A revision that is empty, refuses, could not be scored, or is more toxic than the original is not considered.
+        """
+        original = {score.name: score.value for score in drafts[0].scores}
+
+        def harmless(draft: Iteration) -> bool:
+            return (
+                bool(draft.text.strip())
+                and not looks_like_refusal(draft.text)
+                and all(
+                    score.value is not None and (before is None or score.value <= before)
+                    for score in draft.scores
+                    if self.team[score.evaluator].scorer
+                    for before in (original[score.name],)
+                )
+            )
+
+        def faults(draft: Iteration) -> tuple[int, float, int]:
+            missed = [score for score in draft.scores if score.met is False]
+            toxic = [score.value or 0.0 for score in missed if self.team[score.evaluator].scorer]
+            return len(toxic), max(toxic, default=0.0), len(missed)
+
+        return min([drafts[0], *filter(harmless, drafts[1:])], key=faults)
 
     async def _steps(self, number: int, text: str, count: int) -> AsyncGenerator[tuple[Iteration, list[Turn]], None]:
         scores = await self._screen(text)
-        if reason := _why_unchanged(scores, long=count > 1):
+        if reason := self._why_unchanged(scores, long=count > 1):
             step = Iteration(passage=number, passages=count, iteration=0, text=text, scores=scores, decision=reason)
             yield step, []
             return
@@ -199,7 +260,7 @@ class _DetoxLoop:
             criteria=self.team.criteria,
             max_iterations=self.max_iterations,
             draft=text.strip(),
-            evaluator_task=self.prompt or text.strip(),
+            evaluator_task=fence_judged(self.prompt or text.strip(), "BEGINNING" if self.prompt else "ORIGINAL"),
             model=self.models[self.model],
             revise_prompt=REVISE.text,
             options={**self.options, "max_tokens": 64 + len(text) // 2},
@@ -228,6 +289,25 @@ class _DetoxLoop:
                 scores.append(self._score(spec.name, spec.name, assessment))
         return tuple(scores)
 
+    def _why_unchanged(self, scores: Sequence[Score], *, long: bool) -> str:
+        """Why a text, or a passage, is left unchanged; empty if it must be judged, and revised if needed.
+
+        A scorer that cannot score the text cannot score its revisions either, so revising would be blind.
+        """
+        asked = [score for score in scores if score.met is not None]
+        missed = [score for score in asked if not score.met and score.value is not None]
+        toxic_from = self.thresholds.toxic_from
+        if any(score.value >= toxic_from.get(score.name, score.value) for score in missed if score.value is not None):
+            return ""
+        if unscored := [score.name for score in asked if score.value is None]:
+            return f"unchanged, not scored: {', '.join(unscored)}"
+        if missed:
+            listed = ", ".join(
+                f"{score.name} {score.asked} is harmless, {toxic_from[score.name]:g} toxic" for score in missed
+            )
+            return f"unchanged, unclear: {listed}"
+        return "unchanged: it meets the scorers' criteria" if asked and (long or not self.as_published) else ""
+
     def _step(self, number: int, count: int, transcript: Transcript) -> Iteration:
         draft, decision = transcript.spoken("generator")[-1], transcript.spoken("coordinator")[-1]
         scores = [
@@ -252,18 +332,6 @@ class _DetoxLoop:
         note = str(assessment.reason) if scored else str(getattr(assessment, "why", assessment))
         met = Criterion.read(rule).met(value) if rule else None
         return Score(evaluator=evaluator, name=name, value=value, asked=rule.strip(), met=met, note=note)
-
-
-def _why_unchanged(scores: Sequence[Score], *, long: bool) -> str:
-    """Why a text, or a passage of a long one, is left unchanged; empty if it must be judged, and revised if needed.
-
-    A scorer that cannot score the text cannot score its revisions either, so revising would be blind.
-    """
-    if any(score.met is False and score.value is not None for score in scores):
-        return ""
-    if unscored := [score.name for score in scores if score.met is False]:
-        return f"unchanged, not scored: {', '.join(unscored)}"
-    return "unchanged: it meets the scorers' criteria" if long and scores else ""
 
 
 def _with_spaces_of(before: str, after: str) -> str:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from parley.agents import Client, Critique, Models, Persona, Transcript
 from parley.agents.conversation import Participant
+from parley.agents.fencing import fence_judged
 from parley.judging.methods import NoSettings
 from parley.judging.stardtox.team import Team
 from parley.judging.study import Prompt
@@ -73,7 +74,7 @@ class CompletionContext:
             measure_only=aside,
             max_iterations=max_iterations,
             show_draft=lambda turn: continuation(row.text, turn.text),
-            evaluator_task=row.text,
+            evaluator_task=fence_judged(row.text, "BEGINNING"),
             model=self.client,
             revise_prompt=REVISE.text,
             options=self.options,

@@ -157,6 +157,14 @@ class Team:
         scorers = [spec.scorer for spec in self.evaluators if spec.scorer]
         return own + [name.removeprefix("judge:") for name in scorers if name.startswith("judge:")]
 
+    def scorers(self, models: Models) -> dict[str, ToxicityScorer]:
+        """The toxicity scorers, by the name of their evaluator; they are shared through `models`."""
+        return {
+            spec.name: models.share(f"scorer/{spec.scorer}", partial(find_scorer, spec.scorer, models))
+            for spec in self.evaluators
+            if spec.scorer
+        }
+
     def check_scorers(self) -> None:
         """Fail before any call is made if a scorer is not installed or has no key."""
         for spec in self.evaluators:
@@ -174,11 +182,11 @@ class Team:
             options: Options of the judges' calls.
             template: The judges' prompt (default: the shipped one).
         """
+        scorers = self.scorers(models)
         evaluators: dict[str, Evaluator | ScoreFunction] = {}
         for spec in self.evaluators:
-            if spec.scorer:
-                find = partial(find_scorer, spec.scorer, models)
-                evaluators[spec.name] = toxicity_of(models.share(f"scorer/{spec.scorer}", find))
+            if spec.name in scorers:
+                evaluators[spec.name] = toxicity_of(scorers[spec.name])
             else:
                 persona = Persona(spec.name, str(spec.about), spec.model or judge)
                 evaluators[spec.name] = Evaluator(persona, spec.reply_type(), spec.prompt(template or JUDGE), options)

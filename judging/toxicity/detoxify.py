@@ -25,6 +25,7 @@ class DetoxifyScorer:
     """Detoxify's "unbiased" model."""
 
     name = "detoxify"
+    languages = ("en",)
 
     def __init__(self) -> None:
         if find_spec("detoxify") is None:

@@ -40,6 +40,7 @@ class Embedded:
     """The linear model with identity swaps."""
 
     name = "embedded"
+    languages = ("en",)
 
     def __init__(self) -> None:
         if find_spec("profanity_check") is None:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from parley.agents import AuthError, ModelError, Models, Persona, ask, free_text, scale
 from parley.agents.conversation import gather_or_cancel
+from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_effects import refuse_unknown_effects
 from parley.agents.redaction import hide_in_error
 from parley.judging.study import Prompt
@@ -51,7 +52,7 @@ class JudgeScorer:
         try:
             turn = await ask(
                 Persona("judge", PERSONA.text),
-                PROMPT(text=text, format=FORMAT),
+                PROMPT(text=fence_judged(text, "TEXT"), format=FORMAT),
                 Rating,
                 model=self._client,
                 models=self._models,

@@ -12,6 +12,7 @@ from parley.agents.home import home
 from parley.agents.plugins import Registry
 from parley.judging.toxicity.cached import CachedScorer, ScoreCache
 from parley.judging.toxicity.judge import JudgeScorer
+from parley.judging.toxicity.languages import InItsLanguages
 from parley.judging.toxicity.scorer import Scorer
 
 DEFAULT_SCORER = "embedded"
@@ -46,7 +47,9 @@ def find_scorer(name: str, models: Models, *, cache: bool = True) -> Scorer:
         cache: Whether scores are cached on disk; without, only equal texts of a batch are merged.
     """
     scorer = JudgeScorer(name.removeprefix(JUDGE), models) if name.startswith(JUDGE) else _make(name)
-    return CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
+    cached = CachedScorer(scorer, ScoreCache(home() / "scores.sqlite") if cache else None)
+    languages = getattr(scorer, "languages", None)
+    return InItsLanguages(cached, languages) if languages else cached
 
 
 def _make(name: str) -> Scorer:

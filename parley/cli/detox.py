@@ -39,6 +39,14 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--team", default="stardtox", metavar="FILE", help="your own evaluators, as a .toml file")
     parser.add_argument("--criteria", metavar="A,B", default="", help="other thresholds, such as 'toxicity < 0.05'")
     parser.add_argument(
+        "--calibration", metavar="FILE", help="the scorer's thresholds, a .toml file of parley score calibrate"
+    )
+    parser.add_argument(
+        "--as-published",
+        action="store_true",
+        help="as in the paper: toxicity < 0.1 for any scorer, judge harmless texts too, return the last draft",
+    )
+    parser.add_argument(
         "--max-iterations", type=int, default=2, metavar="N", help="most revisions (default: %(default)s)"
     )
     parser.add_argument("--no-performance", action="store_true", help="judge only toxicity")
@@ -57,8 +65,13 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if parsed.json:
         print(json.dumps(_as_json(result, parsed), ensure_ascii=False, indent=2))
         return 0 if result.met else 1
-    print("result:" if result.met else "result (not all criteria are met):")
+    remarks = [] if result.met else ["not all criteria are met"]
+    if result.passages == 1 and len(result.steps) > 1 and result.kept[0] < result.steps[-1].iteration:
+        remarks.append(f"the best draft was iteration {result.kept[0]}")
+    print(f"result ({'; '.join(remarks)}):" if remarks else "result:")
     print(visible(result.text))
+    for line in result.cautions:
+        print(visible(f"Caution: {line}"), file=sys.stderr)
     return 0 if result.met else 1
 
 
@@ -87,6 +100,8 @@ async def _detox(parsed: argparse.Namespace, text: str) -> Detoxed:
             performance=not parsed.no_performance,
             without=comma_separated(parsed.without),
             criteria=comma_separated(parsed.criteria),
+            calibration=parsed.calibration,
+            as_published=parsed.as_published,
             max_iterations=parsed.max_iterations,
             temperature=parsed.temperature,
             seed=parsed.seed,
@@ -134,8 +149,9 @@ def _as_json(result: Detoxed, parsed: argparse.Namespace) -> dict[str, Any]:
         "met": result.met,
         "model": parsed.model,
         "judge": parsed.judge or parsed.model,
-        "cautions": _cautions(parsed),
+        "cautions": [*_cautions(parsed), *result.cautions],
         "passages": result.passages,
+        "kept": list(result.kept),
         "decisions": list(result.decisions),
         "steps": [asdict(step) for step in result.steps],
         "usage": asdict(result.usage),

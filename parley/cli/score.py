@@ -1,4 +1,4 @@
-"""`parley score bbq|squad|rubric|toxicity|audit`: score answers or texts from any source, and audit scorers."""
+"""`parley score bbq|squad|rubric|toxicity|audit|calibrate`: score answers and texts, audit and calibrate scorers."""
 
 from __future__ import annotations
 
@@ -15,5 +15,8 @@ VERBS: dict[str, Command] = {
     ),
     "audit": Command(
         "parley.cli.score_audit", "measure how much toxicity scores depend on the identity named in a sentence"
+    ),
+    "calibrate": Command(
+        "parley.cli.score_calibrate", "thresholds of a toxicity scorer for a stated miss rate, on labelled texts"
     ),
 }

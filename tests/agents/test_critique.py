@@ -14,6 +14,7 @@ from autogen_core.models import UserMessage
 from pydantic import BaseModel
 
 from parley.agents import Assessment, ConfigError, Critique, Evaluator, Persona, Transcript, Unscored, model, scale
+from parley.agents.fencing import fence_judged
 
 WRITER = Persona("Writer", "You write.")
 CRITIC = Persona("Critic", "You look for bias.")
@@ -99,7 +100,7 @@ async def test_a_persona_evaluates_each_draft_without_memory() -> None:
         assert system.text == CRITIC.about
         assert "on one criterion only: bias." in question.text
         assert f"Task:\n{TASK}\n" in question.text
-        assert f"Draft:\n{draft}\n" in question.text
+        assert f" DRAFT\n> {draft}\n" in question.text
         assert isinstance(opinion.verdict, Assessment)
         assert 0 < opinion.verdict.score < 100
 
@@ -289,7 +290,8 @@ async def test_an_evaluator_may_give_several_scores_each_with_its_own_criterion(
     assert "- fluency: 50, relevance: 50." in feedback
     assert "(asked for: fluency >= 80, relevance >= 10)" in feedback
     question = transcript.spoken("evaluator")[0].calls[0].prompt[-1].text
-    assert question == f"Task: {TASK}\nText: {transcript.spoken('generator')[0].text}\nScore it."
+    draft = fence_judged(transcript.spoken("generator")[0].text, "DRAFT")
+    assert question == f"Task: {TASK}\nText: {draft}\nScore it."
 
 
 async def test_an_evaluator_that_only_measures_gives_no_feedback() -> None:

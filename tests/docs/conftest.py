@@ -74,8 +74,12 @@ def write_data(place: Path) -> None:
         {"prompt": {"text": text, "toxicity": score}, "continuation": {"text": text, "toxicity": score}}
         for text, score in zip(texts, (0.55, 0.9, 0.5, 0.95), strict=True)
     ]
-    for name in ("prompts.jsonl", "rtp_quark_val_5000.jsonl"):
-        (place / name).write_text("\n".join(map(json.dumps, prompts)))
+    (place / "prompts.jsonl").write_text("\n".join(map(json.dumps, prompts)))
+    calm = {"text": "We met at noon.", "toxicity": 0.1}
+    scored = [*prompts * 6, *[{"prompt": calm, "continuation": calm}] * 24]
+    (place / "rtp_quark_val_5000.jsonl").write_text("\n".join(map(json.dumps, scored)))
+    labelled = [{"text": text, "toxic": "idiot" in text} for text in texts * 12]
+    (place / "labelled.jsonl").write_text("\n".join(map(json.dumps, labelled)))
     (place / "texts.txt").write_text("\n".join(texts))
     (place / "runs.jsonl").write_text("\n".join(json.dumps({"reply": {"text": text}}) for text in texts))
     answered = [{"text": text, "method": method} for text in texts for method in ("default", "ours")]

@@ -53,7 +53,7 @@ class Labeller:
         if "Answer A:" not in prompt:
             self.said += 1
             return self.server.reply("Everyone may." if self.said % 2 else "Not those people.")
-        first = prompt.partition("Answer A: ")[2].startswith("Everyone")
+        first = "ANSWER A\n> Everyone" in prompt
         letter = "A" if self.by == "place" or first else "B"
         return self.server.reply(json.dumps({"less_biased": letter}))
 

@@ -17,6 +17,7 @@ from parley.agents import ConfigError
 from parley.agents.structured import parse
 from parley.judging.bbq import METHODS, BbqConfig, BbqStudy, find_method
 from parley.judging.bbq.method import Choice
+from parley.judging.bbq.registry import make_methods
 from parley.reports import make_report
 
 ANSWERS = ("The grandfather", "The grandson", "Not known")
@@ -154,8 +155,9 @@ def test_the_estimate_counts_the_calls_a_method_makes(run_study: Callable[..., A
                          "ON u.id = c.unit GROUP BY 1"))  # fmt: skip
     assert counts == expected
     assert counts == {
-        "default": 8, "cot": 8, "fairness-prompt": 8, "fairthinking": 32,
+        "default": 8, "cot": 8, "fairness-prompt": 8, "fairness-prompt-rule": 8, "fairthinking": 32,
         "self-debias-explanation": 16, "self-debias-reprompting": 16, "stardtox": 48,
+        "stardtox-rule": 48,
     }  # fmt: skip
 
 
@@ -257,6 +259,14 @@ def test_the_fairness_prompt_is_the_default_with_a_request_before_it(run_study: 
     plain, fair = sorted((talk[-1]["content"] for talk in model.talks), key=len)
     assert fair.endswith(plain)
     assert "stereotypes" in fair
+
+
+def test_only_the_variants_named_after_it_tell_bbqs_rule() -> None:
+    """The rule for ambiguous contexts: "if the context does not say who it was, choose the option that says so"."""
+    told = {
+        name: "option that says so" in " ".join(make_methods([name], {})[name].prompts().values()) for name in METHODS
+    }
+    assert [name for name, tells in told.items() if tells] == ["fairness-prompt-rule", "stardtox-rule"]
 
 
 def test_reprompting_stores_the_first_answer_and_scores_the_second(run_study: Callable[..., Any], model: Any) -> None:
@@ -395,9 +405,7 @@ def supports(*answers: str, scores: tuple[int, ...]) -> Callable[[dict[str, Any]
     def says(body: dict[str, Any]) -> str:
         talk = body["messages"]
         if "How well do context and question support" in talk[-1]["content"]:
-            judged = next(
-                index for index, answer in enumerate(answers) if f"was chosen:\n{answer})" in talk[-1]["content"]
-            )
+            judged = next(index for index, answer in enumerate(answers) if f"DRAFT\n> {answer})" in talk[-1]["content"])
             return json.dumps({"score": scores[judged], "reason": "the context is silent"})
         return json.dumps({"answer": answers[sum(message["role"] == "assistant" for message in talk)]})
 

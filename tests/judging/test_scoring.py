@@ -48,7 +48,7 @@ def test_five_judges_score_a_text_without_hearing_each_other(speaker: Any) -> No
     for body in speaker.asked:
         assert [message["role"] for message in body["messages"]] == ["system", "user"], "nobody else's words"
         assert "Context:\nFree buses" in body["messages"][1]["content"]
-        assert "Text:\nBuses should be free." in body["messages"][1]["content"]
+        assert " TEXT\n> Buses should be free." in body["messages"][1]["content"]
     with closing(sqlite3.connect("s.sqlite")) as db:
         actual = db.execute("SELECT judge, value FROM verdicts WHERE metric = 'BS'").fetchall()
     assert len({judge for judge, _ in actual}) == 5

@@ -197,7 +197,7 @@ def test_evaluators_see_the_prompt_and_the_continuation_alone(run_study: Callabl
         "SELECT c.prompt FROM calls c JOIN messages m USING (unit, seq) WHERE m.speaker = 'performance'"
     )
     text = file.one(f"SELECT text FROM texts WHERE id = {json.loads(requests[0][0])[-1][2]}")
-    assert "Beginning of the sentence:\nThe referee {said}" in text
+    assert " BEGINNING\n> The referee {said}" in text
     assert "Be fair" not in text
 
 

@@ -135,7 +135,10 @@ def test_evaluators_can_be_left_out_by_name(detox: Callable[..., Any]) -> None:
 
 def test_simulated_models_are_named_in_json(parley: Callable[..., Any]) -> None:
     output = parley("detox", "Hello.", "--model", SIM, "--scorer", "judge:sim/other", "--json").json
-    assert [line.partition(" is SIMULATED")[0] for line in output["cautions"]] == [SIM, "sim/other"]
+    assert [line.partition(" is SIMULATED")[0] for line in output["cautions"][:2]] == [SIM, "sim/other"]
+    assert output["cautions"][2].startswith(
+        "judge:sim/other has no calibration: its threshold is the paper's, toxicity < 0.1"
+    )
 
 
 def test_every_passage_of_a_long_text_has_a_heading(detox: Callable[..., Any]) -> None:

@@ -4,11 +4,14 @@ learnt in two updates: the tests check that the parts fit together."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from parley.agents.fencing import fence_judged
 
 WHY = "training is tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
@@ -101,13 +104,18 @@ def test_systems_are_compared_with_default_and_not_run_twice(
     assert "the labeller preferred the same answer in both orders for no training pair" in undecided.complaints[0]
 
 
+def as_judged(answer: str) -> str:
+    """An answer as the labeller reads it, between its fences."""
+    return "\n".join(fence_judged(answer, "ANSWER").splitlines()[1:-1])
+
+
 def test_rlaif_trains_on_pairs_with_the_same_label_in_both_orders(
     prepared: Path, parley: Callable[..., Any], server: Any
 ) -> None:
     def prefers_the_first_in_the_alphabet(nth: int, body: dict[str, Any]) -> Any:
         prompt = body["messages"][-1]["content"]
-        first, _, second = prompt.partition("Answer A: ")[2].partition("\n\nAnswer B: ")
-        letter = "A" if first < second.partition("\n\nWhich of the two")[0] else "B"
+        first, second = re.findall(r"^<<<(\w+) ANSWER .\n(.*?)\n\1>>>", prompt, re.DOTALL | re.MULTILINE)
+        letter = "A" if first[1] < second[1] else "B"
         return server.reply(json.dumps({"less_biased": letter}))
 
     server.answer = prefers_the_first_in_the_alphabet
@@ -116,7 +124,8 @@ def test_rlaif_trains_on_pairs_with_the_same_label_in_both_orders(
     assert result.status == 0, result.err
     rows = [json.loads(line) for line in (prepared / "trained/rlaif/pairs/train.jsonl").read_text().splitlines()]
     assert len(rows) > 10
-    assert all(row["chosen"][0]["content"] < row["rejected"][0]["content"] for row in rows)
+    chosen, rejected = ([as_judged(row[side][0]["content"]) for row in rows] for side in ("chosen", "rejected"))
+    assert all(first < second for first, second in zip(chosen, rejected, strict=True))
     assert result.json["rlaif"]["rl"]["steps"] == 2
     assert (prepared / "trained" / "rlaif" / "rl" / "model.gguf").is_file()
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 
 from parley.agents import ParseStatus, Role, Transcript, Turn, gather_or_cancel
+from parley.agents.fencing import fence_judged
 from parley.agents.text import plural
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
@@ -146,7 +147,7 @@ class Loop:
 
     async def _judge(self, steps: tuple[str, ...], round: int) -> Turn:
         row = self.task.row
-        prompt = JUDGE(context=row.context, question=row.question, reasoning=numbered(steps))
+        prompt = JUDGE(context=row.context, question=row.question, reasoning=fence_judged(numbered(steps), "REASONING"))
         return await self._ask("Judge", "evaluator", round, prompt, Judgement)
 
     async def _terminate(self, best: Draft, round: int) -> Turn:

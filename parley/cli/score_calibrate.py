@@ -1,0 +1,225 @@
+"""`parley score calibrate FILE`: thresholds of a toxicity scorer for a stated miss rate, by language and identity."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from parley.agents import ConfigError
+from parley.cli.commands import AddParser
+from parley.cli.needs import need_analysis
+from parley.cli.score_toxicity import SCORERS, TABLE_STYLE, print_cautions, score_columns
+from parley.cli.text import visible
+from parley.judging.toxicity.calibration import Calibration, GroupOfTexts, Range
+from parley.judging.toxicity.languages import find_language, language_name
+from parley.judging.toxicity.swaps import Swaps
+from parley.texts import Line, read_lines
+from parley.toxicity import ScorerColumn
+
+if TYPE_CHECKING:
+    from parley.analysis.stats.results import Interval
+    from parley.analysis.toxicity.thresholds import CalibratedGroup
+
+NO_IDENTITY = "none named"
+DIGITS = 4
+"""Of thresholds, which are rounded to the safe side: fewer misses, fewer false alarms."""
+
+
+def add_to(add_parser: AddParser) -> None:
+    parser = add_parser(
+        epilog="A toxic text is missed if its score is below a threshold. Texts without a score are counted apart."
+    )
+    parser.add_argument("file", help="a .jsonl or .csv file with texts and labels, or - for standard input")
+    parser.add_argument("--field", help="the field with the text, such as prompt.text (default: text)")
+    parser.add_argument("--label", required=True, metavar="FIELD", help="the field with the label: 0 or 1, or a score")
+    parser.add_argument(
+        "--label-from", type=_rate, default=0.5, metavar="X", help="labels from here are toxic (default: %(default)s)"
+    )
+    parser.add_argument("--language", metavar="FIELD", help="the field with the language (default: it is recognised)")
+    parser.add_argument("--group", metavar="FIELD", help="the field with a group (default: identity words in the text)")
+    parser.add_argument("--scorer", action="append", metavar="NAME", help=f"the scorer: {SCORERS}")
+    parser.add_argument(
+        "--miss-rate", type=_rate, default=0.1, metavar="R", help="toxic texts that may pass (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--false-alarm-rate",
+        type=_rate,
+        default=0.05,
+        metavar="R",
+        help="harmless texts that may count as toxic (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--at", type=_rate, default=0.1, metavar="X", help="count misses at this threshold too (default: %(default)s)"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the calibration as .toml, for parley detox --calibration")
+    parser.add_argument("--no-cache", dest="cache", action="store_false", help="ignore cached scores")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
+
+
+def _rate(text: str) -> float:
+    value = float(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"must be between 0 and 1, got {text}")
+    return value
+
+
+def _calibrate(parsed: argparse.Namespace) -> int:
+    need_analysis()
+    if len(parsed.scorer or []) > 1:
+        raise ConfigError("a calibration is of one scorer: give --scorer once")
+    also = [field for field in (parsed.language, parsed.group) if field]
+    lines = read_lines(parsed.file, parsed.field, parsed.label, also)
+    labelled = [line for line in lines if line.given is not None]
+    if not labelled:
+        raise ConfigError(f"{parsed.file}: no row has a number in the field '{parsed.label}'")
+    columns = score_columns(parsed, [line.text for line in labelled])
+    groups = _groups(parsed, labelled, columns[0])
+    calibration = _calibration(parsed, columns[0], groups)
+    if parsed.out:
+        try:
+            Path(parsed.out).write_text(calibration.to_toml(), "utf-8")
+        except OSError as error:
+            raise ConfigError(
+                f"{parsed.out}: {error.strerror}; the scores are cached, so another try is quick"
+            ) from None
+    if parsed.json:
+        print(json.dumps({"unlabelled": len(lines) - len(labelled), **calibration.model_dump()}, indent=2))
+        return 0
+    _print(calibration, len(lines) - len(labelled))
+    print_cautions(columns)
+    return 0
+
+
+def _groups(parsed: argparse.Namespace, lines: Sequence[Line], column: ScorerColumn) -> list[CalibratedGroup]:
+    import pandas as pd
+
+    from parley.analysis.toxicity.thresholds import calibrate
+
+    swaps = Swaps.load()
+    group = parsed.group or "identity"
+    frame = pd.DataFrame(
+        {
+            "score": pd.Series(column.scores(), dtype=float),
+            "toxic": [float(line.given or 0) >= parsed.label_from for line in lines],
+            "language": [(_language(line, parsed),) for line in lines],
+            group: [
+                (line.also[-1],) if parsed.group else swaps.identity_groups(line.text) or (NO_IDENTITY,)
+                for line in lines
+            ],
+        }
+    )
+    if frame["toxic"].all() or not frame["toxic"].any():
+        kind = "toxic" if frame["toxic"].all() else "harmless"
+        raise ConfigError(f"all labelled texts are {kind} (by {parsed.label} >= {parsed.label_from:g})")
+    groups = calibrate(
+        frame,
+        miss_rate=parsed.miss_rate,
+        false_alarm_rate=parsed.false_alarm_rate,
+        at=parsed.at,
+        by=("language", group),
+    )
+    for threshold in (groups[0].harmless_below, groups[0].toxic_from):
+        if math.isnan(threshold.estimate):
+            raise ConfigError(f"{parsed.file}: {threshold.note}")
+    return groups
+
+
+def _language(line: Line, parsed: argparse.Namespace) -> str:
+    return line.also[0] if parsed.language else language_name(find_language(line.text))
+
+
+def _calibration(parsed: argparse.Namespace, column: ScorerColumn, groups: Sequence[CalibratedGroup]) -> Calibration:
+    below, alarm = groups[0].harmless_below.estimate, groups[0].toxic_from.estimate
+    harmless_below = math.floor(below * 10**DIGITS) / 10**DIGITS
+    source = Path(parsed.file)
+    digest = hashlib.sha256(source.read_bytes()).hexdigest() if parsed.file != "-" else "unknown"
+    return Calibration(
+        scorer=column.name,
+        version=column.version,
+        command=_command(parsed),
+        texts=f"{source.name}, field {parsed.field or 'text'}, sha256 {digest}",
+        labels=f"toxic: {parsed.label} >= {parsed.label_from:g}",
+        miss_rate=parsed.miss_rate,
+        false_alarm_rate=parsed.false_alarm_rate,
+        harmless_below=harmless_below,
+        toxic_from=max(harmless_below, min(1.0, math.ceil(alarm * 10**DIGITS) / 10**DIGITS)),
+        at=parsed.at,
+        group=tuple(_stored(group) for group in groups),
+    )
+
+
+def _command(parsed: argparse.Namespace) -> str:
+    """The command without what does not change the result."""
+    flags = ("field", "label", "label_from", "language", "group", "miss_rate", "false_alarm_rate", "at")
+    given = [(f"--{flag.replace('_', '-')}", getattr(parsed, flag)) for flag in flags]
+    given += [("--scorer", name) for name in parsed.scorer or []]
+    words = [word for flag, value in given if value is not None for word in (flag, str(value))]
+    return shlex.join(["parley", "score", "calibrate", Path(parsed.file).name, *words])
+
+
+def _stored(group: CalibratedGroup) -> GroupOfTexts:
+    ranges: dict[str, Any] = {
+        name: _range(getattr(group, name))
+        for name in ("harmless_below", "toxic_from", "missed", "alarms", "revised", "missed_at", "alarms_at")
+    }
+    return GroupOfTexts(
+        by=group.by,
+        name=group.name,
+        toxic=group.toxic,
+        harmless=group.harmless,
+        unscored=group.unscored,
+        **ranges,
+    )
+
+
+def _range(interval: Interval) -> Range:
+    ends = (interval.estimate, interval.low, interval.high)
+    estimate, low, high = (None if math.isnan(end) else round(end, DIGITS) for end in ends)
+    return Range(estimate=estimate, low=low, high=high)
+
+
+def _print(calibration: Calibration, unlabelled: int) -> None:
+    console = Console()
+    table = Table(title=f"Thresholds of {escape(visible(calibration.scorer))}", **TABLE_STYLE)
+    below = f"{calibration.harmless_below:g}"
+    columns = ("texts", "toxic", "other", f"{calibration.miss_rate:.0%} missed below", f"missed below {below}")
+    for name in (*columns, f"alarms from {below}", f"missed below {calibration.at:g}"):
+        table.add_column(name, justify="left" if name == "texts" else "right", overflow="fold")
+    for group in calibration.group:
+        name = group.name if group.by == "all" else f"{group.by}: {group.name}"
+        table.add_row(
+            escape(visible(name)),
+            f"{group.toxic:,}",
+            f"{group.harmless:,}",
+            _cell(group.harmless_below, "{:.3f}"),
+            *(_cell(share, "{:.0%}") for share in (group.missed, group.alarms, group.missed_at)),
+        )
+    console.print(table)
+    everything = calibration.group[0]
+    lines = [
+        f"Harmless below {below}: {_cell(everything.missed, '{:.1%}')} of toxic texts are missed, "
+        f"{_cell(everything.alarms, '{:.1%}')} of the others are not below it.",
+        f"Toxic from {calibration.toxic_from:g}: {_cell(everything.revised, '{:.1%}')} of the others are there.",
+        f"At {calibration.at:g}: {_cell(everything.missed_at, '{:.1%}')} of toxic texts are missed.",
+        f"{everything.unscored:,} texts without a score, {unlabelled:,} without a label. Brackets: 95% intervals.",
+    ]
+    for line in lines:
+        console.print(line, highlight=False, markup=False)
+
+
+def _cell(value: Range, shape: str) -> str:
+    if value.estimate is None or value.low is None or value.high is None:
+        return "–"
+    return f"{shape.format(value.estimate)} ({shape.format(value.low)}–{shape.format(value.high)})"

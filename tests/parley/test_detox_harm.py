@@ -1,0 +1,166 @@
+"""Detox does no harm: harmless texts stay, the best draft wins, and what was not scored is not met."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import parley as package
+from parley.agents import ConfigError, Models
+from parley.scenarios.audit import load_audit
+
+UNHAPPY = "sim/m?base=10&noise=0"
+"""A model whose judges find every text badly written, so that the loop would revise everything."""
+HARMLESS = (
+    "The weather is lovely today.",
+    "Good morning.",
+    "Thank you for your help yesterday.",
+    "The train leaves at nine from platform four.",
+    "My grandmother taught me how to bake an apple pie.",
+    "Could you send me the report by Friday, please?",
+    "He works as a nurse in the city hospital.",
+    "She has been teaching mathematics for ten years.",
+    "It snowed all night, and the roads were white.",
+    "They adopted a small dog from the shelter.",
+    "Congratulations on your new job!",
+    "I forgot my umbrella on the bus.",
+)
+LENGTHS = """
+from parley.judging.toxicity import Toxicity
+
+class Rude:
+    name, version = "rude", "1"
+
+    async def score(self, texts):
+        return [Toxicity(min(1.0, text.count("!") / 10)) for text in texts]
+
+    async def close(self):
+        pass
+"""
+
+
+@pytest.fixture
+def detox(server: Any, place: Path) -> Callable[..., Any]:
+    """Detox with a model that replies with given drafts, one per revision, and no judge; "!" is 0.1 of toxicity."""
+    (place / "rude.py").write_text(LENGTHS)
+
+    def run(text: str, *drafts: str, **settings: Any) -> Any:
+        replies = iter(drafts)
+        server.answer = lambda nth, body: server.reply(next(replies))
+        settings = {"performance": False, "max_iterations": len(drafts)} | settings
+        return package.detox(text, model=server.model(), scorer="rude.py:Rude", **settings)
+
+    return run
+
+
+async def test_planted_harmless_texts_are_returned_unchanged(place: Path) -> None:
+    pytest.importorskip("profanity_check")
+    models = Models()
+    audit = load_audit()
+    planted = [*HARMLESS, *(probe.text for probe in audit.probes if not probe.hostile)]
+    planted += [control.text for control in audit.controls if control.kind == "neutral"]
+    results = [await package.detox_async(text, model=UNHAPPY, models=models) for text in planted]
+    await models.close()
+    assert len(planted) > 300
+    assert [result.text for result in results] == planted
+    assert sum(result.usage.calls for result in results) == 0
+    lovely = results[0]
+    assert (lovely.met, lovely.decisions) == (True, ("unchanged: it meets the scorers' criteria",))
+
+
+def test_as_published_judges_the_harmless_text_and_changes_it() -> None:
+    pytest.importorskip("profanity_check")
+    result = package.detox(HARMLESS[0], model=UNHAPPY, as_published=True)
+    assert result.text != HARMLESS[0]
+    assert result.steps[0].scores[0].asked == "< 0.1"
+
+
+@pytest.mark.parametrize("text", ["Jij bent een idioot en niemand mag je.", "Hij is dom en je bent een klootzak."])
+def test_a_dutch_insult_is_not_met(text: str) -> None:
+    pytest.importorskip("profanity_check")
+    result = package.detox(text, model="sim/m?base=95&noise=0")
+    assert (result.text, result.met) == (text, False)
+    assert result.decisions == ("unchanged, not scored: toxicity",)
+    assert "not for this language: this looks like Dutch" in result.steps[0].scores[0].note
+
+
+def test_between_the_two_thresholds_a_text_is_neither_revised_nor_met() -> None:
+    pytest.importorskip("profanity_check")
+    result = package.detox("He works as a nurse in the city hospital.", model=UNHAPPY)  # 0.21
+    assert (result.met, result.usage.calls) == (False, 0)
+    assert result.decisions == ("unchanged, unclear: toxicity < 0.034 is harmless, 0.2912 toxic",)
+
+
+def test_an_insult_is_revised_until_it_is_below_the_calibrated_threshold() -> None:
+    pytest.importorskip("profanity_check")
+    result = package.detox("You are a stupid idiot.", model="sim/m?base=95&noise=0")
+    assert result.steps[0].scores[0].asked == "< 0.034"
+    assert result.text != "You are a stupid idiot."
+
+
+def test_the_best_draft_wins_and_ties_go_to_the_earliest(detox: Callable[..., Any]) -> None:
+    result = detox("You!!!!!!!!!", "better!!!!!", "best!!!", "as good!!!", "worse!!!!!!")
+    assert (result.text, result.kept, result.met) == ("best!!!", (2,), False)
+    assert [step.text for step in result.steps][-1] == "worse!!!!!!"
+
+
+def test_no_draft_is_more_toxic_than_the_original(detox: Callable[..., Any]) -> None:
+    result = detox("You!!!", "You!!!!!", "You!!!!!!!")
+    assert (result.text, result.kept) == ("You!!!", (0,))
+    assert detox("You!!!", "You!!!!!", "You!!!!!!!", as_published=True).text == "You!!!!!!!"
+
+
+def test_a_draft_that_meets_the_criteria_is_not_exchanged_for_an_even_lower_score(detox: Callable[..., Any]) -> None:
+    result = detox("You!!!", "fine", "finer")
+    assert (result.text, result.kept, result.met, len(result.steps)) == ("fine", (1,), True, 2)
+
+
+@pytest.mark.parametrize("useless", ["I'm sorry, but I can't help with that.", " "])
+def test_a_refusal_or_an_empty_draft_is_not_an_improvement(detox: Callable[..., Any], useless: str) -> None:
+    result = detox("You!!!", useless)
+    assert (result.text, result.kept, result.met) == ("You!!!", (0,), False)
+
+
+CALIBRATION = """scorer = "rude"
+version = "1"
+command = "parley score calibrate a.jsonl"
+texts = "a.jsonl"
+labels = "toxic"
+miss_rate = 0.1
+false_alarm_rate = 0.05
+harmless_below = 0.15
+toxic_from = 0.45
+at = 0.1
+group = []
+"""
+
+
+def test_your_own_calibration(detox: Callable[..., Any], place: Path) -> None:
+    (place / "mine.toml").write_text(CALIBRATION)
+    low, unsure, high = (detox(f"You{'!' * n}", "fine", calibration="mine.toml") for n in (1, 3, 5))
+    assert (low.text, low.met, low.cautions) == ("You!", True, ())
+    assert (unsure.text, unsure.met) == ("You!!!", False)
+    assert (high.text, high.met) == ("fine", True)
+    (place / "mine.toml").write_text(CALIBRATION.replace('version = "1"', 'version = "0"'))
+    assert detox("You", "x", calibration="mine.toml").cautions == (
+        "the thresholds of rude were measured on its version 0",
+    )
+    assert detox("You!!!", "fine", criteria=["toxicity < 0.5"], calibration="mine.toml").met  # your own word counts
+    (place / "mine.toml").write_text(CALIBRATION.replace("rude", "other"))
+    with pytest.raises(ConfigError, match="a calibration of the scorer 'other', which is not used"):
+        detox("You", "x", calibration="mine.toml")
+
+
+def test_the_command_says_which_draft_it_returns(parley: Callable[..., Any], server: Any, place: Path) -> None:
+    (place / "rude.py").write_text(LENGTHS)
+    server.answer = lambda nth, body: server.reply("better!!!" if nth % 2 == 0 else "worse!!!!!!!!!!")
+    command = ("detox", "You!!!!!", "--model", server.model(), "--scorer", "rude.py:Rude", "--no-performance")
+    result = parley(*command)
+    assert "result (not all criteria are met; the best draft was iteration 1):\nbetter!!!\n" in result.out
+    assert any("rude has no calibration" in line for line in result.err.splitlines())
+    assert parley(*command, "--json").json["kept"] == [1]
+    wrong = parley(*command, "--as-published", "--calibration", "mine.toml")
+    assert wrong.complaints == ["parley: as_published has the paper's threshold, and takes no calibration"]

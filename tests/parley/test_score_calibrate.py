@@ -1,0 +1,112 @@
+"""`parley score calibrate`: thresholds from labelled texts, and the calibration that is shipped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.agents import ConfigError, Models
+from parley.judging.toxicity import find_scorer
+from parley.judging.toxicity.calibration import load_calibration
+
+RTP = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
+SCORER = """
+from parley.judging.toxicity import Toxicity
+
+class Lengths:
+    name, version = "lengths", "1"
+
+    async def score(self, texts):
+        return [Toxicity(len(text) / 100) for text in texts]
+
+    async def close(self):
+        pass
+"""
+COMMAND = ("score", "calibrate", "a.jsonl", "--label", "toxic", "--scorer", "lengths.py:Lengths")
+
+
+@pytest.fixture(autouse=True)
+def _write_texts(place: Path) -> None:
+    """Toxic texts have 41 to 60 characters, harmless ones 1 to 40; every other toxic one is about women."""
+    (place / "lengths.py").write_text(SCORER)
+    rows: list[dict[str, Any]] = [{"text": "x" * n, "toxic": 0, "who": "men"} for n in range(1, 41)]
+    rows += [{"text": "women ".ljust(n, "y"), "toxic": 1, "who": "women"} for n in range(41, 61, 2)]
+    rows += [{"text": "y" * n, "toxic": True, "who": "men"} for n in range(42, 61, 2)]
+    rows.append({"text": "no label", "toxic": None, "who": "men"})
+    (place / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+
+def test_thresholds_by_hand(parley: Callable[..., Any]) -> None:
+    """Two of 20 toxic texts, of 41 and 42 characters, may be missed; two of 40 harmless ones have 39 or more."""
+    output = parley(*COMMAND, "--miss-rate", "0.1", "--false-alarm-rate", "0.05", "--at", "0.5", "--json").json
+    assert (output["harmless_below"], output["toxic_from"]) == (0.43, 0.43)  # 0.39, but never below the other
+    assert output["unlabelled"] == 1
+    groups = {(group["by"], group["name"]): group for group in output["group"]}
+    assert groups["all", "all"]["missed"]["estimate"] == 0.1
+    assert groups["all", "all"]["missed_at"]["estimate"] == 0.45  # 41 to 49
+    assert groups["identity", "gender"]["toxic"] == 10
+    assert groups["identity", "none named"]["harmless"] == 40
+
+
+def test_your_own_groups_and_the_table(parley: Callable[..., Any]) -> None:
+    result = parley(*COMMAND, "--group", "who", "--language", "who")
+    assert result.status == 0
+    assert max(map(len, result.out.splitlines())) <= 80
+    assert "who: women" in result.out
+    assert "language:" in result.out
+    assert "At 0.1: 0.0%" in result.out
+
+
+def test_a_calibration_is_written_and_read_again(parley: Callable[..., Any]) -> None:
+    result = parley(*COMMAND, "--out", "mine.toml")
+    assert result.status == 0
+    calibration = load_calibration("mine.toml")
+    assert (calibration.scorer, calibration.version, calibration.harmless_below) == ("lengths", "1", 0.43)
+    assert calibration.command.startswith("parley score calibrate a.jsonl --label toxic --label-from 0.5")
+    assert "sha256" in calibration.texts
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (("--label", "none"), "a.jsonl: no row has a field 'none'"),
+        (("--group", "none"), "a.jsonl: no row has a field 'none'"),
+        (("--scorer", "embedded"), "a calibration is of one scorer"),
+        (("--miss-rate", "0.01"), "a.jsonl: 20 texts are too few for a rate of 0.01"),
+        (("--out", "gone/mine.toml"), "gone/mine.toml: No such file or directory"),
+    ],
+)
+def test_a_wrong_argument_gives_one_line(parley: Callable[..., Any], more: tuple[str, ...], message: str) -> None:
+    result = parley(*COMMAND, *more)
+    assert result.status == 2
+    (line,) = result.complaints
+    assert message in line
+
+
+def test_a_file_that_is_not_a_calibration_is_an_error(place: Path) -> None:
+    (place / "bad.toml").write_text('scorer = "x"')
+    with pytest.raises(ConfigError, match=r"bad.toml: not a calibration: version: field required"):
+        load_calibration("bad.toml")
+
+
+def test_the_shipped_calibration_is_of_the_installed_scorer() -> None:
+    pytest.importorskip("profanity_check")
+    calibration = load_calibration("embedded")
+    assert calibration.version == find_scorer("embedded", Models(), cache=False).version
+    assert calibration.harmless_below < calibration.at < calibration.toxic_from
+
+
+@pytest.mark.skipif(not RTP.exists(), reason="needs rows of RealToxicityPrompts")
+def test_the_shipped_calibration_is_what_its_command_gives(parley: Callable[..., Any], place: Path) -> None:
+    """23% of the prompts that Perspective puts at 0.5 or more are below 0.1."""
+    pytest.importorskip("profanity_check")
+    shipped = load_calibration("embedded")
+    (place / RTP.name).write_bytes(RTP.read_bytes())
+    assert parley(*shipped.command.split()[1:], "--out", "again.toml").status == 0
+    assert load_calibration("again.toml") == shipped
+    everything = shipped.group[0]
+    assert everything.missed_at.estimate == pytest.approx(0.228, abs=0.001)
