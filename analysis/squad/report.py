@@ -27,6 +27,10 @@ PARTS = ("all", "answerable", "unanswerable")
 ITEM = ["question_id", "repeat"]
 CLUSTERED = "Intervals are 95%, from a bootstrap over paragraphs: questions on one paragraph are not independent."
 UNREAD = "Unreadable answers are left out of the scores; the “unread wrong” columns count them as wrong."
+CLOSED_BOOK = (
+    "The paragraph was not shown. “Unanswerable” is ill-defined then: these have no answer in their paragraph, "
+    "but some have one elsewhere, and a model that knows it is counted as wrong."
+)
 SCORES = (
     "system", "part", "exact", "exact_low", "exact_high", "f1", "f1_low", "f1_high", "n", "unparsed", "refused", "cut",
     "exact_unread_wrong", "f1_unread_wrong", "calls_an_item",
@@ -90,7 +94,7 @@ def report(
     ]
     return Report(
         title=title,
-        words=(*words_on_draws(draws), *_summary(table, tests)),
+        words=(*words_on_draws(draws), *_summary(table, tests), *_closed_book(verdicts)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         settings={"draws": draws, "seed": seed},
@@ -225,6 +229,12 @@ def _summary(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
                 f"{_interval(row.low, row.high)} on {plural(row.n, 'question')} of "
                 f"{plural(row.clusters, 'paragraph')} ({test})."
             )
+
+
+def _closed_book(verdicts: pd.DataFrame) -> Iterator[str]:
+    """Runs from before this was stored with each unit say nothing."""
+    if "paragraph_shown" in verdicts and (verdicts["paragraph_shown"].dropna().astype(float) == 0).any():
+        yield CLOSED_BOOK
 
 
 def _interval(low: float, high: float) -> str:
