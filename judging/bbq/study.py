@@ -155,7 +155,9 @@ class BbqStudy:
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         task = self._task_of(unit)
-        context = BbqContext(client=models[str(unit.facets["model"])], models=models, options=self._options)
+        model, row = str(unit.facets["model"]), task.row
+        start = f"{self.config.seed}/{row.category}/{row.example_id}/start/r{unit.facets['repeat']}/@{model}"
+        context = BbqContext(client=models[model], models=models, options=self._options, start=start)
         solved = await self.methods[str(unit.facets["method"])].solve(task, context)
         answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
         final = answer_verdict(answers[-1], task, solved.choice, solved.status)
