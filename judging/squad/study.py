@@ -143,9 +143,8 @@ class SquadStudy:
                 for arm in self.agents:
                     for model in self.config.model:
                         name = f"{question.id}/{arm}/r{repeat}"
-                        facets = _facets(question, arm, model, repeat)
-                        facets["paragraph_shown"] = self.config.paragraph
-                        yield Unit(f"{name}/@{model}" if several else name, facets)
+                        facets = question_facets(question, arm, model, paragraph_shown=self.config.paragraph)
+                        yield Unit(f"{name}/@{model}" if several else name, {**facets, "repeat": repeat})
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         agent = self.agents[str(unit.facets["search"])]
@@ -183,7 +182,15 @@ class SquadStudy:
         return Outcome(Transcript((*turns, *answer_turns), "answered"), (*verdicts, _verdict(answer_turns[-1])))
 
 
-def _facets(question: Question, arm: str, model: str, repeat: int) -> dict[str, Facet]:
+def question_facets(question: Question, arm: str, model: str, *, paragraph_shown: bool) -> dict[str, Facet]:
+    """What scoring needs to know of a question, and how it was asked.
+
+    Args:
+        question: The question.
+        arm: The search engine, or "none".
+        model: The model that answers.
+        paragraph_shown: Whether it sees the paragraph.
+    """
     return {
         "question_id": question.id,
         "article": question.article,
@@ -192,7 +199,7 @@ def _facets(question: Question, arm: str, model: str, repeat: int) -> dict[str, 
         "answers": json.dumps(question.answers, ensure_ascii=False),
         "search": arm,
         "model": model,
-        "repeat": repeat,
+        "paragraph_shown": paragraph_shown,
     }
 
 

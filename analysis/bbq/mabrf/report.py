@@ -9,6 +9,7 @@ import pandas as pd
 
 from parley.analysis.bbq.figures import TITLES
 from parley.analysis.bbq.mabrf.figures import passes_figure, relevancy_figure
+from parley.analysis.bbq.mabrf.reproduction import in_words, reproduction
 from parley.analysis.bbq.mabrf.tables import MARK, PAPER, by_category, by_context, by_passes, debiased, effort, items
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
 from parley.analysis.reporting.report import Figure, Table
@@ -28,6 +29,10 @@ AGAIN = (
 RELEVANCY = (
     "Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain; 95% t interval "
     "over templates. plain_change: the mean over items, as in the paper."
+)
+REPRODUCED = (
+    "paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same model. All as the "
+    "paper counts. comes_back: whether paper and recomputed agree to two decimals."
 )
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
@@ -101,6 +106,15 @@ def parts(
             "same answer and the same score; on the others, part of a difference is that of two first replies.",
         ),
     ]
+    side_by_side = reproduction(frame)
+    tables.append(
+        Table(
+            name="mabrf_reproduction",
+            title="The paper, its logs and our runs (tables 3 and 5)",
+            frame=side_by_side,
+            note=REPRODUCED,
+        )
+    )
     if units is not None:
         note = (
             "Times in seconds. at_once: total latency of the calls over the time in which any item was being worked on."
@@ -132,6 +146,7 @@ def parts(
             *_bias(bias),
             *_relevancy(relevancy_means),
             *_search(search_tests),
+            *in_words(side_by_side),
         ),
     )
 

@@ -39,7 +39,8 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
     # two run files have the same units; the model's name (with the file, where there are several) tells them apart
     verdicts = verdicts.assign(unit=verdicts["unit"].astype(str) + " " + verdicts["model"].astype(str))
     marked = verdicts[metric == MARK]
-    frame = marked[["unit", *dict.fromkeys((*FACETS, *ROW))]].copy()
+    recorded = [name for name in ("source",) if name in marked]  # where units were read from a log
+    frame = marked[["unit", *dict.fromkeys((*FACETS, *ROW)), *recorded]].copy()
     for name in ("category", "condition", "scenario", "method", "model"):
         frame[name] = frame[name].astype(str)
     frame = frame.set_index("unit", drop=False)
