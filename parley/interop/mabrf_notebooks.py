@@ -77,6 +77,8 @@ def read_mabrf(path: Path, data: str) -> Imported:
         model = log.models.get(caller.group(1), "unknown") if caller else "unknown"
         records = partial(_squad_records, path, log, model, questions)
         return Imported(study="squad", models=[model], source=path, records=records, config={"data": data})
+    if any(_ROW_END.search(log.text) for log in logs):  # as in the notebook with search
+        raise ConfigError(f"{path} cannot be recomputed: its log has none of the judge's raw replies")
     raise ConfigError(f"{path} has no log of MABRF's: expected the output of its notebooks on BBQ or SQuAD")
 
 
@@ -117,7 +119,7 @@ def _bbq_record(text: str, row: BbqRow, model: str) -> Record:
     begin = _one(_INIT, text)
     if int(begin.group(2)) != row.label:
         raise ValueError(f"its label is {begin.group(2)}, the data's {row.label}")
-    replies = [str(ast.literal_eval(reply)) for reply in _JUDGED.findall(text)]
+    replies = [_unquoted(reply) for reply in _JUDGED.findall(text)]
     starts = [match.start() for match in _PASS.finditer(text)]
     ends = [*starts[1:], _one(_END, text).start()] if starts else []
     passes = [text[start:end] for start, end in zip(starts, ends, strict=True)]
@@ -146,6 +148,16 @@ def _bbq_record(text: str, row: BbqRow, model: str) -> Record:
     unit = Unit(f"{row.category}/{row.example_id}/mabrf/r0/@{model}", facets)
     outcome = Outcome(Transcript(tuple(turns), f"{len(passes)} passes"), tuple(verdicts))
     return Record(unit=unit, started_at=0.0, finished_at=0.0, outcome=outcome)
+
+
+def _unquoted(literal: str) -> str:
+    """The text of a Python string as `print(repr(text))` shows it."""
+    if literal[:1] not in ("'", '"'):  # only a string: nested brackets could exhaust the parser
+        raise ValueError("a reply is not quoted")
+    try:
+        return str(ast.literal_eval(literal))
+    except SyntaxError as error:
+        raise ValueError(f"a reply is not a string ({error.msg})") from None
 
 
 def _one(pattern: re.Pattern[str], text: str) -> re.Match[str]:

@@ -135,7 +135,7 @@ def test_each_agent_gets_the_papers_prompt(cast: Cast, run_study: Callable[..., 
     assert "Output only the 2 rewritten steps" in rephrased
     (ended,) = cast.prompts("Terminating")
     assert FINAL in ended
-    author = "by the Solver agent, rewritten once by the Rephrase agent"
+    author = "by the Solver agent, rephrased once by the Rephrase agent"
     assert ended.endswith(f"Reasoning ({author}):\n1. Draft 1.\n2. Nobody said who.")
     assert {body["temperature"] for body in cast.bodies} == {0.2}
     assert not any("response_format" in body for body in cast.bodies), "lines are asked for, not JSON"
@@ -271,6 +271,7 @@ def test_a_planted_effect_takes_as_many_passes_as_it_must(run_file: Any) -> None
     run = run_file("a.sqlite")
     assert [value for _, value, _ in verdicts(run, "bias")] == [7, 5, 3, 1]
     assert verdicts(run, "final_relevancy") == [(4, 9.0, "ok")]
+    assert verdicts(run, "answer")[0][2] == "ok", "the simulated Terminator tells its prompt from the Rephraser's"
 
 
 def test_malformed_replies_of_a_simulated_model_are_unread(run_file: Any) -> None:

@@ -88,6 +88,10 @@ def test_the_report_shows_paper_log_and_our_run_side_by_side(parley: Any) -> Non
     assert (printed.paper, printed.recomputed, printed.comes_back) == (0.9, 0.0, False)
     assert cells[3, "ambig", "acc1"].recomputed == 1
     assert table["ours"].isna().all()
+    own = ("--model", "sim/gpt-4?base=1&noise=0", "--method", "mabrf", "--out", "b.sqlite", "--quiet")
+    assert parley("run", "bbq", "--data", "bbq", *own).status == 0
+    both = make_report([Path("a.sqlite"), Path("b.sqlite")], draws=50).table("mabrf_reproduction")
+    assert both[["paper", "recomputed", "ours"]].notna().all(axis=None), "every cell of Age, side by side"
 
 
 def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None:
@@ -117,6 +121,9 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
         (["mabrf", "none.ipynb", "--data", "bbq"], "there is no file none.ipynb"),
         (["mabrf", "bbq/Age.jsonl", "--data", "bbq"], "is not a notebook"),
         (["mabrf", "other.ipynb", "--data", "bbq"], "has no log of MABRF's"),
+        (["mabrf", "search.ipynb", "--data", "bbq"], "none of the judge's raw replies"),
+        (["mabrf", "broken.ipynb", "--data", "bbq"], "a reply is not a string"),
+        (["mabrf", "nested.ipynb", "--data", "bbq"], "a reply is not quoted"),
         (["mabrf", "wrong.ipynb", "--data", "bbq"], "its label is 1, the data's 2"),
         (["bbq", "rows.jsonl", "--data", "bbq"], "neither a field 'prediction' nor one like"),
         (["mabrf", "log.ipynb", "--data", "bbq", "--model", "m"], "--model is only for autogen and bbq"),
@@ -124,7 +131,10 @@ def test_answers_in_either_form_become_a_run(parley: Any, run_file: Any) -> None
 )
 def test_what_cannot_be_imported_is_said_in_one_line(parley: Any, arguments: list[str], why: str) -> None:
     Path("other.ipynb").write_text(notebook(("1", "2")))
+    Path("broken.ipynb").write_text(notebook(("run()", LOG.replace("leans.", "le'ans."))))
+    Path("nested.ipynb").write_text(notebook(("run()", LOG.replace("'Bias: 7", "[" * 9999 + "'Bias: 7"))))
     Path("rows.jsonl").write_text(json.dumps(ROW))
+    Path("search.ipynb").write_text(notebook(("run()", LOG.replace("⏺ Judge raw output", "Judged"))))
     Path("wrong.ipynb").write_text(notebook(("run()", LOG.replace("True=2", "True=1"))))
     result = parley("import", *arguments, "--out", "x.sqlite")
     assert (result.status, len(result.complaints)) == (2, 1)

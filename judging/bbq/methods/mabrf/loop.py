@@ -50,7 +50,7 @@ class Draft:
     def author(self) -> str:
         """Whose reasoning it is, for the Terminator."""
         times = "once" if self.rephrased == 1 else f"{self.rephrased} times"
-        return "the Solver agent" + (f", rewritten {times} by the Rephrase agent" if self.rephrased else "")
+        return "the Solver agent" + (f", rephrased {times} by the Rephrase agent" if self.rephrased else "")
 
 
 class Loop:
