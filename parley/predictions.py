@@ -60,7 +60,7 @@ def read_predictions(path: Path, rows: Sequence[BbqRow]) -> Predictions:
                 raise ValueError(f"there is no row {key[0]} {key[1]} in the data")
             if key in line_of:
                 raise ValueError(f"{key[0]} {key[1]} is already predicted in line {line_of[key]}")
-            answer, way = _parse(prediction, row)
+            answer, way = parse_prediction(prediction, row)
         except ValueError as error:
             raise ScenarioError(f"{path}, line {number}: {str(error).splitlines()[0]}") from None
         line_of[key] = number
@@ -86,8 +86,13 @@ def _fields(line: bytes) -> tuple[tuple[str, int], Any]:
         raise ValueError("example_id is not a number") from None
 
 
-def _parse(prediction: Any, row: BbqRow) -> tuple[int, str]:
-    """The index of the predicted answer, and how it was found."""
+def parse_prediction(prediction: Any, row: BbqRow) -> tuple[int, str]:
+    """The index of the predicted answer (−1 if it could not be parsed), and how it was found.
+
+    Args:
+        prediction: A place, a text, or None.
+        row: The row of BBQ.
+    """
     if isinstance(prediction, str):
         index, how = match(prediction, [answer.text for answer in row.answers], row.unknown, row.question)
         return UNPARSED if index is None else index, how

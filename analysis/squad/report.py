@@ -15,6 +15,7 @@ from parley.analysis.reporting.figures import bounded, caption, colours, dots, s
 from parley.analysis.reporting.report import Figure, Report, Table, format_interval
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
+from parley.analysis.squad.reproduction import reproduction
 from parley.analysis.squad.scores import mark
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
@@ -27,6 +28,10 @@ PARTS = ("all", "answerable", "unanswerable")
 ITEM = ["question_id", "repeat"]
 CLUSTERED = "Intervals are 95%, from a bootstrap over paragraphs: questions on one paragraph are not independent."
 UNREAD = "Unreadable answers are left out of the scores; the “unread wrong” columns count them as wrong."
+CLOSED_BOOK = (
+    "The paragraph was not shown. “Unanswerable” is ill-defined then: these have no answer in their paragraph, "
+    "but some have one elsewhere, and a model that knows it is counted as wrong."
+)
 SCORES = (
     "system", "part", "exact", "exact_low", "exact_high", "f1", "f1_low", "f1_high", "n", "unparsed", "refused", "cut",
     "exact_unread_wrong", "f1_unread_wrong", "calls_an_item",
@@ -87,10 +92,17 @@ def report(
             frame=searches(verdicts),
             note="Means over items with search.",
         ),
+        Table(
+            name="reproduction",
+            title="MABRF's table 4: the paper, its logs and our runs (%)",
+            frame=reproduction(frame),
+            note="paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same "
+            "model with the paragraph shown. comes_back: whether paper and recomputed agree to two decimals.",
+        ),
     ]
     return Report(
         title=title,
-        words=(*words_on_draws(draws), *_summary(table, tests)),
+        words=(*words_on_draws(draws), *_summary(table, tests), *_closed_book(verdicts)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
         settings={"draws": draws, "seed": seed},
@@ -225,6 +237,12 @@ def _summary(table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[str]:
                 f"{_interval(row.low, row.high)} on {plural(row.n, 'question')} of "
                 f"{plural(row.clusters, 'paragraph')} ({test})."
             )
+
+
+def _closed_book(verdicts: pd.DataFrame) -> Iterator[str]:
+    """Runs from before this was stored with each unit say nothing."""
+    if "paragraph_shown" in verdicts and (verdicts["paragraph_shown"].dropna().astype(float) == 0).any():
+        yield CLOSED_BOOK
 
 
 def _interval(low: float, high: float) -> str:

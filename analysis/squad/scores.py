@@ -60,6 +60,19 @@ class Thresholds(NamedTuple):
     best_f1_thresh: float
 
 
+class Curve(NamedTuple):
+    """Precision and recall of the answers given, as the threshold on the probability of "no answer" rises.
+
+    Both begin at (1, 0), with nothing answered. `average` is the area under the steps, in percent; `thresholds` has one
+    value fewer: the highest probability of what is answered at each further point.
+    """
+
+    precisions: tuple[float, ...]
+    recalls: tuple[float, ...]
+    thresholds: tuple[float, ...]
+    average: float
+
+
 def marks(predictions: Mapping[str, str], golds: Mapping[str, Sequence[str]]) -> dict[str, Mark]:
     """The scores of every question that has a prediction, in the order of the data."""
     return {key: mark(predictions[key], answers) for key, answers in golds.items() if key in predictions}
@@ -120,3 +133,47 @@ def _best(
         if current > best:
             best, threshold = current, no_answer[key]
     return 100.0 * best / len(scores), threshold
+
+
+CURVES = ("exact", "f1", "oracle")
+
+
+def precision_recall(
+    given: Mapping[str, Mark], golds: Mapping[str, Sequence[str]], no_answer: Mapping[str, float]
+) -> dict[str, Curve]:
+    """The official script's three curves: by exact match, by F1, and of an oracle that answers all it may correctly.
+
+    Args:
+        given: The scores of the predictions.
+        golds: The accepted answers of every question; none for an unanswerable one.
+        no_answer: The probability that a question has no answer.
+
+    Returns:
+        The curves by name; empty if no question has an answer.
+    """
+    order = sorted(given, key=lambda key: no_answer[key])
+    answerable = sum(bool(golds[key]) for key in order)
+    if not answerable:
+        return {}
+    scores = {
+        "exact": [given[key].exact if golds[key] else 0.0 for key in order],
+        "f1": [given[key].f1 if golds[key] else 0.0 for key in order],
+        "oracle": [float(bool(golds[key])) for key in order],
+    }
+    probabilities = [no_answer[key] for key in order]
+    return {name: _curve(scores[name], probabilities, answerable) for name in CURVES}
+
+
+def _curve(scores: Sequence[float], probabilities: Sequence[float], answerable: int) -> Curve:
+    precisions, recalls, thresholds = [1.0], [0.0], []
+    right = average = 0.0
+    for n, (score, probability) in enumerate(zip(scores, probabilities, strict=True), 1):
+        right += score
+        if n < len(scores) and probabilities[n] == probability:
+            continue  # no threshold separates this question from the next
+        precision, recall = right / n, right / answerable
+        average += precision * (recall - recalls[-1])
+        precisions.append(precision)
+        recalls.append(recall)
+        thresholds.append(probability)
+    return Curve(tuple(precisions), tuple(recalls), tuple(thresholds), 100.0 * average)

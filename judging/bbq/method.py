@@ -5,14 +5,18 @@ Your own method is a class like those in `methods/`; `parley run bbq --method my
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, Protocol
+from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, BeforeValidator, WithJsonSchema
 
 from parley.agents import Client, Debate, Models, ParseStatus, Persona, Readout, Transcript, Turn, free_text
+from parley.agents.models.session import SESSION, session
 from parley.judging.methods import NoSettings
 from parley.judging.study import Prompt, Verdict
 from parley.scenarios.bbq import LETTERS, BbqRow, Order, match
@@ -49,6 +53,8 @@ class Reasoned(BaseModel):
     FORMAT: ClassVar[str] = '{"reasoning": "First, … Then, …", "answer": "A"}, where the answer is "A", "B" or "C"'
 
 
+_STARTS: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+"""Locked while a method makes the calls that another method of the same row will make too."""
 QUESTION = Prompt.load("bbq/question")
 SOLVER = Prompt.load("bbq/solver")
 
@@ -112,11 +118,34 @@ class BbqContext:
         client: The model under test.
         models: All clients of the run, by model name.
         options: Options for every call: `max_tokens`, and `temperature` if one is set.
+        start: Names the row, the repeat and the model, but not the method (see `shared_start`).
     """
 
     client: Client
     models: Models
     options: Mapping[str, Any]
+    start: str = ""
+
+    @asynccontextmanager
+    async def shared_start(self) -> AsyncIterator[None]:
+        """Calls made inside are the same for all methods that begin alike: same seeds, same places in the reply cache.
+
+        With a reply cache the second method waits for the first and gets its replies. Without one both ask, with the
+        same seeds; whether the replies are then the same is the model's affair.
+        """
+        current = SESSION.get()
+        if current is None or not self.start:
+            yield
+            return
+        shared = session(replace(current, sample=self.start, occurrences={}))
+        if current.cache is None:
+            with shared:
+                yield
+            return
+        async with _STARTS.setdefault(self.start, asyncio.Lock()):
+            with shared:
+                yield
+            current.cache.commit()  # what is not committed cannot be read yet
 
     async def converse(
         self,

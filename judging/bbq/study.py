@@ -113,22 +113,7 @@ class BbqStudy:
                         yield Unit(f"{name}/@{model}" if several else name, self._facets(row, method, model, repeat))
 
     def _facets(self, row: BbqRow, method: str, model: str, repeat: int) -> dict[str, Facet]:
-        return {
-            "category": row.category,
-            "example_id": row.example_id,
-            "question": row.question_index,
-            "polarity": row.polarity,
-            "condition": row.condition,
-            "label": row.label,
-            "target": -1 if row.target is None else row.target,
-            "unknown": row.unknown,
-            "names": row.names,
-            "scenario": row.scenario,
-            "order": "".join(map(str, self._task(row).order)),
-            "method": method,
-            "model": model,
-            "repeat": repeat,
-        }
+        return {**row_facets(self._task(row)), "method": method, "model": model, "repeat": repeat}
 
     def compared(self, unit: Unit) -> Iterator[str]:
         """Every method against `default`: accuracy in either context, and bias where it is a mean (ambiguous)."""
@@ -155,8 +140,32 @@ class BbqStudy:
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
         task = self._task_of(unit)
-        context = BbqContext(client=models[str(unit.facets["model"])], models=models, options=self._options)
+        model, row = str(unit.facets["model"]), task.row
+        start = f"{self.config.seed}/{row.category}/{row.example_id}/start/r{unit.facets['repeat']}/@{model}"
+        context = BbqContext(client=models[model], models=models, options=self._options, start=start)
         solved = await self.methods[str(unit.facets["method"])].solve(task, context)
         answers = [turn for turn in solved.transcript.spoken() if turn.role not in ("evaluator", "coordinator")]
         final = answer_verdict(answers[-1], task, solved.choice, solved.status)
         return Outcome(solved.transcript, (*solved.verdicts, final))
+
+
+def row_facets(task: Task) -> dict[str, Facet]:
+    """What scoring needs to know of a row.
+
+    Args:
+        task: The row, with the order in which its answers are shown.
+    """
+    row = task.row
+    return {
+        "category": row.category,
+        "example_id": row.example_id,
+        "question": row.question_index,
+        "polarity": row.polarity,
+        "condition": row.condition,
+        "label": row.label,
+        "target": -1 if row.target is None else row.target,
+        "unknown": row.unknown,
+        "names": row.names,
+        "scenario": row.scenario,
+        "order": "".join(map(str, task.order)),
+    }

@@ -2,9 +2,10 @@
 
     parley run squad --data dev-v2.0.json --search none,folder:articles --limit 100
 
-As in MABRF, the paragraph a question was written for is not shown (`--paragraph` shows it): the arms compare what a
-model knows with what it finds. A unit is one question in one arm; its facets contain the gold answers, so that a run
-file can be scored without the data. Scores: `parley report`, or `parley.analysis.squad.scores`.
+By default the paragraph that a question was written for is not shown (`--paragraph` shows it): the arms compare what a
+model knows with what it finds. That is ours. MABRF's authors showed it; `--as-published` runs it as they did. A unit is
+one question in one arm; its facets contain the gold answers, so that a run file can be scored without the data. Scores:
+`parley report`, or `parley.analysis.squad.scores`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, WithJsonSchema, model_validator
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, Transcript, Turn
 from parley.agents.search import make_engine
@@ -24,6 +25,10 @@ from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Ve
 from parley.scenarios.squad import Question, load, sample
 
 NONE = "none"
+AS_PUBLISHED = {"paragraph": True, "limit": 100, "searched": 5, "temperature": None}
+"""What the authors' notebooks do (docs/squad.md), as defaults of `as_published`."""
+PUBLISHED_TEMPERATURES = {True: 0.8, False: 0.0}
+"""Of the notebook with search, and of the one without."""
 ANSWER_CHARS = 200
 PROMPTS = {key: Prompt.load(f"squad/{key}") for key in ("answer", "paragraph", "insights", "solver")}
 _NO_ANSWER = re.compile(r"\W*unanswerable\W*", re.IGNORECASE)
@@ -42,7 +47,15 @@ class SquadConfig(BaseModel):
         [NONE],
         description="search engine: none, folder:DIR, duckduckgo, brave, searxng?base_url=…; several give several arms",
     )
+    search_model: str | None = Field(
+        None, description="model that writes queries and summary (default: the model under test)"
+    )
     paragraph: bool = Field(False, description="show the paragraph that the question was written for")
+    as_published: bool = Field(
+        False,
+        description="run it as MABRF's authors did: the paragraph is shown, the file's first 100 questions, five "
+        "queries searched, temperature 0 without search and 0.8 with it; other flags override these",
+    )
     limit: int | None = Field(
         None,
         ge=1,
@@ -55,6 +68,13 @@ class SquadConfig(BaseModel):
     temperature: float | None = Field(0.2, ge=0, le=2, description="sampling temperature of every call")
     max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample and every call")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _published_defaults(cls, values: Any) -> Any:
+        if isinstance(values, dict) and str(values.get("as_published")).lower() in ("true", "1", "yes", "on"):
+            return {**AS_PUBLISHED, **values}
+        return values
 
 
 class SquadReply(BaseModel):
@@ -83,17 +103,25 @@ class SquadStudy:
         self.agents = {name: None if name == NONE else self._agent(name) for name in config.search}
         self.squad = load(config.data)
         questions: Sequence[Question] = self.squad.questions
-        if config.limit:
+        if config.as_published:
+            questions = questions[: config.limit]
+        elif config.limit:
             questions = sample(questions, config.limit, config.seed)
         self._questions = {question.id: question for question in questions}
-        self._options = call_options(config.max_tokens, config.temperature)
 
     def _agent(self, name: str) -> SearchAgent:
         counts = {key: getattr(self.config, key) for key in ("queries", "searched", "results")}
         return SearchAgent(make_engine(name), FACTS, **counts)
 
     def models(self) -> list[str]:
-        return list(self.config.model)
+        further = [self.config.search_model] if self.config.search_model and any(self.agents.values()) else []
+        return list(dict.fromkeys([*self.config.model, *further]))
+
+    def _options(self, *, searches: bool) -> dict[str, Any]:
+        temperature = self.config.temperature
+        if temperature is None and self.config.as_published:
+            temperature = PUBLISHED_TEMPERATURES[searches]
+        return call_options(self.config.max_tokens, temperature)
 
     def prompts(self) -> Mapping[str, str]:
         texts = {prompt.name: prompt.text for prompt in PROMPTS.values()}
@@ -115,7 +143,8 @@ class SquadStudy:
                 for arm in self.agents:
                     for model in self.config.model:
                         name = f"{question.id}/{arm}/r{repeat}"
-                        yield Unit(f"{name}/@{model}" if several else name, _facets(question, arm, model, repeat))
+                        facets = question_facets(question, arm, model, paragraph_shown=self.config.paragraph)
+                        yield Unit(f"{name}/@{model}" if several else name, {**facets, "repeat": repeat})
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         agent = self.agents[str(unit.facets["search"])]
@@ -135,23 +164,33 @@ class SquadStudy:
         context = question.context if self.config.paragraph else ""
         client = models[str(unit.facets["model"])]
         given = PROMPTS["paragraph"](context=context) + "\n" if context else ""
+        options = self._options(searches=agent is not None)
         turns: tuple[Turn, ...] = ()
         verdicts: tuple[Verdict, ...] = ()
         if agent is not None:
+            searcher = models[self.config.search_model] if self.config.search_model else client
             evidence = await agent.gather(
-                client, models, context=context, question=question.question, options=self._options
+                searcher, models, context=context, question=question.question, options=options
             )
             given += PROMPTS["insights"](summary=evidence.quoted) + "\n"
             turns, verdicts = evidence.turns, evidence.verdicts
         opening = PROMPTS["answer"](given=f"\n{given}" if given else "", question=question.question)
         solver = Persona("Solver", PROMPTS["solver"].text)
-        debate = Debate([solver], model=client, rounds=1, reply_type=SquadReply, options=self._options, models=models)
+        debate = Debate([solver], model=client, rounds=1, reply_type=SquadReply, options=options, models=models)
         transcript = await debate.converse(opening)
         answer_turns = [turn._replace(round=1 + bool(turns)) for turn in transcript.turns]
         return Outcome(Transcript((*turns, *answer_turns), "answered"), (*verdicts, _verdict(answer_turns[-1])))
 
 
-def _facets(question: Question, arm: str, model: str, repeat: int) -> dict[str, Facet]:
+def question_facets(question: Question, arm: str, model: str, *, paragraph_shown: bool) -> dict[str, Facet]:
+    """What scoring needs to know of a question, and how it was asked.
+
+    Args:
+        question: The question.
+        arm: The search engine, or "none".
+        model: The model that answers.
+        paragraph_shown: Whether it sees the paragraph.
+    """
     return {
         "question_id": question.id,
         "article": question.article,
@@ -160,7 +199,7 @@ def _facets(question: Question, arm: str, model: str, repeat: int) -> dict[str, 
         "answers": json.dumps(question.answers, ensure_ascii=False),
         "search": arm,
         "model": model,
-        "repeat": repeat,
+        "paragraph_shown": paragraph_shown,
     }
 
 

@@ -1,4 +1,4 @@
-"""`parley import inspect|autogen FILE`: write another tool's log as a run file."""
+"""`parley import inspect|autogen|bbq|mabrf FILE`: write another tool's log, or a published one, as a run file."""
 
 from __future__ import annotations
 
@@ -12,12 +12,19 @@ from parley.cli.text import visible
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("kind", choices=["inspect", "autogen"], help="the tool that wrote the file")
+    parser.add_argument("kind", choices=["inspect", "autogen", "bbq", "mabrf"], help="what wrote the file")
     parser.add_argument(
-        "file", help="inspect: a .eval or .json log; autogen: a team's state or messages, .json or .jsonl"
+        "file",
+        help="inspect: a .eval or .json log; autogen: a team's state or messages, .json or .jsonl; bbq: answers to "
+        "BBQ, .jsonl; mabrf: a notebook of MABRF's, .ipynb (the last two also as .gz)",
+    )
+    parser.add_argument(
+        "--data",
+        metavar="PATH",
+        help="bbq, mabrf: the rows that were answered (BBQ's folder, BBQHard.csv, SQuAD's JSON)",
     )
     parser.add_argument("--out", metavar="RUN", help="the run file (default: runs/<kind>-<name>.sqlite)")
-    parser.add_argument("--model", help="autogen: the model that spoke, as AutoGen's messages do not contain it")
+    parser.add_argument("--model", help="autogen, bbq: the model that spoke, if the file does not name it")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(handler=handle)
 
@@ -25,21 +32,28 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     from parley.agents import ConfigError
     from parley.agents.text import plural
-    from parley.interop import read_autogen, read_inspect, write_run
+    from parley.interop import read_autogen, read_bbq_predictions, read_inspect, read_mabrf, write_run
+    from parley.interop.logs import bare_name
 
     source = Path(parsed.file)
-    if parsed.kind == "inspect" and parsed.model:
-        raise ConfigError("--model is only for autogen; an Inspect log names its model")
+    if parsed.kind in ("inspect", "mabrf") and parsed.model:
+        raise ConfigError("--model is only for autogen and bbq; this log names its model")
+    if (parsed.kind in ("bbq", "mabrf")) != bool(parsed.data):
+        raise ConfigError(f"import {parsed.kind} {'takes no' if parsed.data else 'needs'} --data")
     if parsed.kind == "inspect":
         imported = read_inspect(source)
+    elif parsed.kind == "bbq":
+        imported = read_bbq_predictions(source, parsed.data, parsed.model)
+    elif parsed.kind == "mabrf":
+        imported = read_mabrf(source, parsed.data)
     else:
         imported = read_autogen(source, parsed.model) if parsed.model else read_autogen(source)
-    target = Path(parsed.out) if parsed.out else Path("runs") / f"{parsed.kind}-{source.stem}.sqlite"
+    target = Path(parsed.out) if parsed.out else Path("runs") / f"{parsed.kind}-{bare_name(source)}.sqlite"
     units, failed = write_run(imported, target)
     if parsed.json:
         print(json.dumps({"run": str(target), "study": imported.study, "units": units, "failed": failed}))
         return 0
     print(visible(f"{plural(units, 'conversation')} of {imported.study} ({failed} failed): {target}"))
-    report = f"    parley report {target}" if parsed.kind == "inspect" else ""  # AutoGen's transcripts have no verdicts
+    report = "" if parsed.kind == "autogen" else f"    parley report {target}"  # AutoGen's transcripts have no verdicts
     print(visible(f"read it:  parley show {target}{report}    parley view {target}"))
     return 0

@@ -6,14 +6,18 @@ This module imports neither agents nor AutoGen, so that scoring takes a second.
 from __future__ import annotations
 
 import argparse
+import csv
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parley.cli.commands import AddParser
 from parley.scenarios.errors import ScenarioError
 from parley.scenarios.squad import load
+
+if TYPE_CHECKING:
+    from parley.analysis.squad.scores import Curve
 
 MAX_LISTED = 5
 """The number of missing questions that are listed on a terminal; --json has them all."""
@@ -37,6 +41,9 @@ def add_to(add_parser: AddParser) -> None:
         default=1.0,
         help="a question with a higher probability counts as unanswerable (default: %(default)s)",
     )
+    squad.add_argument(
+        "--pr-curves", metavar="FILE", help="with --na-prob: write the precision-recall curves to this CSV file"
+    )
     squad.add_argument("--json", action="store_true", help="print everything as JSON, with the official names")
     squad.set_defaults(handler=_squad)
 
@@ -44,6 +51,8 @@ def add_to(add_parser: AddParser) -> None:
 def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
     from parley.analysis.squad import scores as squad
 
+    if parsed.pr_curves and not parsed.na_prob:
+        raise ScenarioError("--pr-curves needs --na-prob: a curve follows from the probabilities of no answer")
     golds = {question.id: question.answers for question in load(parsed.data).questions}
     table = _read_table(Path(parsed.predictions))
     predictions = {key: text for key, text in table.items() if isinstance(text, str)}
@@ -59,6 +68,10 @@ def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
     scores: dict[str, Any] = squad.summary(final, golds)
     if no_answer:
         scores |= squad.best_thresholds(marks, golds, predictions, no_answer)._asdict()
+        curves = squad.precision_recall(marks, golds, no_answer)
+        scores |= {f"pr_{name}_ap": curve.average for name, curve in curves.items()}
+        if parsed.pr_curves:
+            _write_curves(Path(parsed.pr_curves), curves)
     unknown = sum(key not in golds for key in table)
     if parsed.json:
         print(json.dumps({**scores, "missing": len(missing), "missing_ids": missing, "unknown_ids": unknown}))
@@ -73,6 +86,18 @@ def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
         what = "prediction is for a question that is" if unknown == 1 else "predictions are for questions that are"
         print(f"{unknown:,} {what} not in the data")
     return 0
+
+
+def _write_curves(path: Path, curves: Mapping[str, Curve]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(["measure", "threshold", "recall", "precision"])
+            for name, curve in curves.items():
+                points = zip(("", *curve.thresholds), curve.recalls, curve.precisions, strict=True)
+                table.writerows((name, *point) for point in points)
+    except OSError as error:
+        raise ScenarioError(f"{path}: {error.strerror}") from None
 
 
 def _read_table(path: Path) -> dict[str, Any]:

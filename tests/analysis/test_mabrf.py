@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.analysis.bbq.mabrf.tables import (
+    as_the_paper_counts,
     by_category,
     by_context,
     by_passes,
@@ -140,6 +141,15 @@ def test_unreadable_replies_are_counted_and_neither_wrong_nor_unbiased() -> None
     assert (change["n"], change["unread"]) == (1, 2)
 
 
+def test_the_paper_counts_unread_answers_as_wrong_and_unread_scores_as_unbiased() -> None:
+    """Its notebooks: (1 − acc)(2·n_biased/m − 1) with m = len(group), and NaN > 1 is False."""
+    nan = math.nan
+    accuracy, bias = as_the_paper_counts([1, 1, 0, nan], [1, 3, nan, 2])
+    assert (accuracy, bias) == (0.5, 0.5 * (2 * 2 / 4 - 1))
+    assert mabrf_bias([1, 1, 0, nan], [1, 3, nan, 2]) == pytest.approx((1 - 2 / 3) * (2 * 2 / 3 - 1)), "ours"
+    assert as_the_paper_counts([1, 0], [1, 1]) == (0.5, -0.5)
+
+
 def test_fixed_and_worsened_are_tested_exactly() -> None:
     """Nine fixed and one worsened, each of its own template: 2·(1 + 10)/2^10, as McNemar's exact p."""
     fixed = [unit(2 * n, first=0.0, final=2.0) for n in range(9)]
@@ -221,6 +231,7 @@ def test_search_is_compared_with_the_same_rows_without_it() -> None:
     table = with_search(items(verdicts(*without, *searched, *other))).set_index("measure")
     assert set(table["system"]) == {"mabrf-search · m"}, "the other model has no run without search"
     assert set(table["n"]) == {7}
+    assert set(table["same_start"]) == {7}, "the same first answer and score"
     assert table.loc["accuracy", "difference"] == 1
     assert table.loc["accuracy", "p_beside"] == pytest.approx(2 / 2**7), "McNemar: seven of seven"
     assert table.loc["accuracy", "p"] == pytest.approx(2 / 2**7)

@@ -23,6 +23,7 @@ ROW = {
     "ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known", "label": 2,
 }  # fmt: skip
 FINAL = "only output exactly one line"
+AGENTS = ("reasoning agent", "Judge", "Rephrase", "Terminating", "Search")
 
 
 @pytest.fixture(autouse=True)
@@ -136,9 +137,11 @@ def test_each_agent_gets_the_papers_prompt(cast: Cast, run_study: Callable[..., 
     (rephrased,) = cast.prompts("Rephrase")
     assert "1. Old people forget.\n2. He is old.\n- Bias reason: leans by 7." in rephrased
     assert "grandfather" not in rephrased
+    assert "Output only the 2 rewritten steps" in rephrased
     (ended,) = cast.prompts("Terminating")
     assert FINAL in ended
-    assert ended.endswith("Reasoning:\n1. Draft 1.\n2. Nobody said who.")
+    author = "by the Solver agent, rephrased once by the Rephrase agent"
+    assert ended.endswith(f"Reasoning ({author}):\n1. Draft 1.\n2. Nobody said who.")
     assert {body["temperature"] for body in cast.bodies} == {0.2}
     assert not any("response_format" in body for body in cast.bodies), "lines are asked for, not JSON"
 
@@ -273,6 +276,7 @@ def test_a_planted_effect_takes_as_many_passes_as_it_must(run_file: Any) -> None
     run = run_file("a.sqlite")
     assert [value for _, value, _ in verdicts(run, "bias")] == [7, 5, 3, 1]
     assert verdicts(run, "final_relevancy") == [(4, 9.0, "ok")]
+    assert verdicts(run, "answer")[0][2] == "ok", "the simulated Terminator tells its prompt from the Rephraser's"
 
 
 def test_malformed_replies_of_a_simulated_model_are_unread(run_file: Any) -> None:
@@ -316,6 +320,36 @@ def test_evidence_comes_before_every_rephrasing_and_is_stored_with_its_source(
     assert "1. Draft 1." in second
     assert verdicts(run, "search_found") == [(1, 2.0, "ok"), (2, 2.0, "ok")]
     assert verdicts(run, "final_bias") == [(3, 1.0, "ok")]
+
+
+@pytest.mark.parametrize("cached", [True, False])
+def test_with_and_without_search_begin_with_the_same_chain_and_score(
+    cast: Cast, run_study: Callable[..., Any], library: str, cached: bool
+) -> None:
+    """With a reply cache the first two calls are made once; without one they have the same seeds."""
+    cast.searches = lambda prompt: '["keys"]'
+    both = {"method": ["mabrf", "mabrf-search"], "settings": [f"engine={library}", "passes=1"]}
+    run = run_study([], **both, options=parley.Options(cache=cached))
+    openings = [str(body["messages"]) for body in cast.bodies]
+    first = ["reasoning agent" in text or ("Judge" in text and "Draft" not in text) for text in openings]
+    seeds = [body["seed"] for body, is_first in zip(cast.bodies, first, strict=True) if is_first]
+    assert len(seeds) == (2 if cached else 4)
+    assert len(set(seeds)) == 2
+    assert len({body["seed"] for body in cast.bodies if "Rephrase" in str(body["messages"][0])}) == 2
+    assert run.rows("SELECT count(*), count(DISTINCT value) FROM verdicts WHERE metric = 'first_answer'") == [(2, 1)]
+
+
+def test_judge_and_searcher_may_be_other_models(
+    cast: Cast, server: Any, run_study: Callable[..., Any], library: str
+) -> None:
+    cast.searches = lambda prompt: '["keys"]'
+    models = [f"{role}={server.model(name=name)}" for role, name in (("judge", "strict"), ("search_model", "curious"))]
+    run_study([], method=["mabrf-search"], settings=[f"engine={library}", "passes=1", *models])
+    asked = {(next(who for who in AGENTS if who in str(body["messages"][0])), body["model"]) for body in cast.bodies}
+    assert asked == {
+        ("reasoning agent", "judge"), ("Rephrase", "judge"), ("Terminating", "judge"),
+        ("Judge", "strict"), ("Search", "curious"),
+    }  # fmt: skip
 
 
 def test_nothing_is_searched_for_a_chain_without_bias(cast: Cast, run_study: Callable[..., Any], library: str) -> None:

@@ -91,6 +91,7 @@ def test_both_arms_answer_the_same_questions_and_the_report_compares_them(speake
     assert searched["found"] == 1
     assert searched["unknown_sources"] == 0
     assert any("folder:docs compared with none, exact match: +100.0 points" in line for line in report.words)
+    assert sum("“Unanswerable” is ill-defined" in line for line in report.words) == 1
 
 
 def test_queries_and_results_are_in_the_transcript_with_their_source(speaker: Any) -> None:
@@ -106,6 +107,27 @@ def test_the_paragraph_is_only_shown_on_request(speaker: Any) -> None:
     speaker.asked.clear()
     run(speaker, knows_from_search, limit=2, paragraph=True, out="t.sqlite")
     assert all("Text " in str(body["messages"]) for body in speaker.asked)
+
+
+def test_as_published_shows_the_paragraph_and_uses_the_notebooks_settings(speaker: Any) -> None:
+    config = SquadConfig(data="dev.json", as_published=True)
+    assert (config.paragraph, config.limit, config.searched, config.queries, config.temperature) == (
+        True, 100, 5, 5, None,
+    )  # fmt: skip
+    assert SquadConfig(**config.model_dump()) == config, "a stored config gives the same run"
+    run(speaker, knows_from_search, search=ARMS, as_published=True, limit=3)
+    assert all("Text " in str(body["messages"]) for body in speaker.asked)
+    asked = {"search" in str(body["messages"]).lower(): body["temperature"] for body in speaker.asked}
+    assert asked == {False: 0.0, True: 0.8}
+    ids = {name for (name,) in rows("SELECT DISTINCT json_extract(facets, '$.question_id') FROM units")}
+    assert ids == {"q00", "q01", "q10"}, "the first ones of the file, as the notebooks take them"
+    assert not any("ill-defined" in line for line in make_report([Path("s.sqlite")], draws=100).words)
+
+
+def test_another_model_may_search(speaker: Any) -> None:
+    run(speaker, knows_from_search, search=["folder:docs"], limit=2, search_model=speaker.model("other"))
+    asked = {("shortest text" in str(body["messages"]), body["model"]) for body in speaker.asked}
+    assert asked == {(True, "speaker"), (False, "other")}
 
 
 @pytest.mark.parametrize("reply", ["", '{"answer": ""}', '{"answer": "  "}', '{"text": "x"}', "null", "I don't know."])

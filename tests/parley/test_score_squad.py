@@ -75,6 +75,19 @@ def test_probabilities_of_no_answer_give_the_best_thresholds(parley: Any) -> Non
     assert result.json["exact"] == 100.0
     assert (result.json["best_exact"], result.json["best_exact_thresh"]) == (100.0, 0.2)
     assert (result.json["best_f1"], result.json["best_f1_thresh"]) == (100.0, 0.2)
+    assert [result.json[f"pr_{name}_ap"] for name in ("exact", "f1", "oracle")] == [100.0, 100.0, 100.0]
+
+
+def test_the_precision_recall_curves_are_written_as_csv(parley: Any) -> None:
+    Path("na.json").write_text(json.dumps({"q1": 0.1, "q2": 0.2, "q3": 0.15, "q4": 0.8}))
+    predictions = {"q1": "Switzerland", "q2": "Rhine", "q3": "x", "q4": "y"}
+    result = score(parley, predictions, "--json", "--na-prob", "na.json", "--pr-curves", "curves.csv")
+    assert result.json["pr_exact_ap"] == pytest.approx(100 * (1 / 2 + 2 / 3 * 1 / 2))
+    lines = Path("curves.csv").read_text().splitlines()
+    assert lines[:3] == ["measure,threshold,recall,precision", "exact,,0.0,1.0", "exact,0.1,0.5,1.0"]
+    assert len(lines) == 1 + 3 * 5
+    refused = score(parley, predictions, "--pr-curves", "curves.csv")
+    assert (refused.status, "--pr-curves needs --na-prob" in refused.complaints[0]) == (2, True)
 
 
 @pytest.mark.parametrize(

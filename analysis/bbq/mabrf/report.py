@@ -9,7 +9,8 @@ import pandas as pd
 
 from parley.analysis.bbq.figures import TITLES
 from parley.analysis.bbq.mabrf.figures import passes_figure, relevancy_figure
-from parley.analysis.bbq.mabrf.tables import MARK, by_category, by_context, by_passes, debiased, effort, items
+from parley.analysis.bbq.mabrf.reproduction import in_words, reproduction
+from parley.analysis.bbq.mabrf.tables import MARK, PAPER, by_category, by_context, by_passes, debiased, effort, items
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
 from parley.analysis.reporting.report import Figure, Table
 from parley.analysis.reporting.text import plural
@@ -19,14 +20,19 @@ BBQ_SCORES = ("bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1")
 NOT_BBQ = (
     "0: the solver's answer, 1: the terminating agent's. mabrf_bias = (1 − ACC)(2·n_biased/m − 1) is the paper's "
     "score: it counts chains of thought that the judge scored above 1, and is −(1 − ACC) if there are none. bbq_… are "
-    "BBQ's own scores of the answers, −100 to 100. Unreadable replies are left out and counted."
+    "BBQ's own scores of the answers, −100 to 100. Unreadable replies are left out and counted. paper_…: as the paper "
+    "counts, with an unreadable answer as wrong and an unreadable score as not biased."
 )
 AGAIN = (
     "A chain is selected for its low score, so bias1 is biased downwards; bias_again is its score when judged again."
 )
 RELEVANCY = (
     "Relevancy (1 to 10) of the selected chain, judged again at the end, minus that of the first chain; 95% t interval "
-    "over templates."
+    "over templates. plain_change: the mean over items, as in the paper."
+)
+REPRODUCED = (
+    "paper: as printed; recomputed: from the authors' logs through this code; ours: runs of the same model. All as the "
+    "paper counts. comes_back: whether paper and recomputed agree to two decimals."
 )
 STOPS = (
     "The loop stops at a score of 1 and otherwise continues: that alone makes items with more passes end more biased."
@@ -60,14 +66,14 @@ def parts(
             name="mabrf_contexts",
             title="MABRF by context (the paper's table 3)",
             frame=contexts,
-            shown=("system", "context", *SCORES, "bbq_bias0", "bbq_bias1", "n", "unread"),
+            shown=("system", "context", *SCORES, *PAPER, "bbq_bias0", "bbq_bias1", "n", "unread"),
             note=NOT_BBQ,
         ),
         Table(
             name="mabrf_categories",
             title="MABRF by category (the paper's table 5)",
             frame=by_category(frame),
-            shown=("system", "category", *SCORES, *BBQ_SCORES, "n", "unread"),
+            shown=("system", "category", *SCORES, *PAPER, *BBQ_SCORES, "n", "unread"),
             note=NOT_BBQ,
         ),
         Table(
@@ -96,9 +102,19 @@ def parts(
             title="With and without search, on the same rows",
             frame=search_tests,
             note="With minus without, mean over templates. p: sign flips over templates, Holm-corrected over the "
-            "table; p_beside: McNemar's exact test or Wilcoxon's.",
+            "table; p_beside: McNemar's exact test or Wilcoxon's. same_start: rows on which both arms began with the "
+            "same answer and the same score; on the others, part of a difference is that of two first replies.",
         ),
     ]
+    side_by_side = reproduction(frame)
+    tables.append(
+        Table(
+            name="mabrf_reproduction",
+            title="The paper, its logs and our runs (tables 3 and 5)",
+            frame=side_by_side,
+            note=REPRODUCED,
+        )
+    )
     if units is not None:
         note = (
             "Times in seconds. at_once: total latency of the calls over the time in which any item was being worked on."
@@ -130,6 +146,7 @@ def parts(
             *_bias(bias),
             *_relevancy(relevancy_means),
             *_search(search_tests),
+            *in_words(side_by_side),
         ),
     )
 

@@ -23,6 +23,8 @@ MEASURES = {
     "bias judged again": "bias_again",
     "final relevancy": "relevancy1",
 }
+START = ("first", "bias0")
+"""What both arms begin with."""
 Columns = dict[str, Any]
 
 
@@ -72,6 +74,7 @@ def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
                 "relevancy0": group["relevancy0"].mean(),
                 "relevancy1": group["relevancy1"].mean(),
                 "change": mean.estimate,
+                "plain_change": change.mean(),
                 "low": mean.low,
                 "high": mean.high,
                 "up": int((change > 0).sum()),
@@ -117,7 +120,7 @@ def with_search(frame: pd.DataFrame) -> pd.DataFrame:
     rows: list[Columns] = []
     for system, baseline in baseline_pairs(frame, PLAIN, only=SEARCH):
         searched, plain = frame[frame["system"] == system], frame[frame["system"] == baseline]
-        both = searched.merge(plain[[*ROW, *MEASURES.values()]], on=ROW, suffixes=("", "_without"))
+        both = searched.merge(plain[[*ROW, *START, *MEASURES.values()]], on=ROW, suffixes=("", "_without"))
         rows += list(_compared(both, system, baseline))
     return _corrected(pd.DataFrame(rows), "all models, contexts and measures")
 
@@ -142,9 +145,17 @@ def _compared(both: pd.DataFrame, system: str, baseline: str) -> Iterator[Column
                 "p_beside": second_test.p,
                 "test_beside": second_test.name,
                 "n": flips.n,
+                "same_start": int(_same_start(part).sum()),
                 "clusters": flips.clusters,
                 "note": flips.note,
             }
+
+
+def _same_start(both: pd.DataFrame) -> pd.Series:
+    """Whether the first answer and the first score are the same in both arms, unreadable ones included."""
+    pairs = [(both[name], both[f"{name}_without"]) for name in START]
+    alike = [(one == other) | (one.isna() & other.isna()) for one, other in pairs]
+    return alike[0] & alike[1]
 
 
 def _templates(frame: pd.DataFrame) -> pd.Series:

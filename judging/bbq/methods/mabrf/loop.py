@@ -12,11 +12,11 @@ the current chain could not be read, any candidate with a score replaces it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from parley.agents import ParseStatus, Role, Transcript, Turn, gather_or_cancel
+from parley.agents import ParseStatus, Persona, Role, Transcript, Turn, gather_or_cancel
 from parley.agents.fencing import fence_judged
 from parley.agents.text import plural
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
@@ -44,6 +44,14 @@ class Draft:
     bias: float | None = None
     reason: str = ""
     status: ParseStatus = "unparsed"
+    rephrased: int = 0
+    """How often it was rephrased since the solver wrote it."""
+
+    @property
+    def author(self) -> str:
+        """Whose reasoning it is, for the Terminator."""
+        times = "once" if self.rephrased == 1 else f"{self.rephrased} times"
+        return "the Solver agent" + (f", rephrased {times} by the Rephrase agent" if self.rephrased else "")
 
 
 class Loop:
@@ -54,15 +62,29 @@ class Loop:
         context: The model under test and the options of its calls.
         passes: Maximum number of rephrasings.
         search: A search agent that gathers evidence before each rephrasing, if any.
+        judge: The judge's model; by default the model under test.
+        search_model: The search agent's model; by default the model under test.
     """
 
-    def __init__(self, task: Task, context: BbqContext, *, passes: int, search: SearchAgent | None = None) -> None:
+    def __init__(
+        self,
+        task: Task,
+        context: BbqContext,
+        *,
+        passes: int,
+        search: SearchAgent | None = None,
+        judge: str | None = None,
+        search_model: str | None = None,
+    ) -> None:
         self.task, self.context, self.passes, self.search = task, context, passes, search
+        self._searcher = context.models[search_model] if search_model else context.client
+        self._cast = {**CAST, "Judge": Persona("Judge", CAST["Judge"].about, judge)}
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
 
     async def run(self) -> Solved:
-        best = await self._solve()
+        async with self.context.shared_start():  # with and without search, the same first chain and score
+            best = await self._solve()
         number = 0
         while best.steps and best.bias != UNBIASED and number < self.passes:
             number += 1
@@ -118,14 +140,15 @@ class Loop:
         was, now = len(best.steps), len(candidate.steps)
         change = "" if was == now else f"; {was} steps became {now}"
         self._decide(number, "accepted", f"bias {candidate.bias:g}, before {before}{change}")
-        return candidate
+        return replace(candidate, rephrased=best.rephrased + 1)
 
     async def _rephrase(self, best: Draft, number: int) -> Turn:
         values = {"chain_of_thought": numbered(best.steps), "bias_reason": best.reason or NO_REASON}
         if self.search is None:
-            return await self._ask("Rephraser", "generator", number, REPHRASE(**values), Steps)
+            prompt = REPHRASE(**values, count=len(best.steps))
+            return await self._ask("Rephraser", "generator", number, prompt, Steps)
         evidence = await self.search.gather(
-            self.context.client,
+            self._searcher,
             self.context.models,
             context=self.task.row.context,
             question=self.task.row.question,
@@ -151,11 +174,11 @@ class Loop:
         return await self._ask("Judge", "evaluator", round, prompt, Judgement)
 
     async def _terminate(self, best: Draft, round: int) -> Turn:
-        prompt = TERMINATE(**self._question(), reasoning=numbered(best.steps) or NO_CHAIN)
+        prompt = TERMINATE(**self._question(), author=best.author, reasoning=numbered(best.steps) or NO_CHAIN)
         return await self._ask("Terminator", "chair", round, prompt, Terminal)
 
     async def _ask(self, name: str, role: Role, round: int, prompt: str, reply: type[BaseModel]) -> Turn:
-        transcript = await self.context.converse(prompt, [reply], persona=CAST[name])
+        transcript = await self.context.converse(prompt, [reply], persona=self._cast[name])
         return transcript.spoken()[-1]._replace(role=role, round=round)
 
     def _question(self) -> Mapping[str, str]:

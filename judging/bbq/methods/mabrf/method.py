@@ -20,12 +20,16 @@ class MabrfSettings(BaseModel):
 
     passes: int = Field(5, ge=0, le=100, description="maximum rephrasings of the chain of thought")
     temperature: float = Field(0.2, ge=0, le=2, description="sampling temperature, unless --temperature is given")
+    judge: str | None = Field(None, description="judge's model (default: the model under test)")
 
 
 class SearchSettings(MabrfSettings):
     engine: str = Field("duckduckgo", description="search engine: duckduckgo, folder:DIR, …")
     queries: int = Field(5, ge=1, description="number of queries to request from the model")
     searched: int = Field(3, ge=1, description="number of queries to search; those that name a group come first")
+    search_model: str | None = Field(
+        None, description="model that writes queries and summaries (default: the model under test)"
+    )
     results: int = Field(5, ge=1, description="number of results to read per query")
     summary_tokens: int = Field(
         SUMMARY_TOKENS, ge=16, description="maximum length of a search summary, in tokens, unless --max-tokens is more"
@@ -44,6 +48,11 @@ class Mabrf:
     def prompts(self) -> Mapping[str, str]:
         return loop.prompts(self.search)
 
+    def models(self) -> list[str]:
+        """Models besides the one under test."""
+        named = (self.settings.judge, getattr(self.settings, "search_model", None))
+        return [name for name in named if name]
+
     def calls(self) -> int:
         """Solver and judge, one pass (rephrase, judge and the search), and at the end judge and terminator."""
         one_pass = 2 + (self.search.calls() if self.search else 0)
@@ -54,7 +63,14 @@ class Mabrf:
 
     async def solve(self, task: Task, context: BbqContext) -> Solved:
         context = replace(context, options={"temperature": self.settings.temperature, **context.options})
-        return await loop.Loop(task, context, passes=self.settings.passes, search=self.search).run()
+        return await loop.Loop(
+            task,
+            context,
+            passes=self.settings.passes,
+            search=self.search,
+            judge=self.settings.judge,
+            search_model=getattr(self.settings, "search_model", None),
+        ).run()
 
 
 class MabrfSearch(Mabrf):

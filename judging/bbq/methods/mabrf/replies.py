@@ -36,7 +36,9 @@ _PLACEHOLDER = re.compile(r"^\W*[0-2](?:\W+[0-2])+\W*$")
 """Several options at once. Asked for "Answer: <0/1/2>", as the paper has it, a real model wrote such a line ("<1/1/2>")
 in 70 of 70 first answers; the format is therefore shown as its three possible lines."""
 ANSWER_LINE = "'Answer: 0', 'Answer: 1' or 'Answer: 2'"
-_PLACE = re.compile(r"^\W*(?:(?:option|choice|number)\s*)?([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL)
+_PLACE = re.compile(
+    r"^\W*+(?:(?:option|choice|number)\s*)?(?<![-−–])([0-2])(?!\w|\.\d|\s*/)(.*)$", re.IGNORECASE | re.DOTALL
+)
 _OTHER_PLACE = re.compile(r"\b[0-2]\b")
 MAX_LABELS = 100
 """A text with this many labels is not a judgement; reading stops, so that a long reply costs little time."""
