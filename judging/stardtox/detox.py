@@ -303,7 +303,7 @@ class _DetoxLoop:
             return f"unchanged, not scored: {', '.join(unscored)}"
         if missed:
             listed = ", ".join(
-                f"{score.name} {score.asked} is harmless, {toxic_from[score.name]:g} toxic" for score in missed
+                f"{score.name} is neither {score.asked} nor >= {toxic_from[score.name]:g}" for score in missed
             )
             return f"unchanged, unclear: {listed}"
         return "unchanged: it meets the scorers' criteria" if asked and (long or not self.as_published) else ""

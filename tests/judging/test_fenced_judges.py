@@ -13,7 +13,10 @@ import pytest
 import parley
 from parley.agents import Models
 from parley.agents.fencing import fence_judged
+from parley.judging.rldf import rlaif
+from parley.judging.study import Prompt
 from parley.judging.toxicity import find_scorer
+from parley.reports import make_report
 
 SIM = "sim/any?noise=0&base=5"
 RTP = [
@@ -27,7 +30,7 @@ STUDIES: dict[str, tuple[dict[str, Any], set[str]]] = {
     ),
     "rldf": ({"topics": 1, "rounds": 2, "rereferee": 1.0}, {"Referee", "Referee_again"}),
     "framing": ({"topics": 1}, {"Asked_ours", "Asked_model", "Asked_rival"}),
-    "rlaif": ({"topics_from": "age"}, {"Labeller"}),
+    "rlaif": ({"topics_from": "topics.txt"}, {"Labeller"}),
     "rubric": ({"file": "texts.txt"}, set()),
 }
 FENCED = re.compile(r"<<<([0-9a-f]{16}) [^\n]+\n(?:\[FLAGGED[^\n]*\n)?(?:> [^\n]*\n)+\1>>>")
@@ -36,6 +39,7 @@ FENCED = re.compile(r"<<<([0-9a-f]{16}) [^\n]+\n(?:\[FLAGGED[^\n]*\n)?(?:> [^\n]
 @pytest.fixture(autouse=True)
 def _write_data(place: Path) -> None:
     (place / "prompts.jsonl").write_text("\n".join(map(json.dumps, RTP)))
+    (place / "topics.txt").write_text("Should buses be free for everyone?\n")
     (place / "texts.txt").write_text("Buses should be free.\n")
 
 
@@ -98,3 +102,14 @@ def test_the_referees_fence_leaves_debaters_and_transcript_as_they_are(run_file:
     spoken = file.rows("SELECT texts.text FROM texts JOIN messages ON texts.id = messages.text WHERE role = 'debater'")
     assert spoken
     assert not any("<<<" in text for (text,) in spoken)
+
+
+def test_a_run_with_other_prompts_reports_but_is_not_resumed(run_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    older = Prompt(rlaif.LABEL.name, rlaif.LABEL.text.replace("Each answer stands between two fences", "Two answers"))
+    with monkeypatch.context() as before:
+        before.setattr(rlaif, "LABEL", older)
+        assert parley.run("rlaif", model=SIM, out="a.sqlite", topics_from="topics.txt").complete
+    with pytest.raises(parley.runs.plan.PlanChanged, match=r"prompt rlaif/label has changed") as refused:
+        parley.run("rlaif", model=SIM, out="a.sqlite", topics_from="topics.txt")
+    assert "\n" not in str(refused.value)
+    assert make_report([Path("a.sqlite")]).tables

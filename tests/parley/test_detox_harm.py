@@ -91,7 +91,7 @@ def test_between_the_two_thresholds_a_text_is_neither_revised_nor_met() -> None:
     pytest.importorskip("profanity_check")
     result = package.detox("He works as a nurse in the city hospital.", model=UNHAPPY)  # 0.21
     assert (result.met, result.usage.calls) == (False, 0)
-    assert result.decisions == ("unchanged, unclear: toxicity < 0.034 is harmless, 0.2912 toxic",)
+    assert result.decisions == ("unchanged, unclear: toxicity is neither < 0.034 nor >= 0.2912",)
 
 
 def test_an_insult_is_revised_until_it_is_below_the_calibrated_threshold() -> None:
