@@ -108,12 +108,12 @@ def _fill(unit: str, rng: random.Random, words: list[str], rows: dict[str, list[
         rows["texts"].append((key, text))
         round_ = 1 + seq // 5
         if seq % 5 == 0:
-            rows["messages"].append((unit, seq, round_ - 1, "user", "narrator", None, key, None, None, None))
+            rows["messages"].append((unit, seq, round_ - 1, "user", "narrator", None, key, None, None, None, None, 0))
             continue
         judge = JUDGES[seq % 5 - 1]
-        rows["messages"].append((unit, seq, round_, judge, "debater", None, key, "ok", None, None))
+        rows["messages"].append((unit, seq, round_, judge, "debater", None, key, "ok", None, None, None, 0))
         prompt, tokens = f'[["user","user",{key}]]', rng.randrange(50, 90)
-        rows["calls"].append((unit, seq, 0, "sim/any", prompt, key, 900, tokens, 0.5, 0.0, 0, 1, None, 0))
+        rows["calls"].append((unit, seq, 0, "sim/any", prompt, key, 900, tokens, 0.5, 0.0, 0, 1, None, 0, None, None))
         for side in ("A", "B"):
             value = float(rng.randrange(3, 10))
             rows["verdicts"].append((unit, nth, judge, "debater", round_, side, "Accuracy", value, value, None, "ok"))

@@ -188,7 +188,7 @@ class Job:
         if getattr(self.study.config, "readout", "sampled") == "expected":
             for client in clients:
                 if not client.logprobs:
-                    at = f" but at ?effort={client.sampling_effort}" if client.sampling_effort else ""
+                    at = f" except at ?effort={client.sampling_effort}" if client.sampling_effort else ""
                     raise ConfigError(f'readout = "expected" needs log-probabilities, and {client.name} gives none{at}')
         config = self.study.config
         if "temperature" in config.model_fields_set and getattr(config, "temperature", None) is not None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from parley.agents.models.sim_effects import refuse_unknown_effects
 from parley.judging import Study
+from parley.scenarios.identities import ALL as IDENTITIES
 
 _WORD = re.compile(r"[^\W_][\w-]*")
 
@@ -14,13 +15,14 @@ _WORD = re.compile(r"[^\W_][\w-]*")
 def refuse_unknown_labels(study: Study) -> None:
     """Raise `ConfigError` if a simulated model has an effect for a label or a judge that the study does not have.
 
-    A label is a facet of a unit (an identity) or a word of the prompts (a metric, a role).
+    A label is a facet of a unit (an identity), a word of the prompts (a metric, a role), or an identity that other runs
+    of the study may have.
     """
     simulated = [name for name in study.models() if name.startswith("sim/") and "?" in name]
     if not simulated:
         return
     prompts = study.prompts()
-    labels = {str(value) for unit in study.plan() for value in unit.facets.values()}
+    labels = {*IDENTITIES, *(str(value) for unit in study.plan() for value in unit.facets.values())}
     labels |= {word.lower() for pair in prompts.items() for text in pair for word in _WORD.findall(text)}
     speakers = _speakers(prompts)
     for name in simulated:

@@ -194,7 +194,8 @@ def contagion_words(table: pd.DataFrame, *, blind: bool | None = None, cluster: 
                 continue
             seen = (
                 f"{start}where two judges differed, one came closer to the other's {ballot} in {whole.closer:.0%} of "
-                f"{plural(whole.differed, 'case')}, by chance in {whole.closer_chance:.0%}"
+                f"{plural(whole.differed, 'case')}"
+                + ("" if math.isnan(whole.closer_chance) else f", by chance in {whole.closer_chance:.0%}")
             )
             if math.isnan(whole.p):
                 yield f"{seen} ({whole.note})."

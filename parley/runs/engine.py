@@ -146,7 +146,7 @@ class Engine:
         if self.progress.read and not lost:
             return None
         replies = self.file.replies()
-        if not lost and (not replies.typed or replies.read):
+        if not lost and (not replies.typed or replies.read or replies.whole_texts):
             return None
         # Some replies may be readable and give no verdict: a scorer's, about drafts that were refused.
         statuses = lost if replies.read else {key: count for key, count in replies.statuses.items() if key}

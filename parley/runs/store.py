@@ -75,6 +75,8 @@ class Replies(NamedTuple):
     """How many reached their limit of tokens."""
     unknown: int
     """Of how many that is not known: they were made before it was recorded."""
+    whole_texts: int
+    """How many are texts that nobody was to parse, and were not cut: they are read as they are."""
 
     @property
     def total(self) -> int:
@@ -217,15 +219,16 @@ class RunFile:
     def replies(self) -> Replies:
         """How the replies of finished units could be read."""
         rows = self._rows(
-            "SELECT coalesce(m.parse_status, ''), count(*), sum(m.cut), sum(m.cut IS NULL) "
+            "SELECT coalesce(m.parse_status, ''), count(*), sum(m.cut), sum(m.cut IS NULL), "
+            "sum(m.parse_status IS NULL AND NOT coalesce(m.cut, 0)) "
             "FROM messages m JOIN units u ON u.id = m.unit "
             "WHERE u.status = 'done' AND m.role NOT IN ('narrator', 'coordinator') GROUP BY 1"
         )
-        statuses, cut, unknown = {}, 0, 0
-        for status, count, cut_here, unknown_here in rows:
+        statuses, cut, unknown, whole = {}, 0, 0, 0
+        for status, count, cut_here, unknown_here, whole_here in rows:
             statuses[status] = count
-            cut, unknown = cut + (cut_here or 0), unknown + unknown_here
-        return Replies(statuses, cut, unknown)
+            cut, unknown, whole = cut + (cut_here or 0), unknown + unknown_here, whole + whole_here
+        return Replies(statuses, cut, unknown, whole)
 
     def lost_verdicts(self) -> dict[str, int]:
         """The parse statuses of all verdicts, if none of them could be read; else empty."""

@@ -72,7 +72,14 @@ ONLY_PARSED = {
 """Commands with these words are only parsed, and why."""
 OUTSIDE = {"pip", "cmake", "llama-server", "accelerate", "ruff", "mypy", "git", "ollama", "vllm", "ray", "cd"}
 """Other programs, which are not run."""
-FOREIGN = {"--api-key", "--max-model-len", "--enable-prefix-caching", "--enable-prompt-tokens-details", "--cache-ram"}
+FOREIGN = {
+    "--api-key",
+    "--max-model-len",
+    "--enable-prefix-caching",
+    "--enable-prompt-tokens-details",
+    "--cache-ram",
+    "--reasoning-parser",
+}
 """Flags of vLLM and llama.cpp's server that sentences name."""
 ACCEPTED_STATUS = {"detox": {0, 1}}
 """1: not all criteria are met, which is a valid result."""

@@ -31,7 +31,7 @@ MALIBU = {
     "agreement": "model phase round metric coefficient value low high judges n clusters note",
     "changed_minds": "model phase what changed low high mean_change n clusters",
     "position": "model pairs first_rate first_low first_high n ties flip_rate flip_low flip_high flip_n clusters",
-    "parsing": "model phase ok repaired unparsed refused",
+    "parsing": "model phase ok repaired unparsed refused cut",
     "analysis_plan": "run item plan",
     "planned": "run table part status",
 }
@@ -121,8 +121,7 @@ def test_the_object_has_the_run_it_was_made_from(data: dict[str, Any]) -> None:
     assert run["versions"]["parley-autogen"] == library.__version__
     assert run["config"]["suite"] == "quick"
     assert run["sources"]
-    (caution,) = data["cautions"]
-    assert caution.startswith("sim/judge?female=+0.4 is SIMULATED")
+    assert data["cautions"][0].startswith("sim/judge?female=+0.4 is SIMULATED")
 
 
 def test_calibration_is_rows(parley: Parley) -> None:

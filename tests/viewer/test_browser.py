@@ -58,7 +58,7 @@ def test_from_the_runs_page_to_one_reply_of_one_judge(tmp_path, viewer, open_pag
 
 def test_the_figures_match_the_report(runs, viewer, open_page):
     page = open_page(viewer(runs) + "run?run=quick.sqlite")
-    expect(page.locator(".caution")).to_contain_text("SIMULATED")
+    expect(page.locator(".caution").first).to_contain_text("SIMULATED")
     from parley import frames
     from parley.analysis import malibu
 
