@@ -112,7 +112,7 @@ class Seat:
         else:
             message, thought = _without_thought(response)
             text, cut = message.to_model_text(), bool(calls) and calls[-1].cut
-        if cut and not text.strip():
+        if cut and not text.strip() and _may_have_thought(calls):
             raise _nothing_said(self.name, calls)
         turn = Turn(
             speaker=self.name,
@@ -139,6 +139,16 @@ def _without_thought(response: Response) -> tuple[BaseChatMessage, str]:
         if thought or len(answer) < len(message.content):
             message, thoughts = message.model_copy(update={"content": answer}), [*thoughts, thought]
     return message, join_thoughts(thoughts)
+
+
+def _may_have_thought(calls: Sequence[Call]) -> bool:
+    """Whether a reply without text may be that of a model that was still thinking.
+
+    A model in this process hides no thoughts: one that wrote nothing but blanks said nothing, and that is its reply.
+    """
+    last = calls[-1] if calls else None
+    embedded = last is not None and last.model.startswith(("local/", "hf/"))
+    return not embedded or bool(last and last.thought)
 
 
 def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
