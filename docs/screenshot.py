@@ -1,6 +1,6 @@
 """Take the screenshot in the README: a unit of a real run in the viewer, with Chromium.
 
-    python -m docs.screenshot runs/malibu-smollm2-0252e159.sqlite p2/fitness
+    python -m docs.screenshot runs/malibu-smollm2-0ce2aeba.sqlite p2/fitness
 
 The run is the one of the README's first command. Needs playwright and Pillow (extra `dev`), and Chromium.
 """

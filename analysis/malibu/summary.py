@@ -100,7 +100,7 @@ def _pairs(pairs: pd.DataFrame, unit: str, margin: float, phase: int) -> Iterato
     chances = undecided["chance_alike"].dropna()
     if len(undecided):
         sentence = f"Phase {phase}: undecided, neither different nor alike: {plural(len(undecided), 'pair')}."
-        if len(chances):
+        if len(chances) and testable:
             needed = undecided["bases_for_alike"].dropna()
             sentence += f" If there were no difference, this design would have shown it in {_range(100 * chances)}% of"
             sentence += " runs"
