@@ -17,11 +17,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from parley.reports import make_report
 from parley.runs import RunFile
-from tests.chaos.faults import BILLED_TOKENS, FaultServer
+from tests.chaos.faults import FaultServer
 from tests.chaos.process import ChaosProcess
 from tests.chaos.studies import Trial
 from tests.conftest import File
@@ -110,7 +109,7 @@ class ChaosRun:
         assert before <= self._done(), "a unit that was done is no longer done"
         if self.file.path.exists():
             assert self.file.one("PRAGMA integrity_check") == "ok"
-        answered, counted = self.server.answered[-1].total() + self.server.billed[-1], self._spent() - spent
+        answered, counted = self.server.answered[-1].total(), self._spent() - spent
         self.tally.lost += answered - counted
         assert counted <= answered if status < 0 else counted == answered, (
             f"the run counted {counted} replies, the server {answered}: {process.output()}"
@@ -127,7 +126,7 @@ class ChaosRun:
     def compare(self) -> None:
         """No unit is lost, duplicated or different, and only replies lost with a process were requested again."""
         self.file.check()
-        assert _story(self.file) == _story(self.undisturbed), "the disturbed run differs"
+        assert self.file.story() == self.undisturbed.story(), "the disturbed run differs"
         assert self.file.one("SELECT count(*) FROM units WHERE finished_at < started_at") == 0, (
             "a unit ended before it began"
         )
@@ -172,10 +171,3 @@ class ChaosRun:
         while process.alive and self.server.answered[-1].total() < enough:
             time.sleep(0.002)
         return process.alive
-
-
-def _story(file: File) -> dict[str, list[tuple[Any, ...]]]:
-    """The contents of a run without calls that were billed for nothing, and so without the numbers of calls."""
-    story = file.story()
-    story["calls"] = [(*call[:2], *call[3:]) for call in story["calls"] if call[-2:] != BILLED_TOKENS]
-    return story
