@@ -8,27 +8,23 @@ How much faster this is than AutoGen's client, which uses the `openai` package: 
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Any, ClassVar, Literal
 
 import aiohttp
-from autogen_core import CancellationToken
-from autogen_core.models import CreateResult, LLMMessage, ModelFamily, ModelInfo, RequestUsage
-from autogen_core.tools import Tool, ToolSchema
+from autogen_core.models import ModelFamily, ModelInfo, RequestUsage
+from autogen_core.tools import Tool
 from pydantic import BaseModel, Field
 
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from parley.agents.models.base import SHARED, Client, ClientOptions, Effort, Request, estimate_tokens
+from parley.agents.models.base import ClientOptions, Effort, Request
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
-from parley.agents.models.reply import Reply, StreamRedactor, redact, redact_reply
-from parley.agents.models.session import SESSION
-from parley.agents.models.thoughts import ThoughtSplitter, join_thoughts, read_parts
+from parley.agents.models.reply import Reply, redact
+from parley.agents.models.streaming import Arriving, StreamingClient
+from parley.agents.models.thoughts import join_thoughts, read_parts
 from parley.agents.models.wire import (
     FINISH,
     billed_reply,
@@ -60,7 +56,7 @@ class ServerOptions(ClientOptions):
     )
 
 
-class CompatibleClient(Client):
+class CompatibleClient(StreamingClient):
     """Base class of clients for OpenAI-compatible servers; a subclass sets the address and the key's variable."""
 
     OptionsType: ClassVar[type[ClientOptions]] = ServerOptions
@@ -224,72 +220,12 @@ class CompatibleClient(Client):
             return ServerFault(f"{where}{message}", retry_after=retry_seconds(headers))
         return BadRequest(f"{where}{message}")
 
-    async def create_stream(
-        self,
-        messages: Sequence[LLMMessage],
-        *,
-        tools: Sequence[Tool | ToolSchema] = [],
-        tool_choice: Tool | Literal["auto", "required", "none"] = "auto",
-        json_output: bool | type[BaseModel] | None = None,
-        extra_create_args: Mapping[str, Any] = {},
-        cancellation_token: CancellationToken | None = None,
-    ) -> AsyncGenerator[str | CreateResult, None]:
-        """The answer as it arrives, then the whole reply with its thinking and usage; neither cached nor retried.
-
-        A request with tools is not streamed: the reply is one chunk. A stream that breaks off counts with what arrived.
-        """
-        if tools:
-            async for part in super().create_stream(
-                messages,
-                tools=tools,
-                tool_choice=tool_choice,
-                json_output=json_output,
-                extra_create_args=extra_create_args,
-                cancellation_token=cancellation_token,
-            ):
-                yield part
-            return
-        options = {**self._defaults, **extra_create_args}
-        request = self.for_wire(Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ())))
-        current = SESSION.get()
-        budget = current.budget if current else None
-        if budget is not None:
-            await budget.take_call()
-        arrived = Arrived()
-        splitter, redactor = ThoughtSplitter(), StreamRedactor(self._key)
-        started = time.perf_counter()
-        await self.throttle.enter()
-        try:
-            async for event in self._events(request):
-                if cancellation_token is not None and cancellation_token.is_cancelled():
-                    raise asyncio.CancelledError
-                if text := redactor.feed(splitter.feed(self.event_text(event, arrived))):
-                    arrived.parts.append(text)
-                    yield text
-        except BaseException as error:
-            # What was answered is billed, even if the rest is lost or no longer wanted.
-            if arrived.anything:
-                error_reply = redact_reply(arrived.reply(splitter.thought, request), self._key)
-                latency = time.perf_counter() - started
-                self._record(self._call(request.prompt(), error_reply, latency, cached=False, attempts=1), budget)
-            elif budget is not None and isinstance(error, ModelError):
-                budget.give_call_back()
-            raise
-        finally:
-            self.throttle.leave()
-        if text := redactor.feed(splitter.flush()) + redactor.flush():
-            arrived.parts.append(text)
-            yield text
-        reply = redact_reply(arrived.reply(splitter.thought), self._key)
-        self.thinks = self.thinks or reply.thinks
-        latency = time.perf_counter() - started
-        self._record(self._call(request.prompt(), reply, latency, cached=False, attempts=1), budget)
-        yield reply
+    def arriving(self) -> Arriving:
+        return Arrived(self.event_text)
 
     def event_text(self, event: Mapping[str, Any], arrived: Arrived) -> str:
         """The text of one event; its usage, finish reason and thinking, if any, are put into `arrived`."""
         try:
-            arrived.anything = True
             if event.get("usage"):
                 arrived.usage = dict(event["usage"])
             choice: dict[str, Any] = next(iter(event.get("choices") or ()), {})
@@ -309,7 +245,7 @@ class CompatibleClient(Client):
             raise ServerFault(f"{self.name}: {self.base_url} streamed an unreadable event")
         return text
 
-    async def _events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
+    async def events(self, request: Request) -> AsyncGenerator[dict[str, Any], None]:
         """The server-sent events of one streamed reply; an error among them is raised."""
         url, body = self.base_url + self.path(request), self.stream_body(request)
         try:
@@ -335,34 +271,38 @@ class CompatibleClient(Client):
             await self._session.close()
 
 
-@dataclass(slots=True)
-class Arrived:
-    """What has arrived of a streamed reply."""
+class Arrived(Arriving):
+    """The events of a streamed reply, put together.
 
-    parts: list[str] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-    usage: dict[str, Any] = field(default_factory=dict)
-    finish: str | None = None
-    """Why it ended, in the words of chat completions."""
-    refused: bool = False
-    anything: bool = False
+    Args:
+        read: `CompatibleClient.event_text`.
+    """
 
-    def reply(self, inline_thought: str, request: Request | None = None) -> Reply:
-        """The reply; with a request, of a stream that broke off: its tokens are estimated if no usage arrived."""
-        usage, text = self.usage, "".join(self.parts)
-        thought = join_thoughts(["".join(self.thoughts), inline_thought])
-        counts = RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0)
-        if request is not None and not usage:
-            prompt = sum(estimate_tokens(message.text) for message in request.prompt())
-            counts = RequestUsage(prompt, estimate_tokens(text) + estimate_tokens(thought))
+    def __init__(self, read: Callable[[Mapping[str, Any], Arrived], str]) -> None:
+        self._read = read
+        self._texts: list[str] = []
+        self.thoughts: list[str] = []
+        self.usage: dict[str, Any] = {}
+        self.finish: str | None = None
+        """Why it ended, in the words of chat completions."""
+        self.refused = False
+
+    def add(self, event: Mapping[str, Any]) -> str:
+        self.anything = True
+        text = self._read(event, self)
+        self._texts.append(text)
+        return text
+
+    def reply(self) -> Reply:
+        usage = self.usage
         return Reply(
             finish_reason=FINISH.get(self.finish, "unknown"),
-            content=text,
-            usage=counts,
+            content="".join(self._texts),
+            usage=RequestUsage(usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0),
             cached=False,
             cached_tokens=cached_tokens(usage),
             written_tokens=written_tokens(usage),
-            thought=thought or None,
+            thought=join_thoughts(["".join(self.thoughts)]) or None,
             thought_tokens=thought_tokens(usage),
             refused=self.refused or self.finish == "content_filter",
         )

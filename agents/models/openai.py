@@ -149,7 +149,6 @@ class OpenAIClient(CompatibleClient):
     def event_text(self, event: Mapping[str, Any], arrived: Arrived) -> str:
         if "type" not in event:
             return super().event_text(event, arrived)
-        arrived.anything = True
         try:
             return read_event(event, arrived)
         except (KeyError, TypeError, AttributeError):

@@ -1,4 +1,4 @@
-"""Replies that arrive in chunks, for clients that use a vendor's own package."""
+"""Replies that arrive in chunks: budget, limits, thoughts, the key and billing are the same for every provider."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from parley.agents.errors import ModelError
 from parley.agents.models.base import SHARED, Client, Request, estimate_tokens
 from parley.agents.models.reply import Reply, StreamRedactor, redact_reply
 from parley.agents.models.session import SESSION
-from parley.agents.models.thoughts import ThoughtSplitter, join_thoughts
+from parley.agents.models.thoughts import ThoughtSplitter
 
 
 class Arriving(ABC):
@@ -82,8 +82,7 @@ class StreamingClient(Client):
         started = time.perf_counter()
 
         def finished(*, broken: bool = False) -> Reply:
-            reply = arrived.reply()
-            reply.thought = join_thoughts([reply.thought, splitter.thought]) or None
+            reply = arrived.reply()  # which tells its thinking apart by itself
             if broken:
                 reply.usage = _at_least(reply, request)
             reply = redact_reply(reply, self._key)
