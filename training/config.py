@@ -110,6 +110,9 @@ class EvaluationSettings(SettingsTable):
         list(SYSTEMS), description="systems to compare, in this order; Default must be one of them"
     )
     rlaif: str | None = Field(None, description="folder of an RLAIF policy (default: the one under OUT, if any)")
+    models: dict[System, str] = Field(
+        {}, description="models by system, if a server has them loaded already: RLDF = 'vllm/rl?base_url=…'"
+    )
 
 
 class RlaifSettings(SettingsTable):

@@ -30,6 +30,8 @@ HELP = {
     "ablate": "train and evaluate at each value of the lists in [ablate]",
     "all": "sft, reward, rl, rlaif if rlaif.labeller is set, evaluate if evaluate.bbq or evaluate.judges is set",
 }
+WITHOUT_FLAGS = {"ablate": ("data",), "evaluate": ("models",)}
+"""Tables within a table of the config, which have no flags."""
 Report = Callable[[str], None]
 """Takes a line about the progress."""
 
@@ -56,8 +58,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     add_flags(parser, TrainConfig, "training", leave_out=tuple(TABLES))
     for name, table in TABLES.items():
-        leave_out = ("data",) if name == "ablate" else ()
-        add_flags(parser, table, f"[{name}]", leave_out, prefix=f"{name}_")
+        add_flags(parser, table, f"[{name}]", WITHOUT_FLAGS.get(name, ()), prefix=f"{name}_")
     for old, new in RENAMED.items():
         old_flag, new_flag = ("--" + name.replace(".", "-").replace("_", "-") for name in (old, new))
         parser.add_argument(old_flag, action=RenamedFlag, nargs="*", const=new_flag, help=argparse.SUPPRESS)

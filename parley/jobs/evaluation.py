@@ -2,7 +2,7 @@
 
 Every number comes from a run file under OUT/evaluate, made by the studies `bbq`, `answers` and `rubric` as with
 `parley run`. Trained models are `local/OUT/sft` and `local/OUT/rl`, or `hf/…` with `inference_backend = "hf"`. One
-model is loaded at a time, in the order of `evaluate.systems`.
+model is loaded at a time, in the order of `evaluate.systems`. Those in `evaluate.models` run on servers.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -93,11 +94,25 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
     if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
         missing.append("RLAIF (its policy is not trained: parley train rlaif)")
-    model_cautions = tuple(cautions([config.base, *settings.judges]))
+    model_cautions = (*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges]))
     finished = report(tables, f"RLDF on {config.base}", model_cautions, tuple(missing))
     write(finished, folder / "report")
     (folder / "report.json").write_text(json.dumps(finished.data(), indent=2, ensure_ascii=False), "utf-8")
     return finished
+
+
+def same_family_cautions(base: str, judges: list[str]) -> list[str]:
+    """Names the judges that are of the same family as the model they judge."""
+    same = [judge.split("?")[0] for judge in judges if model_family(judge) == model_family(base)]
+    if not same:
+        return []
+    return [f"Same-family judge: {', '.join(same)} scored answers of {base}, a model of its own family."]
+
+
+def model_family(model: str) -> str:
+    """The family in a model's name: `qwen` of `vllm/Qwen/Qwen2.5-7B-Instruct?base_url=…`."""
+    name = model.split("?")[0].rstrip("/").rsplit("/", 1)[-1].lower()
+    return re.match(r"[a-z]*", name).group() or name  # type: ignore[union-attr]
 
 
 def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
@@ -115,13 +130,17 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
     for name in settings.systems:
         if name in METHODS:
             yield EvaluatedSystem(
-                name=name, key=name.lower(), model=base_name(config), method=METHODS[name], version=config.base
+                name=name,
+                key=name.lower(),
+                model=settings.models.get(name) or settings.models.get(DEFAULT) or base_name(config),
+                method=METHODS[name],
+                version=config.base,
             )
         elif (manifest := manifests[name]) is not None:
             yield EvaluatedSystem(
                 name=name,
                 key=STAGE_OF[name],
-                model=model_name(folders[name], config),
+                model=settings.models.get(name) or model_name(folders[name], config),
                 method="default",
                 version=json.dumps(manifest, sort_keys=True),
             )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from parley.agents.fencing import fence_judged
+from parley.jobs.evaluation import model_family, same_family_cautions
 
 WHY = "training is tested where parley-autogen[training] is installed"
 torch = pytest.importorskip("torch", reason=WHY)
@@ -102,6 +103,38 @@ def test_systems_are_compared_with_default_and_not_run_twice(
     undecided = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model())
     assert undecided.status == 1
     assert "the labeller preferred the same answer in both orders for no training pair" in undecided.complaints[0]
+
+
+def test_systems_that_a_server_has_are_asked_there(prepared: Path, parley: Callable[..., Any], server: Any) -> None:
+    server.answer = lambda nth, body: server.reply("Not known")
+    assert parley("train", "sft", "--config", "rldf.toml").status == 0
+    models = f'models = {{ Default = "{server.model()}", SFT = "{server.model(name="sft")}" }}'
+    text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq"', f'{models}, bbq = "bbq"')
+    (prepared / "rldf.toml").write_text(text)
+    result = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "Default,SFT,CoT", "--json")
+    assert result.status == 0, result.err
+    assert {body["model"] for body in server.asked} == {"judge", "sft"}
+    assert not (prepared / "trained" / "base").exists(), "the base is not loaded here"
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("vllm/Qwen/Qwen2.5-7B-Instruct?base_url=http://x/v1", "qwen"),
+        ("local/qwen2.5-coder-1.5b", "qwen"),
+        ("local/smollm2", "smollm"),
+        ("openai/gpt-6-luna", "gpt"),
+        ("local/models/7b", "7b"),
+    ],
+)
+def test_family_of_a_model(model: str, family: str) -> None:
+    assert model_family(model) == family
+
+
+def test_a_judge_of_the_same_family_is_named() -> None:
+    (caution,) = same_family_cautions("local/qwen2.5-coder-1.5b", ["vllm/Qwen3-4B?base_url=http://x/v1", "sim/judge"])
+    assert caution.startswith("Same-family judge: vllm/Qwen3-4B scored")
+    assert same_family_cautions("local/smollm2", ["vllm/Qwen3-4B"]) == []
 
 
 def as_judged(answer: str) -> str:
