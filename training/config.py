@@ -150,7 +150,7 @@ class TrainConfig(SettingsTable):
     gradient_checkpointing: bool = Field(
         False, description="recompute activations in the backward pass: less memory, about a third slower"
     )
-    use_peft: bool = Field(False, description="train LoRA adapters, which are merged into the model at the end")
+    use_peft: bool = Field(False, description="train LoRA adapters; a stage's result is then its adapter, a few MB")
     lora_r: int = Field(8, ge=1, description="rank of the adapters")
     lora_alpha: int = Field(16, ge=1, description="scaling of the adapters")
     lora_dropout: float = Field(0.05, ge=0, lt=1, description="dropout of the adapters")
@@ -164,7 +164,9 @@ class TrainConfig(SettingsTable):
     rounds: int | None = Field(None, ge=1, description="only statements of the first N rounds")
     roles: int | None = Field(None, ge=1, description="only statements of the first N speakers of a bias type")
     save_steps: int = Field(100, ge=1, description="updates between two checkpoints")
-    gguf: bool = Field(True, description="also write model.gguf, which local/FOLDER needs")
+    gguf: bool = Field(
+        True, description="also write model.gguf, which local/FOLDER needs (with use_peft: `parley train merge`)"
+    )
     gguf_type: Literal["f16", "f32"] = Field(
         "f32", description="of its weights; f16 halves the file, and replies differ from the trained model's"
     )

@@ -27,6 +27,7 @@ HELP = {
     "rl": "train the policy against the reward model",
     "rlaif": "the baseline without debates: a model labels pairs, then reward and rl on them",
     "evaluate": "BBQ, and BS, CE and LS on held-out topics, of trained systems and baselines",
+    "merge": "write the models that were trained with use_peft as whole ones, to OUT/STAGE/merged",
     "ablate": "train and evaluate at each value of the lists in [ablate]",
     "all": "sft, reward, rl, rlaif if rlaif.labeller is set, evaluate if evaluate.bbq or evaluate.judges is set",
 }
@@ -116,6 +117,10 @@ def run_training(stage: str, config: TrainConfig, report: Report, *, quiet: bool
             return ablation_summary(run_training("all", level, report, quiet=quiet))
 
         return {"ablate": ablate(config, train, report)}
+    if stage == "merge":
+        from parley.jobs.evaluation import merge
+
+        return {"merge": merge(config)}
     results: dict[str, Any] = {}
     stages = [name for name in TRAINED_STAGES if stage in (name, "all")]
     if config.sft_model_path and stage == "all":
@@ -187,6 +192,7 @@ def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
         lines.append(f"evaluate: {line}")
     for row in results.get("ablate", []):
         lines.append("  ".join(f"{key} {_format(value)}" for key, value in row.items()))
+    lines += [f"merged: {name}" for name in results.get("merge", [])]
     return [*lines, f"results are in {config.out}"]
 
 
