@@ -132,6 +132,18 @@ class AblationSettings(SettingsTable):
     data: dict[str, str] = Field({}, description="other datasets by name, of debates with other settings")
 
 
+class ControlSettings(SettingsTable):
+    """The positive control: a dataset with a planted bias, which training must remove."""
+
+    topics: int = Field(160, ge=8, le=400, description="number of training topics")
+    held_out_topics: int = Field(40, ge=8, le=80, description="number of topics that the bias is measured on")
+    pairs_per_topic: int = Field(4, ge=2, description="pairs per training topic; an even number")
+    answers_per_topic: int = Field(4, ge=1, description="answers sampled per held-out topic")
+    margin: float = Field(
+        0.25, ge=0, lt=1, description="the share of biased answers must fall by more than this, and its interval too"
+    )
+
+
 class TrainConfig(SettingsTable):
     """The whole config: data, base model, and a table for each stage."""
 
@@ -174,12 +186,16 @@ class TrainConfig(SettingsTable):
         "local", description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (batches on a GPU)"
     )
     seed: int = Field(0, ge=0, description="of every random choice")
+    seeds: int = Field(
+        1, ge=1, description="train and evaluate this many times, with seed, seed + 1, …, each in OUT/seed-N"
+    )
     sft: SftSettings = SftSettings()
     reward: RewardSettings = RewardSettings()
     rl: RlSettings = RlSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     rlaif: RlaifSettings = RlaifSettings()
     ablate: AblationSettings = AblationSettings()
+    control: ControlSettings = ControlSettings()
 
     @model_validator(mode="before")
     @classmethod
@@ -196,6 +212,7 @@ TABLES: dict[str, type[SettingsTable]] = {
     "evaluate": EvaluationSettings,
     "rlaif": RlaifSettings,
     "ablate": AblationSettings,
+    "control": ControlSettings,
 }
 """The tables of the config by name; their flags are --TABLE-KEY."""
 
@@ -205,7 +222,7 @@ DEPENDS_ON: dict[str, tuple[str, ...]] = {
     "rl": ("sft", "reward", "rl"),
 }
 """The tables that a stage's result depends on."""
-WITHOUT_EFFECT = {"out", "inference_backend", "gguf", "gguf_type", "save_steps", "per_device_train_batch_size"}
+WITHOUT_EFFECT = {"out", "seeds", "inference_backend", "gguf", "gguf_type", "save_steps", "per_device_train_batch_size"}
 """Settings that change where results go and how fast they come, but not the results."""
 
 
@@ -216,6 +233,16 @@ def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
     shared = {key: value for key, value in values.items() if key not in WITHOUT_EFFECT}
     tables["rl"].pop("cuda_graphs")  # the same completions, rounding aside
     return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}
+
+
+def seed_configs(config: TrainConfig) -> list[TrainConfig]:
+    """One config per seed, each with its own folder; the config itself if there is one seed."""
+    if config.seeds == 1:
+        return [config]
+    return [
+        config.model_copy(update={"seed": seed, "seeds": 1, "out": f"{config.out}/seed-{seed}"})
+        for seed in range(config.seed, config.seed + config.seeds)
+    ]
 
 
 def rlaif_config(config: TrainConfig, sft: str, folder: str) -> TrainConfig:
