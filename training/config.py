@@ -135,6 +135,18 @@ class AblationSettings(SettingsTable):
     data: dict[str, str] = Field({}, description="other datasets by name, of debates with other settings")
 
 
+class ControlSettings(SettingsTable):
+    """The positive control: a dataset with a planted bias, which training must remove."""
+
+    topics: int = Field(160, ge=8, le=400, description="number of training topics")
+    held_out_topics: int = Field(40, ge=8, le=80, description="number of topics that the bias is measured on")
+    pairs_per_topic: int = Field(4, ge=2, description="pairs per training topic; an even number")
+    answers_per_topic: int = Field(4, ge=1, description="answers sampled per held-out topic")
+    margin: float = Field(
+        0.25, ge=0, lt=1, description="the share of biased answers must fall by more than this, and its interval too"
+    )
+
+
 class TrainConfig(SettingsTable):
     """The whole config: data, base model, and a table for each stage."""
 
@@ -153,7 +165,7 @@ class TrainConfig(SettingsTable):
     gradient_checkpointing: bool = Field(
         False, description="recompute activations in the backward pass: less memory, about a third slower"
     )
-    use_peft: bool = Field(False, description="train LoRA adapters, which are merged into the model at the end")
+    use_peft: bool = Field(False, description="train LoRA adapters; a stage's result is then its adapter, a few MB")
     lora_r: int = Field(8, ge=1, description="rank of the adapters")
     lora_alpha: int = Field(16, ge=1, description="scaling of the adapters")
     lora_dropout: float = Field(0.05, ge=0, lt=1, description="dropout of the adapters")
@@ -167,7 +179,9 @@ class TrainConfig(SettingsTable):
     rounds: int | None = Field(None, ge=1, description="only statements of the first N rounds")
     roles: int | None = Field(None, ge=1, description="only statements of the first N speakers of a bias type")
     save_steps: int = Field(100, ge=1, description="updates between two checkpoints")
-    gguf: bool = Field(True, description="also write model.gguf, which local/FOLDER needs")
+    gguf: bool = Field(
+        True, description="also write model.gguf, which local/FOLDER needs (with use_peft: `parley train merge`)"
+    )
     gguf_type: Literal["f16", "f32"] = Field(
         "f32", description="of its weights; f16 halves the file, and replies differ from the trained model's"
     )
@@ -175,12 +189,16 @@ class TrainConfig(SettingsTable):
         "local", description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (batches on a GPU)"
     )
     seed: int = Field(0, ge=0, description="of every random choice")
+    seeds: int = Field(
+        1, ge=1, description="train and evaluate this many times, with seed, seed + 1, …, each in OUT/seed-N"
+    )
     sft: SftSettings = SftSettings()
     reward: RewardSettings = RewardSettings()
     rl: RlSettings = RlSettings()
     evaluate: EvaluationSettings = EvaluationSettings()
     rlaif: RlaifSettings = RlaifSettings()
     ablate: AblationSettings = AblationSettings()
+    control: ControlSettings = ControlSettings()
 
     @model_validator(mode="before")
     @classmethod
@@ -197,6 +215,7 @@ TABLES: dict[str, type[SettingsTable]] = {
     "evaluate": EvaluationSettings,
     "rlaif": RlaifSettings,
     "ablate": AblationSettings,
+    "control": ControlSettings,
 }
 """The tables of the config by name; their flags are --TABLE-KEY."""
 
@@ -206,7 +225,7 @@ DEPENDS_ON: dict[str, tuple[str, ...]] = {
     "rl": ("sft", "reward", "rl"),
 }
 """The tables that a stage's result depends on."""
-WITHOUT_EFFECT = {"out", "inference_backend", "gguf", "gguf_type", "save_steps", "per_device_train_batch_size"}
+WITHOUT_EFFECT = {"out", "seeds", "inference_backend", "gguf", "gguf_type", "save_steps", "per_device_train_batch_size"}
 """Settings that change where results go and how fast they come, but not the results."""
 
 
@@ -217,6 +236,16 @@ def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
     shared = {key: value for key, value in values.items() if key not in WITHOUT_EFFECT}
     tables["rl"].pop("cuda_graphs")  # the same completions, rounding aside
     return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}
+
+
+def seed_configs(config: TrainConfig) -> list[TrainConfig]:
+    """One config per seed, each with its own folder; the config itself if there is one seed."""
+    if config.seeds == 1:
+        return [config]
+    return [
+        config.model_copy(update={"seed": seed, "seeds": 1, "out": f"{config.out}/seed-{seed}"})
+        for seed in range(config.seed, config.seed + config.seeds)
+    ]
 
 
 def rlaif_config(config: TrainConfig, sft: str, folder: str) -> TrainConfig:

@@ -80,17 +80,19 @@ class TrainingContext:
         return why_no_gguf(Path(self.base)) if Path(self.base).is_dir() else None
 
     def require_disk_space(self, model: Any) -> None:
-        """ConfigError if the stage would not fit on the disk.
+        """ConfigError if the stage would not fit on the disk; adapters need next to nothing.
 
         Three copies of the model (the result, its GGUF, one being written), and two checkpoints, each with the
         optimizer's two moments.
         """
-        size = sum(weights.numel() for weights in model.parameters())
-        trained = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
-        require_free_space(Path(self.config.out), 4 * (3 * size + 2 * (size + 2 * trained)))
+        if not self.config.use_peft:
+            size = sum(weights.numel() for weights in model.parameters())
+            require_free_space(Path(self.config.out), 4 * (3 * size + 2 * 3 * size))
 
 
 def eos_token_id(folder: Path) -> int | None:
-    """The end token in a model folder's config."""
-    eos: Any = json.loads((folder / "config.json").read_text("utf-8")).get("eos_token_id")
+    """The end token of a stage: in an adapter's manifest, or in the model's config."""
+    manifest = read_manifest(folder) or {}
+    config = manifest if manifest.get("adapter") else json.loads((folder / "config.json").read_text("utf-8"))
+    eos: Any = config.get("eos_token_id")
     return int(eos[0] if isinstance(eos, list) else eos) if eos is not None else None

@@ -112,11 +112,6 @@ def lora_config(config: TrainConfig, *, reward_model: bool = False) -> Any:
     )
 
 
-def merge_adapters(model: Any) -> Any:
-    """The model with its adapters merged, if it has any."""
-    return model.merge_and_unload() if hasattr(model, "merge_and_unload") else model
-
-
 @contextmanager
 def explain_out_of_memory() -> Iterator[None]:
     """One line if the memory runs out. Checkpoints stay, so that the same command resumes."""

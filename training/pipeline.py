@@ -39,7 +39,8 @@ def run_stages(
                 f"the evaluation needs model.gguf, which cannot be written: {why} "
                 "(inference_backend = 'hf' does not need it)"
             )
-        report(f"no model.gguf will be written, so local/{config.out}/… will not run: {why}")
+        if not config.use_peft:
+            report(f"no model.gguf will be written, so local/{config.out}/… will not run: {why}")
     if "rl" in stages:
         check_algorithm(config.rl.algorithm)
     manifests: dict[str, dict[str, Any]] = {}

@@ -9,16 +9,17 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import redirect_stdout, suppress
+from pathlib import Path
 from typing import Any
 
 from parley.training import device
-from parley.training.base_model import load_model
+from parley.training.adapters import load_policy, load_reward_model
 from parley.training.callbacks import TrainingStopped
 from parley.training.context import TrainingContext
 from parley.training.trainer import to_dataset, without_printing
 
 
-def train_ppo(context: TrainingContext, model: Any, sft_folder: str, callbacks: list[Any]) -> tuple[Any, float]:
+def train_ppo(context: TrainingContext, model: Any, sft_folder: Path, callbacks: list[Any]) -> tuple[Any, float]:
     """Trains, and gives the trainer with the seconds it took.
 
     Args:
@@ -27,7 +28,6 @@ def train_ppo(context: TrainingContext, model: Any, sft_folder: str, callbacks: 
         sft_folder: The reference model of the KL penalty (with LoRA, it is the model without adapters).
         callbacks: For the trainer.
     """
-    from transformers import AutoModelForSequenceClassification
     from trl.experimental.ppo import PPOConfig, PPOTrainer
 
     config, settings, chat = context.config, context.config.rl, context.chat
@@ -51,20 +51,15 @@ def train_ppo(context: TrainingContext, model: Any, sft_folder: str, callbacks: 
         num_sample_generations=0,
     )
     reward_model, critic = (
-        AutoModelForSequenceClassification.from_pretrained(
-            str(context.finished_folder("reward")), num_labels=1, dtype="float32"
-        )
-        for _ in range(2)
+        load_reward_model(context.finished_folder("reward"), context.base, chat.tokenizer) for _ in range(2)
     )
-    for scorer in (reward_model, critic):
-        scorer.config.pad_token_id = chat.tokenizer.pad_token_id
     chat.tokenizer.padding_side = "left"
     dataset = to_dataset([{"input_ids": chat.prompt(prompt)} for prompt in prompts])
     trainer = PPOTrainer(
         args=args,
         processing_class=chat.tokenizer,
         model=model,
-        ref_model=None if config.use_peft else load_model(sft_folder, chat.tokenizer),
+        ref_model=None if config.use_peft else load_policy(sft_folder, context.base, chat.tokenizer),
         reward_model=reward_model,
         value_model=critic,
         train_dataset=dataset,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from parley.agents import ParleyError
 from parley.training import device
+from parley.training.adapters import new_reward_model
 from parley.training.context import TrainingContext
 from parley.training.evaluation.reward_quality import assess_reward_model
 from parley.training.pairs import shuffled
@@ -16,19 +17,19 @@ from parley.training.trainer import logged_values, run_trainer, save_model, stag
 
 def train_reward(context: TrainingContext) -> None:
     """Trains the reward model from the SFT model, and assesses it on held-out pairs."""
-    from transformers import AutoModelForSequenceClassification, set_seed
+    from transformers import set_seed
     from trl import RewardConfig, RewardTrainer
 
     config, settings, chat = context.config, context.config.reward, context.chat
     stage = context.stage("reward")
-    sft_folder = str(context.finished_folder("sft"))
-    set_seed(config.seed)  # the new layer's weights are drawn at random
-    model = AutoModelForSequenceClassification.from_pretrained(sft_folder, num_labels=1, dtype="float32")
-    model.config.pad_token_id = chat.tokenizer.pad_token_id
+    sft_folder = context.finished_folder("sft")
+    set_seed(config.seed)  # the new head is drawn at random
+    model = new_reward_model(sft_folder, context.base, chat.tokenizer)
     context.require_disk_space(model)
     checkpoint = stage.begin()
     _, callbacks = stage_callbacks(stage, checkpoint)
     pairs = shuffled(context.pairs.train, config.seed)
+    set_seed(config.seed)  # and so are adapters
     trainer = RewardTrainer(
         model=model,
         args=RewardConfig(
@@ -52,8 +53,7 @@ def train_reward(context: TrainingContext) -> None:
         ),
         "steps": trainer.state.global_step,
         "seconds": round(seconds, 1),
-        "begins_from": "sft",
     }
-    save_model(context, stage, trainer, facts)
+    save_model(context, stage, trainer, facts, earlier=sft_folder)
     if device.is_main():
         assess_reward_model(context)

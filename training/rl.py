@@ -14,7 +14,7 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.training import device
-from parley.training.base_model import load_model
+from parley.training.adapters import load_policy
 from parley.training.callbacks import KlLimit, SampleProbe
 from parley.training.context import TrainingContext
 from parley.training.generation import sample_completions, use_cuda_graphs
@@ -112,14 +112,14 @@ class HeldOutProbe:
 
 def train_rl(context: TrainingContext) -> None:
     """Trains the policy from the SFT model, with the config's algorithm."""
+    from transformers import set_seed
+
     config, settings, chat = context.config, context.config.rl, context.chat
     check_algorithm(settings.algorithm)
     stage = context.stage("rl")
-    sft_folder = str(context.finished_folder("sft"))
-    scorer = RewardScorer.load(
-        context.finished_folder("reward"), chat, device=device.device(), dtype=device.inference_dtype(config)
-    )
-    model = load_model(sft_folder, chat.tokenizer)
+    sft_folder = context.finished_folder("sft")
+    scorer = RewardScorer.load(context)
+    model = load_policy(sft_folder, context.base, chat.tokenizer)
     context.require_disk_space(model)
     if settings.algorithm == "ppo":
         shutil.rmtree(stage.checkpoints, ignore_errors=True)  # its trainer cannot resume from a checkpoint
@@ -129,9 +129,10 @@ def train_rl(context: TrainingContext) -> None:
     probe = HeldOutProbe(context, reward)
     if checkpoint is not None:
         # A resumed policy is compared with the SFT model too, not with itself at the checkpoint.
-        probe(load_model(sft_folder, chat.tokenizer).to(device.device()))
+        probe(load_policy(sft_folder, context.base, chat.tokenizer).to(device.device()))
     kl_limit = KlLimit(settings.max_kl or float("inf"), by_exception=settings.algorithm == "ppo")
     callbacks += [kl_limit, SampleProbe(log, settings.probe_steps, probe)]
+    set_seed(config.seed)  # adapters are drawn at random
     if settings.algorithm == "ppo":
         from parley.training.ppo import train_ppo
 
@@ -151,7 +152,8 @@ def train_rl(context: TrainingContext) -> None:
         "held_out": probe(trainer.accelerator.unwrap_model(getattr(trainer.model, "policy", trainer.model))),
         "held_out_before": {"probe_reward": sum(probe.sft_rewards) / len(probe.sft_rewards)},
     }
-    save_model(context, stage, trainer, facts, policy=getattr(trainer.model, "policy", None))
+    policy = getattr(trainer.model, "policy", None)
+    save_model(context, stage, trainer, facts, policy=policy, earlier=sft_folder)
 
 
 def _online_trainer(

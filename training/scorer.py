@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
-from parley.training.stage import read_manifest
+from parley.training import device
+from parley.training.adapters import load_reward_model
+from parley.training.context import TrainingContext
 from parley.training.tokenization import ChatTokenizer, pad
 
 
@@ -21,15 +21,10 @@ class RewardScorer:
     batch_size: int = 32
 
     @classmethod
-    def load(cls, folder: Path, chat: ChatTokenizer, *, device: Any, dtype: Any) -> RewardScorer:
-        """The reward model of a finished stage."""
-        from transformers import AutoModelForSequenceClassification
-
-        if read_manifest(folder) is None:
-            raise ConfigError(f"there is no reward model at {folder}: parley train reward")
-        model = AutoModelForSequenceClassification.from_pretrained(str(folder), dtype=dtype, num_labels=1)
-        model.config.pad_token_id = chat.tokenizer.pad_token_id
-        return cls(model.to(device).eval(), chat)
+    def load(cls, context: TrainingContext) -> RewardScorer:
+        """The reward model of a context's finished stage."""
+        model = load_reward_model(context.finished_folder("reward"), context.base, context.chat.tokenizer)
+        return cls(model.to(device.device(), device.inference_dtype(context.config)).eval(), context.chat)
 
     def score_texts(self, prompts: Sequence[str], answers: Sequence[str]) -> list[float]:
         """Scores of answers, each to the prompt at its place."""
@@ -46,9 +41,9 @@ class RewardScorer:
         for start in range(0, len(order), self.batch_size):
             indices = order[start : start + self.batch_size]
             ids, mask = pad([sequences[index] for index in indices], self.chat.tokenizer.pad_token_id, side="right")
-            device = next(self.model.parameters()).device
+            place = next(self.model.parameters()).device
             with torch.no_grad():
-                logits = self.model(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+                logits = self.model(input_ids=ids.to(place), attention_mask=mask.to(place)).logits
             for index, score in zip(indices, logits.float().squeeze(-1).tolist(), strict=True):
                 scores[index] = score
         return scores

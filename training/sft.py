@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.training import device
+from parley.training.adapters import base_digest
 from parley.training.base_model import load_model
 from parley.training.context import TrainingContext
 from parley.training.pairs import low_bias, read_sft
@@ -17,6 +18,7 @@ HELD_OUT_ANSWERS = 256
 
 def train_sft(context: TrainingContext) -> None:
     """Fine-tunes the base model on `sft.data`, or on the chosen answers of the pairs."""
+    from transformers import set_seed
     from trl import SFTConfig, SFTTrainer
 
     config, settings, chat = context.config, context.config.sft, context.chat
@@ -25,8 +27,10 @@ def train_sft(context: TrainingContext) -> None:
     held_out = list(low_bias(context.pairs.probes()))[:HELD_OUT_ANSWERS]
     model = load_model(context.base, chat.tokenizer)
     context.require_disk_space(model)
+    base = {"base_digest": base_digest(model)} if config.use_peft else {}
     checkpoint = stage.begin()
     _, callbacks = stage_callbacks(stage, checkpoint)
+    set_seed(config.seed)  # adapters are drawn at random
     trainer = SFTTrainer(
         model=model,
         args=SFTConfig(
@@ -50,6 +54,7 @@ def train_sft(context: TrainingContext) -> None:
         "seconds": round(seconds, 1),
         "held_out_loss_before": loss_before,
         "held_out_loss_after": _held_out_loss(trainer),
+        **base,
     }
     save_model(context, stage, trainer, facts)
 

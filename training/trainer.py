@@ -9,6 +9,7 @@ from typing import Any
 
 from parley.agents import ParleyError
 from parley.training import device
+from parley.training.adapters import adapter_facts, save_adapter
 from parley.training.base_model import require_matching_eos
 from parley.training.callbacks import CheckpointSigner, TrainingLog, TrainingProgress
 from parley.training.config import TrainConfig
@@ -47,9 +48,15 @@ def run_trainer(trainer: Any, checkpoint: Path | None) -> float:
 
 
 def save_model(
-    context: TrainingContext, stage: Stage, trainer: Any, facts: Mapping[str, Any], *, policy: Any = None
+    context: TrainingContext,
+    stage: Stage,
+    trainer: Any,
+    facts: Mapping[str, Any],
+    *,
+    policy: Any = None,
+    earlier: Path | None = None,
 ) -> None:
-    """Saves the trained model as the stage's result: adapters merged, tokenizer and GGUF beside it, read back once.
+    """Saves the stage's result: an adapter, or a whole model with tokenizer and GGUF beside it.
 
     Args:
         context: What the stage was trained with.
@@ -57,14 +64,19 @@ def save_model(
         trainer: Has the trained model.
         facts: What the stage's manifest says beside the settings.
         policy: The model to save, if it is only a part of the trainer's (PPO's has a critic too).
+        earlier: The folder of the stage that this one starts from; None for the base.
     """
     accelerator = trainer.accelerator
-    model = device.merge_adapters(accelerator.unwrap_model(policy or trainer.model))
+    model = accelerator.unwrap_model(policy or trainer.model)
     tokenizer = context.chat.tokenizer
-    manifest = dict(facts)
+    use_peft = context.config.use_peft
+    manifest = {**facts, **(adapter_facts(stage.folder, earlier, tokenizer) if use_peft else {})}
 
     def save(folder: Path) -> None:
         if not accelerator.is_main_process:
+            return
+        if use_peft:
+            save_adapter(model, folder, str(earlier or context.config.base))
             return
         model.save_pretrained(folder, state_dict=_cpu_weights(model))
         tokenizer.save_pretrained(folder)

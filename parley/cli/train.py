@@ -27,6 +27,8 @@ HELP = {
     "rl": "train the policy against the reward model",
     "rlaif": "the baseline without debates: a model labels pairs, then reward and rl on them",
     "evaluate": "BBQ, and BS, CE and LS on held-out topics, of trained systems and baselines",
+    "control": "a positive control: train on generated data with a planted bias, and check that the bias falls",
+    "merge": "write the models that were trained with use_peft as whole ones, to OUT/STAGE/merged",
     "ablate": "train and evaluate at each value of the lists in [ablate]",
     "all": "sft, reward, rl, rlaif if rlaif.labeller is set, evaluate if evaluate.bbq or evaluate.judges is set",
 }
@@ -73,6 +75,10 @@ def make_config(parsed: argparse.Namespace) -> TrainConfig:
         if not isinstance(settings, dict):
             raise ConfigError(f"{parsed.config}: {name} must be a table: [{name}]")
         config[name] = {**settings, **given(parsed, table, f"{name}_")}
+    if parsed.stage == "control":
+        from parley.jobs.control import control_config
+
+        config = control_config(config)
     flags = {key: value for key, value in given(parsed, TrainConfig).items() if key not in TABLES}
     try:
         return TrainConfig.model_validate({**config, **flags})
@@ -117,6 +123,16 @@ def run_training(stage: str, config: TrainConfig, report: Report, *, quiet: bool
             return ablation_summary(run_training("all", level, report, quiet=quiet))
 
         return {"ablate": ablate(config, train, report)}
+    if stage == "control":
+        from parley.jobs.control import run_control
+        from parley.training.base_model import require_packages
+
+        require_packages()
+        return {"control": run_control(config, report)}
+    if stage == "merge":
+        from parley.jobs.evaluation import merge
+
+        return {"merge": merge(config)}
     results: dict[str, Any] = {}
     stages = [name for name in TRAINED_STAGES if stage in (name, "all")]
     if config.sft_model_path and stage == "all":
@@ -188,7 +204,26 @@ def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
         lines.append(f"evaluate: {line}")
     for row in results.get("ablate", []):
         lines.append("  ".join(f"{key} {_format(value)}" for key, value in row.items()))
+    lines += _control_lines(results["control"]) if "control" in results else []
+    lines += [f"merged: {name}" for name in results.get("merge", [])]
     return [*lines, f"results are in {config.out}"]
+
+
+def _control_lines(control: dict[str, Any]) -> list[str]:
+    lines = [
+        f"seed {row['seed']}, {row['labels']}: biased answers {row['biased_before']:.2f} → {row['biased_after']:.2f} "
+        f"(difference {row['difference']:+.2f}, {row['low']:+.2f} to {row['high']:+.2f}); after: fair "
+        f"{row['fair_after']:.2f}, neither {row['neither_after']:.2f}"
+        for row in control["rows"]
+    ]
+    for row in control["means"]:
+        if row["seeds"] > 1:
+            lines.append(
+                f"{row['labels']}, {row['seeds']} seeds: {row['biased_before']:.2f} ± {row['biased_before_sd']:.2f} → "
+                f"{row['biased_after']:.2f} ± {row['biased_after_sd']:.2f} (mean ± SD), difference "
+                f"{row['difference']:+.2f} ± {row['difference_sd']:.2f}"
+            )
+    return [*lines, *control["verdict"]]
 
 
 def _format(value: Any) -> str:

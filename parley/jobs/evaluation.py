@@ -147,7 +147,8 @@ def evaluated_systems(config: TrainConfig) -> Iterator[EvaluatedSystem]:
 
 
 def model_name(folder: Path, config: TrainConfig) -> str:
-    """A trained folder's name as a model. Writes model.gguf if it is needed and was not written in training."""
+    """A trained folder's name as a model. Merges adapters, and writes model.gguf, if they are needed and missing."""
+    folder = whole_model(folder, config)
     if config.inference_backend == "local" and not (folder / "model.gguf").is_file():
         from parley.training.base_model import require_packages
         from parley.training.gguf_file import write_gguf
@@ -155,6 +156,30 @@ def model_name(folder: Path, config: TrainConfig) -> str:
         require_packages()
         write_gguf(folder, f16=config.gguf_type == "f16")
     return f"{config.inference_backend}/{folder}"
+
+
+def whole_model(folder: Path, config: TrainConfig) -> Path:
+    """The folder with a stage's whole model: FOLDER, or FOLDER/merged for an adapter."""
+    from parley.training.adapters import is_adapter, merged_folder
+
+    if not is_adapter(folder):
+        return folder
+    from parley.training.base_model import base_folder, load_tokenizer, require_packages
+
+    require_packages()
+    base = base_folder(config.base)
+    return merged_folder(folder, base, load_tokenizer(base, config))
+
+
+def merge(config: TrainConfig) -> list[str]:
+    """Writes the whole model of every finished stage that is an adapter; their names as models, with the backend."""
+    from parley.training.adapters import is_adapter
+
+    folders = [Path(config.out) / name for name in ("sft", "rl", "rlaif/rl")]
+    adapters = [folder for folder in folders if is_adapter(folder) and read_manifest(folder) is not None]
+    if not adapters:
+        raise ConfigError(f"there is no finished sft or rl stage with adapters in {config.out}")
+    return [model_name(folder, config) for folder in adapters]
 
 
 def base_name(config: TrainConfig) -> str:

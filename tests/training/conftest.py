@@ -89,18 +89,33 @@ def planted(tmp_path: Path) -> Callable[..., Path]:
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The model, in a folder as transformers saves it. Its weights are random."""
-    torch = pytest.importorskip("torch", reason="training is tested where parley-autogen[training] is installed")
-    pytest.importorskip("trl", reason="training is tested where parley-autogen[training] is installed")
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
-    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
-
-    folder = tmp_path_factory.mktemp("tiny")
     rng = random.Random(1)
     texts = [f"What do you think about this? {topic}" for topic in topics(300)]
     texts += [statement(rng, bool(n % 2)) for n in range(600)]
     texts += [
         "system user assistant 0 1 2 3 4 5 6 7 8 9 As a 60-year-old, as someone older, Sixty Forty Twenty said"
     ] * 5
+    return save_tiny(tmp_path_factory.mktemp("tiny"), texts)
+
+
+@pytest.fixture(scope="session")
+def tiny_for_control(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A smaller one, with a tokenizer for the texts of the positive control."""
+    from parley.training import control
+
+    rng = random.Random(1)
+    texts = [f"What do you think about this? {topic}" for topic in control.topics(480, seed=0)]
+    texts += [control.statement(rng, biased=bool(n % 2)) for n in range(600)] + ["user assistant"] * 5
+    return save_tiny(tmp_path_factory.mktemp("tiny_for_control"), texts, layers=2)
+
+
+def save_tiny(folder: Path, texts: list[str], layers: int = 4) -> Path:
+    """A model of half a million parameters with a tokenizer for these texts."""
+    torch = pytest.importorskip("torch", reason="training is tested where parley-autogen[training] is installed")
+    pytest.importorskip("trl", reason="training is tested where parley-autogen[training] is installed")
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
@@ -124,7 +139,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
             vocab_size=len(fast),
             hidden_size=96,
             intermediate_size=256,
-            num_hidden_layers=4,
+            num_hidden_layers=layers,
             num_attention_heads=6,
             num_key_value_heads=3,
             max_position_embeddings=2048,

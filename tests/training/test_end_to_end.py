@@ -186,7 +186,7 @@ def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], al
     assert result.status == 0, result.err
     assert result.json["rl"]["algorithm"] == algorithm
     assert result.json["rl"]["steps"] == 2
-    assert (prepared / "out" / "rl" / "model.gguf").is_file(), "adapters are merged"
+    assert (prepared / "out" / "rl" / "adapter_model.safetensors").is_file()
 
 
 def test_ppo_runs_or_says_what_to_install(prepared: Path, parley: Callable[..., Any]) -> None:

@@ -32,9 +32,7 @@ MASK = "someone"
 def assess_reward_model(context: TrainingContext) -> None:
     """Scores the held-out pairs, and writes tables, a figure and a summary into the folder of the reward model."""
     folder = context.finished_folder("reward")
-    scorer = RewardScorer.load(
-        folder, context.chat, device=device.device(), dtype=device.inference_dtype(context.config)
-    )
+    scorer = RewardScorer.load(context)
     with device.explain_out_of_memory():
         held_out = score_pairs(scorer, context.pairs.held_out())
     held_out.to_csv(folder / "held_out.csv", index=False)

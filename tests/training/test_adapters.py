@@ -1,0 +1,138 @@
+"""LoRA throughout: stages save adapters of a few KB, and go on from them on another machine as on the first."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+WHY = "training is tested where parley-autogen[training] is installed"
+torch = pytest.importorskip("torch", reason=WHY)
+pytest.importorskip("trl", reason=WHY)
+
+CONFIG = """
+base = "{base}"
+data = "pairs"
+max_length = 96
+min_pairs = 4
+use_peft = true
+sft = {{ batch_size = 8, max_steps = 3, learning_rate = 1e-2 }}
+reward = {{ batch_size = 8, max_steps = 3, learning_rate = 1e-2 }}
+
+[rl]
+topics_from = "debates"
+batch_size = 2
+num_generations = 2
+learning_rate = 1e-2
+max_steps = 2
+max_completion_length = 8
+probe_prompts = 4
+"""
+SMALL_FILES = ("stage.json", "log.jsonl", "adapter_config.json", "adapter_model.safetensors")
+
+
+@pytest.fixture
+def prepared(place: Path, tiny: Path, planted: Callable[..., Path]) -> Path:
+    torch.set_num_threads(1)
+    planted(80)
+    (place / "rldf.toml").write_text(CONFIG.format(base=tiny))
+    return place
+
+
+def adapter(folder: Path) -> dict[str, Any]:
+    from safetensors.torch import load_file
+
+    weights: dict[str, Any] = load_file(folder / "adapter_model.safetensors")
+    return weights
+
+
+def assert_the_merged_model_is_the_trained_one(prepared: Path, tiny: Path, parley: Callable[..., Any]) -> None:
+    nothing = parley("train", "merge", "--config", "rldf.toml", "--out", "empty")
+    assert "there is no finished sft or rl stage with adapters in empty" in nothing.complaints[0]
+    merged = parley("train", "merge", "--config", "rldf.toml", "--json")
+    assert merged.json == {"merge": ["local/trained/sft/merged", "local/trained/rl/merged"]}
+    assert (prepared / "trained" / "rl" / "merged" / "model.gguf").is_file()
+
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+    for stage in ("sft", "rl"):
+        model = PeftModel.from_pretrained(model, str(prepared / "trained" / stage)).merge_and_unload()
+    loaded = AutoModelForCausalLM.from_pretrained(prepared / "trained" / "rl" / "merged", dtype=torch.float32)
+    ids = torch.tensor([[5, 6, 7, 8]])
+    assert torch.allclose(model(ids).logits, loaded(ids).logits, atol=1e-5)
+    untrained = AutoModelForCausalLM.from_pretrained(tiny, dtype=torch.float32)
+    assert not torch.allclose(untrained(ids).logits, loaded(ids).logits, atol=1e-2)
+
+    weights = prepared / "trained" / "rl" / "merged" / "model.safetensors"
+    written = weights.stat().st_mtime_ns
+    assert parley("train", "merge", "--config", "rldf.toml").status == 0
+    assert weights.stat().st_mtime_ns == written, "written once"
+
+
+def test_stages_go_on_from_small_files_on_another_machine(
+    prepared: Path, tiny: Path, parley: Callable[..., Any]
+) -> None:
+    whole = parley("train", "all", "--config", "rldf.toml", "--json")
+    assert whole.status == 0, whole.err
+    sizes = {path.name: path.stat().st_size for path in (prepared / "trained").rglob("*") if path.is_file()}
+    assert not {"model.safetensors", "model.gguf", "tokenizer.json", "README.md"} & set(sizes)
+    head = adapter(prepared / "trained" / "reward")["base_model.model.score.weight"]
+    assert head.shape == (1, 96), "the reward model's head is saved with its adapter"
+
+    for done, stage in (("sft", "reward"), ("reward", "rl")):
+        folder = prepared / "elsewhere" / done
+        folder.mkdir(parents=True)
+        for name in SMALL_FILES:
+            shutil.copy(prepared / "trained" / done / name, folder)
+        skipped = parley("train", done, "--config", "rldf.toml", "--out", "elsewhere")
+        assert f"{done}: already done" in skipped.err
+        resumed = parley("train", stage, "--config", "rldf.toml", "--out", "elsewhere", "--json")
+        assert resumed.status == 0, resumed.err
+        times = {"seconds": 0.0}
+        assert resumed.json[stage] | times == whole.json[stage] | times
+        before, after = (adapter(prepared / out / stage) for out in ("trained", "elsewhere"))
+        assert before.keys() == after.keys()
+        assert all(torch.equal(before[key], after[key]) for key in before), "the same weights, to the last bit"
+        shutil.rmtree(prepared / "elsewhere" / stage)  # the next stage goes on from the copied files
+
+    assert_the_merged_model_is_the_trained_one(prepared, tiny, parley)
+
+    from transformers import AutoModelForCausalLM
+
+    other = prepared / "other"
+    shutil.copytree(tiny, other)
+    changed = AutoModelForCausalLM.from_pretrained(tiny)
+    torch.nn.init.normal_(changed.model.layers[0].mlp.up_proj.weight)
+    changed.save_pretrained(other)
+    for path in (prepared / "elsewhere").glob("*/stage.json"):
+        path.write_text(path.read_text().replace(json.dumps(str(tiny)), json.dumps(str(other))))
+    refused = parley("train", "rl", "--config", "rldf.toml", "--out", "elsewhere", "--base", other)
+    assert refused.status == 2
+    assert f"was trained on another base than {other}: its weights differ" in refused.complaints[0]
+
+
+def test_sizes_for_a_model_of_one_and_a_half_billion() -> None:
+    """Qwen2.5-Coder-1.5B's shapes, rank 8 on q and v: 28 × 8 × (1536 + 1536 + 1536 + 256) = 1,089,536 weights."""
+    from accelerate import init_empty_weights
+    from peft import get_peft_model
+    from transformers import Qwen2Config, Qwen2ForSequenceClassification
+
+    from parley.training.config import TrainConfig
+    from parley.training.device import lora_config
+
+    shapes = Qwen2Config(
+        hidden_size=1536, num_hidden_layers=28, num_attention_heads=12, num_key_value_heads=2, intermediate_size=8960,
+        vocab_size=151936, num_labels=1,
+    )  # fmt: skip
+    config = TrainConfig(data="pairs", use_peft=True)
+    with init_empty_weights():
+        model = get_peft_model(Qwen2ForSequenceClassification(shapes), lora_config(config, reward_model=True))
+    trained = sum(weights.numel() for weights in model.parameters() if weights.requires_grad)
+    assert trained == 28 * 8 * (1536 + 1536 + 1536 + 256) + 1536
+    assert 4 * trained < 16e6, "4.4 MB in 32 bits"
