@@ -9,6 +9,7 @@ with the instructions of the writers and how often the blind referee agreed.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,11 +33,18 @@ _TURN = "\n\nAssistant:"
 
 @dataclass(frozen=True, slots=True)
 class Preferences:
-    """The pairs of a dataset, and what its manifest says about how they were made."""
+    """The pairs of a dataset, and what its manifest says about how they were made.
+
+    Args:
+        pairs: One row per pair (`parley.analysis.preferences.audit`).
+        instructions: What the writers of the texts were told; "" if that is not known.
+        blind: How often a blind referee agreed, before the pairs that it contradicted were left out; None if that is
+            not known.
+    """
 
     pairs: pd.DataFrame
     instructions: str
-    manifest: Row
+    blind: Row | None
 
 
 def read_preferences(path: Path) -> Preferences:
@@ -52,7 +60,18 @@ def read_preferences(path: Path) -> Preferences:
         raise ConfigError(f"{path} has no rows")
     manifest = _manifest(path)
     instructions = manifest.get("instructions")
-    return Preferences(pd.DataFrame(rows), instructions if isinstance(instructions, str) else "", manifest)
+    return Preferences(pd.DataFrame(rows), instructions if isinstance(instructions, str) else "", _blind(manifest))
+
+
+def _blind(manifest: Row) -> Row | None:
+    """The blind referee's row of the audit that the export made."""
+    try:
+        rows = manifest["audit"]["shortcuts"]
+        row = next(row for row in rows if "blind" in row["predictor"] and row["accuracy"] is not None)
+        numbers = {name: math.nan if row[name] is None else float(row[name]) for name in ("accuracy", "low", "high")}
+        return {**row, **numbers}
+    except (KeyError, TypeError, ValueError, StopIteration):
+        return None
 
 
 def _manifest(path: Path) -> Row:

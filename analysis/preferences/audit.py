@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,9 @@ class Predictor:
     features: tuple[str, ...]
 
 
-def shortcuts(pairs: pd.DataFrame, *, instructions: str = "", seed: int = 0) -> pd.DataFrame:
+def shortcuts(
+    pairs: pd.DataFrame, *, instructions: str = "", seed: int = 0, blind: Mapping[str, Any] | None = None
+) -> pd.DataFrame:
     """The accuracy of every shortcut, of a bag of words, and of the blind referee, one row each.
 
     `words_minus` is the accuracy of all words minus that of the row, on the same pairs. `p` is of sign flips over
@@ -56,46 +58,60 @@ def shortcuts(pairs: pd.DataFrame, *, instructions: str = "", seed: int = 0) -> 
         pairs: One row per pair.
         instructions: What the writers of the texts were told; "" if that is not known.
         seed: Of the folds and of the bootstrap.
+        blind: The blind referee's row (`blind_agreement`), where pairs were left out because of what it said; by
+            default it is computed from these pairs.
     """
     topics, labels = factorize(pairs["topic"])
-    enough = len(labels) >= MIN_TOPICS
     correct: dict[str, Floats] = {}
     p: dict[str, float] = {}
     for predictor in predictors(pairs, instructions):
-        if predictor.differences.nnz and enough:
+        if predictor.differences.nnz and len(labels) >= MIN_TOPICS:
             correct[predictor.name] = held_out_correct(predictor.differences, topics, seed)
             p[predictor.name] = sign_flip_p(predictor.differences, topics, seed)
-    if has(pairs, "blind"):
-        correct[BLIND] = _blind_correct(pairs)
     tested = [name for name in SHORTCUTS if name in p]
     p_holm = p | dict(zip(tested, holm([p[name] for name in tested], "shortcuts").adjusted, strict=True))
     rows = []
-    for name in (*SHORTCUTS, TOGETHER, WORDS, BLIND):
-        values = correct.get(name)
-        if values is None:
+    for name in (*SHORTCUTS, TOGETHER, WORDS):
+        if name not in correct:
             rows.append(_unknown(pairs, name, instructions, len(labels)))
             continue
-        estimate = cluster_proportion(values, topics)
-        gap = correct[WORDS] - values if WORDS in correct and name != WORDS else np.full(len(values), np.nan)
+        gap = correct[WORDS] - correct[name] if WORDS in correct and name != WORDS else np.full(len(topics), np.nan)
         difference = bootstrap_mean(gap, topics, weight="row", seed=seed)
         rows.append(
             {
                 "predictor": name,
-                "accuracy": estimate.estimate,
-                "low": estimate.low,
-                "high": estimate.high,
-                "p": p.get(name, math.nan),
-                "p_holm": p_holm.get(name, math.nan),
-                "predicts": p_holm[name] < ALPHA if name in p else estimate.low > 0.5,
+                **_accuracy(correct[name], pairs["topic"]),
+                "p": p[name],
+                "p_holm": p_holm[name],
+                "predicts": p_holm[name] < ALPHA,
                 "words_minus": difference.estimate,
                 "words_minus_low": difference.low,
                 "words_minus_high": difference.high,
-                "n": estimate.n,
-                "topics": estimate.clusters,
-                "note": estimate.note,
             }
         )
+    rows.append(dict(blind) if blind is not None else blind_agreement(pairs))
     return pd.DataFrame(rows)
+
+
+def blind_agreement(pairs: pd.DataFrame) -> dict[str, Any]:
+    """The blind referee's row: the share of pairs whose rejected text it finds worse; equal scores count as half."""
+    if not has(pairs, "blind"):
+        return _unknown(pairs, BLIND, "", 0)
+    gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
+    row = _accuracy(np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2), pairs["topic"])
+    return {"predictor": BLIND, **row, "predicts": bool(row["low"] > 0.5)}
+
+
+def _accuracy(correct: Floats, topics: pd.Series) -> dict[str, Any]:
+    estimate = cluster_proportion(correct, topics)
+    return {
+        "accuracy": estimate.estimate,
+        "low": estimate.low,
+        "high": estimate.high,
+        "n": estimate.n,
+        "topics": estimate.clusters,
+        "note": estimate.note,
+    }
 
 
 def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> dict[str, Any]:
@@ -150,13 +166,6 @@ def predictors(pairs: pd.DataFrame, instructions: str = "") -> Iterator[Predicto
 def _indicators(codes: Any, count: int) -> sparse.csr_array:
     known = np.flatnonzero(codes >= 0)
     return sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(codes), count))
-
-
-def _blind_correct(pairs: pd.DataFrame) -> Floats:
-    """1 where the blind referee also finds rejected worse, ½ for equal scores, NaN where it was not asked."""
-    gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
-    correct: Floats = np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2)
-    return correct
 
 
 def strongest(pairs: pd.DataFrame, instructions: str = "", count: int = 6) -> pd.DataFrame:

@@ -25,7 +25,13 @@ METHOD = (
 
 
 def preference_report(
-    pairs: pd.DataFrame, *, instructions: str = "", title: str = "Audit", seed: int = 0, **about: Any
+    pairs: pd.DataFrame,
+    *,
+    instructions: str = "",
+    title: str = "Audit",
+    seed: int = 0,
+    blind: Mapping[str, Any] | None = None,
+    **about: Any,
 ) -> Report:
     """The audit of a dataset; `audit` has the columns that the frame may have.
 
@@ -34,9 +40,10 @@ def preference_report(
         instructions: What the writers of the texts were told; "" if that is not known.
         title: Of the report and its figure.
         seed: Of the folds, sign flips and bootstrap.
+        blind: As in `audit.shortcuts`.
         about: Passed on to `Report` (cautions).
     """
-    table = audit.shortcuts(pairs, instructions=instructions, seed=seed)
+    table = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind)
     repeated = audit.repetitions(pairs)
     note = f"{plural(len(pairs), 'pair')}, {plural(pairs['topic'].nunique(), 'topic')}. {METHOD}"
     shown = ("predictor", "accuracy", "low", "high", "p_holm", "words_minus")
@@ -102,7 +109,9 @@ def on_blind_referee(row: Any) -> list[str]:
         return []
     line = f"A second, blind referee agrees with {_percent(row)} of the {plural(row.n, 'pair')} that it scored."
     if not row.low > 0.5:
-        return [f"{line} WARNING: that is no better than chance. Do not train on these pairs as they are."]
+        return [
+            f"{line} WARNING: that is no better than chance, so the pairs may be noise, also those that it confirms."
+        ]
     if row.accuracy < WEAK:
         return [f"{line} WARNING: that is weak; many of the pairs may be noise."]
     return [line]

@@ -39,5 +39,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
             reason = getattr(error, "strerror", None) or "not a text file"
             raise ConfigError(f"{parsed.instructions}: {reason}") from None
     title = f"Audit of {Path(parsed.dataset).name}"
-    report = preference_report(dataset.pairs, instructions=instructions, title=title, seed=parsed.seed)
+    report = preference_report(
+        dataset.pairs, instructions=instructions, title=title, seed=parsed.seed, blind=dataset.blind
+    )
     return show(report, Path(parsed.to) if parsed.to else None, as_json=parsed.json)
