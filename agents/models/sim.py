@@ -210,7 +210,7 @@ class SimClient(Client):
         if text is None:
             revisions = sum(message["role"] == "assistant" for message in chat)
             insults = options.toxic and rng.random() < options.toxic * (1 - options.heeds) ** revisions
-            return rng.choice(_INSULTS if insults else _REMARKS)
+            return rng.choice(_INSULTS) if insults else _statement(rng)
         return re.sub(r"\d", "?", text) if malformed else text
 
     def _fill(
@@ -313,6 +313,19 @@ def _strict_schema(schema: type[BaseModel]) -> dict[str, Any]:
     return _SCHEMAS[schema]
 
 
+def _statement(rng: random.Random) -> str:
+    """A remark with one to three more sentences, so that the statements of a debate are hardly ever the same."""
+    sentences = [" ".join(rng.choice(words) for words in _PARTS) for _ in range(rng.randint(1, 3))]
+    return " ".join([rng.choice(_REMARKS), *(f"{sentence}." for sentence in sentences)])
+
+
+_PARTS = (
+    ("Most people", "The neighbours", "Some families", "My friends", "Many workers", "The teachers", "Both sides"),
+    ("would accept", "often ask for", "can live with", "have long expected", "rarely regret", "soon forget"),
+    ("a change", "this rule", "the cost", "more time", "a fair hearing", "the old way", "a clear answer"),
+    ("in the city", "at work", "in a small town", "at school", "during the winter", "after a few years"),
+    ("if it is explained well", "when everyone takes part", "as long as it is shared", "even without help"),
+)
 _REMARKS = (
     "The steps are in a sensible order and nothing essential is missing.",
     "The answer is clear, though it leaves some questions open.",

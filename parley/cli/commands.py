@@ -32,6 +32,9 @@ COMMANDS: dict[str, Command] = {
     "export": Command(
         "parley.cli.export", "make a dataset from debate runs, or write any run for Inspect or as JSON lines"
     ),
+    "audit": Command(
+        "parley.cli.audit", "what a reward model could learn from preference pairs instead of their content"
+    ),
     "train": Command("parley.cli.train", "train RLDF's policy: SFT, reward model, RL, evaluation"),
     "score": Command("parley.cli.score", "score answers or texts from a file, or audit toxicity scorers"),
     "detox": Command("parley.cli.detox", "judge one text and revise it until it is neither toxic nor badly written"),

@@ -39,7 +39,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if parsed.format in WHOLE_RUN:
         return _export_whole_run(parsed)
     from parley.export import make_dataset, push, write_dataset
-    from parley.export.card import cautions, quality_lines
+    from parley.export.card import audit_lines, cautions, quality_lines
     from parley.export.write import manifest
 
     try:
@@ -66,7 +66,11 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         f"(threshold {settings.threshold:g}), {sum(groups.left_out.values()):,} left out; "
         f"{plural(len(dataset.pairs), 'pair')}"
     )
+    for reason, count in sorted(groups.left_out.items()):
+        print(visible(f"- left out: {count:,} {reason}"))
     print(visible(quality_lines(dataset)))
+    for line in audit_lines(dataset):
+        print(visible(f"- {line}"))
     print(f"written to {visible(location)}")
     return 0
 

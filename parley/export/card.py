@@ -11,6 +11,7 @@ import yaml
 from parley import __version__
 from parley.agents.models.catalogue import catalogue
 from parley.agents.text import plural
+from parley.export.audit import confirmation_line
 from parley.export.dataset import Dataset, Table
 from parley.export.rows import NEUTRAL
 from parley.export.statements import Statement
@@ -22,6 +23,18 @@ LIMITS = """\
 - Statements answer each other: one may refer to another speaker's statement, which is not part of the pair.
 - The statements contain stereotypes. They are included so that a model can learn to prefer texts without them.
 - Topics are disjoint between splits; roles, prompts and models are the same in all of them."""
+
+
+SIZES = (
+    (1_000, "n<1K"),
+    (10_000, "1K<n<10K"),
+    (100_000, "10K<n<100K"),
+    (1_000_000, "100K<n<1M"),
+    (math.inf, "1M<n<10M"),
+)
+"""The hub's size categories, each with the number of rows that it ends below."""
+WEAK_AGREEMENT = 0.75
+"""A second referee who puts fewer statements on the same side of the threshold gives a warning."""
 
 
 def card(dataset: Dataset, tables: dict[str, Table]) -> str:
@@ -41,15 +54,23 @@ def card(dataset: Dataset, tables: dict[str, Table]) -> str:
 
 def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
     ending = "parquet" if dataset.settings.format in ("parquet", "hub") else "jsonl"
+    rows = sum(map(len, next(iter(tables.values())).values()))
     head: dict[str, Any] = {
         "license": dataset.settings.licence,
+        "language": [dataset.settings.language],
+        "task_categories": ["text-generation"]
+        if dataset.settings.format == "sft"
+        else ["reinforcement-learning", "text-generation"],
+        "size_categories": [next(name for most, name in SIZES if rows < most)],
         "pretty_name": "RLDF debates: " + ", ".join(_biases(dataset)),
-        "tags": ["parley", "rldf", "bias", "preference", "synthetic"],
+        "tags": ["parley", "rldf", "trl", "bias", "preference", "synthetic"],
     }
+    first = next((name for name, table in tables.items() if any(table.values())), "")
     if dataset.settings.format != "datasets":
         head["configs"] = [
             {
                 "config_name": name or "default",
+                **({"default": True} if name == first else {}),
                 "data_files": [
                     {"split": split, "path": f"{name + '/' if name else ''}{split}.{ending}"}
                     for split, rows in table.items()
@@ -89,6 +110,10 @@ def _body(dataset: Dataset) -> str:
         _histogram(scores),
         "## Quality",
         quality_lines(dataset),
+        "## Audit",
+        "What predicts which text was chosen, on held-out topics (`parley audit` on this folder has all of it):",
+        "\n".join(f"- {line}" for line in audit_lines(dataset)),
+        *_audit_table(dataset),
         "## Runs",
         _table(
             ("run", "id", "mode", "models", "student", "debates done", "not done", "roles", "rounds"),
@@ -177,10 +202,31 @@ def quality_lines(dataset: Dataset) -> str:
         f"same side of the threshold {_number(again['same_side'], '.0%')}, "
         f"mean difference {_number(again['mean_difference'], '+.2f')}, correlation "
         f"{_number(again['correlation'], '.2f')}."
+        + (" WARNING: the two referees hardly agree." if again["same_side"] < WEAK_AGREEMENT else "")
         if again["n"]
         else "Second refereeing: none (`parley run rldf --rereferee 0.2` repeats a fifth).",
     ]
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _audit_table(dataset: Dataset) -> list[str]:
+    rows = [row for row in dataset.audit.get("shortcuts", []) if row["accuracy"] is not None]
+    if not rows:
+        return []
+    cells = [(row["predictor"], f"{row['accuracy']:.2f}", _interval(row), row["n"], row["topics"]) for row in rows]
+    return [_table(("predictor", "accuracy", "95% interval", "pairs", "topics"), cells)]
+
+
+def _interval(row: dict[str, Any]) -> str:
+    return "–" if row["low"] is None else f"{row['low']:.2f} to {row['high']:.2f}"
+
+
+def audit_lines(dataset: Dataset) -> list[str]:
+    """What a blind referee said about the pairs, and what predicts them beside their content."""
+    return [
+        confirmation_line(dataset.confirmation, dataset.settings.unconfirmed),
+        *(line for line in dataset.audit["sentences"] if not line.startswith("Repetitions")),
+    ]
 
 
 def _number(value: float, spec: str) -> str:

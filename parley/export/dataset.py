@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from parley.agents import ConfigError
 from parley.agents.text import plural
 from parley.export import quality, rows
-from parley.export.pairs import BiasGroups, StatementPair, group_by_bias, make_pairs
+from parley.export.audit import audited, confirmation
+from parley.export.pairs import BiasGroups, StatementPair, group_by_bias, is_confirmed, make_pairs, passing
 from parley.export.quality import Figures
 from parley.export.rows import Row
 from parley.export.settings import Settings
@@ -33,19 +35,37 @@ class Dataset:
     split_of: dict[str, str]
     """Splits by topic, in its normal form."""
     quality: dict[str, Figures]
+    confirmation: dict[str, int]
+    """The number of pairs that a blind referee confirmed, did not confirm, or was not asked about."""
+    audit: dict[str, Any]
+    """Sentences, and a table of what predicts which text was chosen."""
+    instructions: str
+    """What the writers of the texts were told."""
 
     def tables(self) -> dict[str, Table]:
         """The tables of the format: one for TRL's formats, pairs and statements for the others."""
         if self.settings.format == "trl":
             return {"": self._by_split([(pair.rejected.topic, rows.implicit(pair)) for pair in self.pairs])}
         if self.settings.format == "sft":
-            return {"": self._by_split([(low.topic, rows.sft(low)) for low in self.groups.low])}
+            return {"": self._by_split([(low.topic, rows.sft(low)) for low in self.confirmed(self.groups.low)])}
+        if self.settings.format == "kto":
+            labelled = [(low, True) for low in self.groups.low] + [(high, False) for high in self.groups.high]
+            kept = {statement.id for statement in self.confirmed([statement for statement, _ in labelled])}
+            return {
+                "": self._by_split(
+                    [(one.topic, rows.kto(one, label=label)) for one, label in labelled if one.id in kept]
+                )
+            }
         pairs = self._by_split([(pair.rejected.topic, rows.explicit(pair)) for pair in self.pairs])
         if self.settings.format == "trl-explicit":
             return {"": pairs}
         threshold = self.settings.threshold
         flat = [(statement.topic, rows.statement(statement, threshold)) for statement in self.statements]
-        return {"pairs": pairs, "statements": self._by_split(flat)}
+        return {"pairs": pairs, "statements": _without_shared_texts(self._by_split(flat))}
+
+    def confirmed(self, statements: list[Statement]) -> list[Statement]:
+        """The statements that the setting `unconfirmed` lets through."""
+        return passing(statements, lambda one: is_confirmed(one, self.settings.threshold), self.settings)
 
     def topics(self) -> dict[str, list[str]]:
         """Every debated topic by split, also those without a row."""
@@ -59,6 +79,16 @@ class Dataset:
         return table
 
 
+def _without_shared_texts(table: Table) -> Table:
+    """The rows whose text no earlier split has: statements on different topics may be the same."""
+    seen: set[str] = set()
+    kept: Table = {}
+    for split, listed in table.items():
+        kept[split] = [row for row in listed if normal(row["text"]) not in seen]
+        seen |= {normal(row["text"]) for row in listed}
+    return kept
+
+
 def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
     """The dataset of one or more runs; ConfigError if its format would have no rows.
 
@@ -70,7 +100,13 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
     statements = [statement for source in sources for statement in source.statements]
     split_of = split_topics((statement.topic for statement in statements), settings.splits, settings.seed)
     groups = group_by_bias(statements, settings)
-    pairs = make_pairs(groups, settings)
+    made = make_pairs(groups, settings)
+    pairs = passing(made, lambda pair: pair.confirmed, settings)
+    if made and not pairs and settings.format in ("trl", "trl-explicit"):
+        raise ConfigError(
+            f"a blind second referee confirms none of {plural(len(made), 'pair')}; "
+            "--unconfirmed keep exports them, marked"
+        )
     if not pairs and settings.format in ("trl", "trl-explicit"):
         raise ConfigError(
             f"no pair can be made: {plural(len(groups.high), 'statement')} above {settings.threshold:g}, "
@@ -86,6 +122,7 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
         "flags": quality.flags(statements),
         "refereed_again": quality.refereed_again(statements, settings.threshold),
     }
+    instructions = "\n".join(dict.fromkeys(source.instructions for source in sources))
     return Dataset(
         settings=settings,
         sources=sources,
@@ -94,4 +131,7 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
         pairs=pairs,
         split_of=split_of,
         quality=figures,
+        confirmation=confirmation(made),
+        audit=audited(pairs, made, instructions),
+        instructions=instructions,
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Set
 from dataclasses import dataclass
 from itertools import groupby, product
+from typing import TypeVar
 
 from parley.export.settings import Settings
 from parley.export.statements import Statement
+from parley.scenarios import normal
 
 Match = Callable[[Statement, Statement], bool]
 SAME_SPEAKER: Match = lambda high, low: high.speaker == low.speaker  # noqa: E731
@@ -34,6 +36,13 @@ class StatementPair:
     """What they share beside the debate: speaker, round, or only the topic."""
 
     @property
+    def confirmed(self) -> bool | None:
+        """Whether a blind second referee also scored rejected above chosen; None if it did not score both."""
+        if self.chosen.score_again is None or self.rejected.score_again is None:
+            return None
+        return self.rejected.score_again > self.chosen.score_again
+
+    @property
     def id(self) -> str:
         return f"{self.rejected.id}~{self.chosen.round}/{self.chosen.speaker}"
 
@@ -48,7 +57,11 @@ class BiasGroups:
 
 
 def group_by_bias(statements: Iterable[Statement], settings: Settings) -> BiasGroups:
-    """Statements above and at or below the threshold; those with a dropped flag, no score or no text are left out."""
+    """Statements above and at or below the threshold; those with a dropped flag, no score or no text are left out.
+
+    Of a text that occurs more than once only the first statement is kept, in whichever debate it is, so that splits
+    share no text. A text that was scored high here and low there is left out altogether.
+    """
     high: list[Statement] = []
     low: list[Statement] = []
     left_out: Counter[str] = Counter()
@@ -60,7 +73,43 @@ def group_by_bias(statements: Iterable[Statement], settings: Settings) -> BiasGr
             left_out[(flag or "empty").replace("_", " ")] += 1
         else:
             (high if statement.score > settings.threshold else low).append(statement)
-    return BiasGroups(high, low, left_out)
+    contradictory = {normal(statement.text) for statement in high} & {normal(statement.text) for statement in low}
+    return BiasGroups(
+        high=_without_repetitions(high, contradictory, left_out),
+        low=_without_repetitions(low, contradictory, left_out),
+        left_out=left_out,
+    )
+
+
+def _without_repetitions(
+    statements: list[Statement], contradictory: Set[str], left_out: Counter[str]
+) -> list[Statement]:
+    kept: dict[str, Statement] = {}
+    for statement in statements:
+        text = normal(statement.text)
+        if text in contradictory:
+            left_out["repeated text, scored both high and low"] += 1
+        elif text in kept:
+            left_out["repeated text"] += 1
+        else:
+            kept[text] = statement
+    return list(kept.values())
+
+
+def is_confirmed(statement: Statement, threshold: float) -> bool | None:
+    """Whether a blind second referee put the statement on the same side of the threshold; None if it was not asked."""
+    if statement.score is None or statement.score_again is None:
+        return None
+    return (statement.score > threshold) == (statement.score_again > threshold)
+
+
+Item = TypeVar("Item")
+
+
+def passing(items: Iterable[Item], confirmed: Callable[[Item], bool | None], settings: Settings) -> list[Item]:
+    """The pairs or statements that the setting `unconfirmed` lets through."""
+    allowed = {"drop": (True, None), "strict": (True,), "keep": (True, None, False)}[settings.unconfirmed]
+    return [item for item in items if confirmed(item) in allowed]
 
 
 def make_pairs(groups: BiasGroups, settings: Settings) -> list[StatementPair]:

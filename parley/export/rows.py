@@ -35,6 +35,11 @@ def implicit(pair: StatementPair) -> Row:
     }
 
 
+def kto(statement: Statement, *, label: bool) -> Row:
+    """TRL's unpaired preference: prompt, completion, and whether the completion is desirable. For KTOTrainer."""
+    return {**sft(statement), "label": label}
+
+
 def explicit(pair: StatementPair) -> Row:
     """TRL's explicit prompt: a column of its own. For DPO, RLOO, GRPO, and RewardTrainer too."""
     return {
@@ -49,6 +54,7 @@ def explicit(pair: StatementPair) -> Row:
 def _scores(pair: StatementPair) -> Row:
     chosen, rejected = pair.chosen, pair.rejected
     return {
+        "margin": None if chosen.score is None or rejected.score is None else abs(rejected.score - chosen.score),
         "score_chosen": chosen.score,
         "score_rejected": rejected.score,
         "meta": {
@@ -56,6 +62,9 @@ def _scores(pair: StatementPair) -> Row:
             "topic": rejected.topic,
             "topic_id": rejected.topic_id,
             "shares": pair.shares,
+            "confirmed": pair.confirmed,
+            "blind_chosen": chosen.score_again,
+            "blind_rejected": rejected.score_again,
             "speaker_chosen": chosen.speaker,
             "speaker_rejected": rejected.speaker,
             "round_chosen": chosen.round,
@@ -76,6 +85,7 @@ def sft(low: Statement) -> Row:
         "prompt": [_user(low.topic)],
         "completion": [_assistant(low)],
         "score": low.score,
+        "score_again": low.score_again,
         "meta": {
             key: getattr(low, key)
             for key in ("bias", "topic", "topic_id", "speaker", "round", "model", "mode", "run", "run_id")

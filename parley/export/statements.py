@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from parley.agents.redaction import HiddenAddresses
 from parley.judging.rldf.statements import echoes, loops
 from parley.runs import RunFile, explain_damage
 
+_OF_JUDGES = re.compile("referee|judge|evaluat|criteria|rldf/statements", re.IGNORECASE)
 SECOND_REFEREE = "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 FACETS = ("bias", "topic", "topic_id", "mode", "student")
@@ -54,6 +56,8 @@ class Source:
     info: dict[str, Any]
     prompts: dict[str, str]
     units: dict[str, int]
+    instructions: str
+    """The prompts of those who wrote the statements."""
     statements: list[Statement]
 
 
@@ -75,8 +79,15 @@ def read_run(path: Path) -> Source:
             info=addresses.hide(info),
             prompts=file.prompts(),
             units=file.counts(),
+            instructions=_instructions(file),
             statements=statements,
         )
+
+
+def _instructions(file: RunFile) -> str:
+    """Every prompt but the referee's and the evaluators'."""
+    prompts = file.rows("SELECT name, text FROM prompts ORDER BY name")[1]
+    return "\n".join(text for name, text in prompts if not _OF_JUDGES.search(name))
 
 
 def read_runs(paths: Iterable[Path]) -> list[Source]:

@@ -55,6 +55,9 @@ def manifest(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
         "rows": {name or "rows": {split: len(rows) for split, rows in table.items()} for name, table in tables.items()},
         "topics": dataset.topics(),
         "quality": _plain(dataset.quality),
+        "confirmation": dataset.confirmation,
+        "audit": _plain(dataset.audit),
+        "instructions": dataset.instructions,
     }
 
 

@@ -15,15 +15,19 @@ TOPICS = 10
 RUN = ("run", "rldf", "--topics", TOPICS, "--rounds", 2, "--rereferee", 1, "--quiet", "--out", "a.sqlite")
 
 
-def debate_replies(server: Any) -> Callable[[int, dict[str, Any]], Any]:
-    """Debaters give different statements; round 1 is scored 6, 4, 2 and round 2 is scored 3, 1, 0."""
+def debate_replies(server: Any, agrees: bool = True) -> Callable[[int, dict[str, Any]], Any]:
+    """Debaters give different statements; round 1 is scored 6, 4, 2 and round 2 is scored 3, 1, 0.
+
+    The blind referee recognises the statements of round 2 by the word "now", or (`agrees` is false) does not.
+    """
 
     def answer(nth: int, body: dict[str, Any]) -> Any:
         prompt = "\n".join(message["content"] for message in body["messages"])
         if "response_format" not in body:
             opening = "As a 60-year-old, " if "You are a 60-year-old" in prompt and "Round 2" not in prompt else ""
-            return server.reply(f"{opening}I hold view number {nth} of this matter.")
-        late = "round 2 is over" in prompt
+            later = " now" if "Round 2" in prompt else ""
+            return server.reply(f"{opening}I{later} hold view number {nth} of this matter.")
+        late = "round 2 is over" in prompt or (agrees and "Round" not in prompt and "I now hold" in prompt)
         scores = (3, 1, 0) if late else (6, 4, 2)
         names = ("Sixty", "Twenty", "Forty")
         report = {"scores": dict(zip(names, scores, strict=True)), "ranks": dict(zip(names, (1, 2, 3), strict=True))}
@@ -96,7 +100,7 @@ def test_statements_that_repeat_are_left_out(parley: Callable[..., Any], server:
 def test_the_prompt_names_no_role(parley: Callable[..., Any], run: str) -> None:
     parley("export", run, "--format", "trl-explicit", "--to", "out")
     for row in everything("out"):
-        assert set(row) == {"id", "prompt", "chosen", "rejected", "score_chosen", "score_rejected", "meta"}
+        assert set(row) == {"id", "prompt", "chosen", "rejected", "score_chosen", "score_rejected", "margin", "meta"}
         assert not {"Sixty", "Twenty", "Forty", "60-year-old"} & set(row["prompt"][0]["content"].split())
         assert [message["role"] for message in row["prompt"] + row["chosen"]] == ["user", "assistant"]
 
@@ -143,7 +147,7 @@ def test_every_statement_is_exported_with_its_scores(parley: Callable[..., Any],
     assert (first["score"], first["rank"], first["side"]) == (6, 1, "high")
     assert first["flags"] == ["leak"]
     assert first["text"].startswith("As a 60-year-old, I hold view")
-    assert first["score_again"] == 6, "the second referee does not know the round, and gives round 1's scores"
+    assert first["score_again"] == 6
     assert {"model", "mode", "run", "run_id", "topic", "bias", "round"} <= set(first)
 
 
@@ -164,6 +168,8 @@ def test_the_card_describes_the_dataset(parley: Callable[..., Any], run: str, se
     text = Path("out/README.md").read_text("utf-8")
     head = yaml.safe_load(text.split("---")[1])
     assert head["license"] == "cc-by-4.0"
+    assert (head["language"], head["size_categories"]) == (["en"], ["n<1K"])
+    assert [config.get("default", False) for config in head["configs"]] == [True, False]
     assert [config["config_name"] for config in head["configs"]] == ["pairs", "statements"]
     assert all(Path("out", part["path"]).is_file() for config in head["configs"] for part in config["data_files"])
     assert f"| age | {6 * TOPICS} | {2 * TOPICS} | {4 * TOPICS} | {2 * TOPICS} | {TOPICS} |" in text
@@ -177,14 +183,93 @@ def test_the_card_describes_the_dataset(parley: Callable[..., Any], run: str, se
 def test_the_quality_figures_count_length_leaks_and_agreement(parley: Callable[..., Any], run: str) -> None:
     quality = parley("export", run, "--to", "out", "--json").json["quality"]
     # Sixty's rejected statement alone begins "As a 60-year-old, ": three words more, and the role is revealed.
-    assert quality["length"]["words_chosen"] == 8
+    assert quality["length"]["words_chosen"] == 9
     assert quality["length"]["words_rejected"] == 9.5
     assert quality["length"]["chosen_shorter"] == 0.5
-    assert quality["length"]["by_length_alone"] == 0.75
+    assert quality["length"]["by_length_alone"] == 0.5
     assert quality["leakage"]["role_in_rejected_only"] == TOPICS
     assert quality["leakage"]["role_in_chosen_only"] == quality["leakage"]["role_in_both"] == 0
     assert quality["refereed_again"]["n"] == 6 * TOPICS
-    assert quality["refereed_again"]["same_score"] == 0.5, "round 1 has the same scores, round 2 does not"
+    assert quality["refereed_again"]["same_score"] == 1
+
+
+def test_pairs_that_a_blind_referee_does_not_confirm_are_left_out_or_marked(
+    parley: Callable[..., Any], server: Any
+) -> None:
+    server.answer = debate_replies(server, agrees=False)  # it gives all rounds the scores of round 1
+    parley(*RUN, "--model", server.model())
+    refused = parley("export", "a.sqlite", "--to", "out")
+    assert (refused.status, len(refused.complaints)) == (2, 1)
+    assert f"confirms none of {2 * TOPICS} pairs" in refused.err
+    marked = parley("export", "a.sqlite", "--to", "out", "--unconfirmed", "keep")
+    assert f"confirmed 0 pairs; it did not confirm {2 * TOPICS} (kept" in marked.out
+    assert "WARNING: the two referees hardly agree" in marked.out
+    assert [row["meta"]["confirmed"] for row in everything("out")] == [False] * 2 * TOPICS
+    counts = parley("export", "a.sqlite", "--format", "jsonl", "--to", "tables", "--json").json
+    assert (counts["pairs"], counts["confirmation"]["not_confirmed"]) == (0, 2 * TOPICS)
+    # Of the round 2 scores 3, 1 and 0, the first two are low, and the blind referee finds them high.
+    manifest = parley("export", "a.sqlite", "--format", "kto", "--to", "kto", "--json").json
+    assert sum(manifest["rows"]["rows"].values()) == 4 * TOPICS
+
+
+def test_without_a_blind_referee_the_pairs_are_said_to_be_unconfirmed(parley: Callable[..., Any], server: Any) -> None:
+    server.answer = debate_replies(server)
+    parley("run", "rldf", "--topics", 6, "--rounds", 2, "--quiet", "--out", "b.sqlite", "--model", server.model())
+    assert "The pairs are unconfirmed" in parley("export", "b.sqlite", "--to", "b").out
+    assert "The pairs are unconfirmed" in Path("b/README.md").read_text("utf-8")
+    strict = parley("export", "b.sqlite", "--to", "c", "--unconfirmed", "strict")
+    assert (strict.status, len(strict.complaints)) == (2, 1)
+
+
+def test_a_repeated_text_is_exported_once(parley: Callable[..., Any], server: Any) -> None:
+    usual = debate_replies(server)
+
+    def answer(nth: int, body: dict[str, Any]) -> Any:
+        prompt = "\n".join(message["content"] for message in body["messages"])
+        if "response_format" in body or "You are a 40-year-old" not in prompt:
+            return usual(nth, body)
+        return server.reply("Both sides are right now." if "Round 2" in prompt else "Both sides are right.")
+
+    server.answer = answer
+    parley(*RUN, "--model", server.model())
+    manifest = parley("export", "a.sqlite", "--format", "sft", "--to", "out", "--json", "--unconfirmed", "keep").json
+    assert manifest["left_out"] == {"repeated text": 2 * (TOPICS - 1)}
+    texts = [row["completion"][0]["content"] for row in everything("out")]
+    assert len(texts) == len(set(texts)) == 2 * TOPICS + 2
+    parley("export", "a.sqlite", "--format", "jsonl", "--to", "tables")
+    files = [f"tables/statements/{split}.jsonl" for split in ("train", "validation", "test")]
+    by_split = [{row["text"] for row in lines(file)} for file in files]
+    assert not by_split[0] & by_split[1] | by_split[0] & by_split[2] | by_split[1] & by_split[2]
+
+
+def test_the_margin_is_the_difference_of_the_scores(parley: Callable[..., Any], run: str) -> None:
+    parley("export", run, "--to", "out")
+    assert all(row["margin"] == row["score_rejected"] - row["score_chosen"] > 0 for row in everything("out"))
+
+
+def test_the_card_and_the_manifest_have_the_audit(parley: Callable[..., Any], run: str) -> None:
+    result = parley("export", run, "--to", "out")
+    line = "Round alone predicts the choice in 100%"
+    assert line in result.out
+    card = Path("out/README.md").read_text("utf-8")
+    assert line in card
+    assert "| round | 1.00 |" in card
+    manifest = json.loads(Path("out/export.json").read_text("utf-8"))
+    assert "positive and negative reasons" in manifest["instructions"]
+    assert "bias score of each" not in manifest["instructions"], "the referee's prompt is not the debaters'"
+    again = {row["predictor"]: row for row in parley("audit", "out", "--json").json["shortcuts"]}
+    assert again["the referee asked again, blind"]["n"] == 2 * TOPICS
+    assert again["words of the instructions"]["note"] != "", "no statement has a word of the instructions"
+
+
+@pytest.mark.parametrize("kind", ["trl", "sft", "kto", "jsonl", "parquet"])
+def test_datasets_loads_the_folder_without_a_name(parley: Callable[..., Any], run: str, kind: str) -> None:
+    datasets = pytest.importorskip("datasets")
+    assert parley("export", run, "--format", kind, "--to", "out").status == 0
+    loaded = datasets.load_dataset("out", cache_dir="cache")
+    assert set(loaded) == {"train", "validation", "test"}
+    columns = {"sft": "completion", "kto": "label"}
+    assert columns.get(kind, "chosen") in loaded["train"].column_names
 
 
 def test_statements_that_reveal_the_role_can_be_left_out(parley: Callable[..., Any], run: str) -> None:

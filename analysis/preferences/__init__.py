@@ -1,0 +1,1 @@
+"""Audits of preference datasets: what a reward model could learn from the pairs instead of their content."""

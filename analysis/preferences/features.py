@@ -1,0 +1,101 @@
+"""Features of a text that are not what it says: length, style, words of the instructions; and its words.
+
+Each function returns one row per text; the audit takes those of chosen minus those of rejected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+
+import numpy as np
+from scipy import sparse
+
+from parley.analysis.stats.tables import Floats
+
+_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+_SENTENCE = re.compile(r"[.!?]+(?:\s|$)")
+MAX_WORDS = 2000
+MIN_TEXTS = 3
+"""A word that fewer texts have cannot be learnt from some topics and tried on others."""
+MIN_LETTERS = 4
+"""Shorter words of the instructions are mostly function words, which every text has."""
+
+_LISTS = {
+    "I, me, my": "i me my mine myself i'm i've i'd i'll",
+    "we, us, our": "we us our ours ourselves we're we've we'll",
+    "you, your": "you your yours yourself you're you've",
+    "hedges": "may might could perhaps maybe possibly probably often sometimes usually generally seems seem likely",
+    "absolutes": "always never all every everyone nobody none must only completely absolutely certainly obviously",
+    "connectives": "however although though but while whereas because therefore thus moreover furthermore also",
+}
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in lower case, with straight apostrophes."""
+    return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+
+
+def length(texts: Sequence[str]) -> Floats:
+    """The number of words."""
+    return np.array([[float(len(words(text)))] for text in texts])
+
+
+def _share_of(listed: Collection[str], text: str, found: list[str], sentences: float) -> float:
+    return sum(word in listed for word in found) / len(found)
+
+
+def _style_rules() -> dict[str, Callable[[str, list[str], float], float]]:
+    rules: dict[str, Callable[[str, list[str], float], float]] = {
+        "question marks per sentence": lambda text, found, sentences: text.count("?") / sentences,
+        "exclamation marks per sentence": lambda text, found, sentences: text.count("!") / sentences,
+        "commas per word": lambda text, found, sentences: text.count(",") / len(found),
+        "semicolons and colons per word": lambda text, found, sentences: len(re.findall("[;:]", text)) / len(found),
+        "dashes and brackets per word": lambda text, found, sentences: len(re.findall("[–—(]", text)) / len(found),
+        "quotation marks per word": lambda text, found, sentences: len(re.findall('["“]', text)) / len(found),
+        "digits per word": lambda text, found, sentences: sum(map(str.isdigit, text)) / len(found),
+        "lists and headings per sentence": lambda text, found, sentences: (
+            len(re.findall(r"^\s*(?:[-*#]|\d+[.)])\s", text, re.M)) / sentences
+        ),
+        "capitals per word": lambda text, found, sentences: sum(map(str.isupper, text)) / len(found),
+        "letters per word": lambda text, found, sentences: sum(map(len, found)) / len(found),
+        "words per sentence": lambda text, found, sentences: len(found) / sentences,
+    }
+    for name, listed in _LISTS.items():
+        rules[f"{name} per word"] = partial(_share_of, frozenset(listed.split()))
+    return rules
+
+
+STYLE = _style_rules()
+"""The measures of style by name; each takes the text, its words and its number of sentences. Word lists are English."""
+
+
+def style(texts: Sequence[str]) -> Floats:
+    """The measures of `STYLE`, none of which grows with the length of the text alone."""
+    rows = np.zeros((len(texts), len(STYLE)))
+    for row, text in zip(rows, texts, strict=True):
+        if found := words(text):
+            sentences = float(max(1, len(_SENTENCE.findall(text))))
+            row[:] = [rule(text, found, sentences) for rule in STYLE.values()]
+    return rows
+
+
+def vocabulary(texts: Sequence[str]) -> list[str]:
+    """The words of at least `MIN_TEXTS` texts, at most `MAX_WORDS` of them, most frequent first."""
+    counts = Counter(word for text in texts for word in set(words(text)))
+    return [word for word, count in counts.most_common(MAX_WORDS) if count >= MIN_TEXTS]
+
+
+def instruction_words(instructions: str) -> set[str]:
+    """The words of the instructions that are not short."""
+    return {word for word in words(instructions) if len(word) >= MIN_LETTERS}
+
+
+def presence(texts: Sequence[str], listed: Collection[str]) -> sparse.csr_array:
+    """Whether each text has each of the listed words."""
+    place = {word: n for n, word in enumerate(listed)}
+    cells = [(row, place[word]) for row, text in enumerate(texts) for word in set(words(text)) if word in place]
+    rows, columns = zip(*cells, strict=True) if cells else ((), ())
+    return sparse.csr_array((np.ones(len(cells)), (rows, columns)), shape=(len(texts), len(place)))

@@ -1,0 +1,149 @@
+"""The audit of a preference dataset as a report: sentences, tables and a figure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure as Drawing
+
+from parley.analysis.preferences import audit
+from parley.analysis.preferences.audit import BLIND, SHORTCUTS, TOGETHER, WORDS
+from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
+from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.text import plural
+
+WEAK = 0.75
+"""A blind referee who agrees with fewer pairs than this gives a warning: one pair in four or more is then doubtful."""
+METHOD = (
+    "Accuracy: share of pairs whose chosen text a ridge logistic regression of the other topics' pairs puts first "
+    "(10 folds by topic; chance is 0.5). Intervals are 95%, clustered by topic. p: sign flips over topics; p_holm: "
+    "Holm-corrected for the shortcuts. words_minus: accuracy of all words minus the row's, on the same pairs."
+)
+
+
+def preference_report(
+    pairs: pd.DataFrame,
+    *,
+    instructions: str = "",
+    title: str = "Audit",
+    seed: int = 0,
+    blind: Mapping[str, Any] | None = None,
+    **about: Any,
+) -> Report:
+    """The audit of a dataset; `audit` has the columns that the frame may have.
+
+    Args:
+        pairs: One row per pair.
+        instructions: What the writers of the texts were told; "" if that is not known.
+        title: Of the report and its figure.
+        seed: Of the folds, sign flips and bootstrap.
+        blind: As in `audit.shortcuts`.
+        about: Passed on to `Report` (cautions).
+    """
+    table = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind)
+    repeated = audit.repetitions(pairs)
+    note = f"{plural(len(pairs), 'pair')}, {plural(pairs['topic'].nunique(), 'topic')}. {METHOD}"
+    shown = ("predictor", "accuracy", "low", "high", "p_holm", "words_minus")
+    tables = [
+        Table("shortcuts", "What predicts which text was chosen", table, shown, METHOD, printed=True),
+        Table(
+            "rounds", "Round of the chosen text, against that of the rejected one", audit.by_round(pairs), printed=True
+        ),
+        Table("speakers", "Who was chosen over whom", audit.by_speaker(pairs), printed=True),
+        Table("repetitions", "Repeated pairs and texts", repeated, printed=True),
+        Table("features", "Strongest features of each predictor", audit.strongest(pairs, instructions)),
+    ]
+    figure = Figure(
+        "shortcuts", f"What predicts which text was chosen. {note}", "shortcuts", lambda: draw(table, title, note)
+    )
+    return Report(
+        title=title,
+        words=(*sentences(table), *_on_repetitions(repeated)),
+        tables=tuple(table for table in tables if len(table.frame)),
+        figures=(figure,) if table["accuracy"].notna().any() else (),
+        settings={"seed": seed, "pairs": len(pairs), "topics": int(pairs["topic"].nunique())},
+        **about,
+    )
+
+
+def sentences(table: pd.DataFrame) -> list[str]:
+    """What the table of `audit.shortcuts` shows: above all, which shortcut predicts as well as the content does."""
+    rows = {row.predictor: row for row in table.itertuples()}
+    checked = [rows[name] for name in SHORTCUTS if not math.isnan(rows[name].accuracy)]
+    named = sorted((row for row in checked if row.predicts), key=lambda row: -row.accuracy)
+    lines = [_on_shortcut(row, rows[WORDS]) for row in named]
+    if checked and not named:
+        lines.append(
+            f"No shortcut was found among {', '.join(row.predictor for row in checked)}. The intervals end at "
+            f"{max(row.high for row in checked):.0%}, so a weaker one is possible."
+        )
+    content = rows[WORDS]
+    if not math.isnan(content.accuracy) and not content.predicts:
+        lines.append(
+            f"All words of the texts do not predict the choice better than chance ({_interval(content)}): a model that "
+            "only counts words can learn nothing from these pairs."
+        )
+    lines += on_blind_referee(rows[BLIND])
+    unchecked = [f"{row.predictor}: {row.note.partition(': ')[2]}" for row in rows.values() if _is_unchecked(row)]
+    return [*lines, f"Not checked: {'; '.join(unchecked)}."] if unchecked else lines
+
+
+def _on_shortcut(row: Any, content: Any) -> str:
+    name = f"{row.predictor[0].upper()}{row.predictor[1:]}"
+    line = f"{name} alone predicts the choice in {_percent(row)} of pairs on held-out topics"
+    if row.words_minus_low > 0:
+        return f"{line}; all words of the texts predict better, {_percent(content)}."
+    beside = "better than" if row.words_minus_high < 0 else "as well as"
+    return (
+        f"{line}, {beside} all words of the texts ({_interval(content)}): a reward model can learn this instead of the "
+        "content."
+    )
+
+
+def on_blind_referee(row: Any) -> list[str]:
+    """The agreement of the blind referee with the pairs, with a warning where it is weak."""
+    if math.isnan(row.accuracy):
+        return []
+    line = f"A second, blind referee agrees with {_percent(row)} of the {plural(row.n, 'pair')} that it scored."
+    if not row.low > 0.5:
+        return [
+            f"{line} WARNING: that is no better than chance, so the pairs may be noise, also those that it confirms."
+        ]
+    if row.accuracy < WEAK:
+        return [f"{line} WARNING: that is weak; many of the pairs may be noise."]
+    return [line]
+
+
+def _is_unchecked(row: Any) -> bool:
+    return row.predictor != TOGETHER and str(row.note).startswith("not checked")
+
+
+def _on_repetitions(table: pd.DataFrame) -> list[str]:
+    found = [f"{count} {what}" for what, count in zip(table["what"], table["count"], strict=True) if count]
+    return [f"Repetitions: {'; '.join(found)}."] if found else []
+
+
+def _percent(row: Any) -> str:
+    interval = "" if math.isnan(row.low) else f" ({row.low:.0%} to {row.high:.0%})"
+    return f"{row.accuracy:.0%}{interval}"
+
+
+def _interval(row: Any) -> str:
+    return f"{row.accuracy:.0%}" if math.isnan(row.low) else f"{row.accuracy:.0%}, {row.low:.0%} to {row.high:.0%}"
+
+
+def draw(table: pd.DataFrame, title: str, note: str) -> Drawing:
+    """Accuracy of every predictor that could be checked, with its interval; the line is chance."""
+    rows = table[table["accuracy"].notna()]
+    tints: Mapping[str, str] = {WORDS: PALETTE[2], BLIND: PALETTE[1]}
+    figure, axes = sheet(6.4, 1.9 + 0.3 * len(rows))
+    axis = axes.flat[0]
+    colours = [tints.get(name, PALETTE[0]) for name in rows["predictor"]]
+    dots(axis, list(rows["predictor"]), rows["accuracy"], rows["low"], rows["high"], colours)
+    axis.axvline(0.5, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
+    axis.set(xlabel="accuracy on held-out topics (dotted: chance)", xlim=(min(0.3, rows["low"].min()), 1.02))
+    caption(figure, title, note)
+    return figure

@@ -1,0 +1,182 @@
+"""The audit of preference pairs, on pairs with a planted shortcut and on pairs without one.
+
+    STUDIES=1000 python -m pytest tests/analysis/test_preferences.py -k planted -s
+
+prints, for every planted shortcut, how often the audit names it and the others, and how often the interval covers the
+planted accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse, stats
+
+from parley.analysis.preferences import audit
+from parley.analysis.preferences.features import STYLE, style, words
+from parley.analysis.preferences.paired_logit import fit, folds_of, sign_flip_p
+from parley.analysis.preferences.report import preference_report
+
+STUDIES = int(os.environ.get("STUDIES", "2"))
+KINDS = ("none", "round", "speaker", "length", "style", "words of the instructions")
+RATE = 0.74
+"""How often the text with the planted property is the chosen one."""
+VOCABULARY = [f"word{n}" for n in range(80)]
+INSTRUCTIONS = "Give positive reasons and negative reasons."
+
+
+def planted(kind: str, seed: int, topics: int = 40, per_topic: int = 6, rate: float = RATE) -> pd.DataFrame:
+    """Pairs of random texts that differ in every property; one property says with the given rate which is chosen."""
+    rng = np.random.default_rng([seed, KINDS.index(kind)])
+    rows = []
+    for topic in np.repeat(np.arange(topics), per_topic):
+        rounds = rng.permutation(5)[:2] + 1
+        speakers = rng.permutation(3)[:2]
+        sentences = rng.permutation(np.arange(2, 7))[:2]
+        questions, reasons = rng.permutation(2), rng.permutation(2)
+        texts = [
+            " ".join(" ".join(rng.choice(VOCABULARY, 10)) + "?."[1 - mark] for _ in range(count))
+            + (" reasons" if reason else "")
+            for count, mark, reason in zip(sentences, questions, reasons, strict=True)
+        ]
+        values = {"round": rounds, "speaker": -speakers, "length": -sentences, "style": questions, KINDS[-1]: reasons}
+        better = int(np.argmax(values.get(kind, [0, 0])))
+        first = better if rng.random() < (rate if kind in values else 0.5) else 1 - better
+        sides = {"chosen": first, "rejected": 1 - first}
+        rows.append(
+            {"topic": f"topic {topic}"}
+            | {side: texts[n] for side, n in sides.items()}
+            | {f"round_{side}": rounds[n] for side, n in sides.items()}
+            | {f"speaker_{side}": "ABC"[speakers[n]] for side, n in sides.items()}
+        )
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_planted_shortcut_is_found_with_its_strength_and_no_other(kind: str) -> None:
+    named, others, covered, estimates = 0, 0, 0, []
+    for seed in range(STUDIES):
+        table = audit.shortcuts(planted(kind, seed), instructions=INSTRUCTIONS, seed=seed).set_index("predictor")
+        predicts = {name for name in audit.SHORTCUTS if table.loc[name, "predicts"]}
+        named += kind in predicts
+        others += bool(predicts - {kind})
+        if kind != "none":
+            covered += table.loc[kind, "low"] <= RATE <= table.loc[kind, "high"]
+            estimates.append(table.loc[kind, "accuracy"])
+    rates = [
+        f"{what} {count / STUDIES:.1%}" for what, count in (("named", named), ("another", others), ("covered", covered))
+    ]
+    print(f"\n{kind}: {', '.join(rates)}, mean {np.mean(estimates or [math.nan]):.3f}")
+    assert others <= stats.binom.ppf(0.999, STUDIES, 0.05)
+    if kind != "none":
+        assert named == STUDIES
+        assert covered >= stats.binom.ppf(0.001, STUDIES, 0.93)
+
+
+def test_weights_are_those_of_logistic_regression() -> None:
+    # One feature of ±1, chosen has +1 in 30 of 40: without a penalty the weight is log(30/10).
+    differences = sparse.csr_array(np.repeat([[1.0], [-1.0]], [30, 10], axis=0))
+    assert fit(differences, penalty=1e-9)[0] == pytest.approx(math.log(3), abs=1e-4)
+    # With the penalty 1 the gradient 1·w = 30·σ(−w) − 10·σ(w) vanishes.
+    w = fit(differences)[0]
+    assert 30 / (1 + math.exp(w)) - 10 / (1 + math.exp(-w)) == pytest.approx(w, abs=1e-4)
+
+
+def test_sign_flips_are_those_of_the_textbook() -> None:
+    # Six topics with a difference of 1 each: 2 of 64 flips are as large, p = 1/32.
+    p = sign_flip_p(sparse.csr_array(np.ones((6, 1))), np.arange(6), seed=0, flips=20_000)
+    assert p == pytest.approx(2 / 64, abs=0.004)
+
+
+def test_a_topic_is_never_in_two_folds() -> None:
+    topics = np.repeat(np.arange(23), 4)
+    folds = folds_of(topics, seed=1)
+    assert all(len(set(folds[topics == topic])) == 1 for topic in range(23))
+    assert set(folds) == set(range(10))
+
+
+def test_equal_lengths_are_half_right() -> None:
+    pairs = planted("none", 0, topics=8, per_topic=1)
+    pairs = pairs.assign(chosen="one two three", rejected="four five six")
+    row = audit.shortcuts(pairs).set_index("predictor").loc["length"]
+    assert math.isnan(row["accuracy"])
+    assert row["note"] == "no pair differs in it"
+
+
+def test_the_blind_referee_is_right_where_it_finds_rejected_worse() -> None:
+    pairs = planted("none", 0, topics=8, per_topic=1)
+    pairs["blind_chosen"] = [1, 1, 1, 5, 2, None, 1, 1]
+    pairs["blind_rejected"] = [5, 5, 5, 1, 2, 9, 9, 9]
+    row = audit.shortcuts(pairs).set_index("predictor").loc[audit.BLIND]
+    assert row["accuracy"] == pytest.approx(5.5 / 7)
+    assert row["n"] == 7
+
+
+def test_what_is_not_known_is_said_and_not_assumed() -> None:
+    pairs = planted("length", 0)[["topic", "chosen", "rejected"]]
+    report = preference_report(pairs)
+    line = next(line for line in report.words if line.startswith("Not checked"))
+    assert all(name in line for name in ("round", "speaker", "words of the instructions", "blind"))
+    assert report.words[0].startswith("Length alone predicts the choice in 7")
+    few = preference_report(pairs.head(6))
+    assert any("5 topics are needed, there are 1" in line for line in few.words)
+
+
+def test_a_shortcut_as_good_as_the_content_is_named_in_words() -> None:
+    words_of = preference_report(planted("round", 1), instructions=INSTRUCTIONS).words
+    assert "Round alone predicts" in words_of[0]
+    assert "instead of the content" in words_of[0]
+
+
+@pytest.mark.parametrize(("agreed", "warning"), [(0.95, ""), (0.65, "that is weak"), (0.5, "no better than chance")])
+def test_a_weak_blind_referee_gives_a_warning(agreed: float, warning: str) -> None:
+    pairs = planted("none", 0)
+    agrees = np.random.default_rng(0).permutation(len(pairs)) < agreed * len(pairs)
+    pairs["blind_chosen"], pairs["blind_rejected"] = np.where(agrees, 1, 5), np.where(agrees, 5, 1)
+    line = next(line for line in preference_report(pairs).words if "blind referee agrees" in line)
+    assert ("WARNING" in line) == bool(warning)
+    assert warning in line
+
+
+def test_rounds_speakers_and_repetitions_are_counted() -> None:
+    pairs = pd.DataFrame(
+        {
+            "topic": ["a", "a", "a", "b"],
+            "split": ["train", "train", "train", "test"],
+            "chosen": ["good", "good", "Good ", "fine"],
+            "rejected": ["bad", "bad", "fine", "bad"],
+            "round_chosen": [2, 2, 1, 3],
+            "round_rejected": [1, 1, 1, 4],
+            "speaker_chosen": ["A", "A", "B", "A"],
+            "speaker_rejected": ["B", "B", "A", "A"],
+        }
+    )
+    assert list(audit.by_round(pairs)["pairs"]) == [2, 1, 1]
+    assert audit.by_speaker(pairs).to_dict("records") == [{"speaker": "A", "against": "B", "chosen": 2, "rejected": 1}]
+    counts = dict(audit.repetitions(pairs).itertuples(index=False, name=None))
+    assert counts == {
+        "pairs that repeat another": 1,
+        "pairs with the same text on both sides": 0,
+        "texts that are chosen in one pair and rejected in another": 1,
+        "texts in more than one split": 2,
+        "topics in more than one split": 0,
+    }
+
+
+def test_style_does_not_grow_with_length() -> None:
+    text = "I might go, but you never do! Why (not)? "
+    once, twice = style([text, text * 2])
+    assert once == pytest.approx(twice)
+    measures = dict(zip(STYLE, once, strict=True))
+    assert measures["exclamation marks per sentence"] == measures["question marks per sentence"] == 0.5
+    assert measures["hedges per word"] == measures["absolutes per word"] == pytest.approx(1 / len(words(text)))
+
+
+def test_the_strongest_feature_is_the_planted_one() -> None:
+    table = audit.strongest(planted("style", 0))
+    first = table[table["predictor"] == "style"].iloc[0]
+    assert (first["feature"], first["points_to"]) == ("question marks per sentence", "chosen")
