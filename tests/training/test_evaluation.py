@@ -139,3 +139,24 @@ def test_an_ablation_is_one_command(prepared: Path, parley: Callable[..., Any]) 
     assert (row["factor"], row["level"], row["pairs"]) == ("pairs", "60", 60)
     assert 0 <= row["reward_accuracy"] <= 1
     assert json.loads((prepared / "trained" / "ablate" / "table.json").read_text()) == [row]
+
+
+def test_several_seeds_give_means_and_standard_deviations(prepared: Path, parley: Callable[..., Any]) -> None:
+    text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq", ', "")
+    (prepared / "rldf.toml").write_text(text)
+    arguments = ["--config", "rldf.toml", "--seeds", "2", "--evaluate-systems", "Default,RLDF"]
+    result = parley("train", "all", *arguments, "--json")
+    assert result.status == 0, result.err
+    assert list(result.json["by_seed"]) == ["0", "1"]
+    first, second = (result.json["by_seed"][seed]["evaluate"]["rubric"] for seed in ("0", "1"))
+    row = next(row for row in result.json["over_seeds"]["rubric"] if row["system"] == "RLDF" and row["metric"] == "BS")
+    values = [next(r["mean"] for r in rows if (r["system"], r["metric"]) == ("RLDF", "BS")) for rows in (first, second)]
+    assert row["seeds"] == 2
+    assert row["mean"] == pytest.approx(sum(values) / 2)
+    assert row["mean_sd"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+    assert row["low"] <= row["mean"] <= row["high"]
+    weights = [(prepared / "trained" / f"seed-{n}" / "rl" / "model.safetensors").read_bytes() for n in (0, 1)]
+    assert weights[0] != weights[1]
+    assert (prepared / "trained" / "seeds" / "tables" / "rubric.md").is_file()
+    printed = parley("train", "all", *arguments)
+    assert f"RLDF, BS, 2 seeds: mean {row['mean']:.3g} ± {row['mean_sd']:.3g}" in printed.out
