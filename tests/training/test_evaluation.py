@@ -75,6 +75,12 @@ def test_systems_are_compared_with_default_and_not_run_twice(
     assert list(dict.fromkeys(row["system"] for row in evaluation["bbq"])) == systems
     assert {row["category"] for row in evaluation["bbq"]} >= {"Age", "macro mean"}
     assert {row["metric"] for row in evaluation["rubric"]} == {"BS", "CE", "LS"}
+    assert {(row["metric"], row["bias"]) for row in evaluation["rubric_by_bias"]} == {
+        (metric, "age") for metric in ("BS", "CE", "LS")
+    }
+    by_bias, overall = evaluation["rubric_by_bias"], evaluation["rubric"]
+    assert [row["mean"] for row in by_bias] == [row["mean"] for row in overall], "there is one bias type here"
+    assert {row["category"] for row in evaluation["bbq_pooled"]} == {"Age", "overall"}
     assert {row["system"] for row in evaluation["rubric_paired"]} == set(systems[1:])
     assert "Not measured: RLAIF (its policy is not trained: parley train rlaif)." in evaluation["summary"]
     assert any("SIMULATED" in line for line in evaluation["cautions"])
@@ -160,3 +166,18 @@ def test_several_seeds_give_means_and_standard_deviations(prepared: Path, parley
     assert (prepared / "trained" / "seeds" / "tables" / "rubric.md").is_file()
     printed = parley("train", "all", *arguments)
     assert f"RLDF, BS, 2 seeds: mean {row['mean']:.3g} ± {row['mean_sd']:.3g}" in printed.out
+
+
+def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
+    """4 of 6 parsed answers about Age are right (3 of 3 ambiguous, 1 of 3 disambiguated), 1 of 2 about Religion."""
+    import pandas as pd
+
+    from parley.analysis.bbq.scores import MISSING
+    from parley.training.evaluation.paper_tables import bbq_pooled_table
+
+    rows = [("Age", n, 2, 2) for n in range(3)] + [("Age", n, 1, n) for n in range(3)] + [("Age", 9, 0, MISSING)]
+    rows += [("Religion", 0, 0, 0), ("Religion", 1, 0, 1)]
+    frame = pd.DataFrame(rows, columns=["category", "question", "label", "prediction"]).assign(system="RLDF")
+    table = bbq_pooled_table(frame).frame.set_index("category")
+    assert table["accuracy"].to_dict() == pytest.approx({"Age": 4 / 6, "Religion": 1 / 2, "overall": 5 / 8})
+    assert table["unparsed"].to_dict() == {"Age": 1, "Religion": 0, "overall": 1}
