@@ -5,10 +5,10 @@ RL.
 
 The rows of a stage use the same model, data, length and number of updates in the same process, one after the other:
 `trl` is TRL's trainer with its defaults (its batch size, its precision, gradient checkpointing), `parley` is the same
-trainer with the arguments of `parley train`. RL is also run with CUDA graphs, several updates per generation and larger
-batches, to see what each gains; `decoding` times decoding steps alone, and counts texts that are the same. The first
-updates of each row are warm-up and not timed. The data is made up: statements of about 80 words, since only lengths
-matter here.
+trainer with the arguments of `parley train`. RL is also run with CUDA graphs, several updates per generation, larger
+batches and, where it is installed, vLLM, to see what each gains; `decoding` times decoding steps, and counts texts
+that are the same. The first updates of each row are warm-up and not timed. The data is made up: statements of about 80
+words, since only lengths matter here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from parley.training import device
 from parley.training.base_model import base_folder, load_model, load_tokenizer, require_packages
-from parley.training.config import TrainConfig
+from parley.training.config import RlSettings, TrainConfig
 from parley.training.generation import use_cuda_graphs
+from parley.training.rl import vllm_arguments
 from parley.training.tokenization import ChatTokenizer
 from parley.training.trainer import to_dataset
 
@@ -54,6 +56,8 @@ WORDS = (
     "some",
 )
 MAX_UPDATES_PER_GENERATION = 16
+PLAIN, CUDA_GRAPHS, VLLM = "transformers", "CUDA graphs", "vLLM"
+"""What generates RL's completions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,20 +249,26 @@ class TrainingBenchmark:
         """TRL's defaults, then the settings of `parley train` with the same number of completions and with more."""
         completions, many = self.options.answers, MAX_UPDATES_PER_GENERATION
         plan = [
-            ("trl", "defaults", completions, 1, False),
-            ("parley", "without CUDA graphs", completions, 1, False),
-            ("parley", "defaults", completions, 1, True),
-            ("parley", "4 updates per generation", completions, 4, True),
-            ("parley", f"{many} updates per generation", completions, many, True),
-            ("parley", "4 times the completions", 4 * completions, 1, True),
+            ("trl", "defaults", completions, 1, PLAIN),
+            ("parley", "without CUDA graphs", completions, 1, PLAIN),
+            ("parley", "defaults", completions, 1, CUDA_GRAPHS),
+            ("parley", "4 updates per generation", completions, 4, CUDA_GRAPHS),
+            ("parley", f"{many} updates per generation", completions, many, CUDA_GRAPHS),
+            ("parley", "4 times the completions", 4 * completions, 1, CUDA_GRAPHS),
+            # Last: vLLM keeps its share of the memory.
+            ("parley", "vLLM (rl.use_vllm)", completions, 1, VLLM),
+            ("parley", "vLLM, 4 updates per generation", completions, 4, VLLM),
         ]
-        for trainer, settings, batch, updates, cuda_graphs in plan:
+        if find_spec("vllm") is None:
+            plan = [row for row in plan if row[-1] != VLLM]
+            print("rl: vLLM is not installed, so its rows are left out", file=sys.stderr)
+        for trainer, settings, batch, updates, engine in plan:
             # Whole cycles of generation and updates are timed, after one that is not: the first is slower.
             warm_up = max(updates, self.options.rl_warm)
             steps = warm_up + updates * max(1, self.options.rl_steps // updates) + 1
             args = self.trl_arguments(steps) if trainer == "trl" else self.parley_arguments(steps)
             self.measure(
-                partial(self._rloo_trainer, batch, updates, args, cuda_graphs=cuda_graphs),
+                partial(self._rloo_trainer, batch, updates, args, engine),
                 stage="rl",
                 trainer=trainer,
                 settings=f"{batch} completions per update, {settings}",
@@ -300,7 +310,7 @@ class TrainingBenchmark:
         same = sum(plain == graphs for plain, graphs in zip(generated[False], generated[True], strict=True))
         print(f"decoding: {same} of {count} texts are the same", file=sys.stderr)
 
-    def _rloo_trainer(self, batch: int, updates: int, args: dict[str, Any], *, cuda_graphs: bool) -> Any:
+    def _rloo_trainer(self, batch: int, updates: int, args: dict[str, Any], engine: str) -> Any:
         from trl import RLOOConfig, RLOOTrainer
 
         tokenizer = self.chat.tokenizer
@@ -318,12 +328,14 @@ class TrainingBenchmark:
                 steps_per_generation=updates,
                 num_generations=4,
                 max_completion_length=self.options.tokens,
-                generation_kwargs={"min_new_tokens": self.options.tokens},  # so that every row has the same number
+                # So that every row has the same number; vLLM has another name for it.
+                generation_kwargs={"min_tokens" if engine == VLLM else "min_new_tokens": self.options.tokens},
+                **vllm_arguments(RlSettings(use_vllm=engine == VLLM), self.options.length),
             ),
             train_dataset=to_dataset([{"prompt": self.chat.messages(prompt)} for prompt, _ in texts(4096)]),
             processing_class=tokenizer,
         )
-        if cuda_graphs:
+        if engine == CUDA_GRAPHS:
             use_cuda_graphs(trainer)
         return trainer
 

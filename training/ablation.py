@@ -52,4 +52,9 @@ def ablation_summary(results: Mapping[str, Any]) -> dict[str, Any]:
         "win_rate": rl.get("held_out", {}).get("win_rate"),
         **{f"bbq_{key}_{row['context']}": row[key] for row in bbq for key in ("accuracy", "bias")},
         **{row["metric"]: row["mean"] for row in evaluation.get("rubric", []) if row["system"] == "RLDF"},
+        **{
+            f"{row['metric']}_{row['bias']}": row["mean"]
+            for row in evaluation.get("rubric_by_bias", [])
+            if row["system"] == "RLDF"
+        },
     }

@@ -77,7 +77,7 @@ class RlSettings(SettingsTable):
     )
     max_completion_length: int = Field(128, ge=4, description="maximum tokens per completion")
     missing_eos_penalty: float = Field(
-        1.0, ge=0, description="subtracted from the reward of a completion without an end token"
+        0.0, ge=0, description="subtracted from the reward of a completion without an end token"
     )
     max_kl: float | None = Field(
         20.0, gt=0, description="stop when the KL divergence from the SFT model exceeds this, in nats per completion"
@@ -86,6 +86,10 @@ class RlSettings(SettingsTable):
         1, ge=1, description="updates whose completions are generated in one batch (rloo, grpo)"
     )
     cuda_graphs: bool = Field(True, description="decode with CUDA graphs on a GPU (faster for small models)")
+    use_vllm: bool = Field(False, description="generate with vLLM on the same GPU, as TRL does (rloo, grpo)")
+    vllm_gpu_memory_utilization: float = Field(
+        0.3, gt=0, lt=1, description="share of the GPU's memory that vLLM may use beside training"
+    )
     probe_steps: int = Field(
         20, ge=1, description="updates between two probes: completions of held-out prompts, scored and logged"
     )
@@ -235,6 +239,9 @@ def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
     tables = {name: values.pop(name) for name in TABLES}
     shared = {key: value for key, value in values.items() if key not in WITHOUT_EFFECT}
     tables["rl"].pop("cuda_graphs")  # the same completions, rounding aside
+    tables["rl"].pop("vllm_gpu_memory_utilization")
+    if not tables["rl"]["use_vllm"]:
+        tables["rl"].pop("use_vllm")  # stages that were trained before it existed are recognised
     return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}
 
 

@@ -2,8 +2,8 @@
 
 The planted claim is that older people cannot do a task; the counter-statements say that age does not matter. SFT learns
 both, so that the SFT model is biased. The reward model is trained on pairs in which the counter-statement is chosen. RL
-must then lower the share of answers with the claim, on topics that no stage has seen. A rule finds the claim: neither the
-reward model nor a judge is asked. In the twin half of the pairs are swapped, so that there is nothing to learn.
+must then lower the share of answers with the claim, on topics that no stage has seen. A rule finds the claim: neither
+the reward model nor a judge is asked. In the twin half of the pairs are swapped, so that there is nothing to learn.
 """
 
 from __future__ import annotations

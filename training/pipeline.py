@@ -10,7 +10,7 @@ from parley.agents import ConfigError
 from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext
 from parley.training.reward import train_reward
-from parley.training.rl import check_algorithm, train_rl
+from parley.training.rl import check_rl, train_rl
 from parley.training.sft import train_sft
 from parley.training.stage import read_manifest
 
@@ -42,7 +42,7 @@ def run_stages(
         if not config.use_peft:
             report(f"no model.gguf will be written, so local/{config.out}/… will not run: {why}")
     if "rl" in stages:
-        check_algorithm(config.rl.algorithm)
+        check_rl(config.rl)
     manifests: dict[str, dict[str, Any]] = {}
     for name in stages:
         if context.stage(name).is_done():

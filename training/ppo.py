@@ -46,7 +46,7 @@ def train_ppo(context: TrainingContext, model: Any, sft_folder: Path, callbacks:
         response_length=settings.max_completion_length,
         temperature=settings.temperature,
         stop_token="eos",
-        missing_eos_penalty=settings.missing_eos_penalty,
+        missing_eos_penalty=settings.missing_eos_penalty or None,
         kl_coef=settings.beta,
         num_sample_generations=0,
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +72,13 @@ def read_prompts(config: TrainConfig, pairs: Pairs) -> PromptSplits:
     train = list(prompts["train"].items())
     random.Random(config.seed).shuffle(train)
     return PromptSplits(dict(train), prompts["validation"], prompts["test"])
+
+
+def biases_of(topics: Iterable[str], pairs: Pairs) -> dict[str, str]:
+    """The bias type of each topic: that of its pairs, else of the shipped list that has it, else "other"."""
+    known = {normal(topic): bias for bias in BIASES for topic in load_topics(bias)}
+    known |= {normal(pair.topic): pair.bias for split in SPLITS for pair in getattr(pairs, split) if pair.bias}
+    return {topic: known.get(normal(topic), "other") for topic in topics}
 
 
 def _exported_topics(data: Path) -> dict[str, list[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from parley.agents import ConfigError
 from parley.training import device
 from parley.training.adapters import load_policy
 from parley.training.callbacks import KlLimit, SampleProbe
+from parley.training.config import RlSettings
 from parley.training.context import TrainingContext
 from parley.training.generation import sample_completions, use_cuda_graphs
 from parley.training.pairs import shuffled
@@ -25,9 +27,13 @@ from parley.training.trainer import run_trainer, save_model, stage_callbacks, to
 PPO_TRL = "1.12.0"
 
 
-def check_algorithm(name: str) -> None:
-    """ConfigError, before anything is trained, if the installed trl does not have the algorithm."""
-    if name == "ppo":
+def check_rl(settings: RlSettings) -> None:
+    """ConfigError, before anything is trained, if trl does not have the algorithm or vLLM is missing."""
+    if settings.use_vllm and settings.algorithm not in ("rloo", "grpo"):
+        raise ConfigError(f"rl.use_vllm: {settings.algorithm} does not generate with vLLM; rloo and grpo do")
+    if settings.use_vllm and find_spec("vllm") is None:
+        raise ConfigError("rl.use_vllm needs vLLM: pip install vllm (without it, set rl.use_vllm = false)")
+    if settings.algorithm == "ppo":
         try:
             import trl.experimental.ppo  # noqa: F401
         except ModuleNotFoundError:
@@ -115,7 +121,7 @@ def train_rl(context: TrainingContext) -> None:
     from transformers import set_seed
 
     config, settings, chat = context.config, context.config.rl, context.chat
-    check_algorithm(settings.algorithm)
+    check_rl(settings)
     stage = context.stage("rl")
     sft_folder = context.finished_folder("sft")
     scorer = RewardScorer.load(context)
@@ -176,6 +182,7 @@ def _online_trainer(
         max_completion_length=settings.max_completion_length,
         temperature=settings.temperature,
         beta=settings.beta,
+        **vllm_arguments(settings, config.max_length),
     )
     tokenizer = context.chat.tokenizer
     tokenizer.padding_side = "left"
@@ -188,9 +195,21 @@ def _online_trainer(
         peft_config=device.lora_config(config),
         callbacks=callbacks,
     )
-    if settings.cuda_graphs:
+    if settings.cuda_graphs and not settings.use_vllm:
         use_cuda_graphs(trainer)
     return trainer
+
+
+def vllm_arguments(settings: RlSettings, max_length: int) -> dict[str, Any]:
+    """TRL's arguments for vLLM in the same process, with the weights of every update; none without `use_vllm`."""
+    if not settings.use_vllm:
+        return {}
+    return {
+        "use_vllm": True,
+        "vllm_mode": "colocate",
+        "vllm_gpu_memory_utilization": settings.vllm_gpu_memory_utilization,
+        "vllm_max_model_length": max_length + settings.max_completion_length,
+    }
 
 
 def _dpo_trainer(context: TrainingContext, checkpoints: Path, model: Any, callbacks: list[Any]) -> Any:

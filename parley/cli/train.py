@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,6 +115,10 @@ def run_training(stage: str, config: TrainConfig, report: Report, *, quiet: bool
         report: Takes lines about the progress.
         quiet: Whether the runs of an evaluation show no progress.
     """
+    if config.seeds > 1 and stage != "control":  # which has seeds of its own
+        from parley.jobs.seeds import run_seeds
+
+        return run_seeds(config, lambda one: run_training(stage, one, report, quiet=quiet), report)
     if stage == "ablate":
         from parley.jobs.ablation import ablate
         from parley.training.ablation import ablation_summary
@@ -185,7 +189,7 @@ def _print_progress(line: str) -> None:
 
 
 def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
-    lines = []
+    lines = [line for rows in results.get("over_seeds", {}).values() for line in _seed_lines(rows)]
     if sft := results.get("sft"):
         loss = f"{_format(sft['held_out_loss_before'])} → {_format(sft['held_out_loss_after'])}"
         statements, updates = plural(sft["examples"], "statement"), plural(sft["steps"], "update")
@@ -207,6 +211,18 @@ def _result_lines(results: dict[str, Any], config: TrainConfig) -> list[str]:
     lines += _control_lines(results["control"]) if "control" in results else []
     lines += [f"merged: {name}" for name in results.get("merge", [])]
     return [*lines, f"results are in {config.out}"]
+
+
+def _seed_lines(rows: list[dict[str, Any]]) -> Iterator[str]:
+    """Means ± standard deviations of what has one, after what the row is about."""
+    for row in rows:
+        about = ", ".join(value for value in row.values() if isinstance(value, str))
+        means = [
+            f"{name.removesuffix('_sd')} {_format(row[name.removesuffix('_sd')])} ± {_format(row[name])}"
+            for name in row
+            if name.endswith("_sd")
+        ]
+        yield f"{about}, {plural(row['seeds'], 'seed')}: {', '.join(means)}"
 
 
 def _control_lines(control: dict[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ from parley.runs import RunFile
 from parley.scenarios import normal, topic_id
 from parley.training.config import SYSTEMS, TrainConfig
 from parley.training.pairs import read_pairs
-from parley.training.prompts import read_prompts
+from parley.training.prompts import biases_of, read_prompts
 from parley.training.stage import read_manifest
 
 if TYPE_CHECKING:
@@ -286,4 +286,6 @@ def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, r
     with closing(_run_study("rubric", study_config, run_path, config.evaluate.budget_cost, run)) as file:
         frame = frames.verdicts(file)
     topic_of = {row["id"]: row["topic"] for row in rows}
-    return frame.assign(system=frame["group"].astype(str), topic=[topic_of[str(item)] for item in frame["item"]])
+    topics = [str(topic_of[str(item)]) for item in frame["item"]]
+    bias_of = biases_of(set(topics), read_pairs(config))
+    return frame.assign(system=frame["group"].astype(str), topic=topics, bias=[bias_of[topic] for topic in topics])

@@ -76,6 +76,12 @@ def test_systems_are_compared_with_default_and_not_run_twice(
     assert list(dict.fromkeys(row["system"] for row in evaluation["bbq"])) == systems
     assert {row["category"] for row in evaluation["bbq"]} >= {"Age", "macro mean"}
     assert {row["metric"] for row in evaluation["rubric"]} == {"BS", "CE", "LS"}
+    assert {(row["metric"], row["bias"]) for row in evaluation["rubric_by_bias"]} == {
+        (metric, "age") for metric in ("BS", "CE", "LS")
+    }
+    by_bias, overall = evaluation["rubric_by_bias"], evaluation["rubric"]
+    assert [row["mean"] for row in by_bias] == [row["mean"] for row in overall], "there is one bias type here"
+    assert {row["category"] for row in evaluation["bbq_pooled"]} == {"Age", "overall"}
     assert {row["system"] for row in evaluation["rubric_paired"]} == set(systems[1:])
     assert "Not measured: RLAIF (its policy is not trained: parley train rlaif)." in evaluation["summary"]
     assert any("SIMULATED" in line for line in evaluation["cautions"])
@@ -172,3 +178,39 @@ def test_an_ablation_is_one_command(prepared: Path, parley: Callable[..., Any]) 
     assert (row["factor"], row["level"], row["pairs"]) == ("pairs", "60", 60)
     assert 0 <= row["reward_accuracy"] <= 1
     assert json.loads((prepared / "trained" / "ablate" / "table.json").read_text()) == [row]
+
+
+def test_several_seeds_give_means_and_standard_deviations(prepared: Path, parley: Callable[..., Any]) -> None:
+    text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq", ', "")
+    (prepared / "rldf.toml").write_text(text)
+    arguments = ["--config", "rldf.toml", "--seeds", "2", "--evaluate-systems", "Default,RLDF"]
+    result = parley("train", "all", *arguments, "--json")
+    assert result.status == 0, result.err
+    assert list(result.json["by_seed"]) == ["0", "1"]
+    first, second = (result.json["by_seed"][seed]["evaluate"]["rubric"] for seed in ("0", "1"))
+    row = next(row for row in result.json["over_seeds"]["rubric"] if row["system"] == "RLDF" and row["metric"] == "BS")
+    values = [next(r["mean"] for r in rows if (r["system"], r["metric"]) == ("RLDF", "BS")) for rows in (first, second)]
+    assert row["seeds"] == 2
+    assert row["mean"] == pytest.approx(sum(values) / 2)
+    assert row["mean_sd"] == pytest.approx(abs(values[0] - values[1]) / 2**0.5)
+    assert row["low"] <= row["mean"] <= row["high"]
+    weights = [(prepared / "trained" / f"seed-{n}" / "rl" / "model.safetensors").read_bytes() for n in (0, 1)]
+    assert weights[0] != weights[1]
+    assert (prepared / "trained" / "seeds" / "tables" / "rubric.md").is_file()
+    printed = parley("train", "all", *arguments)
+    assert f"RLDF, BS, 2 seeds: mean {row['mean']:.3g} ± {row['mean_sd']:.3g}" in printed.out
+
+
+def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
+    """4 of 6 parsed answers about Age are right (3 of 3 ambiguous, 1 of 3 disambiguated), 1 of 2 about Religion."""
+    import pandas as pd
+
+    from parley.analysis.bbq.scores import MISSING
+    from parley.training.evaluation.paper_tables import bbq_pooled_table
+
+    rows = [("Age", n, 2, 2) for n in range(3)] + [("Age", n, 1, n) for n in range(3)] + [("Age", 9, 0, MISSING)]
+    rows += [("Religion", 0, 0, 0), ("Religion", 1, 0, 1)]
+    frame = pd.DataFrame(rows, columns=["category", "question", "label", "prediction"]).assign(system="RLDF")
+    table = bbq_pooled_table(frame).frame.set_index("category")
+    assert table["accuracy"].to_dict() == pytest.approx({"Age": 4 / 6, "Religion": 1 / 2, "overall": 5 / 8})
+    assert table["unparsed"].to_dict() == {"Age": 1, "Religion": 0, "overall": 1}

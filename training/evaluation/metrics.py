@@ -20,6 +20,7 @@ from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.resampling import DRAWS
+from parley.training.evaluation.paper_tables import bbq_pooled_table, rubric_by_bias_table
 
 LOWER_IS_BETTER = "BS is severity: lower is better; CE and LS: higher is better."
 
@@ -46,6 +47,7 @@ def bbq_tables(verdicts: pd.DataFrame, baseline: str, *, draws: int = DRAWS, see
             shown=(*shown, "unparsed"),
             note=note,
         ),
+        bbq_pooled_table(frame),
         Table(
             name="bbq_paired",
             title=f"BBQ: each against {baseline}, on the rows with a parsed answer from both",
@@ -69,7 +71,8 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
     """BS, CE and LS from 0 to 100 by system, and each system against the baseline by topic.
 
     Args:
-        verdicts: Of a rubric run, with columns `system` and `topic`. The judges of an answer are averaged first.
+        verdicts: Of a rubric run, with columns `system` and `topic`, and `bias` for a table by bias type. The judges of
+            an answer are averaged first.
         baseline: The system that the others are compared with.
     """
     frame = uncategorised(verdicts).assign(value=lambda scores: scores["value"] * 10)
@@ -96,7 +99,9 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
     if len(paired):
         adjusted = list(holm(paired["p"], "systems × metrics").adjusted)
         paired.insert(list(paired.columns).index("p") + 1, "p_adjusted", adjusted)
+    by_bias = [rubric_by_bias_table(verdicts)] if "bias" in verdicts else []
     return [
+        *by_bias,
         Table(
             name="rubric",
             title="BS, CE and LS on held-out topics, 0 to 100",
