@@ -168,7 +168,8 @@ def _needed(head: str, cells: Sequence[str], is_number: bool) -> int:
 
 def _fitting(needed: Mapping[Any, int], width: int) -> tuple[list[Any], list[Any]]:
     """The columns that fit, and those that do not: the last ones, but never the first or an estimate's interval."""
-    kept, left_out = list(needed), []
+    kept: list[Any] = list(needed)
+    left_out: list[Any] = []
     while sum(needed[name] + 2 for name in kept) + (3 if left_out else 0) > width:
         droppable = [name for name in kept[1:] if name not in ("estimate", INTERVAL)] or kept[1:]
         if not droppable:
