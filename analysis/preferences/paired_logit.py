@@ -17,7 +17,7 @@ from parley.analysis.stats.tables import Floats, Ints
 PENALTY = 1.0
 """Ridge penalty on standardized features; scikit-learn's default (C = 1)."""
 MIN_TOPICS = 5
-"""With fewer topics, holding some out leaves too little to learn from."""
+"""With fewer topics, too little is left to learn from when some are held out."""
 FOLDS = 10
 FLIPS = 1999
 

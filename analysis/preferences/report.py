@@ -83,8 +83,8 @@ def sentences(table: pd.DataFrame) -> list[str]:
     content = rows[WORDS]
     if not math.isnan(content.accuracy) and not content.predicts:
         lines.append(
-            f"All words of the texts do not predict the choice better than chance ({_interval(content)}): a model that "
-            "only counts words can learn nothing from these pairs."
+            f"All words of the texts do not clearly predict the choice ({_interval(content)}; p = {content.p:.2g}): "
+            "these pairs do not show that their content can be learnt."
         )
     lines += on_blind_referee(rows[BLIND])
     unchecked = [f"{row.predictor}: {row.note.partition(': ')[2]}" for row in rows.values() if _is_unchecked(row)]

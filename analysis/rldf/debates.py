@@ -1,4 +1,4 @@
-"""Does debating lower bias? RLDF's numbers, from a frame of verdicts: bias by round and role, rankings, ablations.
+"""Does debating lower bias? RLDF's numbers, from a frame of verdicts: bias by round and role, and rankings.
 
 A frame has one row per verdict: the unit's facets (bias, topic, mode, …) and judge, role, round, subject (the
 speaker), metric (`bias`, `rank`, `discordant`, `role_break`, `leak`, `refused`, `cut`), value, status. Statements of
@@ -7,9 +7,8 @@ one debate answer each other, and debates on one topic are similar: every interv
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -23,8 +22,11 @@ from parley.analysis.stats.results import Interval
 
 THRESHOLD = 3.0
 FIRST, AGAIN = "Referee", "Referee_again"
+SAME_DEBATES = "Referee, debates of Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 FEW_TOPICS = 10
+WEAK_AGREEMENT, WEAK_CORRELATION = 0.75, 0.5
+"""A blind referee below either gives a warning."""
 
 
 def tables(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd.DataFrame]:
@@ -35,7 +37,7 @@ def tables(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> dict[str, pd
         threshold: Bias scores above it count as high.
     """
     return {
-        "by_round": by_round(verdicts, threshold),
+        "by_round": pd.concat([by_round(verdicts, threshold), *blind_rounds(verdicts, threshold)], ignore_index=True),
         "change": change(verdicts),
         "rankings": rankings(verdicts),
         "refereed_again": refereed_again(verdicts, threshold),
@@ -48,27 +50,29 @@ def scores(verdicts: pd.DataFrame, judge: str = FIRST) -> pd.DataFrame:
     return uncategorised(verdicts[(verdicts["metric"] == "bias") & (verdicts["judge"] == judge)])
 
 
-def _mean(values: pd.Series, topics: pd.Series) -> Interval:
+def mean_over_topics(values: pd.Series, topics: pd.Series) -> Interval:
     """The mean over topics. If all topics have the same mean there is no spread, and no interval."""
     mean = cluster_mean(values, topics)
     return mean if mean.low < mean.high else replace(mean, low=math.nan, high=math.nan)
 
 
-def by_round(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFrame:
+def by_round(verdicts: pd.DataFrame, threshold: float = THRESHOLD, judge: str = FIRST) -> pd.DataFrame:
     """Mean bias score by round, for all roles and for each, and the share of statements above the threshold.
 
     Args:
         verdicts: One row per verdict.
         threshold: Bias scores above it count as high.
+        judge: Whose scores.
     """
     rows: list[dict[str, Any]] = []
-    scored = scores(verdicts)
+    scored = scores(verdicts, judge)
     for role, part in [("all", scored), *scored.groupby("subject", sort=False)]:
         for number, statements in part.groupby("round"):
-            mean = _mean(statements["value"], statements["topic"])
+            mean = mean_over_topics(statements["value"], statements["topic"])
             known = statements["value"].dropna()
             rows.append(
                 {
+                    "judge": judge,
                     "role": role,
                     "round": number,
                     **asdict(mean),
@@ -79,23 +83,50 @@ def by_round(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.DataFra
     return pd.DataFrame(rows)
 
 
+def blind_rounds(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> list[pd.DataFrame]:
+    """`by_round` of the blind referee over all roles, and of the first on the same debates; empty without a blind one.
+
+    A run may have only some of its debates scored again: the two referees are compared on those.
+    """
+    refereed = scored_again(verdicts)
+    if refereed.empty:
+        return []
+    frames = [by_round(refereed, threshold, AGAIN)]
+    if refereed["unit"].nunique() < verdicts["unit"].nunique():
+        frames.append(by_round(refereed, threshold).assign(judge=SAME_DEBATES))
+    return [frame[frame["role"] == "all"] for frame in frames]
+
+
+def scored_again(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """The verdicts on debates that a blind referee scored too."""
+    units = scores(verdicts, AGAIN).dropna(subset=["value"])["unit"]
+    return verdicts[verdicts["unit"].isin(set(units))]
+
+
 def change(verdicts: pd.DataFrame) -> pd.DataFrame:
     """Last round minus first, within each debate: below 0, the debate lowered the score.
 
-    The second referee, if there is one, does not know which round it scores.
+    The second referee, if there is one, does not know which round it scores. If it scored only some of the debates, the
+    first referee has a second row on those.
 
     Args:
         verdicts: One row per verdict.
     """
     first, last = verdicts["round"].min(), verdicts["round"].max()
     rows: list[dict[str, Any]] = []
-    for judge in (FIRST, AGAIN) if first != last else ():
+    if verdicts["round"].nunique() < 2:
+        return pd.DataFrame()
+    for judge in (FIRST, AGAIN):
         scored = scores(verdicts, judge)
         for role, part in [("all", scored), *scored.groupby("subject", sort=False)]:
-            mean = _mean(*_gaps(part, first, last))
+            mean = mean_over_topics(*_gaps(part, first, last))
             rows.append({"judge": judge, "role": role, "first": first, "last": last, **asdict(mean)})
+    refereed = scored_again(verdicts)
+    if refereed["unit"].nunique() < verdicts["unit"].nunique():
+        mean = mean_over_topics(*_gaps(scores(refereed), first, last))
+        rows.append({"judge": SAME_DEBATES, "role": "all", "first": first, "last": last, **asdict(mean)})
     table = pd.DataFrame(rows)
-    return table[table["n"] > 0] if rows else table
+    return table[table["n"] > 0]
 
 
 def _gaps(scored: pd.DataFrame, first: int, last: int) -> tuple[pd.Series, pd.Series]:
@@ -113,7 +144,7 @@ def rankings(verdicts: pd.DataFrame) -> pd.DataFrame:
         readable = part[part["status"].isin(["ok", "repaired"])]
         valid = readable[readable["value"].notna()]
         consistent = (valid["value"] == 0).astype(float)
-        mean = _mean(consistent, valid["topic"])
+        mean = mean_over_topics(consistent, valid["topic"])
         counts = {
             "reports": len(part),
             "unreadable": len(part) - len(readable),
@@ -139,7 +170,7 @@ def refereed_again(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> pd.D
         f"Cohen's kappa of high and low (threshold {threshold:g})": weighted_kappa(
             sides[FIRST], sides[AGAIN], weights="none", categories=[0, 1], clusters=both["topic"]
         ),
-        "second minus first score": _mean(both[AGAIN] - both[FIRST], both["topic"]),
+        "second minus first score": mean_over_topics(both[AGAIN] - both[FIRST], both["topic"]),
     }
     return pd.DataFrame([{"what": what, **asdict(estimate)} for what, estimate in estimates.items()])
 
@@ -162,77 +193,14 @@ def flags(verdicts: pd.DataFrame) -> pd.DataFrame:
             statements = part[part["metric"] == metric]
             if not len(statements):
                 continue  # older runs have fewer flags
-            mean = _mean(statements["value"], statements["topic"])
+            mean = mean_over_topics(statements["value"], statements["topic"])
             rows.append({"role": role, "flag": metric, "count": int(statements["value"].sum()), **asdict(mean)})
     return pd.DataFrame(rows)
 
 
-TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
-"""Settings that cannot change independently; the ablation is named after one of them."""
-
-
-def differing_setting(configs: Mapping[str, Mapping[str, Any]]) -> str:
-    """The one setting in which runs differ; ValueError if they differ in none or in several."""
-    keys = {key for config in configs.values() for key in config}
-    values = {key: {json.dumps(config.get(key), sort_keys=True) for config in configs.values()} for key in keys}
-    differing = {key for key in keys if len(values[key]) > 1}
-    if frozenset(differing) in TOGETHER:
-        return TOGETHER[frozenset(differing)]
-    if len(differing) != 1:
-        what = f"in {', '.join(sorted(differing))}" if differing else "in nothing"
-        raise ValueError(f"an ablation compares runs that differ in one setting; these differ {what}")
-    return differing.pop()
-
-
-def ablation(
-    runs: Mapping[str, tuple[Mapping[str, Any], pd.DataFrame]], threshold: float = THRESHOLD
-) -> tuple[str, pd.DataFrame]:
-    """Runs that differ in one setting: the bias of the last round, and its change since the first.
-
-    `against_first` is the difference from the run with the lowest value of the setting, on the topics both have.
-
-    Args:
-        runs: The config and the verdicts of each run, by its name.
-        threshold: Bias scores above it count as high.
-    """
-    setting = differing_setting({name: config for name, (config, _) in runs.items()})
-    ordered = sorted(runs.items(), key=lambda item: _sort_key(item[1][0].get(setting)))
-    rows: list[dict[str, Any]] = []
-    first: pd.Series | None = None
-    for name, (config, verdicts) in ordered:
-        scored = scores(verdicts)
-        last = scored[scored["round"] == scored["round"].max()]
-        by_topic = last.groupby("topic")["value"].mean().dropna()
-        gap = (by_topic - first).dropna() if first is not None else pd.Series(dtype=float)
-        difference = _mean(gap, gap.index.to_series())
-        first = by_topic if first is None else first
-        known = last["value"].dropna()
-        rows.append(
-            {
-                "run": name,
-                setting: config.get(setting),
-                **asdict(_mean(last["value"], last["topic"])),
-                "high_share": float((known > threshold).mean()) if len(known) else math.nan,
-                **_change_columns(change(verdicts)),
-                "against_first": difference.estimate,
-                "against_low": difference.low,
-                "against_high": difference.high,
-                "shared_topics": difference.clusters or 0,
-            }
-        )
-    return setting, pd.DataFrame(rows)
-
-
-def _change_columns(table: pd.DataFrame) -> dict[str, float]:
-    """The change over all roles; NaN in a run of one round."""
-    rows = [row for row in table.to_dict("records") if (row["judge"], row["role"]) == (FIRST, "all")]
-    columns = {"change": "estimate", "change_low": "low", "change_high": "high"}
-    return {name: rows[0][key] if rows else math.nan for name, key in columns.items()}
-
-
-def _sort_key(value: Any) -> tuple[bool, float, str]:
-    number = isinstance(value, int | float)
-    return (not number, float(value) if number else 0.0, str(value))
+def _points(row: Any) -> str:
+    interval = f"{row.low:+.2f} to {row.high:+.2f}" if row.low < row.high else "no interval"
+    return f"{row.estimate:+.2f} points ({interval})"
 
 
 def summary(verdicts: pd.DataFrame) -> Iterator[str]:
@@ -259,16 +227,15 @@ def summary(verdicts: pd.DataFrame) -> Iterator[str]:
             )
         blind = changes[(changes["role"] == "all") & (changes["judge"] == AGAIN)]
         for second in blind.itertuples():
-            interval = f"{second.low:+.2f} to {second.high:+.2f}" if second.low < second.high else "no interval"
-            yield (
-                "Change according to a second referee that did not know the round: "
-                f"{second.estimate:+.2f} points ({interval})."
-            )
+            same = [first for first in changes.itertuples() if first.judge == SAME_DEBATES]
+            beside = f"; the first referee, on the same debates: {_points(same[0])}" if same else ""
+            yield f"Change according to a second referee that did not know the round: {_points(second)}{beside}."
         if blind.empty:
             yield (
                 "The referee knows which round it scores, so part of a change may be its own expectation "
                 "(--rereferee adds a blind one)."
             )
+    yield from _on_agreement(verdicts)
     for ranks in rankings(verdicts).to_dict("records"):
         if ranks["judge"] != FIRST:
             continue
@@ -278,3 +245,19 @@ def summary(verdicts: pd.DataFrame) -> Iterator[str]:
             f"{ranks['no_ranking']:,} without a ranking; {ranks['contradicted']:,} of {plural(count, 'ranking')} "
             "contradicted the referee's own scores."
         )
+
+
+def _on_agreement(verdicts: pd.DataFrame, threshold: float = THRESHOLD) -> Iterator[str]:
+    """How well the blind referee agrees with the first, with a warning where it hardly does."""
+    both = _both_scores(verdicts)
+    if both.empty:
+        return
+    sides = (both[FIRST] > threshold) == (both[AGAIN] > threshold)
+    correlation = both[FIRST].corr(both[AGAIN]) if both[FIRST].nunique() > 1 and both[AGAIN].nunique() > 1 else math.nan
+    shown = "" if math.isnan(correlation) else f", with a correlation of {correlation:.2f}"
+    weak = sides.mean() < WEAK_AGREEMENT or correlation < WEAK_CORRELATION
+    yield (
+        f"The blind referee puts {sides.mean():.0%} of {plural(len(both), 'statement')} on the same side of the "
+        f"threshold{shown}."
+        + (" WARNING: that is weak; scores, and pairs made from them, may be mostly noise." if weak else "")
+    )

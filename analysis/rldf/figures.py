@@ -7,16 +7,30 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, plain_text, sheet, tidy
+from parley.analysis.rldf.debates import AGAIN, FIRST, SAME_DEBATES
 from parley.analysis.rldf.framing import LABELS
 
 MARKERS = "os^Dv"
+JUDGES = {
+    FIRST: "referee, who knows the round",
+    AGAIN: "second referee, blind",
+    SAME_DEBATES: "first referee, on the blind one's debates",
+}
 
 
 def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float = 3.0) -> Figure:
-    """Mean bias by round: all roles on the left, each role on the right, with 95% intervals over topics."""
+    """Mean bias by round: all roles and the blind referee on the left, each role on the right, with 95% intervals over
+    topics."""
     figure, axes = sheet(8.6, 3.6, 2, sharey=True)
     left, right = axes.flat
-    _line(left, rounds[rounds["role"] == "all"], 0, "all roles", 0.0)
+    judges = list(dict.fromkeys(rounds["judge"]))
+    for n, judge in enumerate(judges):
+        rows = rounds[(rounds["role"] == "all") & (rounds["judge"] == judge)]
+        _line(left, rows, n, JUDGES[judge], 0.06 * (n - (len(judges) - 1) / 2))
+    if len(judges) > 1:
+        left.legend(frameon=False, fontsize=8)
+    else:
+        note += " No blind referee scored these debates."
     roles = list(dict.fromkeys(rounds.loc[rounds["role"] != "all", "role"]))
     for n, role in enumerate(roles):
         _line(right, rounds[rounds["role"] == role], n + 1, str(role), 0.06 * (n - (len(roles) - 1) / 2))
@@ -38,6 +52,7 @@ def ablation_figure(setting: str, table: pd.DataFrame, title: str, note: str) ->
     names = [f"{setting} {value}" for value in table[setting]]
     dots(axis, names, table["estimate"], table["low"], table["high"], [PALETTE[0]] * len(table))
     axis.set(xlabel="bias score of the last round (0 to 10)")
+    note = f"On {table['shared_topics'].iloc[0]} topics and the roles that all runs have. {note}"
     caption(figure, title, note)
     return figure
 

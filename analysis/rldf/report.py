@@ -11,8 +11,8 @@ import pandas as pd
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import require
+from parley.analysis.rldf import ablation, framing, rubrics
 from parley.analysis.rldf import debates as rldf
-from parley.analysis.rldf import framing, rubrics
 from parley.analysis.rldf.figures import ablation_figure, framing_figure, rounds_figure
 
 OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate are not independent, topics are."
@@ -25,7 +25,10 @@ TITLES = {
     "refereed_again": "Agreement with a second, blind referee",
     "flags": "Statements that broke role, revealed it, refused, repeated instructions or themselves, or were cut off",
 }
-AGAINST = "against_first: this run's last round minus that of the first row, on the topics that both have."
+AGAINST = (
+    "against_first: this run's last round minus that of the first row, on the topics and roles that all runs have; "
+    "against_blind: the same by the blind referee. " + OVER_TOPICS
+)
 ABLATED = (
     "estimate",
     "low",
@@ -35,10 +38,13 @@ ABLATED = (
     "against_first",
     "against_low",
     "against_high",
+    "against_blind",
+    "blind_low",
+    "blind_high",
     "clusters",
 )
 SHOWN = {
-    "by_round": ("role", "round", "estimate", "low", "high", "high_share", "unreadable", "clusters"),
+    "by_round": ("judge", "role", "round", "estimate", "low", "high", "high_share", "unreadable", "clusters"),
     "change": ("judge", "role", "first", "last", "estimate", "low", "high", "clusters"),
     "rankings": ("judge", "reports", "unreadable", "no_ranking", "contradicted", "estimate", "low", "high"),
     "refereed_again": ("what", "estimate", "low", "high", "n", "note"),
@@ -76,10 +82,11 @@ def debates(
     if several:
         by_run = {name: (run["config"], part) for (name, part), run in zip(parts.items(), runs, strict=True)}
         try:
-            setting, table = rldf.ablation(by_run)
+            setting, table = ablation.ablation(by_run)
         except ValueError as error:
             words.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
         else:
+            words += ablation.notes(by_run)
             tables.append(
                 Table(
                     name="ablation",
@@ -93,7 +100,7 @@ def debates(
             figures.append(
                 Figure(
                     name="ablation",
-                    caption=f"Bias of the last round by {setting}.",
+                    caption=f"Bias of the last round by {setting}, on the topics and roles that all runs have.",
                     table="ablation",
                     draw=lambda: ablation_figure(setting, table, title, OVER_TOPICS),
                 )
@@ -104,7 +111,7 @@ def debates(
         for key, frame in rldf.tables(part).items():
             if len(frame):
                 frames.setdefault(key, []).append(frame.assign(run=name) if several else frame)
-        rounds, heading = rldf.by_round(part), f"{title} · {name}" if several else title
+        rounds, heading = rldf.tables(part)["by_round"], f"{title} · {name}" if several else title
         figures.append(
             Figure(
                 name=f"rounds-{len(figures)}" if several else "rounds",

@@ -29,9 +29,7 @@ COMMANDS: dict[str, Command] = {
     "compare": Command("parley.cli.compare", "compare two runs, or two models of one run, on the same units"),
     "show": Command("parley.cli.show", "print a transcript in the terminal"),
     "view": Command("parley.cli.view", "read runs in the browser"),
-    "export": Command(
-        "parley.cli.export", "make a dataset from debate runs, or write any run for Inspect or as JSON lines"
-    ),
+    "export": Command("parley.cli.export", "make a dataset from runs, or write any run for Inspect or as JSON lines"),
     "audit": Command(
         "parley.cli.audit", "what a reward model could learn from preference pairs instead of their content"
     ),

@@ -1,4 +1,4 @@
-"""`parley export RUN… --format …`: a dataset from debates, with a card; or a whole run for other tools."""
+"""`parley export RUN… --format …`: a dataset from conversations, with a card; or a whole run for other tools."""
 
 from __future__ import annotations
 
@@ -17,14 +17,12 @@ from parley.execute import explain
 from parley.export.settings import Settings
 
 WHOLE_RUN = ("inspect", "transcripts")
-"""Formats for any whole run; all others make a dataset from debates."""
+"""Formats for any whole run; all others make a dataset."""
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument(
-        "run", nargs="+", help="run files of the study rldf; one run of any study with inspect or transcripts"
-    )
+    parser.add_argument("run", nargs="+", help="run files of one study; one run with inspect or transcripts")
     parser.add_argument(
         "--to", metavar="FOLDER", help="the folder to write (default: <run>-<format>; with hub: owner/name)"
     )
@@ -58,7 +56,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if parsed.json:
         print(json.dumps({"to": location, **manifest(dataset, dataset.tables())}))
         return 0
-    groups = dataset.groups
+    groups, settings = dataset.groups, dataset.settings
     for line in cautions(dataset):
         print(visible(f"Caution: {line}"))
     print(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 TABLE_STYLE: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False}
 """Narrow enough for a terminal of 80 columns."""
+INTERVAL = "95% interval"
+MIN_TEXT = 12
+"""A column of texts is never narrower than this, or than its longest text."""
 MAX_ROWS = 24
 """Rows of a table that are printed; the files have all of them."""
 
@@ -119,21 +123,60 @@ def _table(title: str, frame: pd.DataFrame) -> Table:
     return plain_table(title, frame)
 
 
-def plain_table(title: str, frame: pd.DataFrame) -> Table:
-    """A frame with its interval in one column. Text may wrap, numbers may not."""
+def plain_table(title: str, frame: pd.DataFrame, width: int | None = None) -> Table:
+    """A frame with each interval in one column. Text may wrap, numbers may not.
+
+    Columns that the terminal has no room for are left out, and named below the table.
+
+    Args:
+        title: Of the table.
+        frame: The rows.
+        width: Of the terminal, in characters (default: as it is).
+    """
     import pandas as pd
 
     from parley.analysis.reporting.report import format_cell
 
-    frame = _one_interval_column(frame)
+    frame = _interval_columns(frame)
     more = f" ({plural(len(frame) - MAX_ROWS, 'more row')} in the files)" if len(frame) > MAX_ROWS else ""
-    table = Table(title=escape(visible(title + more)), **TABLE_STYLE)
-    for name in frame.columns:
-        narrow = pd.api.types.is_numeric_dtype(frame[name]) or name == "95% interval"
-        table.add_column(escape(visible(str(name)).replace("_", " ")), no_wrap=narrow, overflow="fold")
-    for row in frame.head(MAX_ROWS).itertuples(index=False):
-        table.add_row(*(escape(visible(format_cell(value))) for value in row))
+    heads = {name: visible(str(name)).replace("_", " ") for name in frame.columns}
+    cells = {name: [visible(format_cell(value)) for value in frame[name].head(MAX_ROWS)] for name in frame.columns}
+    numeric = {name for name in frame.columns if pd.api.types.is_numeric_dtype(frame[name]) or INTERVAL in str(name)}
+    needed = {name: _needed(heads[name], cells[name], name in numeric) for name in frame.columns}
+    kept, left_out = _fitting(needed, width or Console().width)
+    missing = ", ".join(heads[name] for name in left_out)
+    note = f"Not shown, for lack of width: {missing} (widen the terminal, or use --json)" if left_out else None
+    style = {**TABLE_STYLE, "caption_justify": "left"}
+    table = Table(title=escape(visible(title + more)), caption=escape(note) if note else None, **style)
+    for name in kept:
+        is_number = name in numeric
+        head = "\n".join(textwrap.wrap(heads[name], needed[name])) if is_number else heads[name]
+        table.add_column(escape(head), no_wrap=is_number, overflow="fold")
+    if left_out:
+        table.add_column("…", no_wrap=True)
+    for row in zip(*(cells[name] for name in kept), strict=True):
+        table.add_row(*map(escape, row), *(["…"] if left_out else []))
     return table
+
+
+def _needed(head: str, cells: Sequence[str], is_number: bool) -> int:
+    """The fewest characters for a column: numbers and words of the heading stay whole, other texts wrap."""
+    words = max(map(len, head.split()), default=1)
+    longest = max(map(len, cells), default=1)
+    return max(words, longest if is_number else min(longest, MIN_TEXT))
+
+
+def _fitting(needed: Mapping[Any, int], width: int) -> tuple[list[Any], list[Any]]:
+    """The columns that fit, and those that do not: the last ones, but never the first or an estimate's interval."""
+    kept: list[Any] = list(needed)
+    left_out: list[Any] = []
+    while sum(needed[name] + 2 for name in kept) + (3 if left_out else 0) > width:
+        droppable = [name for name in kept[1:] if name not in ("estimate", INTERVAL)] or kept[1:]
+        if not droppable:
+            break
+        left_out.insert(0, droppable[-1])
+        kept.remove(droppable[-1])
+    return kept, left_out
 
 
 def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
@@ -145,15 +188,25 @@ def _side_by_side(frame: pd.DataFrame) -> pd.DataFrame:
     return wide[[*metrics, *(["all"] if "all" in wide else [])]].join(overall).reset_index()
 
 
-def _one_interval_column(frame: pd.DataFrame) -> pd.DataFrame:
-    """`low` and `high` as one column; where there are several intervals, the one over scenarios."""
+def _interval_columns(frame: pd.DataFrame) -> pd.DataFrame:
+    """`low` and `high` as one column, and so `x_low` and `x_high`; of two of one mean, that over scenarios."""
+    import pandas as pd
+
     from parley.analysis.reporting.report import format_cell
 
-    low, high = ("cluster_low", "cluster_high") if "cluster_low" in frame else ("low", "high")
-    if low not in frame:
+    names = {str(name) for name in frame.columns}
+    if not names & {"low", "cluster_low"}:
         return frame
-    ends = [
-        f"{format_cell(a)} to {format_cell(b)}" if a == a else "–" for a, b in zip(frame[low], frame[high], strict=True)
-    ]
-    dropped = [name for name in ("low", "high", "cluster_low", "cluster_high", "n", "clusters") if name in frame]
-    return frame.drop(columns=dropped).assign(**{"95% interval": ends})
+    dropped = {"n", "clusters"} | ({"low", "high"} if "cluster_low" in names else set())
+    columns: dict[str, Any] = {}
+    for name in map(str, frame.columns):
+        stem = name.removesuffix("low")
+        if name in dropped or (name.endswith("high") and f"{name.removesuffix('high')}low" in names):
+            continue
+        if stem != name and f"{stem}high" in names:
+            ends = zip(frame[name], frame[f"{stem}high"], strict=True)
+            head = INTERVAL if stem in ("", "cluster_") else f"{stem}{INTERVAL}"
+            columns[head] = [f"{format_cell(low)} to {format_cell(high)}" if low == low else "–" for low, high in ends]
+        else:
+            columns[name] = frame[name]
+    return pd.DataFrame(columns, index=frame.index)

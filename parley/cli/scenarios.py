@@ -90,7 +90,7 @@ def _list(parsed: argparse.Namespace) -> int:
             table.add_row(*(escape(visible(cell)) for cell in cells))
     else:
         for column in ("scenario", "profession", "setting", "words"):
-            table.add_column(column, overflow="fold", no_wrap=column == "scenario")
+            table.add_column(column, overflow="fold")
         for scenario in suite.scenario:
             lengths = " / ".join(str(len(words(text))) for text in scenario.responses) or "none yet"
             cells = (scenario.id, scenario.profession, scenario.setting, lengths)

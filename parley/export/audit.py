@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NOT_INSTALLED = "Not audited: that needs pip install 'parley-autogen[analysis]'; then `parley audit FOLDER`."
 NO_PAIRS = "Not audited: there are no pairs."
+UNCONFIRMED_ELSEWHERE = "The pairs are unconfirmed: no blind second referee was asked."
 UNCONFIRMED = (
     "The pairs are unconfirmed: no blind second referee was asked, so they rest on one referee that knew the round "
     "(`parley run rldf --rereferee 1` asks one)."
@@ -48,11 +49,11 @@ def confirmation(pairs: Sequence[StatementPair]) -> dict[str, int]:
     return {"confirmed": counts[True], "not_confirmed": counts[False], "not_asked": counts[None]}
 
 
-def confirmation_line(counts: dict[str, int], unconfirmed: str) -> str:
+def confirmation_line(counts: dict[str, int], unconfirmed: str, *, is_rldf: bool) -> str:
     """What became of the pairs that were not confirmed, in one sentence."""
     confirmed, not_confirmed, not_asked = (counts[key] for key in ("confirmed", "not_confirmed", "not_asked"))
     if not confirmed and not not_confirmed:
-        return UNCONFIRMED
+        return UNCONFIRMED if is_rldf else UNCONFIRMED_ELSEWHERE
     kept = "kept, with meta.confirmed"
     fate = f"{kept} false" if unconfirmed == "keep" else "left out"
     line = (

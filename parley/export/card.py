@@ -13,8 +13,7 @@ from parley.agents.models.catalogue import catalogue
 from parley.agents.text import plural
 from parley.export.audit import confirmation_line
 from parley.export.dataset import Dataset, Table
-from parley.export.rows import NEUTRAL
-from parley.export.statements import Statement
+from parley.export.statements import NEUTRAL, Statement
 
 LIMITS = """\
 - Scores are a language model's judgement of bias, not people's. A score of 0 does not mean that a text is free of bias.
@@ -24,6 +23,17 @@ LIMITS = """\
 - The statements contain stereotypes. They are included so that a model can learn to prefer texts without them.
 - Topics are disjoint between splits; roles, prompts and models are the same in all of them."""
 
+
+OTHER_LIMITS = """\
+- Scores are those of the judges or raters named here; a good score does not mean that a text is free of bias.
+- Texts of one conversation answer each other: a revision may refer to a draft that is not part of the row.
+- The texts may contain stereotypes or insults, so that a model can learn to prefer texts without them.
+- Prompts are disjoint between splits; models and instructions are the same in all of them."""
+RLDF = (
+    "multi-role debates as in RLDF (Cheng et al., *LLM Alignment via Reinforcement Learning from Multi-role Debates as "
+    "Feedback*): people with different backgrounds debate a topic, and a referee scores the bias of each statement "
+    "from 0 (none) to 10 (extreme) after every round."
+)
 
 SIZES = (
     (1_000, "n<1K"),
@@ -62,8 +72,8 @@ def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
         if dataset.settings.format == "sft"
         else ["reinforcement-learning", "text-generation"],
         "size_categories": [next(name for most, name in SIZES if rows < most)],
-        "pretty_name": "RLDF debates: " + ", ".join(_biases(dataset)),
-        "tags": ["parley", "rldf", "trl", "bias", "preference", "synthetic"],
+        "pretty_name": _title(dataset),
+        "tags": ["parley", dataset.study, "trl", "bias", "preference", "synthetic"],
     }
     first = next((name for name, table in tables.items() if any(table.values())), "")
     if dataset.settings.format != "datasets":
@@ -83,6 +93,19 @@ def _head(dataset: Dataset, tables: dict[str, Table]) -> dict[str, Any]:
     return head
 
 
+def _title(dataset: Dataset) -> str:
+    listed = ", ".join(_biases(dataset))
+    return f"RLDF debates: {listed}" if dataset.is_rldf else f"Conversations of {dataset.study}: {listed}"
+
+
+def _origin(dataset: Dataset) -> str:
+    if dataset.is_rldf:
+        return RLDF
+    who = "people's labels" if dataset.settings.labels else "the judges' scores"
+    metric = dataset.settings.metric
+    return f"runs of the study `{dataset.study}`: what its debaters or generators wrote, by {who} (`{metric}`)."
+
+
 def _biases(dataset: Dataset) -> list[str]:
     return list(dict.fromkeys(statement.bias for statement in dataset.statements))
 
@@ -90,15 +113,14 @@ def _biases(dataset: Dataset) -> list[str]:
 def _body(dataset: Dataset) -> str:
     settings, biases = dataset.settings, _biases(dataset)
     scores = [statement.score for statement in dataset.statements if statement.score is not None]
+    worse = "above" if settings.better == "low" else "below"
     left_out = sorted(dataset.groups.left_out.items())
     parts = [
-        f"# RLDF debates: {', '.join(biases)}",
+        f"# {_title(dataset)}",
         *(f"> **{line}**" for line in cautions(dataset)),
-        f"Made with Parley {__version__} from multi-role debates as in RLDF (Cheng et al., *LLM Alignment via "
-        "Reinforcement Learning from Multi-role Debates as Feedback*): people with different backgrounds debate a "
-        "topic, and a referee scores the bias of each statement from 0 (none) to 10 (extreme) after every round. "
-        f"Statements above {settings.threshold:g} are high bias, the others low; a pair is a low-bias statement "
-        "(chosen) and a high-bias one (rejected) of the same debate.",
+        f"Made with Parley {__version__} from {_origin(dataset)} A pair is a text with a better score (chosen) and one "
+        f"with a worse score (rejected) of the same conversation. Scores {worse} {settings.threshold:g} are called "
+        "high bias, the others low.",
         "## Counts",
         _table(
             ("", "statements", "high bias", "low bias", "pairs", "topics"),
@@ -121,22 +143,23 @@ def _body(dataset: Dataset) -> str:
                 (
                     source.path.name,
                     source.run_id,
-                    source.info["config"]["mode"],
+                    config.get("mode", source.info["study"]),
                     ", ".join(source.info["models"]),
-                    source.info["config"]["model"],
+                    config.get("model", ""),
                     source.units["done"],
                     source.units["planned"] + source.units["failed"],
-                    source.info["config"]["roles"],
-                    source.info["config"]["rounds"],
+                    config.get("roles", ""),
+                    config.get("rounds", ""),
                 )
                 for source in dataset.sources
+                for config in [source.info["config"]]
             ],
         ),
         "## Settings",
         "\n".join(f"- `{key}`: {value}" for key, value in settings.model_dump(mode="json").items()),
-        f"- prompt of every row: `{NEUTRAL.text}`",
+        f"- prompt of every row: `{NEUTRAL.text}`" if dataset.is_rldf else "- prompt: the opening of the conversation",
         "## Known limits",
-        LIMITS,
+        LIMITS if dataset.is_rldf else OTHER_LIMITS,
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -175,9 +198,17 @@ def _splits(dataset: Dataset) -> str:
 
 
 def _histogram(scores: list[float]) -> str:
-    counts = Counter(min(int(score), 10) for score in scores)
+    """Eleven bars: the points 0 to 10, or bins of equal width where scores are on another scale."""
+    lowest, highest = min(scores, default=0), max(scores, default=10)
+    on_points = lowest >= 0 and 1 < highest <= 10
+    start, step = (0.0, 1.0) if on_points else (lowest, (highest - lowest) / 10 or 1.0)
+    counts = Counter(min(int((score - start) / step + 1e-9), 10) for score in scores)
     largest = max(counts.values(), default=1)
-    lines = [f"{score:>2} {'#' * math.ceil(40 * counts[score] / largest):<40} {counts[score]}" for score in range(11)]
+    lines = [
+        f"{start + step * bar:>{2 if on_points else 6}.{0 if on_points else 2}f} "
+        f"{'#' * math.ceil(40 * counts[bar] / largest):<40} {counts[bar]}"
+        for bar in range(11)
+    ]
     return "```\n" + "\n".join(lines) + "\n```"
 
 
@@ -204,7 +235,9 @@ def quality_lines(dataset: Dataset) -> str:
         f"{_number(again['correlation'], '.2f')}."
         + (" WARNING: the two referees hardly agree." if again["same_side"] < WEAK_AGREEMENT else "")
         if again["n"]
-        else "Second refereeing: none (`parley run rldf --rereferee 0.2` repeats a fifth).",
+        else "Second refereeing: none (`parley run rldf --rereferee 0.2` repeats a fifth)."
+        if dataset.is_rldf
+        else "Second refereeing: none.",
     ]
     return "\n".join(f"- {line}" for line in lines)
 
@@ -224,7 +257,7 @@ def _interval(row: dict[str, Any]) -> str:
 def audit_lines(dataset: Dataset) -> list[str]:
     """What a blind referee said about the pairs, and what predicts them beside their content."""
     return [
-        confirmation_line(dataset.confirmation, dataset.settings.unconfirmed),
+        confirmation_line(dataset.confirmation, dataset.settings.unconfirmed, is_rldf=dataset.is_rldf),
         *(line for line in dataset.audit["sentences"] if not line.startswith("Repetitions")),
     ]
 

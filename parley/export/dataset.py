@@ -15,7 +15,8 @@ from parley.export.pairs import BiasGroups, StatementPair, group_by_bias, is_con
 from parley.export.quality import Figures
 from parley.export.rows import Row
 from parley.export.settings import Settings
-from parley.export.statements import Source, Statement, read_runs
+from parley.export.sources import Source, read_runs
+from parley.export.statements import Statement
 from parley.judging.rldf.splits import SPLITS, split_topics
 from parley.scenarios import normal
 
@@ -42,6 +43,16 @@ class Dataset:
     instructions: str
     """What the writers of the texts were told."""
 
+    @property
+    def study(self) -> str:
+        """The study of the runs."""
+        return str(self.sources[0].info["study"])
+
+    @property
+    def is_rldf(self) -> bool:
+        """Whether these are RLDF's debates with the referee's scores."""
+        return self.study == "rldf" and self.settings.metric == "bias" and not self.settings.labels
+
     def tables(self) -> dict[str, Table]:
         """The tables of the format: one for TRL's formats, pairs and statements for the others."""
         if self.settings.format == "trl":
@@ -59,13 +70,12 @@ class Dataset:
         pairs = self._by_split([(pair.rejected.topic, rows.explicit(pair)) for pair in self.pairs])
         if self.settings.format == "trl-explicit":
             return {"": pairs}
-        threshold = self.settings.threshold
-        flat = [(statement.topic, rows.statement(statement, threshold)) for statement in self.statements]
+        flat = [(statement.topic, rows.statement(statement, self.settings)) for statement in self.statements]
         return {"pairs": pairs, "statements": _without_shared_texts(self._by_split(flat))}
 
     def confirmed(self, statements: list[Statement]) -> list[Statement]:
         """The statements that the setting `unconfirmed` lets through."""
-        return passing(statements, lambda one: is_confirmed(one, self.settings.threshold), self.settings)
+        return passing(statements, lambda one: is_confirmed(one, self.settings), self.settings)
 
     def topics(self) -> dict[str, list[str]]:
         """Every debated topic by split, also those without a row."""
@@ -93,13 +103,15 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
     """The dataset of one or more runs; ConfigError if its format would have no rows.
 
     Args:
-        paths: Run files of the study rldf.
+        paths: Run files of one study.
         settings: How statements are grouped, paired and split.
     """
-    sources = read_runs(paths)
+    sources = read_runs(paths, settings)
+    settings = settings.of_study(sources[0].info["study"])
     statements = [statement for source in sources for statement in source.statements]
     split_of = split_topics((statement.topic for statement in statements), settings.splits, settings.seed)
     groups = group_by_bias(statements, settings)
+    worse = "above" if settings.better == "low" else "below"
     made = make_pairs(groups, settings)
     pairs = passing(made, lambda pair: pair.confirmed, settings)
     if made and not pairs and settings.format in ("trl", "trl-explicit"):
@@ -109,18 +121,19 @@ def make_dataset(paths: Sequence[Path], settings: Settings) -> Dataset:
         )
     if not pairs and settings.format in ("trl", "trl-explicit"):
         raise ConfigError(
-            f"no pair can be made: {plural(len(groups.high), 'statement')} above {settings.threshold:g}, "
-            f"{len(groups.low)} at or below it, but none in the same debate that fit; "
-            "try another --threshold or --strategy"
+            f"no pair can be made: {plural(len(groups.high), 'statement')} {worse} {settings.threshold:g}, "
+            f"{len(groups.low)} others, {sum(groups.left_out.values())} left out, but none in the same debate that "
+            "fit; try another --threshold or --strategy"
         )
     if not groups.low and settings.format == "sft":
-        raise ConfigError(f"no statement scores {settings.threshold:g} or less: there is nothing to fine-tune on")
+        better = "less" if settings.better == "low" else "more"
+        raise ConfigError(f"no statement scores {settings.threshold:g} or {better}: there is nothing to fine-tune on")
     figures = {
         "length": quality.length_balance(pairs),
         "duplicates": quality.duplicates([*groups.high, *groups.low], split_of),
         "leakage": quality.leakage(pairs),
         "flags": quality.flags(statements),
-        "refereed_again": quality.refereed_again(statements, settings.threshold),
+        "refereed_again": quality.refereed_again(statements, settings),
     }
     instructions = "\n".join(dict.fromkeys(source.instructions for source in sources))
     return Dataset(

@@ -57,7 +57,9 @@ class BiasGroups:
 
 
 def group_by_bias(statements: Iterable[Statement], settings: Settings) -> BiasGroups:
-    """Statements above and at or below the threshold; those with a dropped flag, no score or no text are left out.
+    """Statements on the wrong side of the threshold (high bias), and the others (low).
+
+    Those with a dropped flag, no score or no text are left out.
 
     Of a text that occurs more than once only the first statement is kept, in whichever debate it is, so that splits
     share no text. A text that was scored high here and low there is left out altogether.
@@ -72,7 +74,7 @@ def group_by_bias(statements: Iterable[Statement], settings: Settings) -> BiasGr
         elif flag or not statement.text:
             left_out[(flag or "empty").replace("_", " ")] += 1
         else:
-            (high if statement.score > settings.threshold else low).append(statement)
+            (high if settings.is_worse(statement.score) else low).append(statement)
     contradictory = {normal(statement.text) for statement in high} & {normal(statement.text) for statement in low}
     return BiasGroups(
         high=_without_repetitions(high, contradictory, left_out),
@@ -96,11 +98,11 @@ def _without_repetitions(
     return list(kept.values())
 
 
-def is_confirmed(statement: Statement, threshold: float) -> bool | None:
+def is_confirmed(statement: Statement, settings: Settings) -> bool | None:
     """Whether a blind second referee put the statement on the same side of the threshold; None if it was not asked."""
     if statement.score is None or statement.score_again is None:
         return None
-    return (statement.score > threshold) == (statement.score_again > threshold)
+    return settings.is_worse(statement.score) == settings.is_worse(statement.score_again)
 
 
 Item = TypeVar("Item")
@@ -153,7 +155,7 @@ def _may_pair(high: Statement, low: Statement, settings: Settings) -> bool:
     """Whether two statements differ enough in score, in text, and not too much in length."""
     assert high.score is not None, "only scored statements are paired"
     assert low.score is not None, "only scored statements are paired"
-    if high.score - low.score < settings.margin or high.text == low.text:
+    if abs(high.score - low.score) < settings.margin or high.text == low.text:
         return False
     if settings.longest is None:
         return True

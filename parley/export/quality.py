@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from parley.export.pairs import StatementPair
+from parley.export.settings import Settings
 from parley.export.statements import FLAGS, Statement
 from parley.scenarios import normal
 
@@ -72,7 +73,7 @@ def _names_a_speaker(statement: Statement) -> bool:
     return any(re.search(rf"\b{re.escape(name)}\b", statement.text) for name in statement.others)
 
 
-def refereed_again(statements: Sequence[Statement], threshold: float) -> Figures:
+def refereed_again(statements: Sequence[Statement], settings: Settings) -> Figures:
     """Agreement of a second refereeing with the first; `n` is 0 if the run had none (--rereferee)."""
     both = [
         (statement.score, statement.score_again)
@@ -85,7 +86,9 @@ def refereed_again(statements: Sequence[Statement], threshold: float) -> Figures
         "n": n,
         "same_score": sum(gap == 0 for gap in gaps) / n if n else math.nan,
         "within_one": sum(abs(gap) <= 1 for gap in gaps) / n if n else math.nan,
-        "same_side": sum((first > threshold) == (second > threshold) for first, second in both) / n if n else math.nan,
+        "same_side": (
+            sum(settings.is_worse(first) == settings.is_worse(second) for first, second in both) / n if n else math.nan
+        ),
         "mean_difference": statistics.fmean(gaps) if n else math.nan,
         "correlation": _correlation(both),
     }

@@ -1,6 +1,7 @@
 """The rows of each format: TRL's preference rows (implicit or explicit prompt), TRL's SFT rows, and statements.
 
-The prompt has the topic and no role: with a role, a reward model would learn who speaks instead of what is said.
+The prompt of a debate has the topic and no role: with a role, a reward model would learn who speaks instead of what is
+said.
 """
 
 from __future__ import annotations
@@ -9,15 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from parley.export.pairs import StatementPair
+from parley.export.settings import Settings
 from parley.export.statements import Statement
-from parley.judging import Prompt
 
 Row = dict[str, Any]
-NEUTRAL = Prompt.load("rldf/neutral")
 
 
-def _user(topic: str) -> Row:
-    return {"role": "user", "content": NEUTRAL(topic=topic)}
+def _user(statement: Statement) -> Row:
+    return {"role": "user", "content": statement.prompt}
 
 
 def _assistant(statement: Statement) -> Row:
@@ -26,7 +26,7 @@ def _assistant(statement: Statement) -> Row:
 
 def implicit(pair: StatementPair) -> Row:
     """TRL's implicit prompt: it is the beginning of both sides. For RewardTrainer."""
-    user = _user(pair.rejected.topic)
+    user = _user(pair.rejected)
     return {
         "id": pair.id,
         "chosen": [user, _assistant(pair.chosen)],
@@ -44,7 +44,7 @@ def explicit(pair: StatementPair) -> Row:
     """TRL's explicit prompt: a column of its own. For DPO, RLOO, GRPO, and RewardTrainer too."""
     return {
         "id": pair.id,
-        "prompt": [_user(pair.rejected.topic)],
+        "prompt": [_user(pair.rejected)],
         "chosen": [_assistant(pair.chosen)],
         "rejected": [_assistant(pair.rejected)],
         **_scores(pair),
@@ -82,7 +82,7 @@ def sft(low: Statement) -> Row:
     """TRL's prompt and completion, of a low-bias statement."""
     return {
         "id": low.id,
-        "prompt": [_user(low.topic)],
+        "prompt": [_user(low)],
         "completion": [_assistant(low)],
         "score": low.score,
         "score_again": low.score_again,
@@ -93,10 +93,10 @@ def sft(low: Statement) -> Row:
     }
 
 
-def statement(source: Statement, threshold: float) -> Row:
-    """All columns of a statement; `side` is high or low, or None without a score."""
+def statement(source: Statement, settings: Settings) -> Row:
+    """All columns of a statement; `side` is high (rejected) or low (chosen), or None without a score."""
     row = asdict(source)
     row["flags"] = list(source.flags)
     del row["others"]
-    row["side"] = None if source.score is None else "high" if source.score > threshold else "low"
+    row["side"] = None if source.score is None else "high" if settings.is_worse(source.score) else "low"
     return row

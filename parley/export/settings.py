@@ -1,4 +1,4 @@
-"""How a dataset is made from debates. Nothing here changes a run: the same one can be exported again with others."""
+"""How a dataset is made from conversations. Nothing here changes a run, which can be exported again with others."""
 
 from __future__ import annotations
 
@@ -6,8 +6,16 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from parley.agents import ConfigError
+
 Format = Literal["trl", "trl-explicit", "sft", "kto", "jsonl", "parquet", "datasets", "hub"]
 Strategy = Literal["prefer-speaker", "same-speaker", "same-round", "any", "all"]
+
+
+STUDIES: dict[str, tuple[str, float]] = {"rldf": ("bias", 3.0), "stardtox": ("toxicity", 0.1), "bbq": ("bias", 1.0)}
+"""The metric and the threshold of studies whose texts are scored; in `bbq`, MABRF's are."""
+LABELS = {"preferred": 0.5}
+"""The threshold of people's labels by metric; others are scores from 0 to 10, with the threshold 5."""
 
 
 class Settings(BaseModel):
@@ -19,14 +27,23 @@ class Settings(BaseModel):
         "trl",
         description="trl, trl-explicit, sft, kto, jsonl, parquet, datasets, hub; or a whole run: inspect, transcripts",
     )
-    threshold: float = Field(3.0, ge=0, le=10, description="scores above it are high bias, others low")
+    metric: str | None = Field(
+        None, description="score that texts are chosen by (default: bias in rldf and bbq, toxicity in stardtox)"
+    )
+    better: Literal["low", "high"] = Field("low", description="whether low or high scores are better")
+    labels: bool = Field(False, description="use the labels that people gave in the viewer, not the judges' scores")
+    threshold: float = Field(
+        3.0,
+        description="texts with worse scores are rejected, with this or better ones chosen (default: 3; in stardtox "
+        "0.1, in bbq 1; of labels 5, of people's preferences 0.5)",
+    )
     strategy: Strategy = Field(
         "prefer-speaker",
         description="which low-bias statement of the same debate a high-bias one is paired with: prefer-speaker (the "
         "same speaker's, else one of the same round, else any), same-speaker, same-round, any, or all of them",
     )
     per_bad: int = Field(1, ge=1, description="maximum pairs per high-bias statement (not with 'all')")
-    margin: float = Field(0.0, ge=0, le=10, description="smallest difference between the two scores")
+    margin: float = Field(0.0, ge=0, description="smallest difference between the two scores")
     longest: float | None = Field(None, ge=1, description="largest ratio of the two lengths, in words (default: any)")
     unconfirmed: Literal["drop", "keep", "strict"] = Field(
         "drop",
@@ -42,3 +59,33 @@ class Settings(BaseModel):
     seed: int = Field(0, description="of the random splits")
     language: str = Field("en", description="language of the texts, as the hub writes it")
     licence: str = Field("other", description="the dataset's licence, as the hub writes it (mit, cc-by-4.0, …)")
+
+    def of_study(self, study: str) -> Settings:
+        """These settings with the metric and the threshold of a study where none was given; ConfigError if it has none.
+
+        Args:
+            study: The name of the runs' study.
+        """
+        if self.labels:
+            metric = self.metric or "preferred"
+            defaults = {"metric": metric, "threshold": LABELS.get(metric, 5.0), "better": "high"}
+        elif study in STUDIES:
+            metric, threshold = STUDIES[study]
+            if self.metric not in (None, metric) and "threshold" not in self.model_fields_set:
+                raise ConfigError(
+                    f"--metric {self.metric} needs a --threshold, and --better high if high scores are good"
+                )
+            defaults = {"metric": metric, "threshold": threshold}
+        elif self.metric is None or "threshold" not in self.model_fields_set:
+            raise ConfigError(
+                f"a run of '{study}' needs --metric and --threshold, and --better high if high scores are good"
+            )
+        else:
+            defaults = {}
+        return self.model_copy(
+            update={key: value for key, value in defaults.items() if key not in self.model_fields_set}
+        )
+
+    def is_worse(self, score: float) -> bool:
+        """Whether a text with this score is rejected: it is on the wrong side of the threshold."""
+        return score > self.threshold if self.better == "low" else score < self.threshold

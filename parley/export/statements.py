@@ -1,21 +1,19 @@
-"""Every statement of a debate run with its scores and flags, read from the run file."""
+"""Every statement of a run of RLDF's debates with its scores and flags."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
 from parley.agents.redaction import HiddenAddresses
+from parley.judging import Prompt
 from parley.judging.rldf.statements import echoes, loops
-from parley.runs import RunFile, explain_damage
+from parley.runs import RunFile
 
-_OF_JUDGES = re.compile("referee|judge|evaluat|criteria|rldf/statements", re.IGNORECASE)
+NEUTRAL = Prompt.load("rldf/neutral")
 SECOND_REFEREE = "Referee_again"
 FLAGS = ("role_break", "leak", "refused", "echo", "loop", "cut")
 FACETS = ("bias", "topic", "topic_id", "mode", "student")
@@ -38,6 +36,7 @@ class Statement:
     speaker: str
     round: int
     text: str
+    prompt: str
     score: float | None
     rank: float | None
     status: str
@@ -47,58 +46,7 @@ class Statement:
     """The other speakers of the debate."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """A run with its statements, without the addresses of its models: a dataset is made to be shared."""
-
-    path: Path
-    run_id: str
-    info: dict[str, Any]
-    prompts: dict[str, str]
-    units: dict[str, int]
-    instructions: str
-    """The prompts of those who wrote the statements."""
-    statements: list[Statement]
-
-
-def read_run(path: Path) -> Source:
-    """The statements of a run's finished debates; ConfigError if it has none."""
-    with explain_damage(path), RunFile.open(path) as file:
-        info = file.info()
-        if info["study"] != "rldf":
-            raise ConfigError(f"{path}: datasets are made from runs of 'rldf'; this is a run of '{info['study']}'")
-        identity = json.dumps([info["config"], info["plan"]], sort_keys=True)
-        run_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
-        addresses = HiddenAddresses(info)
-        statements = list(_statements(file, path.stem, run_id, addresses))
-        if not statements:
-            raise ConfigError(f"{path} has no finished debate yet")
-        return Source(
-            path=path,
-            run_id=run_id,
-            info=addresses.hide(info),
-            prompts=file.prompts(),
-            units=file.counts(),
-            instructions=_instructions(file),
-            statements=statements,
-        )
-
-
-def _instructions(file: RunFile) -> str:
-    """Every prompt but the referee's and the evaluators'."""
-    prompts = file.rows("SELECT name, text FROM prompts ORDER BY name")[1]
-    return "\n".join(text for name, text in prompts if not _OF_JUDGES.search(name))
-
-
-def read_runs(paths: Iterable[Path]) -> list[Source]:
-    """Several runs; ConfigError if one is given twice."""
-    sources = [read_run(path) for path in paths]
-    if len({source.run_id for source in sources}) < len(sources):
-        raise ConfigError("the same run is given twice")
-    return sources
-
-
-def _statements(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) -> Iterable[Statement]:
+def debated(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses) -> Iterable[Statement]:
     file.check_plan()
     file.check_verdicts()
     facets = {unit: addresses.hide(json.loads(text)) for unit, text in file.rows("SELECT id, facets FROM units")[1]}
@@ -145,6 +93,7 @@ def _statements(file: RunFile, run: str, run_id: str, addresses: HiddenAddresses
             speaker=speaker,
             round=round,
             text=text.strip(),
+            prompt=NEUTRAL(topic=facet["topic"]),
             score=scores.get("bias"),
             rank=scores.get("rank"),
             status=scores.get("status", "unparsed"),

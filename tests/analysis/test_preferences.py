@@ -38,11 +38,11 @@ def planted(kind: str, seed: int, topics: int = 40, per_topic: int = 6, rate: fl
         speakers = rng.permutation(3)[:2]
         sentences = rng.permutation(np.arange(2, 7))[:2]
         questions, reasons = rng.permutation(2), rng.permutation(2)
-        texts = [
-            " ".join(" ".join(rng.choice(VOCABULARY, 10)) + "?."[1 - mark] for _ in range(count))
-            + (" reasons" if reason else "")
-            for count, mark, reason in zip(sentences, questions, reasons, strict=True)
-        ]
+        texts = []
+        for count, mark, reason in zip(sentences, questions, reasons, strict=True):
+            drawn = rng.choice(VOCABULARY, (count, 10)).tolist()
+            drawn[0][0] = "reasons" if reason else drawn[0][0]
+            texts.append(" ".join(" ".join(sentence) + ".?"[mark] for sentence in drawn))
         values = {"round": rounds, "speaker": -speakers, "length": -sentences, "style": questions, KINDS[-1]: reasons}
         better = int(np.argmax(values.get(kind, [0, 0])))
         first = better if rng.random() < (rate if kind in values else 0.5) else 1 - better

@@ -8,8 +8,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from parley.analysis.rldf import ablation, framing, rubrics
 from parley.analysis.rldf import debates as rldf
-from parley.analysis.rldf import framing, rubrics
 from parley.analysis.rldf.report import debates as debates_report
 from parley.analysis.rldf.report import framings, rubric_scores
 
@@ -131,19 +131,19 @@ def config(**settings: Any) -> dict[str, Any]:
 
 
 def test_an_ablation_is_of_one_setting() -> None:
-    assert rldf.differing_setting({"a": config(), "b": config(roles=4)}) == "roles"
+    assert ablation.differing_setting({"a": config(), "b": config(roles=4)}) == "roles"
     both = {"a": config(), "b": config(mode="teacher-student", teacher="t")}
-    assert rldf.differing_setting(both) == "mode", "a mode brings its teacher"
+    assert ablation.differing_setting(both) == "mode", "a mode brings its teacher"
     with pytest.raises(ValueError, match="differ in roles, rounds"):
-        rldf.differing_setting({"a": config(), "b": config(roles=4, rounds=1)})
+        ablation.differing_setting({"a": config(), "b": config(roles=4, rounds=1)})
     with pytest.raises(ValueError, match="differ in nothing"):
-        rldf.differing_setting({"a": config(), "b": config()})
+        ablation.differing_setting({"a": config(), "b": config()})
 
 
 def test_runs_are_compared_on_the_topics_they_share() -> None:
     ten = debates({"x": [(8, 8), (6, 6)], "y": [(8, 8), (4, 4)], "w": [(0, 0), (0, 0)]})
     two = debates({"x": [(8, 8), (4, 4)], "y": [(8, 8), (3, 3)]})
-    setting, table = rldf.ablation({"many": (config(rounds=10), ten), "few": (config(rounds=2), two)})
+    setting, table = ablation.ablation({"many": (config(rounds=10), ten), "few": (config(rounds=2), two)})
     assert setting == "rounds"
     assert list(table["rounds"]) == [2, 10], "in the order of the setting's value"
     assert table.iloc[1]["against_first"] == pytest.approx(1.5), "6 - 4 on x, 4 - 3 on y; w is only in one run"
@@ -153,7 +153,7 @@ def test_runs_are_compared_on_the_topics_they_share() -> None:
 
 def test_a_run_of_one_round_can_be_part_of_an_ablation() -> None:
     one, two = debates({"x": [(8, 6)], "y": [(7, 6)]}), debates({"x": [(8, 6), (4, 4)], "y": [(7, 6), (3, 4)]})
-    _, table = rldf.ablation({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
+    _, table = ablation.ablation({"one": (config(rounds=1), one), "two": (config(rounds=2), two)})
     assert math.isnan(table.iloc[0]["change"])
     assert table.iloc[1]["change"] == pytest.approx(-3)
 
@@ -262,3 +262,55 @@ def test_kappa_is_taken_on_bands_and_on_points() -> None:
     assert table.loc["Fleiss' kappa, bands 0–3, 4–6, 7–10", "estimate"] == pytest.approx(10 / 22)
     # Points: P = 0; six values once each: Pe = 6/36; kappa = (0 - 1/6) / (5/6) = -0.2
     assert table.loc["Fleiss' kappa, points", "estimate"] == pytest.approx(-0.2)
+
+
+def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:
+    """Debates of one round in which each role has its own mean, and every topic its own shift."""
+    return pd.DataFrame([row(f"t{n}", 1, role, mean + n % 3) for n in range(topics) for role, mean in means.items()])
+
+
+def test_roles_that_only_one_run_has_make_no_difference() -> None:
+    two, five = with_roles({"A": 5, "B": 5}), with_roles({"A": 5, "B": 5, "C": 2, "D": 2, "E": 2})
+    runs = {"two": (config(roles=2, rounds=1), two), "five": (config(roles=5, rounds=1), five)}
+    _, table = ablation.ablation(runs)
+    assert table.iloc[1]["against_first"] == 0
+    assert table.iloc[1]["estimate"] == table.iloc[0]["estimate"] == 6
+    assert table.iloc[1]["all_roles"] == pytest.approx(4.2), "(2 × 5 + 3 × 2) / 5, and 1 for the topics"
+    assert table.iloc[1]["shared_roles"] == "A, B"
+    said = ablation.notes(runs)
+    assert said == [
+        "Compared on what all runs have: 12 topics, the roles A, B.",
+        "Left out of five: roles C, D, E, which another run does not have.",
+    ]
+
+
+def test_different_referees_give_a_warning() -> None:
+    part = with_roles({"A": 5, "B": 5})
+    runs = {"a": (config(model="m"), part), "b": (config(model="m", mode="teacher-guides", teacher="t"), part)}
+    assert "WARNING: the referees are different models (a m, b t)" in ablation.notes(runs)[-1]
+    same = {name: ({**settings, "referee": "r"}, frame) for name, (settings, frame) in runs.items()}
+    assert not any("WARNING" in line for line in ablation.notes(same))
+
+
+def test_runs_without_a_common_topic_are_not_compared() -> None:
+    one, other = with_roles({"A": 5, "B": 5}), with_roles({"A": 5, "B": 5}).assign(topic="elsewhere")
+    runs = {"a": (config(rounds=1), one), "b": (config(rounds=2), other)}
+    assert ablation.notes(runs) == ["The runs have no topic or no role in common, so nothing is compared."]
+    assert math.isnan(ablation.ablation(runs)[1].iloc[1]["against_first"])
+
+
+def test_the_blind_referee_is_compared_on_its_own_debates_and_drawn() -> None:
+    blind = debates({"x": [(6, 6), (6, 6)], "y": [(6, 4), (5, 6)]}, judge="Referee_again")
+    part = pd.concat([THREE, blind])
+    changes = rldf.change(part)
+    rows = changes[changes["role"] == "all"].set_index("judge")["estimate"]
+    assert rows["Referee"] == pytest.approx(-8 / 3)
+    assert rows[rldf.SAME_DEBATES] == pytest.approx(-3), "x: 5 to 2, y: 5 to 2; z was not scored again"
+    assert rows["Referee_again"] == pytest.approx(0.25)
+    assert any("on the same debates: -3.00" in line for line in rldf.summary(part))
+    drawing = debates_report(part).figures[0].draw()
+    labels = drawing.axes[0].get_legend_handles_labels()[1]
+    assert "second referee, blind" in labels
+    assert any("WARNING: that is weak" in line for line in rldf.summary(part))
+    agreeing = pd.concat([THREE, THREE.assign(judge="Referee_again")])
+    assert not any("WARNING" in line for line in rldf.summary(agreeing))

@@ -323,11 +323,11 @@ def test_impossible_settings_are_refused(
     assert not Path("a-trl").exists()
 
 
-def test_a_run_of_another_study_is_refused(parley: Callable[..., Any]) -> None:
+def test_a_run_of_another_study_needs_a_metric(parley: Callable[..., Any]) -> None:
     parley("run", "framing", "--topics", 1, "--model", "sim/x", "--quiet", "--out", "f.sqlite")
     result = parley("export", "f.sqlite")
     assert result.status == 2
-    assert "a run of 'framing'" in result.err
+    assert "a run of 'framing' needs --metric" in result.err
 
 
 def test_an_unfinished_run_can_be_exported(parley: Callable[..., Any], server: Any) -> None:

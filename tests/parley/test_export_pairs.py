@@ -29,6 +29,7 @@ def statement(
         speaker=speaker,
         round=round,
         text=text,
+        prompt="Buses?",
         score=score,
         rank=None,
         status="ok",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -333,3 +334,40 @@ def test_a_study_may_have_its_own_report(parley: Parley, place: Path) -> None:
     data = strict(parley("report", "panel.sqlite", "--study", "panel.py:Panel", "--json", *FEW).out)
     assert data["title"].startswith("mine: panel")
     assert data["summary"] == ["2 verdicts"]
+
+
+@pytest.mark.parametrize("width", [200, 80, 60, 40, 30])
+def test_a_table_is_never_cut_without_saying_so(width: int) -> None:
+    import pandas as pd
+    from rich.console import Console
+
+    from parley.cli.report import plain_table
+
+    frame = pd.DataFrame(
+        {
+            "run": ["roles-2.sqlite", "roles-5.sqlite"],
+            "estimate": [3.901, 3.934],
+            "low": [3.67, -10.81],
+            "high": [4.13, 10.06],
+            "against_first": [float("nan"), -0.234],
+            "against_low": [float("nan"), -0.201],
+            "against_high": [float("nan"), 10.267],
+            "reports_that_were_unreadable": [12345678, 2],
+        }
+    )
+    console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    console.print(plain_table("A table", frame, width))
+    text = console.export_text()
+    cells = ["3.90", "3.93", "3.67 to 4.13", "-10.81 to 10.06", "-0.23", "-0.20 to 10.27", "12345678"]
+    assert max(map(len, text.splitlines())) <= width
+    missing = [cell for cell in cells if cell not in text]
+    assert ("Not shown" in text) == bool(missing) == ("…" in text)
+    assert not missing or width < 80
+    said = " ".join(text.split())
+    for cell, head in (
+        ("-0.23", "against first"),
+        ("-0.20 to 10.27", "against 95% interval"),
+        ("12345678", "unreadable"),
+    ):
+        assert cell in text or head in said.partition("Not shown")[2]
+    assert "-10.81 to 10.06" in text or width < 60, "an estimate keeps its interval"
