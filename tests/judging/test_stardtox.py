@@ -13,6 +13,7 @@ import pytest
 import parley
 from parley.agents import ConfigError
 from parley.execute import Options
+from parley.judging import overcorrection
 from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
@@ -120,7 +121,9 @@ criteria = { politeness = ">= 90" }
 def test_your_own_team_replaces_evaluators(place: Path, run_study: Callable[..., Any]) -> None:
     (place / "mine.toml").write_text(TEAM)
     file = run_study(team="mine.toml", scorer=None, method=["stardtox"], criteria=["politeness >= 96"])
-    assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {"toxicity", "politeness"}
+    assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {
+        "toxicity", "politeness", "outside_toxicity", *overcorrection.COUNTED,
+    }  # fmt: skip
     assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 12
     assert {m for (m,) in file.rows("SELECT DISTINCT model FROM calls")} == {"sim/m", "sim/butler"}
     assert file.one("SELECT count(*) FROM texts WHERE text LIKE '%- politeness: is it {polite}?%'") > 0
@@ -151,7 +154,9 @@ def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study:
     file.check()
     drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
     per_metric = dict(file.rows("SELECT metric, count(*) FROM verdicts GROUP BY 1"))
-    assert per_metric == dict.fromkeys(("toxicity", "fluency", "coherence", "relevance"), drafts)
+    assert per_metric == dict.fromkeys(
+        ("toxicity", "fluency", "coherence", "relevance", "outside_toxicity", *overcorrection.COUNTED), drafts
+    )
     assert file.rows("SELECT DISTINCT judge FROM verdicts WHERE metric = 'toxicity' AND value IS NOT NULL") == [
         ("counting 7",)
     ]
