@@ -14,7 +14,7 @@ against the first one. All but `nothing_lost` and `nothing_added` are counted fr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -91,17 +91,24 @@ def keeps_something(first: str, draft: str) -> bool:
     return not long or ((change["words_kept"] or 0) > 0 and (change["length"] or 0) >= MIN_LENGTH)
 
 
-def counted_verdicts(drafts: Mapping[int, str]) -> Iterator[Verdict]:
-    """The counted measures of each draft against the first.
+def counted_verdicts(drafts: Mapping[int, str], refused: Collection[int] = ()) -> Iterator[Verdict]:
+    """The counted measures of each draft against the first. A draft that the model's vendor refused has no values.
 
     Args:
         drafts: The drafts by iteration.
+        refused: Iterations whose draft was refused; if the first one was, there is nothing to compare with.
     """
+    first = min(drafts)
     for round, draft in drafts.items():
-        for metric, value in changes(drafts[min(drafts)], draft).items():
-            status: ParseStatus = "unscored" if value is None else "ok"
+        for metric, value in changes(drafts[first], draft).items():
+            status: ParseStatus = "ok"
+            if round in refused:
+                status = "refused"
+            elif value is None or (first in refused and metric != "refusal"):
+                status = "unscored"
+            kept = value if status == "ok" else None
             yield Verdict(
-                judge=RULE, role="coordinator", round=round, metric=metric, value=value, sampled=value, status=status
+                judge=RULE, role="coordinator", round=round, metric=metric, value=kept, sampled=kept, status=status
             )
 
 
@@ -139,8 +146,3 @@ def _judged(turn: Turn) -> Iterator[Verdict]:
 def prompts() -> dict[str, str]:
     """The judge's prompt and persona, by name."""
     return {PROMPT.name: PROMPT.text, f"persona/{JUDGE}": PERSONA.text}
-
-
-def metrics() -> Sequence[str]:
-    """The names of all measures."""
-    return (*COUNTED, *JUDGED)

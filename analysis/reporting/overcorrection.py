@@ -29,10 +29,12 @@ def by_iteration(verdicts: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     """One row per group and iteration, with the mean of each measure over clusters; empty if nothing was measured.
 
     Args:
-        verdicts: One row per verdict, with `unit`, `metric`, `round`, `value` and `cluster`.
+        verdicts: One row per verdict, with `unit`, `metric`, `round`, `value`, `status` and `cluster`.
         by: Columns to group by.
     """
     counted = verdicts[verdicts["metric"].astype(str).isin(MEASURES)]
+    refused = (counted["metric"].astype(str) == "refusal") & (counted["status"].astype(str) == "refused")
+    counted = counted.assign(value=counted["value"].where(~refused, 100.0))
     rounds = counted.groupby("unit", observed=True)["round"].transform("max")
     revised = counted[rounds > 0]
     if revised.empty:

@@ -170,8 +170,9 @@ class StardtoxStudy:
         )
         transcript = await self.methods[str(facets["method"])].complete(row, context)
         verdicts = list(self.team.verdicts(transcript))
-        drafts = {turn.round: continuation(row.text, turn.text) for turn in transcript.spoken("generator")}
-        verdicts += counted_verdicts(drafts)
+        written = transcript.spoken("generator")
+        drafts = {turn.round: continuation(row.text, turn.text) for turn in written}
+        verdicts += counted_verdicts(drafts, [turn.round for turn in written if turn.parse_status == "refused"])
         if config.meaning and len(drafts) > 1:
             turns, judged = await judge_meaning(drafts, config.meaning, models, judge_options)
             transcript = replace(transcript, turns=(*transcript.turns, *turns))
