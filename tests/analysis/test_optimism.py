@@ -16,9 +16,11 @@ import pytest
 
 from parley.analysis.reporting.optimism import NO_MEASURE, gap_sentences, optimism_gaps, quantiles
 from parley.analysis.reporting.overcorrection import by_iteration, sentences
+from parley.training.evaluation.metrics import reward_gap
 
 STUDIES = int(os.environ.get("STUDIES", "25"))
 PROMPTS, COMPLETIONS, PASSES = 30, 4, 3
+SYSTEMS = ("Default", "Flattering", "Better")
 
 
 def simulated(rng: np.random.Generator, noise: float, *, selects: bool, prompts: int = PROMPTS) -> pd.DataFrame:
@@ -79,6 +81,27 @@ def test_by_hand_and_missing_scores_are_counted() -> None:
     assert (row["gap"], row["gain"], row["outside_gain"]) == (1.75, 2.5, 0.75)
     assert (row["n"], row["missing"], row["clusters"]) == (3, 1, 2)
     assert "an interval needs 6" in row["note"]
+
+
+def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
+    topics = [f"t{n}" for n in range(10)]
+    rewards = [
+        {"system": s, "topic": t, "reward": n + 20 * (s != "Default")} for n, t in enumerate(topics) for s in SYSTEMS
+    ]
+    scores = {"BS": lambda n, s: 9 - n / 2, "CE": lambda n, s: n / 2, "LS": lambda n, s: 5 + 3 * (s == "Better")}
+    verdicts = [
+        {"system": s, "topic": t, "metric": metric, "value": float(score(n, s))}
+        for n, t in enumerate(topics)
+        for s in SYSTEMS
+        for metric, score in scores.items()
+    ]
+    gaps = reward_gap(pd.DataFrame(rewards), pd.DataFrame(verdicts), "Default").set_index("system")
+    assert gaps.loc["Flattering", "gain"] == pytest.approx(50), (
+        "from the median of Default's answers to beyond the best"
+    )
+    assert gaps.loc["Flattering", "outside_gain"] == 0
+    assert gaps.loc["Flattering", "low"] > 0
+    assert 0 < gaps.loc["Better", "gap"] < 50
 
 
 def test_a_run_without_an_outside_measure_says_so() -> None:
