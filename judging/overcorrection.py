@@ -39,10 +39,10 @@ MIN_WORDS = 5
 MIN_LENGTH = 20.0
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _FUNCTION_WORDS = frozenset(
-    """a an and are as at be been but by can could did do does for from had has have he her hers him his how i if in is
-    it its just me more most my no nor not of on or our ours she should so some such than that the their theirs them
-    then there these they this those to too us very was we were what when where which who whom whose why will with
-    would you your yours""".split()  # noqa: SIM905
+    """a about all also an and any are as at be been but by can could did do does each every for from had has have he
+    her hers him his how i if in is it its just me more most my no nor not of on one only or other our ours she
+    should so some such than that the their theirs them then there these they this those to too us very was we were
+    what when where which who whom whose why will with would you your yours""".split()  # noqa: SIM905
 )
 
 
