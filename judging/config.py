@@ -11,6 +11,9 @@ as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else v
 NameList = Annotated[list[str], as_list]
 """A list of names; a single name may be written without the list."""
 
+NO_MEASURE = "none"
+"""As `--measure`: nothing but the loop's own scorers and judges measures the result."""
+
 
 def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:
     """The options of every model call; without a temperature, the model's default applies.

@@ -13,9 +13,13 @@ import pandas as pd
 from parley.analysis.bbq.leaderboard import answers, by_category, compared, paired
 from parley.analysis.bbq.scores import CONTEXTS
 from parley.analysis.reporting.iterations import at_each_iteration, shares_refined
+from parley.analysis.reporting.systems import systems
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.resampling import DRAWS
+
+REVISED = "answer_at"
+"""The metric of an iteration's answer."""
 
 
 def answers_at(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -28,7 +32,7 @@ def answers_at(verdicts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _revisions(verdicts: pd.DataFrame) -> pd.DataFrame:
-    return uncategorised(verdicts[verdicts["metric"].astype(str) == "answer_at"])
+    return uncategorised(verdicts[verdicts["metric"].astype(str) == REVISED])
 
 
 def _planned(revisions: pd.DataFrame) -> pd.Series:
@@ -66,6 +70,28 @@ def _steps(frame: pd.DataFrame, draws: int, seed: int) -> Iterator[dict[str, Any
                     yield from compared(
                         rows, f"{system}, iteration {k}", f"iteration {k - 1}", context, draws=draws, seed=seed
                     )
+
+
+def gap_items(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """One row per revised answer's unit, for the optimism gap: the judge's support, and BBQ's key, which no loop saw.
+
+    Both are in percent, and lower is better: 100 − support, and 100 if the answer is wrong.
+    """
+    metric = verdicts["metric"].astype(str)
+    scored = verdicts[metric.isin(["support", REVISED])].assign(metric=metric).reset_index(drop=True)
+    scored["unit"] = scored["unit"].astype(str) + " " + scored["model"].astype(str)
+    wrong = 100.0 * (scored["value"] != scored["label"])
+    scored["lost"] = (100 - scored["value"]).where(scored["metric"] == "support", wrong).where(scored["value"].notna())
+    ordered = scored.sort_values("round", kind="stable")
+    ends = {0: ordered.drop_duplicates(["unit", "metric"]), 1: ordered.drop_duplicates(["unit", "metric"], keep="last")}
+    columns = {
+        f"{who}{place}": end[end["metric"] == name].set_index("unit")["lost"]
+        for who, name in (("inside", "support"), ("outside", REVISED))
+        for place, end in ends.items()
+    }
+    units = scored.assign(system=systems(scored)).drop_duplicates("unit").set_index("unit")
+    clusters = units["category"].astype(str) + "/" + units["question"].astype(str)
+    return pd.DataFrame(columns).assign(system=units["system"], cluster=clusters, outside="BBQ's key").reset_index()
 
 
 def refined(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -12,6 +12,7 @@ from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
 from parley.analysis.bbq.leaderboard import against_default, answers, by_category, leaderboard
 from parley.analysis.bbq.mabrf.report import parts
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
+from parley.analysis.reporting.optimism import BY, gap_sentences, gap_table, optimism_gaps
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import BASELINE
 from parley.analysis.reporting.verdicts import MissingColumns
@@ -21,6 +22,12 @@ SHORT = ["system", "context", "accuracy", "bias", "low", "high", "n", "unparsed"
 CLUSTERED = (
     "Intervals are 95%, over question templates: they are about further templates of this kind. The scenario columns "
     "are a sensitivity analysis, about further rows of the same templates."
+)
+GAPS = (
+    "Clusters are question templates. STARDTOX: 100 minus the judge's support, against BBQ's key (100 if wrong). "
+    "MABRF: the judge's bias, 1 to 10, of the first and of the chosen chain. Its outside judge reads both chains with "
+    "another prompt; by default it is the judge's own model, and what both take for granted, neither sees. The same "
+    "judge again: the gap that choosing the lowest score makes by itself."
 )
 TOO_FEW, ALL_EQUAL = "too few templates", "all templates score the same"
 TESTED = (
@@ -116,9 +123,14 @@ def report(
             )
         )
     more = parts(verdicts, units, title, cautions=about.get("cautions", ()))
+    supported = optimism_gaps(bbq_iterations.gap_items(verdicts), BY) if len(revised) else None
+    gaps = [frame for frame in (supported, more.gaps) if frame is not None]
+    if gaps:
+        tables.insert(0, gap_table(pd.concat(gaps, ignore_index=True), GAPS))
+    headline = () if supported is None else gap_sentences(supported, ["system"], "points")
     return Report(
         title=title,
-        words=(*words_on_draws(draws), *_summary(board, table, tests), *more.words),
+        words=(*headline, *more.headline, *words_on_draws(draws), *_summary(board, table, tests), *more.words),
         tables=(*(table for table in tables if len(table.frame)), *more.tables),
         figures=(*figures, *more.figures),
         settings={"draws": draws, "seed": seed},

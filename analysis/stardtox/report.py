@@ -8,6 +8,8 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
+from parley.analysis.reporting.optimism import gap_sentences, gap_table, optimism_gaps
+from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import costs
 from parley.analysis.reporting.text import plural
@@ -47,7 +49,10 @@ def report(
     paper, shares = stardtox.wide(measures), stardtox.refined(verdicts)
     qualities = stardtox.qualities(frame)
     statuses = stardtox.readings(verdicts)
+    gaps = optimism_gaps(stardtox.gap_items(frame), ["set", "system", "against"])
+    changes = stardtox.overcorrection(verdicts)
     tables = [
+        gap_table(gaps, "Clusters are prompts."),
         Table(
             name="table_2",
             title="Toxicity (%) and quality (0 to 100) by set, method and iteration",
@@ -55,6 +60,7 @@ def report(
             note=f"{CARRIED} The interval is that of toxicity. {OVER_PROMPTS} {MISSING}",
         ),
         *_printed(paper, qualities),
+        overcorrection_table(changes),
         Table(
             name="measures",
             title="Every measure with its interval",
@@ -101,7 +107,12 @@ def report(
         )
     return Report(
         title=title,
-        words=(*words_on_draws(draws), *_summary(measures, tests, shares, statuses)),
+        words=(
+            *gap_sentences(gaps, ["set", "system"], "points of toxicity"),
+            *words_on_draws(draws),
+            *_summary(measures, tests, shares, statuses),
+            *sentences(changes, ["set", "system"]),
+        ),
         cautions=(*cautions, *_scorers(statuses)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=tuple(figures),
@@ -114,10 +125,11 @@ def _printed(paper: pd.DataFrame, qualities: list[str]) -> Iterator[Table]:
     """Table II as two narrower ones that fit a terminal."""
     keys = ["set", "system", "iteration"]
     if stardtox.TOXICITY in paper:
+        outside = [stardtox.OUTSIDE] if stardtox.OUTSIDE in paper else []
         yield Table(
             name="toxicity",
             title="Toxicity (%)",
-            frame=paper[[*keys, stardtox.TOXICITY, "low", "high"]],
+            frame=paper[[*keys, stardtox.TOXICITY, "low", "high", *outside]],
             note=f"{CARRIED} {OVER_PROMPTS} {MISSING}",
             printed=True,
         )

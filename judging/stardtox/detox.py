@@ -13,19 +13,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from parley.agents import DEFAULT_MODEL, Assessment, ConfigError, Critique, Models, Transcript, Turn, Usage
+from parley.agents.calls import record_calls
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_effects import refuse_unknown_effects
-from parley.agents.structured import looks_like_refusal
+from parley.judging import overcorrection
+from parley.judging.config import NO_MEASURE
+from parley.judging.overcorrection import keeps_something
 from parley.judging.stardtox.method import generator_persona
 from parley.judging.stardtox.passages import longest_passage, passages
 from parley.judging.stardtox.team import Team, load_team
 from parley.judging.stardtox.thresholds import Thresholds, calibrated_thresholds
 from parley.judging.study import Prompt
+from parley.judging.toxicity import Scorer, find_scorer
 
 TASK = Prompt.load("stardtox/detox_task")
 CONTINUE = Prompt.load("stardtox/detox_continue")
@@ -65,6 +70,8 @@ class Iteration:
         text: The draft.
         scores: Its scores.
         decision: The coordinator's decision, in words.
+        outside: Its toxicity by a scorer that the loop does not see; None if there is none.
+        changes: What else differs from the original, by name (`parley.judging.overcorrection`).
     """
 
     passage: int
@@ -73,6 +80,8 @@ class Iteration:
     text: str
     scores: tuple[Score, ...]
     decision: str
+    outside: float | None = None
+    changes: Mapping[str, float | None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +94,7 @@ class Detoxed:
         passages: Into how many passages the text was split.
         steps: Every draft, in order.
         kept: Which iteration of each passage is in the final text.
-        cautions: What a reader must know about the thresholds.
+        cautions: What a reader must know about the thresholds, and about revisions that were not used.
         usage: Calls, tokens and cost.
     """
 
@@ -111,6 +120,8 @@ async def detox(
     model: str = DEFAULT_MODEL,
     judge: str | None = None,
     scorer: str | None = None,
+    measure: str = "ngrams",
+    meaning: str | None = None,
     team: str = "stardtox",
     performance: bool = True,
     without: Sequence[str] = (),
@@ -131,6 +142,8 @@ async def detox(
         model: The model that revises.
         judge: The judges' model (default: the same).
         scorer: The toxicity scorer (default: the team's).
+        measure: A scorer that measures every draft and that the loop never sees, or `none`.
+        meaning: The model that judges whether revisions keep the meaning (default: only words are counted).
         team: The evaluators: `stardtox`, or a path to a .toml file.
         performance: Whether the performance evaluator judges too.
         without: Further evaluators to leave out.
@@ -163,9 +176,14 @@ async def detox(
         own = [rule.split()[0].rstrip("<>=") for rule in criteria]
         shipped = team == "stardtox"
         thresholds = calibrated_thresholds(evaluators, clients, calibration, shipped=shipped, own=own)
+    evaluators.measured_by(measure)  # fails if it is one of the loop's own scorers
     loop = _DetoxLoop(
         team=evaluators.asking(thresholds.criteria),
         thresholds=thresholds,
+        measure=None
+        if measure == NO_MEASURE
+        else clients.share(f"scorer/{measure}", partial(find_scorer, measure, clients)),
+        meaning=meaning,
         as_published=as_published,
         models=clients,
         model=model,
@@ -185,6 +203,8 @@ async def detox(
 class _DetoxLoop:
     team: Team
     thresholds: Thresholds
+    measure: Scorer | None
+    meaning: str | None
     as_published: bool
     models: Models
     model: str
@@ -202,9 +222,11 @@ class _DetoxLoop:
             drafts: list[Iteration] = []
             async with aclosing(self._steps(number, passage, len(parts))) as stream:
                 async for step, turns in stream:
-                    drafts.append(step)
-                    on_step(step)
-                    for call in (call for turn in turns for call in turn.calls):
+                    with record_calls() as measuring:
+                        measured = await self._measured(step, passage)
+                    drafts.append(measured)
+                    on_step(measured)
+                    for call in (*(call for turn in turns for call in turn.calls), *measuring):
                         usage = usage.plus(call)
             steps += drafts
             kept.append(drafts[-1] if self.as_published else self._best(drafts))
@@ -212,33 +234,32 @@ class _DetoxLoop:
             passage if step.iteration == 0 else _with_spaces_of(passage, step.text)
             for passage, step in zip(parts, kept, strict=True)
         ]
+        emptied = any(step.text and not keeps_something(parts[step.passage], step.text) for step in steps)
+        unused = "a revision that refuses, or keeps next to nothing of the text, was not used"
         return Detoxed(
             text="".join(texts),
             met=all(score.met is not False for step in kept for score in step.scores),
             passages=len(parts),
             steps=tuple(steps),
             kept=tuple(step.iteration for step in kept),
-            cautions=self.thresholds.cautions,
+            cautions=(*self.thresholds.cautions, *([unused] if emptied and not self.as_published else [])),
             usage=usage,
         )
 
     def _best(self, drafts: Sequence[Iteration]) -> Iteration:
         """The best draft, the earliest of equal ones: the scorers' criteria come first, then the judges'.
 
-        A revision that is empty, refuses, could not be scored, or is more toxic than the original is not considered.
+        A revision that is empty, refuses, keeps nothing of the original, could not be scored, or is more toxic than the
+        original is not considered.
         """
         original = {score.name: score.value for score in drafts[0].scores}
 
         def harmless(draft: Iteration) -> bool:
-            return (
-                bool(draft.text.strip())
-                and not looks_like_refusal(draft.text)
-                and all(
-                    score.value is not None and (before is None or score.value <= before)
-                    for score in draft.scores
-                    if self.team[score.evaluator].scorer
-                    for before in (original[score.name],)
-                )
+            return keeps_something(drafts[0].text, draft.text) and all(
+                score.value is not None and (before is None or score.value <= before)
+                for score in draft.scores
+                if self.team[score.evaluator].scorer
+                for before in (original[score.name],)
             )
 
         def faults(draft: Iteration) -> tuple[int, float, int]:
@@ -273,6 +294,18 @@ class _DetoxLoop:
                 if turn.role == "coordinator":
                     yield self._step(number, count, Transcript(tuple(turns))), turns
                     turns = []
+
+    async def _measured(self, step: Iteration, passage: str) -> Iteration:
+        """The draft with its outside score, and with what else it changed. Neither has any influence."""
+        changes = overcorrection.changes(passage, step.text)
+        if self.meaning and step.iteration and step.text:
+            drafts = {0: passage.strip(), step.iteration: step.text}
+            _, verdicts = await overcorrection.judge_meaning(
+                drafts, self.meaning, self.models, {**self.options, "max_tokens": 200}
+            )
+            changes |= {verdict.metric: verdict.value for verdict in verdicts}
+        scored = await self.measure.score([step.text]) if self.measure and step.text.strip() else []
+        return replace(step, outside=scored[0].score if scored else None, changes=changes)
 
     def _judge_prompt(self) -> Prompt | None:
         """Without a prompt that it continues, a revision is judged against the original text."""

@@ -16,7 +16,7 @@ from parley.agents import Client, Critique, Models, Persona, Transcript
 from parley.agents.conversation import Participant
 from parley.agents.fencing import fence_judged
 from parley.judging.methods import NoSettings
-from parley.judging.stardtox.team import Team
+from parley.judging.stardtox.team import OUTSIDE, Team
 from parley.judging.study import Prompt
 from parley.scenarios.rtp import RtpRow
 
@@ -63,10 +63,10 @@ class CompletionContext:
             row: The prompt of RealToxicityPrompts.
             opening: What the generator is asked.
             generator: The agent that writes (default: a plain persona of the model under test).
-            heeds: Evaluators whose feedback and criteria count; the others only measure.
+            heeds: Evaluators whose feedback and criteria count; the others, and the outside measure, only measure.
             max_iterations: Maximum revisions of the draft.
         """
-        aside = [spec.name for spec in self.team.evaluators if spec.name not in heeds]
+        aside = [spec.name for spec in self.team.evaluators if spec.name not in heeds or spec.name == OUTSIDE]
         loop = Critique(
             generator or generator_persona(),
             self.team.seat(self.models, self.judge, self.judge_options),

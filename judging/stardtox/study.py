@@ -3,21 +3,25 @@
     parley run stardtox --data prompts.jsonl --sets moderate,high --prompts 100 --completions 25
 
 A unit is one completion of one prompt by one method. Its verdicts are the toxicity (with the scorer's name and version)
-and the judged fluency, coherence and relevance of every draft; the round is the iteration, 0 being the first draft.
+and the judged fluency, coherence and relevance of every draft, its toxicity by an outside measure, and what else the
+revision changed (`parley.judging.overcorrection`); the round is the iteration, 0 being the first draft.
 An item that is no longer revised keeps its last scores in later iterations (`parley.analysis.stardtox.scores`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
-from parley.judging.config import NameList
+from parley.judging.config import NO_MEASURE, NameList
 from parley.judging.methods import read_settings
-from parley.judging.stardtox.method import CompletionContext
+from parley.judging.overcorrection import counted_verdicts, judge_meaning
+from parley.judging.overcorrection import prompts as meaning_prompts
+from parley.judging.stardtox.method import CompletionContext, continuation
 from parley.judging.stardtox.registry import METHODS_OF_STARDTOX
 from parley.judging.stardtox.team import load_team
 from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
@@ -45,6 +49,17 @@ class StardtoxConfig(BaseModel):
     settings: list[str] = Field([], description="settings of the methods, as key=value")
     judge: str | None = Field(None, description="judges' model (default: the model under test)")
     scorer: str | None = Field(None, description="toxicity scorer (default: the team's, embedded)")
+    measure: str = Field(
+        "ngrams",
+        description="scorer that measures every draft and that the loop never sees, or none (judge:provider/model: a "
+        "judge)",
+        exclude_if=lambda scorer: scorer == NO_MEASURE,  # so that a run from before there was one can be resumed
+    )
+    meaning: str | None = Field(
+        None,
+        description="model that judges whether revisions keep the meaning (default: only words are counted)",
+        exclude_if=lambda model: model is None,
+    )
     team: str = Field("stardtox", description="evaluators: stardtox, or your own .toml file")
     without: NameList = Field([], description="evaluators of the team to leave out")
     criteria: NameList = Field([], description="thresholds that replace the team's, as 'toxicity < 0.05'")
@@ -68,6 +83,8 @@ class StardtoxStudy:
         self.team = load_team(config.team).with_scorer(config.scorer).without(config.without).asking(config.criteria)
         if not self.team.evaluators:
             raise ConfigError("all evaluators are left out: nothing would be measured")
+        if any(spec.scorer for spec in self.team.evaluators):
+            self.team = self.team.measured_by(config.measure)
         self.team.check_scorers()
         self.methods = METHODS_OF_STARDTOX.make(config.method, read_settings(config.settings))
         for method in self.methods.values():
@@ -85,13 +102,19 @@ class StardtoxStudy:
         self._by_id = {row.id: row for rows in self._rows.values() for row in rows}
 
     def models(self) -> list[str]:
-        judges = [self.config.judge] if self.config.judge else []
+        judges = [name for name in (self.config.judge, self.config.meaning) if name]
         return list(dict.fromkeys([*self.config.model, *judges, *self.team.models()]))
 
     def prompts(self) -> Mapping[str, str]:
         used = {name: text for method in self.methods.values() for name, text in method.prompts().items()}
         rules = "\n".join(f"{score} {rule}" for score, rule in self.team.criteria.items())
-        return used | self.team.prompts() | {"criteria": rules}
+        meaning = meaning_prompts() if self.config.meaning else {}
+        return used | self.team.prompts() | {"criteria": rules} | meaning
+
+    def outdated(self, stored: Mapping[str, Any]) -> str | None:
+        if "measure" in stored or self.config.measure == NO_MEASURE:
+            return None
+        return "it was begun without an outside measure (--measure none continues it)"
 
     def sources(self) -> Mapping[str, str]:
         return self.rtp.sources
@@ -118,13 +141,13 @@ class StardtoxStudy:
     def estimate(self, unit: Unit) -> UsageEstimate:
         """An upper bound: as if every draft were revised as often as allowed."""
         drafts = self.methods[str(unit.facets["method"])].drafts(self.config.max_iterations)
-        judges = sum(spec.about is not None for spec in self.team.evaluators)
+        judges, revisions = self.team.judges(), (drafts - 1) * bool(self.config.meaning)
         opening = len(self._by_id[str(unit.facets["prompt"])].text) // 4 + 80  # about four characters per token
         history = sum(range(drafts)) * (self.config.max_tokens + 120)
         return UsageEstimate(
-            calls=drafts * (1 + judges),
-            prompt_tokens=drafts * (opening + judges * (opening + 150)) + history,
-            completion_tokens=drafts * (self.config.max_tokens + judges * 60),
+            calls=drafts * (1 + judges) + revisions,
+            prompt_tokens=drafts * (opening + judges * (opening + 150)) + history + revisions * 300,
+            completion_tokens=drafts * (self.config.max_tokens + judges * 60) + revisions * 60,
         )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
@@ -146,4 +169,12 @@ class StardtoxStudy:
             max_iterations=config.max_iterations,
         )
         transcript = await self.methods[str(facets["method"])].complete(row, context)
-        return Outcome(transcript, tuple(self.team.verdicts(transcript)))
+        verdicts = list(self.team.verdicts(transcript))
+        written = transcript.spoken("generator")
+        drafts = {turn.round: continuation(row.text, turn.text) for turn in written}
+        verdicts += counted_verdicts(drafts, [turn.round for turn in written if turn.parse_status == "refused"])
+        if config.meaning and len(drafts) > 1:
+            turns, judged = await judge_meaning(drafts, config.meaning, models, judge_options)
+            transcript = replace(transcript, turns=(*transcript.turns, *turns))
+            verdicts += judged
+        return Outcome(transcript, tuple(verdicts))

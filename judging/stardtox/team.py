@@ -15,12 +15,15 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
 from parley.agents import Assessment, ConfigError, Evaluator, Models, Persona, Transcript, Unscored, free_text, scale
 from parley.agents.evaluation import Criterion, ScoreFunction, scores_of
+from parley.judging.config import NO_MEASURE
 from parley.judging.shipped import load
 from parley.judging.study import Prompt, Verdict
 from parley.judging.toxicity import Scorer as ToxicityScorer
 from parley.judging.toxicity import find_scorer
 
 JUDGE = Prompt.load("stardtox/judge")
+OUTSIDE = "outside_toxicity"
+"""The evaluator, and the score, of the outside measure: no criterion, and the generator never hears of it."""
 Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 _RULE = re.compile(r"\s*(\w+)\s*([<>]=?.*)")
 
@@ -124,6 +127,16 @@ class Team:
         swapped = [spec.model_copy(update={"scorer": scorer}) if spec.scorer else spec for spec in self.evaluators]
         return Team(tuple(swapped), self.criteria)
 
+    def measured_by(self, scorer: str) -> Team:
+        """The team with an outside measure: a scorer that is not one of the loop's. Unchanged if `scorer` is `none`."""
+        if scorer == NO_MEASURE:
+            return self
+        if scorer in [spec.scorer for spec in self.evaluators]:
+            raise ConfigError(
+                f"the outside measure must be another scorer than the loop's own, {scorer} (--measure, or none)"
+            )
+        return Team((*self.evaluators, EvaluatorSpec(name=OUTSIDE, scorer=scorer)), self.criteria)
+
     def asking(self, rules: Sequence[str]) -> Team:
         """The team with other thresholds, as "toxicity < 0.05"."""
         criteria = dict(self.criteria)
@@ -150,6 +163,10 @@ class Team:
         judges = [spec for spec in self.evaluators if spec.about]
         texts = {f"evaluator/{spec.name}": spec.prompt() for spec in judges}
         return texts | {f"persona/{spec.name}": str(spec.about) for spec in judges}
+
+    def judges(self) -> int:
+        """The number of model calls that judging one draft takes."""
+        return sum(spec.about is not None or str(spec.scorer).startswith("judge:") for spec in self.evaluators)
 
     def models(self) -> list[str]:
         """The models of judges and scorers that have their own."""
@@ -226,7 +243,7 @@ def load_team(name: str = "stardtox") -> Team:
     scores = [score for spec in file.evaluator for score in spec.scores]
     if len(set(names)) < len(names) or len(set(scores)) < len(scores):
         raise ConfigError(f"{name}: evaluators and their scores need different names")
-    if taken := {"coordinator", "generator"} & {evaluator.lower() for evaluator in names}:
+    if taken := {"coordinator", "generator", OUTSIDE} & {evaluator.lower() for evaluator in names}:
         raise ConfigError(f"{name}: an evaluator cannot be called '{taken.pop()}'")
     criteria = [f"{score} {rule}" for spec in file.evaluator for score, rule in spec.criteria.items()]
     return Team(file.evaluator).asking(criteria)

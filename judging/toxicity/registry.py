@@ -18,6 +18,7 @@ from parley.judging.toxicity.scorer import Scorer
 DEFAULT_SCORER = "embedded"
 SCORERS: dict[str, str] = {
     "embedded": "parley.judging.toxicity.embedded:Embedded",
+    "ngrams": "parley.judging.toxicity.ngrams:Ngrams",
     "openai-moderation": "parley.judging.toxicity.openai_moderation:OpenAIModeration",
     "detoxify": "parley.judging.toxicity.detoxify:DetoxifyScorer",
     "perspective": "parley.judging.toxicity.perspective:Perspective",

@@ -36,6 +36,15 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument(
         "--scorer", help=f"toxicity scorer: {', '.join(known_scorers())}, judge:provider/model or file.py:Class"
     )
+    parser.add_argument(
+        "--measure",
+        default="ngrams",
+        metavar="SCORER",
+        help="scorer that measures every draft and that the loop never sees, or none (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--meaning", metavar="MODEL", help="model that judges whether revisions keep the meaning (default: not judged)"
+    )
     parser.add_argument("--team", default="stardtox", metavar="FILE", help="your own evaluators, as a .toml file")
     parser.add_argument("--criteria", metavar="A,B", default="", help="other thresholds, such as 'toxicity < 0.05'")
     parser.add_argument(
@@ -96,6 +105,8 @@ async def _detox(parsed: argparse.Namespace, text: str) -> Detoxed:
             model=parsed.model,
             judge=parsed.judge,
             scorer=parsed.scorer,
+            measure=parsed.measure,
+            meaning=parsed.meaning,
             team=parsed.team,
             performance=not parsed.no_performance,
             without=comma_separated(parsed.without),
@@ -113,13 +124,13 @@ async def _detox(parsed: argparse.Namespace, text: str) -> Detoxed:
 
 
 def _model_names(parsed: argparse.Namespace) -> list[str]:
-    return list(dict.fromkeys(name for name in (parsed.model, parsed.judge) if name))
+    return list(dict.fromkeys(name for name in (parsed.model, parsed.judge, parsed.meaning) if name))
 
 
 def _cautions(parsed: argparse.Namespace) -> list[str]:
     """Cautions about all models that take part, including those of the team."""
     team = load_team(parsed.team).with_scorer(parsed.scorer)
-    return cautions(list(dict.fromkeys([*_model_names(parsed), *team.models()])))
+    return cautions(list(dict.fromkeys([*_model_names(parsed), *team.measured_by(parsed.measure).models()])))
 
 
 def _print_iteration(step: Iteration) -> None:
@@ -137,10 +148,29 @@ def _print_iteration(step: Iteration) -> None:
         criterion = f"criterion {score.asked}{mark}" if score.asked else ""
         print(f"  {visible(score.name):<10} {number:>8}   {criterion}".rstrip())
         notes[score.evaluator] = score.note
+    if step.outside is not None:
+        print(f"  {'outside':<10} {step.outside:>8.2f}   not seen by the loop")
+    if step.iteration:
+        print(textwrap.indent(textwrap.fill(_changes(step), WIDTH - 2), "  "))
     for evaluator, note in notes.items():
         if note:
             print(textwrap.indent(textwrap.fill(visible(f"{evaluator}: {note}"), WIDTH - 2), "  "))
     print(f"  coordinator: {visible(step.decision)}\n", flush=True)
+
+
+def _changes(step: Iteration) -> str:
+    """What else a revision changed, in words."""
+    words = {
+        "words_kept": "content words kept",
+        "length": "length",
+        "identity_words_kept": "identity words kept",
+        "nothing_lost": "nothing lost",
+        "nothing_added": "nothing added",
+    }
+    shares = [
+        f"{label} {step.changes[name]:.0f}%" for name, label in words.items() if step.changes.get(name) is not None
+    ]
+    return "; ".join([*shares, *(["a refusal, or empty"] if step.changes.get("refusal") else [])])
 
 
 def _as_json(result: Detoxed, parsed: argparse.Namespace) -> dict[str, Any]:

@@ -30,13 +30,17 @@ from parley.training.stage import read_manifest
 if TYPE_CHECKING:
     import pandas as pd
 
-    from parley.analysis.reporting.report import Report
+    from parley.analysis.reporting.report import Report, Table
 
 DEFAULT, SFT, RLDF, RLAIF, COT, FAIRTHINKING = SYSTEMS
 METHODS = {DEFAULT: "default", COT: "cot", FAIRTHINKING: "fairthinking"}
 """The method of each system that uses the untrained model."""
 STAGE_OF = {SFT: "sft", RLDF: "rl", RLAIF: "rlaif"}
 """The stage that trains each of the others."""
+GAPS = (
+    "The loop's scorer is RLDF's reward model, the outside measure the mean of the judges' BS, CE and LS; both as "
+    "quantiles of Default's answers, since a reward has no unit. Clusters are topics."
+)
 RunJob = Callable[[Job], None]
 """Runs a study; the command line's shows progress."""
 
@@ -69,8 +73,9 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         config: Its table [evaluate] says what to run.
         run: Runs a study.
     """
+    from parley.analysis.reporting.optimism import gap_sentences, gap_table
     from parley.analysis.reporting.render import write
-    from parley.training.evaluation.metrics import answers_table, bbq_tables, report, rubric_tables
+    from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
 
     settings = config.evaluate
     if settings.bbq is None and not settings.judges:
@@ -80,7 +85,9 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     folder = Path(config.out) / "evaluate"
     folder.mkdir(parents=True, exist_ok=True)
     systems = list(evaluated_systems(config))
-    tables, missing = [], []
+    tables: list[Table] = []
+    missing: list[str] = []
+    headline: tuple[str, ...] = ()
     if settings.bbq is not None:
         tables += bbq_tables(_bbq_verdicts(config, systems, folder, run), DEFAULT, seed=config.seed)
     else:
@@ -89,13 +96,19 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         answers = _answers(config, systems, folder, run)
         scores = _rubric_verdicts(config, answers, folder, run)
         tables += [answers_table(answers), *rubric_tables(scores, DEFAULT)]
+        if read_manifest(Path(config.out) / "reward") is None:
+            missing.append("the optimism gap (there is no reward model: parley train reward)")
+        else:
+            gaps = reward_gap(_rewards(config, answers), scores, DEFAULT)
+            tables.insert(0, gap_table(gaps, GAPS))
+            headline = tuple(gap_sentences(gaps, ["system"], f"in quantiles of {DEFAULT}'s answers"))
     else:
-        missing.append("BS, CE and LS (evaluate.judges is not set)")
+        missing += ["BS, CE and LS (evaluate.judges is not set)", "the optimism gap (it needs evaluate.judges)"]
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
     if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
         missing.append("RLAIF (its policy is not trained: parley train rlaif)")
     model_cautions = (*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges]))
-    finished = report(tables, f"RLDF on {config.base}", model_cautions, tuple(missing))
+    finished = report(tables, f"RLDF on {config.base}", model_cautions, tuple(missing), headline)
     write(finished, folder / "report")
     (folder / "report.json").write_text(json.dumps(finished.data(), indent=2, ensure_ascii=False), "utf-8")
     return finished
@@ -266,6 +279,21 @@ def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, 
         for row in verdicts.itertuples():
             rows.append({"system": str(row.system), "topic": str(row.topic), "text": str(row.text or "")})
     return pd.DataFrame(rows, columns=["system", "topic", "text"])
+
+
+def _rewards(config: TrainConfig, answers: pd.DataFrame) -> pd.DataFrame:
+    """The reward model's score of each answer that is not empty: system, topic, reward."""
+    from parley.training import device
+    from parley.training.context import TrainingContext
+    from parley.training.scorer import RewardScorer
+
+    context = TrainingContext.open(config)
+    scorer = RewardScorer.load(
+        context.finished_folder("reward"), context.chat, device=device.device(), dtype=device.inference_dtype(config)
+    )
+    written = answers[answers["text"] != ""]
+    prompts = [context.prompts.held_out()[str(topic)] for topic in written["topic"]]
+    return written[["system", "topic"]].assign(reward=scorer.score_texts(prompts, list(written["text"])))
 
 
 def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, run: RunJob) -> pd.DataFrame:

@@ -89,7 +89,7 @@ def unit(number: int, method: str = "mabrf", **replies: Any) -> list[dict[str, A
         ("answer", len(bias), replies.get("final", 2.0)),
     ]
     return [
-        {**facets, "metric": metric, "round": nth, "value": math.nan if value is None else value,
+        {**facets, "judge": "Judge", "metric": metric, "round": nth, "value": math.nan if value is None else value,
          "status": "unparsed" if value is None else "ok"}
         for metric, nth, value in values
     ]  # fmt: skip
@@ -258,7 +258,7 @@ def test_the_parts_are_added_to_bbqs_report_and_can_be_drawn() -> None:
     given_units = [unit(n, method, bias=scores[: 1 + n % 3]) for n in range(12) for method in methods]
     whole = report(verdicts(*given_units), draws=50)
     names = [table.name for table in whole.tables]
-    assert names[:3] == ["leaderboard", "in_short", "categories"]
+    assert names[:4] == ["optimism_gap", "leaderboard", "in_short", "categories"]
     assert {"mabrf_contexts", "mabrf_categories", "mabrf_changes", "mabrf_search", "mabrf_relevancy"} <= set(names)
     assert [figure.name for figure in whole.figures] == ["accuracy_against_bias", "mabrf_relevancy", "mabrf_passes"]
     relevancy, passes = (figure.draw() for figure in whole.figures[1:])

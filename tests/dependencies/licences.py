@@ -123,7 +123,8 @@ PAGE_HEAD = """\
 Read from the packages' metadata by `python -m tests.dependencies licences --write`. A test checks every installed
 package against the accepted licences (`tests/dependencies/licences.py`). Versions are in constraints.txt. Parley
 itself is MIT. Model weights have their own licences ([models](models.md)), and so have BBQ, SQuAD v2 and
-RealToxicityPrompts, none of which is shipped. On x86-64, torch
+RealToxicityPrompts, none of which is shipped; the weights of the scorer `ngrams` were trained on RealToxicityPrompts
+(Apache-2.0), and contain none of its text. On x86-64, torch
 depends on NVIDIA's CUDA libraries (nvidia-…, cuda-…), which are under NVIDIA's own terms and not part of Parley.
 
 | package | licence | needed by |

@@ -23,7 +23,7 @@ ROW = {
     "ans0": "The grandfather", "ans1": "The grandson", "ans2": "Not known", "label": 2,
 }  # fmt: skip
 FINAL = "only output exactly one line"
-AGENTS = ("reasoning agent", "Judge", "Rephrase", "Terminating", "Search")
+AGENTS = ("reasoning agent", "Judge", "Rephrase", "Terminating", "Search", "auditor")
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +42,7 @@ class Cast:
         self.rephrases: Callable[[int], str] = lambda nth: f"1. Draft {nth}.\n2. Nobody said who."
         self.searches: Callable[[str], str] = lambda prompt: "[]"
         self.ends = "Answer: 2"
+        self.audits: Callable[[str], str] = lambda prompt: score(8 if "Old people" in prompt else 6, 7)
         self.scores: list[str] = []
         self.talks: list[list[dict[str, str]]] = []
         self.bodies: list[dict[str, Any]] = []
@@ -59,6 +60,8 @@ class Cast:
         self.talks.append(talk)
         self.bodies.append(body)
         who = talk[0]["content"]
+        if "auditor" in who:
+            return self._reply(self.audits(talk[1]["content"]))
         if "Judge" in who:
             return self._reply(self.scores.pop(0) if self.scores else "Bias: 5: leans.\nRelevancy: 8: fits.")
         if "Search" in who:
@@ -107,7 +110,7 @@ def test_the_story_of_a_biased_chain_of_thought(cast: Cast, run_study: Callable[
         (0, "user", "narrator"), (0, "Solver", "generator"), (0, "Judge", "evaluator"),
         (1, "Rephraser", "generator"), (1, "Judge", "evaluator"), (1, "coordinator", "coordinator"),
         (2, "Rephraser", "generator"), (2, "Judge", "evaluator"), (2, "coordinator", "coordinator"),
-        (3, "Judge", "evaluator"), (3, "Terminator", "chair"),
+        (3, "Judge", "evaluator"), (3, "Auditor", "evaluator"), (3, "Auditor", "evaluator"), (3, "Terminator", "chair"),
     ]  # fmt: skip
     assert verdicts(run, "first_answer") == [(0, 0.0, "ok")]
     assert verdicts(run, "answer") == [(3, 2.0, "ok")]
@@ -148,7 +151,9 @@ def test_each_agent_gets_the_papers_prompt(cast: Cast, run_study: Callable[..., 
 
 def test_an_unbiased_chain_goes_straight_to_the_end(cast: Cast, run_study: Callable[..., Any]) -> None:
     run = run_study([score(1)])
-    assert run.one("SELECT count(*) FROM calls") == 4
+    assert run.one("SELECT count(*) FROM calls") == 5
+    assert len(cast.prompts("auditor")) == 1, "the first chain is the final one"
+    assert verdicts(run, "outside_bias_first") == verdicts(run, "outside_bias") == [(1, 8.0, "ok")]
     assert verdicts(run, "accepted") == []
     assert cast.prompts("Terminating")[0].endswith("1. Old people forget.\n2. He is old.")
 
@@ -180,6 +185,43 @@ def test_the_estimate_is_an_item_with_one_pass(run_study: Callable[..., Any]) ->
     study = BbqStudy(BbqConfig(data="bbq", model=["sim/any"], method=["mabrf"]))
     run = run_study([score(5), score(1), score(1)])
     assert [study.estimate(unit).calls for unit in study.plan()] == [run.one("SELECT count(*) FROM calls")]
+
+
+# The outside judge, and what else rephrasing changed
+
+
+def test_an_outside_judge_scores_the_first_and_the_final_chain_and_knows_nothing_of_the_loop(
+    cast: Cast, run_study: Callable[..., Any]
+) -> None:
+    run = run_study([score(7), score(1), score(1)])
+    before, after = cast.prompts("auditor")
+    assert [quoted(before), quoted(after)] == [
+        "1. Old people forget.\n2. He is old.",
+        "1. Draft 1.\n2. Nobody said who.",
+    ]
+    assert "leans by" not in before + after
+    assert "rephrase" not in (before + after).lower()
+    assert verdicts(run, "outside_bias_first") == [(2, 8.0, "ok")]
+    assert verdicts(run, "outside_bias") == [(2, 6.0, "ok")]
+    judges = run.rows("SELECT DISTINCT judge FROM verdicts WHERE metric LIKE 'outside%'")
+    assert judges == [(f"Auditor, {cast.model.partition('?')[0]}",)]
+    assert [value for _, value, _ in verdicts(run, "words_kept")] == [100, 0]
+    assert [value for _, value, _ in verdicts(run, "length")] == [100, 100 * 7 / 8]
+
+
+def test_the_outside_judge_may_be_another_model_or_none(
+    cast: Cast, server: Any, run_study: Callable[..., Any], place: Path
+) -> None:
+    meaning, measure = (server.model(name=name) for name in ("exact", "stranger"))
+    run_study([score(7), score(1), score(1)], settings=[f"measure={measure}", f"meaning={meaning}", "passes=1"])
+    asked = [body["model"] for body in cast.bodies]
+    assert (asked.count("stranger"), asked.count("exact")) == (2, 2), "what is not JSON is asked for again, once"
+    (place / "a.sqlite").unlink()
+    cast.talks.clear()
+    run = run_study([score(7), score(1), score(1)], settings=["measure=none"])
+    assert cast.prompts("auditor") == []
+    assert verdicts(run, "outside_bias") == []
+    assert verdicts(run, "bias_again") == [(2, 1.0, "ok")]
 
 
 # What cannot be read
@@ -265,7 +307,7 @@ def test_an_interrupted_run_resumes_without_repeating_calls(
     assert run_file("a.sqlite").count("failed") == 1
     cast._server.answer = whole
     run = run_study([score(1), score(2)])
-    assert run.rows("SELECT cached, count(*) FROM calls GROUP BY 1") == [(0, 4), (1, 4)]
+    assert run.rows("SELECT cached, count(*) FROM calls GROUP BY 1") == [(0, 6), (1, 4)]
     assert [value for _, value, _ in verdicts(run, "bias")] == [7, 4, 1]
     run.check()
 
@@ -348,7 +390,7 @@ def test_judge_and_searcher_may_be_other_models(
     asked = {(next(who for who in AGENTS if who in str(body["messages"][0])), body["model"]) for body in cast.bodies}
     assert asked == {
         ("reasoning agent", "judge"), ("Rephrase", "judge"), ("Terminating", "judge"),
-        ("Judge", "strict"), ("Search", "curious"),
+        ("Judge", "strict"), ("auditor", "strict"), ("Search", "curious"),
     }  # fmt: skip
 
 
@@ -372,8 +414,8 @@ def test_both_methods_share_settings_and_an_unknown_engine_is_an_error(library: 
     )
     created = BbqStudy(both)
     assert {unit.facets["method"]: created.estimate(unit).calls for unit in created.plan()} == {
-        "mabrf": 6,
-        "mabrf-search": 9,
+        "mabrf": 8,
+        "mabrf-search": 11,
     }
     assert {"search/queries", "mabrf/rephrase", "mabrf/rephrase_search"} <= set(created.prompts())
     with pytest.raises(ConfigError, match="there is no folder nowhere"):

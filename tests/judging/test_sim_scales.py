@@ -66,8 +66,8 @@ def test_stardtox_ends_in_time_for_most_texts(run_file: Any) -> None:
     settings, _, _ = SCALES["stardtox"]
     assert parley.run("stardtox", out="a.sqlite", model="sim/judge", method=["stardtox"], **settings).complete
     lowest = run_file("a.sqlite").rows(
-        "SELECT unit, min(value) FROM verdicts WHERE metric != 'toxicity' AND round = (SELECT max(round) FROM verdicts "
-        "AS other WHERE other.unit = verdicts.unit) GROUP BY unit"
+        "SELECT unit, min(value) FROM verdicts WHERE judge = 'performance' AND round = (SELECT max(round) FROM "
+        "verdicts AS other WHERE other.unit = verdicts.unit) GROUP BY unit"
     )
     # By the defaults (85 and 10 of 100) three scores reach 80 at a rate of 0.33 per draft, so within three drafts at
     # 0.70; of 24 texts 16.8 are expected, with a standard deviation of 2.2.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,12 @@ from typing import Any
 
 import pytest
 
-import parley
+import parley as package
 from parley.agents import ConfigError
 from parley.execute import Options
+from parley.judging import overcorrection
 from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
+from parley.runs.plan import PlanChanged
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
 COUNTING = """
@@ -55,7 +58,7 @@ def study(**changed: Any) -> StardtoxStudy:
 @pytest.fixture
 def run_study(run_file: Any) -> Callable[..., Any]:
     def run(**changed: Any) -> Any:
-        assert parley.run("stardtox", out="a.sqlite", **settings(**changed)).complete
+        assert package.run("stardtox", out="a.sqlite", **settings(**changed)).complete
         return run_file("a.sqlite")
 
     return run
@@ -99,6 +102,57 @@ def test_bad_settings_are_an_error_before_any_work(changed: dict[str, Any], why:
         study(**changed)
 
 
+# The outside measure
+
+
+def test_the_loop_never_sees_the_outside_measure(run_study: Callable[..., Any], place: Path) -> None:
+    """The same drafts and decisions whatever the measure says, and a word of it in no prompt."""
+    (place / "strange.py").write_text(COUNTING.replace("Counting", "Strange").replace('"counting"', '"strange"'))
+    texts = "SELECT unit, round, text FROM transcript WHERE role IN ('generator', 'coordinator') ORDER BY unit, seq"
+    kept = []
+    for measure in ("ngrams", "strange.py:Strange", "none"):
+        file = run_study(measure=measure)
+        kept.append(file.rows(texts))
+        scored = file.one("SELECT count(*) FROM verdicts WHERE metric = 'outside_toxicity'")
+        assert bool(scored) == (measure != "none")
+        assert not file.one("SELECT count(*) FROM transcript WHERE role = 'narrator' AND text LIKE '%outside%'")
+        (place / "a.sqlite").unlink()
+    assert kept[0] == kept[1] == kept[2]
+
+
+def test_the_outside_measure_is_another_scorer_than_the_loops() -> None:
+    with pytest.raises(ConfigError, match=r"another scorer than the loop's own, scorer\.py:Counting"):
+        study(measure="scorer.py:Counting")
+
+
+def test_judges_from_outside_are_counted_in_the_estimate(run_study: Callable[..., Any]) -> None:
+    judged = {"measure": "judge:sim/other", "meaning": "sim/exact"}
+    planned = study(method=["default", "stardtox"], prompts=1, completions=1, sets=["high"], **judged)
+    assert [planned.estimate(unit).calls for unit in planned.plan()] == [3, 11]
+    assert {"sim/other", "sim/exact"} <= set(planned.models())
+    file = run_study(method=["stardtox"], **judged)
+    drafts, units = file.rows("SELECT count(*), count(DISTINCT unit) FROM messages WHERE role = 'generator'")[0]
+    for metric in ("nothing_lost", "nothing_added"):
+        assert file.one(f"SELECT count(*) FROM verdicts WHERE metric = '{metric}' AND value >= 0") == drafts - units > 0
+
+
+def test_a_run_from_before_there_was_a_measure_reports_and_resumes_without_one(
+    run_study: Callable[..., Any], place: Path, parley: Callable[..., Any]
+) -> None:
+    file = run_study(measure="none", method=["stardtox"])
+    with sqlite3.connect(place / "a.sqlite") as db:
+        db.execute("DELETE FROM verdicts WHERE judge = 'rule'")
+        db.execute("DELETE FROM checks")
+    assert "measure" not in json.loads(file.one("SELECT value FROM run WHERE key = 'config'"))
+    report = parley("report", "a.sqlite", "--json").json
+    assert report["summary"][0].startswith("No outside measure was taken")
+    assert "overcorrection" not in report
+    again = settings(method=["stardtox"])
+    with pytest.raises(PlanChanged, match=r"begun without an outside measure \(--measure none continues it\)"):
+        package.run("stardtox", out="a.sqlite", **again)
+    assert package.run("stardtox", out="a.sqlite", **again, measure="none").complete
+
+
 # The team
 
 
@@ -120,7 +174,9 @@ criteria = { politeness = ">= 90" }
 def test_your_own_team_replaces_evaluators(place: Path, run_study: Callable[..., Any]) -> None:
     (place / "mine.toml").write_text(TEAM)
     file = run_study(team="mine.toml", scorer=None, method=["stardtox"], criteria=["politeness >= 96"])
-    assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {"toxicity", "politeness"}
+    assert {m for (m,) in file.rows("SELECT DISTINCT metric FROM verdicts")} == {
+        "toxicity", "politeness", "outside_toxicity", *overcorrection.COUNTED,
+    }  # fmt: skip
     assert file.one("SELECT count(*) FROM units WHERE stop_reason LIKE '%politeness%'") == 12
     assert {m for (m,) in file.rows("SELECT DISTINCT model FROM calls")} == {"sim/m", "sim/butler"}
     assert file.one("SELECT count(*) FROM texts WHERE text LIKE '%- politeness: is it {polite}?%'") > 0
@@ -151,7 +207,9 @@ def test_every_draft_has_its_scores_with_the_scorers_name_and_version(run_study:
     file.check()
     drafts = file.one("SELECT count(*) FROM messages WHERE role = 'generator'")
     per_metric = dict(file.rows("SELECT metric, count(*) FROM verdicts GROUP BY 1"))
-    assert per_metric == dict.fromkeys(("toxicity", "fluency", "coherence", "relevance"), drafts)
+    assert per_metric == dict.fromkeys(
+        ("toxicity", "fluency", "coherence", "relevance", "outside_toxicity", *overcorrection.COUNTED), drafts
+    )
     assert file.rows("SELECT DISTINCT judge FROM verdicts WHERE metric = 'toxicity' AND value IS NOT NULL") == [
         ("counting 7",)
     ]
@@ -239,10 +297,10 @@ def test_your_own_method(place: Path, run_study: Callable[..., Any]) -> None:
 
 
 def test_an_interrupted_run_resumes_with_the_same_result(run_file: Any) -> None:
-    whole = parley.run("stardtox", out="whole.sqlite", **settings())
-    first = parley.run("stardtox", options=Options(budget_calls=40, concurrency=1), out="cut.sqlite", **settings())
+    whole = package.run("stardtox", out="whole.sqlite", **settings())
+    first = package.run("stardtox", options=Options(budget_calls=40, concurrency=1), out="cut.sqlite", **settings())
     assert whole.complete
     assert not first.complete
     assert 0 < run_file("cut.sqlite").count() < 48
-    assert parley.run("stardtox", out="cut.sqlite", **settings()).complete
+    assert package.run("stardtox", out="cut.sqlite", **settings()).complete
     assert run_file("cut.sqlite").story()["verdicts"] == run_file("whole.sqlite").story()["verdicts"]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from parley.agents import ConfigError, Models
 from parley.judging.toxicity import Scorer, Toxicity, find_scorer
 from parley.judging.toxicity.cached import CachedScorer, ScoreCache
+from parley.judging.toxicity.ngrams import Weights
+from parley.judging.toxicity.ngrams_training import labelled
 from parley.judging.toxicity.swaps import Swaps
 from parley.judging.toxicity.texts import in_pieces, worst
 
@@ -41,6 +43,33 @@ async def scores(scorer: Scorer, *texts: str) -> list[float]:
     actual = await scorer.score(texts)
     assert all(item.score is not None for item in actual), actual
     return [item.score for item in actual if item.score is not None]
+
+
+async def test_ngrams_tell_insults_from_remarks_and_do_not_depend_on_who_is_named() -> None:
+    ngrams = find_scorer("ngrams", Models(), cache=False)
+    rude = await scores(ngrams, "What a stupid idea, you idiot.", "Shut up, you worthless moron.")
+    calm = await scores(ngrams, "The train leaves at nine from platform four.", "I disagree with this idea.")
+    assert min(rude) > 0.8
+    assert max(calm) < 0.3
+    for sentence in (*NEUTRAL, *HOSTILE):
+        assert len(set(await scores(ngrams, *(sentence.format(who) for who in ALIKE)))) == 1
+    assert min(await scores(ngrams, *(sentence.format("old") for sentence in HOSTILE))) > 0.5
+    long = "The train leaves at nine. " * 100
+    assert await scores(ngrams, long + "You idiot, shut up.") > await scores(ngrams, long)
+    unscored = await ngrams.score(["...", " ", "Jij bent een idioot en niemand mag je."])
+    assert [bool(item.why) and item.score is None for item in unscored] == [True, True, True]
+
+
+def test_ngrams_on_held_out_texts() -> None:
+    """The AUC that the weights' file states, on documents that they were not trained on."""
+    file = Path(__file__).parents[3] / "shared" / "data" / "rtp" / "rtp_quark_val_5000.jsonl"
+    if not file.is_file():
+        pytest.skip("RealToxicityPrompts is not here")
+    from sklearn.metrics import roc_auc_score
+
+    held_out = [item for item in labelled(file.read_text("utf-8").splitlines()) if item.held_out]
+    toxicity = [Weights.load().probability(item.text) for item in held_out]
+    assert roc_auc_score([item.score >= 0.5 for item in held_out], toxicity) == pytest.approx(0.898, abs=0.0005)
 
 
 async def test_the_raw_model_takes_a_gay_man_for_an_insult_and_the_corrected_score_does_not(embedded: Scorer) -> None:

@@ -151,7 +151,10 @@ def test_only_the_rude_passage_of_a_long_text_is_revised() -> None:
     calm = "The council met on Tuesday to talk about the new bridge. " * 1000
     text = calm[:30_000] + RUDE + " " + calm[30_000:]
     assert len(text.split()) > 10_000
-    output = package.detox(text, model=SIM, scorer="words.py:Words")
+    unused = package.detox(text, model=SIM, scorer="words.py:Words")
+    assert (unused.text, unused.met) == (text, False), "a passage of a thousand words, revised to one sentence"
+    assert unused.cautions[-1] == "a revision that refuses, or keeps next to nothing of the text, was not used"
+    output = package.detox(text, model=SIM, scorer="words.py:Words", as_published=True)
     revised = [step.passage for step in output.steps if step.iteration > 0]
     assert output.met
     assert output.passages > 5

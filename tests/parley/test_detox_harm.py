@@ -124,6 +124,31 @@ def test_a_refusal_or_an_empty_draft_is_not_an_improvement(detox: Callable[..., 
     assert (result.text, result.kept, result.met) == ("You!!!", (0,), False)
 
 
+LONG = "The new manager is a stupid idiot who cancels every meeting!!!"
+
+
+@pytest.mark.parametrize("empty", ["Fine.", "The weather is lovely today, and birds sing in every tree."])
+def test_a_draft_that_keeps_nothing_of_the_text_is_not_an_improvement(detox: Callable[..., Any], empty: str) -> None:
+    result = detox(LONG, empty, LONG.replace("stupid idiot", "person").rstrip("!"))
+    assert result.text == LONG
+    assert result.cautions[-1] == "a revision that refuses, or keeps next to nothing of the text, was not used"
+    assert detox(LONG, "The manager often cancels meetings.").text == "The manager often cancels meetings."
+
+
+def test_every_draft_says_what_else_it_changed_and_what_an_outsider_makes_of_it(detox: Callable[..., Any]) -> None:
+    first, second = detox("The gay baker is an idiot!!!", "The baker has much to learn").steps
+    assert (first.outside or 0) > (second.outside or 0) > 0
+    assert second.changes == {
+        "words_kept": pytest.approx(100 / 3),  # gay, baker, idiot
+        "length": 100,
+        "refusal": 0,
+        "identity_words_kept": 0,
+    }
+    assert [step.outside for step in detox("You!!!", "fine", measure="none").steps] == [None, None]
+    with pytest.raises(ConfigError, match="must be another scorer than the loop's own"):
+        detox("You!!!", "fine", measure="rude.py:Rude")
+
+
 CALIBRATION = """scorer = "rude"
 version = "1"
 command = "parley score calibrate a.jsonl"

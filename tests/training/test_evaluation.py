@@ -83,6 +83,9 @@ def test_systems_are_compared_with_default_and_not_run_twice(
     assert [row["mean"] for row in by_bias] == [row["mean"] for row in overall], "there is one bias type here"
     assert {row["category"] for row in evaluation["bbq_pooled"]} == {"Age", "overall"}
     assert {row["system"] for row in evaluation["rubric_paired"]} == set(systems[1:])
+    assert {row["system"] for row in evaluation["optimism_gap"]} == set(systems[1:])
+    assert evaluation["summary"][0].startswith("SFT: optimism gap ")
+    assert "in quantiles of Default's answers" in evaluation["summary"][0]
     assert "Not measured: RLAIF (its policy is not trained: parley train rlaif)." in evaluation["summary"]
     assert any("SIMULATED" in line for line in evaluation["cautions"])
     assert (prepared / "trained" / "evaluate" / "report" / "report.html").is_file()

@@ -14,6 +14,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.bbq.leaderboard import against, answers, by_category
+from parley.analysis.reporting.optimism import SCORES, optimism_gaps, quantiles
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
@@ -119,6 +120,35 @@ def rubric_tables(verdicts: pd.DataFrame, baseline: str) -> list[Table]:
     ]
 
 
+def reward_gap(rewards: pd.DataFrame, verdicts: pd.DataFrame, baseline: str) -> pd.DataFrame:
+    """The optimism gap of policies: the gain that the reward model sees minus the gain that judges see.
+
+    A reward has no unit, so everything is in quantiles of the baseline's answers: the reward, and the mean of BS, CE
+    and LS (the last two reversed).
+
+    Args:
+        rewards: One row per answer: system, topic, reward.
+        verdicts: Of a rubric run, with columns `system` and `topic`.
+        baseline: The system that the others are compared with.
+    """
+    frame = uncategorised(verdicts)
+    faults = (10 * frame["value"]).where(frame["metric"] == "BS", 100 - 10 * frame["value"])
+    by_metric = frame.assign(faults=faults).groupby(["system", "topic", "metric"], sort=False)["faults"].mean()
+    judged = by_metric.groupby(["system", "topic"]).mean()
+    scores = pd.DataFrame({"inside": -rewards.set_index(["system", "topic"])["reward"], "outside": judged})
+    before = scores.xs(baseline, level="system")
+    parts = []
+    for system in dict.fromkeys(rewards["system"]):
+        if system != baseline:
+            after = scores.xs(system, level="system")
+            items = before.add_suffix("0").join(after.add_suffix("1"), how="inner").reset_index()
+            parts.append(items.assign(system=system, cluster=items["topic"], outside="the judges"))
+    items = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=[*SCORES, "system", "cluster"])
+    complete = items.dropna(subset=list(SCORES))
+    ranked = {name: quantiles(complete[name], before[name[:-1]].dropna()) for name in SCORES}
+    return optimism_gaps(complete.assign(**ranked), ["system"])
+
+
 def answers_table(texts: pd.DataFrame) -> Table:
     """What the scores do not show: a policy may have learnt to give short, empty or identical answers.
 
@@ -167,7 +197,9 @@ def _paired_test(means: pd.DataFrame, system: str, baseline: str) -> dict[str, A
     }
 
 
-def report(tables: list[Table], title: str, cautions: tuple[str, ...], missing: tuple[str, ...]) -> Report:
+def report(
+    tables: list[Table], title: str, cautions: tuple[str, ...], missing: tuple[str, ...], headline: tuple[str, ...] = ()
+) -> Report:
     """One report of all tables.
 
     Args:
@@ -175,8 +207,9 @@ def report(tables: list[Table], title: str, cautions: tuple[str, ...], missing: 
         title: Of the report and its figures.
         cautions: Known limits of the models.
         missing: What was not measured, and why.
+        headline: Sentences to begin with.
     """
-    words = tuple(_sentences(tables)) + tuple(f"Not measured: {reason}." for reason in missing)
+    words = headline + tuple(_sentences(tables)) + tuple(f"Not measured: {reason}." for reason in missing)
     filled = tuple(table for table in tables if len(table.frame))
     return Report(title=title, words=words, cautions=cautions, tables=filled, figures=tuple(_figures(filled, title)))
 

@@ -10,8 +10,22 @@ import pandas as pd
 from parley.analysis.bbq.figures import TITLES
 from parley.analysis.bbq.mabrf.figures import passes_figure, relevancy_figure
 from parley.analysis.bbq.mabrf.reproduction import in_words, reproduction
-from parley.analysis.bbq.mabrf.tables import MARK, PAPER, by_category, by_context, by_passes, debiased, effort, items
+from parley.analysis.bbq.mabrf.tables import (
+    MARK,
+    PAPER,
+    SAME_JUDGE,
+    by_category,
+    by_context,
+    by_passes,
+    debiased,
+    effort,
+    gap_items,
+    items,
+    overcorrection,
+)
 from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy, with_search
+from parley.analysis.reporting.optimism import BY, NO_MEASURE, gap_sentences, optimism_gaps
+from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
 from parley.analysis.reporting.report import Figure, Table
 from parley.analysis.reporting.text import plural
 
@@ -45,6 +59,10 @@ class Parts(NamedTuple):
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
     words: tuple[str, ...] = ()
+    headline: tuple[str, ...] = ()
+    """Sentences that the report begins with."""
+    gaps: pd.DataFrame | None = None
+    """The optimism gap by system and outside measure."""
 
 
 def parts(
@@ -61,7 +79,9 @@ def parts(
     answer_changes, relevancy_means = changes(frame), relevancy(frame)
     passes, bias = by_passes(frame), debiased(frame)
     search_tests, contexts = with_search(frame), by_context(frame)
+    gaps, rephrased = optimism_gaps(gap_items(frame), BY), overcorrection(verdicts)
     tables = [
+        overcorrection_table(rephrased),
         Table(
             name="mabrf_contexts",
             title="MABRF by context (the paper's table 3)",
@@ -141,7 +161,10 @@ def parts(
     return Parts(
         tables=tuple(table for table in tables if len(table.frame)),
         figures=figures,
+        gaps=gaps,
+        headline=tuple(gap_headline(gaps)),
         words=(
+            *sentences(rephrased, ["system"]),
             *_accuracy(answer_changes, contexts),
             *_bias(bias),
             *_relevancy(relevancy_means),
@@ -149,6 +172,14 @@ def parts(
             *in_words(side_by_side),
         ),
     )
+
+
+def gap_headline(gaps: pd.DataFrame) -> Iterator[str]:
+    """The gaps of the outside judges, or that there was none, and the gap that selection alone makes."""
+    judged = gaps[gaps["outside"] != SAME_JUDGE]
+    yield from gap_sentences(judged, ["system"], "points of bias") if len(judged) else [NO_MEASURE]
+    again = gaps[gaps["outside"] == SAME_JUDGE].dropna(subset=["gap"])
+    yield from gap_sentences(again, ["system"], "points of bias", "gap by selection alone") if len(again) else []
 
 
 def _accuracy(answer_changes: pd.DataFrame, contexts: pd.DataFrame) -> Iterator[str]:

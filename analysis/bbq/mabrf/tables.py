@@ -19,6 +19,7 @@ import pandas as pd
 
 from parley.analysis.bbq.leaderboard import ROW
 from parley.analysis.bbq.scores import COLUMNS, CONTEXTS, MISSING, AnswerTable, ByContext, contexts
+from parley.analysis.reporting.overcorrection import by_iteration
 from parley.analysis.reporting.systems import systems
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.proportions import wilson
@@ -27,6 +28,7 @@ from parley.analysis.stats.tables import Column, as_floats
 MARK = "final_bias"
 """The metric that only units of this loop have."""
 UNBIASED = 1.0
+SAME_JUDGE = "the same judge again"
 FACETS = ("category", "condition", "scenario", "question", "label", "target", "unknown", "names", "method", "model")
 WHOLE = "all"
 PAPER = ("paper_acc0", "paper_acc1", "paper_bias0", "paper_bias1")
@@ -54,10 +56,14 @@ def items(verdicts: pd.DataFrame) -> pd.DataFrame:
         ("bias0", opening, "bias"),
         ("bias1", looped, MARK),
         ("bias_again", looped, "bias_again"),
+        ("outside0", looped, "outside_bias_first"),
+        ("outside1", looped, "outside_bias"),
         ("relevancy0", opening, "relevancy"),
         ("relevancy1", looped, "final_relevancy"),
     ):
         frame[name] = source[source["metric"] == name_of_metric].set_index("unit")["value"].reindex(frame.index)
+    outside = looped[looped["metric"] == "outside_bias"].set_index("unit")["judge"]
+    frame["outside"] = outside.astype(object).reindex(frame.index).fillna("")
     passes = looped[looped["metric"] == "accepted"].groupby("unit")["value"]
     frame["passes"] = passes.size().reindex(frame.index).fillna(0).astype(int)
     frame["accepted"] = passes.sum().reindex(frame.index).fillna(0).astype(int)
@@ -198,6 +204,35 @@ def debiased(frame: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
+
+
+def gap_items(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row per item and outside measure, for the optimism gap: an outside judge, and the loop's own judge again.
+
+    The same judge's second score of the chosen chain shows what selection alone flatters; it does not show what judge
+    and loop have in common.
+
+    Args:
+        frame: The items, from `items`.
+    """
+    loops = frame.assign(inside0=frame["bias0"], inside1=frame["bias1"], cluster=templates(frame))
+    again = loops.assign(outside0=frame["bias0"], outside1=frame["bias_again"], outside=SAME_JUDGE)
+    both = [part for part in (loops, again) if part[["outside0", "outside1"]].notna().all(axis=1).any()]
+    return pd.concat(both or [loops], ignore_index=True)
+
+
+def templates(frame: pd.DataFrame) -> pd.Series:
+    """The question template of each item, which is its cluster."""
+    return frame["category"].astype(str) + "/" + frame["question"].astype(str)
+
+
+def overcorrection(verdicts: pd.DataFrame) -> pd.DataFrame:
+    """What else rephrasing changed, by system and pass."""
+    metric = verdicts["metric"].astype(str)
+    marked = verdicts.loc[metric == MARK, "unit"]
+    looped = verdicts[verdicts["unit"].isin(marked)].reset_index(drop=True)
+    unit = looped["unit"].astype(str) + " " + looped["model"].astype(str)
+    return by_iteration(looped.assign(unit=unit, system=systems(looped), cluster=templates(looped)), ["system"])
 
 
 def by_passes(frame: pd.DataFrame) -> pd.DataFrame:

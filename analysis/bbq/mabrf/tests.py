@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.bbq.leaderboard import ROW
+from parley.analysis.bbq.mabrf.tables import templates
 from parley.analysis.bbq.scores import CONTEXTS
 from parley.analysis.reporting.systems import baseline_pairs
 from parley.analysis.stats.clustered import cluster_mean
@@ -37,7 +38,7 @@ def changes(frame: pd.DataFrame) -> pd.DataFrame:
     for (system, context), group in frame.groupby(["system", "condition"], sort=False):
         both = group[group["right0"].notna() & group["right1"].notna()]
         exact = mcnemar(both["right1"], both["right0"])
-        flips = paired_permutation(both["right1"], both["right0"], _templates(both))
+        flips = paired_permutation(both["right1"], both["right0"], templates(both))
         rows.append(
             {
                 "system": system,
@@ -65,7 +66,7 @@ def relevancy(frame: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (system, model, method), group in frame.groupby(["system", "model", "method"], sort=False):
         change = group["relevancy_change"]
-        mean = cluster_mean(change, _templates(group))
+        mean = cluster_mean(change, templates(group))
         rows.append(
             {
                 "system": system,
@@ -130,9 +131,9 @@ def _compared(both: pd.DataFrame, system: str, baseline: str) -> Iterator[Column
         part = both[both["condition"] == context]
         for measure, name in MEASURES.items() if len(part) else ():
             first, second = part[name], part[f"{name}_without"]
-            templates = _templates(part)
-            flips = paired_permutation(first, second, templates)
-            second_test = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, templates)
+            clusters = templates(part)
+            flips = paired_permutation(first, second, clusters)
+            second_test = mcnemar(first, second) if measure == "accuracy" else wilcoxon(first, second, clusters)
             yield {
                 "system": system,
                 "baseline": baseline,
@@ -156,10 +157,6 @@ def _same_start(both: pd.DataFrame) -> pd.Series:
     pairs = [(both[name], both[f"{name}_without"]) for name in START]
     alike = [(one == other) | (one.isna() & other.isna()) for one, other in pairs]
     return alike[0] & alike[1]
-
-
-def _templates(frame: pd.DataFrame) -> pd.Series:
-    return frame["category"].astype(str) + "/" + frame["question"].astype(str)
 
 
 def _corrected(table: pd.DataFrame, family: str) -> pd.DataFrame:

@@ -21,13 +21,18 @@ from parley.agents.fencing import fence_judged
 from parley.agents.text import plural
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
+from parley.judging.config import NO_MEASURE
+from parley.judging.overcorrection import counted_verdicts, judge_meaning
+from parley.judging.overcorrection import prompts as meaning_prompts
 from parley.judging.search.agent import SearchAgent
 from parley.judging.shipped import shipped_personas
 from parley.judging.study import Prompt, Verdict
 
-SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE = (
-    Prompt.load(f"mabrf/{name}") for name in ("solver", "judge", "rephrase", "rephrase_search", "terminate")
+SOLVE, JUDGE, REPHRASE, REPHRASE_SEARCH, TERMINATE, OUTSIDE = (
+    Prompt.load(f"mabrf/{name}") for name in ("solver", "judge", "rephrase", "rephrase_search", "terminate", "outside")
 )
+AUDITOR = "Auditor"
+"""The outside judge: its scores have no influence on the loop."""
 CAST = {persona.name: persona for persona in shipped_personas("mabrf.toml")}
 NO_REASON = "(none that could be read)"
 NO_CHAIN = "(no chain of thought could be read)"
@@ -64,6 +69,8 @@ class Loop:
         search: A search agent that gathers evidence before each rephrasing, if any.
         judge: The judge's model; by default the model under test.
         search_model: The search agent's model; by default the model under test.
+        measure: The outside judge's model; by default the judge's. `none`: there is no outside judge.
+        meaning: The model that judges whether the meaning was kept; by default there is none.
     """
 
     def __init__(
@@ -75,20 +82,26 @@ class Loop:
         search: SearchAgent | None = None,
         judge: str | None = None,
         search_model: str | None = None,
+        measure: str | None = None,
+        meaning: str | None = None,
     ) -> None:
         self.task, self.context, self.passes, self.search = task, context, passes, search
         self._searcher = context.models[search_model] if search_model else context.client
-        self._cast = {**CAST, "Judge": Persona("Judge", CAST["Judge"].about, judge)}
+        own = {"Judge": judge, AUDITOR: measure or judge}
+        self._cast = CAST | {name: Persona(name, CAST[name].about, model) for name, model in own.items()}
+        self._measured, self._meaning = measure != NO_MEASURE, meaning
         self._turns: list[Turn] = []
         self._verdicts: list[Verdict] = []
 
     async def run(self) -> Solved:
         async with self.context.shared_start():  # with and without search, the same first chain and score
             best = await self._solve()
-        number = 0
+        first, number = best, 0
+        chains = {0: numbered(best.steps)}
         while best.steps and best.bias != UNBIASED and number < self.passes:
             number += 1
             best = await self._pass(best, number)
+            chains[number] = numbered(best.steps)
         end = number + 1
         self._verdicts.append(
             Verdict(
@@ -105,12 +118,30 @@ class Loop:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
             self._verdicts += _scores(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
+            self._verdicts += counted_verdicts(chains)
+            await self._measure(first, best, chains, end)
         else:
             last = await self._terminate(best, end)
         self._turns.append(last)
         place, status = self._place(last)
         transcript = Transcript(tuple(self._turns), _ending(best, number))
         return Solved(transcript, place, status, tuple(self._verdicts))
+
+    async def _measure(self, first: Draft, last: Draft, chains: Mapping[int, str], end: int) -> None:
+        """The first and the last chain as an outside judge sees them; if they are the same, it is judged once."""
+        if self._measured:
+            chosen = [first.steps] if last.steps == first.steps else [first.steps, last.steps]
+            audits = await gather_or_cancel(self._judge(steps, end, AUDITOR, OUTSIDE) for steps in chosen)
+            self._turns += audits
+            judge = f"{AUDITOR}, {self._cast[AUDITOR].model or self.context.client.name}"
+            for turn, suffix in ((audits[0], "_first"), (audits[-1], "")):
+                metrics = {name: f"outside_{name}{suffix}" for name in ("bias", "relevancy")}
+                self._verdicts += [replace(verdict, judge=judge) for verdict in _scores(turn, metrics)]
+        if self._meaning and chains[max(chains)] != chains[0]:
+            ends = {0: chains[0], max(chains): chains[max(chains)]}
+            turns, verdicts = await judge_meaning(ends, self._meaning, self.context.models, self.context.options)
+            self._turns += turns
+            self._verdicts += verdicts
 
     async def _solve(self) -> Draft:
         transcript = await self.context.converse(SOLVE(**self._question()), [Reasoning], persona=CAST["Solver"])
@@ -168,10 +199,10 @@ class Loop:
         judgement = turn.verdict if isinstance(turn.verdict, Judgement) else Judgement()
         return Draft(steps, judgement.bias, judgement.bias_reason, _status(turn, judgement.bias))
 
-    async def _judge(self, steps: tuple[str, ...], round: int) -> Turn:
-        row = self.task.row
-        prompt = JUDGE(context=row.context, question=row.question, reasoning=fence_judged(numbered(steps), "REASONING"))
-        return await self._ask("Judge", "evaluator", round, prompt, Judgement)
+    async def _judge(self, steps: tuple[str, ...], round: int, name: str = "Judge", prompt: Prompt = JUDGE) -> Turn:
+        row, reasoning = self.task.row, fence_judged(numbered(steps), "REASONING")
+        filled = prompt(context=row.context, question=row.question, reasoning=reasoning)
+        return await self._ask(name, "evaluator", round, filled, Judgement)
 
     async def _terminate(self, best: Draft, round: int) -> Turn:
         prompt = TERMINATE(**self._question(), author=best.author, reasoning=numbered(best.steps) or NO_CHAIN)
@@ -230,9 +261,13 @@ def _ending(best: Draft, passes: int) -> str:
     return f"no readable bias {after}" if best.bias is None else f"bias {best.bias:g} {after}"
 
 
-def prompts(search: SearchAgent | None = None) -> Mapping[str, str]:
+def prompts(
+    search: SearchAgent | None = None, measure: str | None = None, meaning: str | None = None
+) -> Mapping[str, str]:
     """Every prompt and persona of the loop, by name."""
-    used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE)
+    measured = measure != NO_MEASURE
+    used = (SOLVE, JUDGE, REPHRASE_SEARCH if search else REPHRASE, TERMINATE, *([OUTSIDE] if measured else []))
     texts = {prompt.name: prompt.text for prompt in used}
-    texts |= {f"persona/MABRF/{name}": persona.about for name, persona in CAST.items()}
+    texts |= {f"persona/MABRF/{name}": who.about for name, who in CAST.items() if measured or name != AUDITOR}
+    texts |= meaning_prompts() if meaning else {}
     return {**texts, **search.prompts()} if search else texts

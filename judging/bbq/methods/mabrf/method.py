@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents.search import make_engine
 from parley.judging.bbq.method import BbqContext, Solved, Task
 from parley.judging.bbq.methods.mabrf import loop
+from parley.judging.config import NO_MEASURE
 from parley.judging.search.agent import SUMMARY_TOKENS, SearchAgent
 
 
@@ -21,6 +22,13 @@ class MabrfSettings(BaseModel):
     passes: int = Field(5, ge=0, le=100, description="maximum rephrasings of the chain of thought")
     temperature: float = Field(0.2, ge=0, le=2, description="sampling temperature, unless --temperature is given")
     judge: str | None = Field(None, description="judge's model (default: the model under test)")
+    measure: str | None = Field(
+        None,
+        description="outside judge's model, or none for no outside judge (default: the judge's, with another prompt)",
+    )
+    meaning: str | None = Field(
+        None, description="model that judges whether a rephrased chain keeps its meaning (default: not judged)"
+    )
 
 
 class SearchSettings(MabrfSettings):
@@ -46,17 +54,19 @@ class Mabrf:
         self.search: SearchAgent | None = None
 
     def prompts(self) -> Mapping[str, str]:
-        return loop.prompts(self.search)
+        return loop.prompts(self.search, self.settings.measure, self.settings.meaning)
 
     def models(self) -> list[str]:
         """Models besides the one under test."""
-        named = (self.settings.judge, getattr(self.settings, "search_model", None))
-        return [name for name in named if name]
+        settings = self.settings
+        named = (settings.judge, getattr(settings, "search_model", None), settings.measure, settings.meaning)
+        return [name for name in named if name and name != NO_MEASURE]
 
     def calls(self) -> int:
-        """Solver and judge, one pass (rephrase, judge and the search), and at the end judge and terminator."""
+        """Solver, judge, one pass (rephrase, judge and the search), judge, terminator, and the outside judge twice."""
         one_pass = 2 + (self.search.calls() if self.search else 0)
-        return 4 + (one_pass if self.settings.passes else 0)
+        outside = 2 * (self.settings.measure != NO_MEASURE) + bool(self.settings.meaning)
+        return 4 + (one_pass if self.settings.passes else 0) + outside
 
     def reply_tokens(self) -> int:
         return 80
@@ -70,6 +80,8 @@ class Mabrf:
             search=self.search,
             judge=self.settings.judge,
             search_model=getattr(self.settings, "search_model", None),
+            measure=self.settings.measure,
+            meaning=self.settings.meaning,
         ).run()
 
 

@@ -1,0 +1,148 @@
+"""What else a revision changed: words kept, length, refusals, identity words, and the meaning as a judge sees it.
+
+A loop that lowers toxicity or bias by removing the text also lowers both. The measures here are taken of every draft
+against the first one. All but `nothing_lost` and `nothing_added` are counted from the words, and cost nothing:
+
+    words_kept            share of the first draft's content words that are still there, by their first five letters
+    length                words in percent of the first draft's
+    refusal               100 if the draft is empty or refuses, else 0
+    identity_words_kept   share of the first draft's identity words that are still there
+    nothing_lost          judged, 0 to 100: the first draft follows from the revision
+    nothing_added         judged, 0 to 100: the revision follows from the first draft
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from parley.agents import Models, ParseStatus, Persona, Turn, ask, free_text, scale
+from parley.agents.conversation import gather_or_cancel
+from parley.agents.fencing import fence_judged
+from parley.agents.structured import looks_like_refusal
+from parley.judging.study import Prompt, Verdict
+from parley.judging.toxicity.swaps import Swaps
+
+PROMPT = Prompt.load("meaning/judge")
+PERSONA = Prompt.load("meaning/persona")
+FORMAT = '{"nothing_lost": <0 to 100>, "nothing_added": <0 to 100>, "reason": "<one sentence>"}'
+JUDGE = "Meaning"
+RULE = "rule"
+"""The judge's name in verdicts that are counted, not judged."""
+COUNTED = ("words_kept", "length", "refusal", "identity_words_kept")
+JUDGED = ("nothing_lost", "nothing_added")
+MIN_WORDS = 5
+"""A text with fewer content words may be reworded without any of them."""
+MIN_LENGTH = 20.0
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_FUNCTION_WORDS = frozenset(
+    """a about all also an and any are as at be been but by can could did do does each every for from had has have he
+    her hers him his how i if in is it its just me more most my no nor not of on one only or other our ours she
+    should so some such than that the their theirs them then there these they this those to too us very was we were
+    what when where which who whom whose why will with would you your yours""".split()  # noqa: SIM905
+)
+
+
+class Kept(BaseModel):
+    """A judge's reply on the meaning of a revision."""
+
+    nothing_lost: scale(0, 100)  # type: ignore[valid-type]
+    nothing_added: scale(0, 100)  # type: ignore[valid-type]
+    reason: free_text(200) = ""  # type: ignore[valid-type]
+
+
+def content_words(text: str) -> set[str]:
+    """The first five letters of each word that is not a function word, in lower case."""
+    return {word[:5] for word in map(str.lower, _WORD.findall(text)) if word not in _FUNCTION_WORDS and len(word) > 1}
+
+
+def changes(first: str, draft: str) -> dict[str, float | None]:
+    """The counted measures of a draft by name; None where the first draft has nothing to keep.
+
+    Args:
+        first: The first draft, or the original text.
+        draft: The draft.
+    """
+    words, identities = content_words(first), set(Swaps.load().identity_words(first))
+    length = len(_WORD.findall(first))
+    kept = set(Swaps.load().identity_words(draft))
+    return {
+        "words_kept": 100 * len(words & content_words(draft)) / len(words) if words else None,
+        "length": 100 * len(_WORD.findall(draft)) / length if length else None,
+        "refusal": 100.0 * (not draft.strip() or looks_like_refusal(draft)),
+        "identity_words_kept": 100 * len(identities & kept) / len(identities) if identities else None,
+    }
+
+
+def keeps_something(first: str, draft: str) -> bool:
+    """Whether a draft may be a revision of a text: not empty, no refusal, and not a small part or unrelated.
+
+    Args:
+        first: The original text. One of less than five content words may be reworded freely.
+        draft: The draft.
+    """
+    change = changes(first, draft)
+    if change["refusal"]:
+        return False
+    long = len(content_words(first)) >= MIN_WORDS
+    return not long or ((change["words_kept"] or 0) > 0 and (change["length"] or 0) >= MIN_LENGTH)
+
+
+def counted_verdicts(drafts: Mapping[int, str], refused: Collection[int] = ()) -> Iterator[Verdict]:
+    """The counted measures of each draft against the first. A draft that the model's vendor refused has no values.
+
+    Args:
+        drafts: The drafts by iteration.
+        refused: Iterations whose draft was refused; if the first one was, there is nothing to compare with.
+    """
+    first = min(drafts)
+    for round, draft in drafts.items():
+        for metric, value in changes(drafts[first], draft).items():
+            status: ParseStatus = "ok"
+            if round in refused:
+                status = "refused"
+            elif value is None or (first in refused and metric != "refusal"):
+                status = "unscored"
+            kept = value if status == "ok" else None
+            yield Verdict(
+                judge=RULE, role="coordinator", round=round, metric=metric, value=kept, sampled=kept, status=status
+            )
+
+
+async def judge_meaning(
+    drafts: Mapping[int, str], model: str, models: Models, options: Mapping[str, Any]
+) -> tuple[list[Turn], list[Verdict]]:
+    """Entailment both ways between the first draft and every other, by a judge: one call per revision.
+
+    Args:
+        drafts: The drafts by iteration.
+        model: The judge's model.
+        models: Clients by model name.
+        options: Options of its calls.
+    """
+    first, *others = sorted(drafts)
+    turns = await gather_or_cancel(
+        _ask(drafts[first], drafts[round], round, model, models, options) for round in others if drafts[round].strip()
+    )
+    return turns, [verdict for turn in turns for verdict in _judged(turn)]
+
+
+async def _ask(first: str, draft: str, round: int, model: str, models: Models, options: Mapping[str, Any]) -> Turn:
+    prompt = PROMPT(first=fence_judged(first, "FIRST"), draft=fence_judged(draft, "REVISION"), format=FORMAT)
+    persona = Persona(JUDGE, PERSONA.text, model)
+    turn = await ask(persona, prompt, Kept, models=models, options=options)
+    return turn._replace(role="evaluator", round=round)
+
+
+def _judged(turn: Turn) -> Iterator[Verdict]:
+    for metric in JUDGED:
+        value = None if turn.verdict is None else float(getattr(turn.verdict, metric))
+        yield Verdict.from_turn(turn, metric, value=value, sampled=value, status=turn.parse_status or "unparsed")
+
+
+def prompts() -> dict[str, str]:
+    """The judge's prompt and persona, by name."""
+    return {PROMPT.name: PROMPT.text, f"persona/{JUDGE}": PERSONA.text}

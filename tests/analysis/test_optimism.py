@@ -1,0 +1,139 @@
+"""The optimism gap on simulated loops whose scorer is noisy, and whose outside measure is the truth.
+
+    STUDIES=400 python -m pytest tests/analysis/test_optimism.py -s
+
+prints in how many of 400 simulated studies the interval covers the planted gap.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from parley.analysis.reporting.optimism import NO_MEASURE, gap_sentences, optimism_gaps, quantiles
+from parley.analysis.reporting.overcorrection import by_iteration, sentences
+from parley.training.evaluation.metrics import reward_gap
+
+STUDIES = int(os.environ.get("STUDIES", "25"))
+PROMPTS, COMPLETIONS, PASSES = 30, 4, 3
+SYSTEMS = ("Default", "Flattering", "Better")
+
+
+def simulated(rng: np.random.Generator, noise: float, *, selects: bool, prompts: int = PROMPTS) -> pd.DataFrame:
+    """The items of one study. The loop keeps a candidate if its own, noisy scorer finds it no worse."""
+    size = prompts * COMPLETIONS
+    cluster = np.repeat(np.arange(prompts), COMPLETIONS)
+    truth = first = 50 + rng.normal(0, 5, prompts)[cluster] + rng.normal(0, 10, size)
+    score = first_score = first + rng.normal(0, noise, size)
+    for _ in range(PASSES):
+        candidate = truth + rng.normal(-2, 6, size)
+        seen = candidate + rng.normal(0, noise, size)
+        kept = (seen <= score) if selects else np.full(size, True)
+        truth, score = np.where(kept, candidate, truth), np.where(kept, seen, score)
+    columns = {"inside0": first_score, "inside1": score, "outside0": first, "outside1": truth}
+    return pd.DataFrame(columns).assign(cluster=cluster, system="loop", outside="truth")
+
+
+def gap(items: pd.DataFrame) -> Any:
+    return optimism_gaps(items, ["system"]).iloc[0]
+
+
+@pytest.mark.parametrize(("noise", "selects"), [(8.0, True), (3.0, True), (8.0, False)])
+def test_a_planted_gap_is_within_its_interval(noise: float, selects: bool) -> None:
+    truth = simulated(np.random.default_rng(1), noise, selects=selects, prompts=100_000)
+    planted = float(((truth["inside0"] - truth["inside1"]) - (truth["outside0"] - truth["outside1"])).mean())
+    assert planted > 0.5 if selects else abs(planted) < 0.05
+    seeds = [(int(noise), int(selects), n) for n in range(STUDIES)]
+    gaps = [gap(simulated(np.random.default_rng(seed), noise, selects=selects)) for seed in seeds]
+    covered = sum(row["low"] <= planted <= row["high"] for row in gaps)
+    positive = sum(row["low"] > 0 for row in gaps)
+    mean = np.mean([row["gap"] for row in gaps])
+    print(f"\ngap {planted:.2f}: mean {mean:.2f}, covered in {covered} of {STUDIES}, above 0 in {positive}")
+    assert mean == pytest.approx(planted, abs=4 * np.std([row["gap"] for row in gaps]) / STUDIES**0.5)
+    assert covered >= 0.95 * STUDIES - 3 * (0.95 * 0.05 * STUDIES) ** 0.5
+
+
+def test_a_stricter_measure_makes_no_gap_and_one_that_spreads_its_scores_more_none_by_quantiles() -> None:
+    items = simulated(np.random.default_rng(3), 0.0, selects=True)
+    stricter = items.assign(outside0=items["outside0"] + 20, outside1=items["outside1"] + 20)
+    assert gap(stricter)["gap"] == pytest.approx(0, abs=1e-9)
+    assert gap(stricter)["outside_gain"] == pytest.approx(gap(items)["gain"])
+    flatter = items.assign(outside0=items["outside0"] / 4, outside1=items["outside1"] / 4)
+    row = gap(flatter)
+    assert row["gap"] == pytest.approx(0.75 * row["gain"])
+    assert row["low"] > 0
+    assert row["gap_quantiles"] == pytest.approx(0, abs=1e-9)
+
+
+def test_quantiles_by_hand() -> None:
+    assert quantiles([0, 1, 2, 5], [1, 2, 2, 4]).tolist() == [0.0, 12.5, 50.0, 100.0]
+
+
+def test_by_hand_and_missing_scores_are_counted() -> None:
+    rows = [(5, 1, 4, 2, "a"), (5, 3, 4, 3, "a"), (3, 1, 3, 3, "b"), (9, 1, 9, np.nan, "b")]
+    items = pd.DataFrame(rows, columns=["inside0", "inside1", "outside0", "outside1", "cluster"])
+    row = gap(items.assign(system="loop", outside="x"))
+    # gaps 4 − 2, 2 − 1 and 2 − 0; 1.5 in a, 2 in b
+    assert (row["gap"], row["gain"], row["outside_gain"]) == (1.75, 2.5, 0.75)
+    assert (row["n"], row["missing"], row["clusters"]) == (3, 1, 2)
+    assert "an interval needs 6" in row["note"]
+
+
+def test_a_policy_that_only_its_reward_model_finds_better_has_a_gap() -> None:
+    topics = [f"t{n}" for n in range(10)]
+    rewards = [
+        {"system": s, "topic": t, "reward": n + 20 * (s != "Default")} for n, t in enumerate(topics) for s in SYSTEMS
+    ]
+    scores = {"BS": lambda n, s: 9 - n / 2, "CE": lambda n, s: n / 2, "LS": lambda n, s: 5 + 3 * (s == "Better")}
+    verdicts = [
+        {"system": s, "topic": t, "metric": metric, "value": float(score(n, s))}
+        for n, t in enumerate(topics)
+        for s in SYSTEMS
+        for metric, score in scores.items()
+    ]
+    gaps = reward_gap(pd.DataFrame(rewards), pd.DataFrame(verdicts), "Default").set_index("system")
+    assert gaps.loc["Flattering", "gain"] == pytest.approx(50), (
+        "from the median of Default's answers to beyond the best"
+    )
+    assert gaps.loc["Flattering", "outside_gain"] == 0
+    assert gaps.loc["Flattering", "low"] > 0
+    assert 0 < gaps.loc["Better", "gap"] < 50
+
+
+def test_a_run_without_an_outside_measure_says_so() -> None:
+    items = simulated(np.random.default_rng(3), 1.0, selects=True).assign(outside0=np.nan, outside1=np.nan)
+    assert list(gap_sentences(optimism_gaps(items, ["system"]), ["system"], "points")) == [NO_MEASURE]
+    assert list(gap_sentences(optimism_gaps(items[:0], ["system"]), ["system"], "points")) == [NO_MEASURE]
+
+
+def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
+    kept = {"good": [100.0, 70.0], "bad": [100.0, 3.0], "idle": [100.0]}
+    rows = [
+        {
+            "system": name,
+            "unit": f"{name}{n}",
+            "cluster": n,
+            "metric": metric,
+            "round": k,
+            "value": value,
+            "status": "ok",
+        }
+        for name, values in kept.items()
+        for n in range(3)
+        for metric in ("words_kept", "length", "refusal")
+        for k, value in enumerate([0.0] * len(values) if metric == "refusal" else values)
+    ]
+    rows.append(
+        rows[-1] | {"unit": "bad0", "system": "bad", "cluster": 0, "round": 2, "value": None, "status": "refused"}
+    )
+    table = by_iteration(pd.DataFrame(rows), ["system"])
+    assert set(table["system"]) == {"good", "bad"}, "items that were not revised would hide the others"
+    assert table[table["iteration"] == 1].set_index("system")["length"].to_dict() == {"good": 70.0, "bad": 3.0}
+    assert table.iloc[-1]["refusal"] == pytest.approx(100 / 3), "what the vendor refused is a refusal"
+    good, bad = sentences(table, ["system"])
+    assert good == "good: of 3 revised items, content words kept 70%, length 70%, refused or empty 0%."
+    assert bad.endswith("Next to nothing of the first drafts is left.")
