@@ -283,14 +283,11 @@ def _answers(config: TrainConfig, systems: list[EvaluatedSystem], folder: Path, 
 
 def _rewards(config: TrainConfig, answers: pd.DataFrame) -> pd.DataFrame:
     """The reward model's score of each answer that is not empty: system, topic, reward."""
-    from parley.training import device
     from parley.training.context import TrainingContext
     from parley.training.scorer import RewardScorer
 
     context = TrainingContext.open(config)
-    scorer = RewardScorer.load(
-        context.finished_folder("reward"), context.chat, device=device.device(), dtype=device.inference_dtype(config)
-    )
+    scorer = RewardScorer.load(context)
     written = answers[answers["text"] != ""]
     prompts = [context.prompts.held_out()[str(topic)] for topic in written["topic"]]
     return written[["system", "topic"]].assign(reward=scorer.score_texts(prompts, list(written["text"])))
