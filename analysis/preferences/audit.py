@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,7 +47,12 @@ class Predictor:
 
 
 def shortcuts(
-    pairs: pd.DataFrame, *, instructions: str = "", seed: int = 0, blind: Mapping[str, Any] | None = None
+    pairs: pd.DataFrame,
+    *,
+    instructions: str = "",
+    seed: int = 0,
+    blind: Mapping[str, Any] | None = None,
+    known: Sequence[Predictor] = (),
 ) -> pd.DataFrame:
     """The accuracy of every shortcut, of a bag of words, and of the blind referee, one row each.
 
@@ -60,11 +65,12 @@ def shortcuts(
         seed: Of the folds and of the bootstrap.
         blind: The blind referee's row (`blind_agreement`), where pairs were left out because of what it said; by
             default it is computed from these pairs.
+        known: The predictors, if they have been made already.
     """
     topics, labels = factorize(pairs["topic"])
     correct: dict[str, Floats] = {}
     p: dict[str, float] = {}
-    for predictor in predictors(pairs, instructions):
+    for predictor in known or predictors(pairs, instructions):
         if predictor.differences.nnz and len(labels) >= MIN_TOPICS:
             correct[predictor.name] = held_out_correct(predictor.differences, topics, seed)
             p[predictor.name] = sign_flip_p(predictor.differences, topics, seed)
@@ -168,18 +174,17 @@ def _indicators(codes: Any, count: int) -> sparse.csr_array:
     return sparse.csr_array((np.ones(len(known)), (known, codes[known])), shape=(len(codes), count))
 
 
-def strongest(pairs: pd.DataFrame, instructions: str = "", count: int = 6) -> pd.DataFrame:
+def strongest(found: Iterable[Predictor], count: int = 6) -> pd.DataFrame:
     """The features with the largest weights of each predictor, fitted on all pairs.
 
     `points_to` is the side that has more of it. Weights are per standard deviation of the difference.
 
     Args:
-        pairs: One row per pair.
-        instructions: As in `shortcuts`.
+        found: The predictors.
         count: Features listed for each predictor.
     """
     rows = []
-    for predictor in predictors(pairs, instructions):
+    for predictor in found:
         if predictor.name == TOGETHER or not predictor.differences.nnz:
             continue
         scale = np.sqrt(np.asarray(predictor.differences.multiply(predictor.differences).mean(axis=0)).ravel())

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 from scipy import sparse
 
 from parley.analysis.stats.tables import Floats
 
-_WORD = re.compile(r"\w+(?:['’-]\w+)*")
+_WORD = re.compile(r"\w+(?:['-]\w+)*")
+_CAPITAL = re.compile("[A-Z]")
 _SENTENCE = re.compile(r"[.!?]+(?:\s|$)")
 MAX_WORDS = 2000
 MIN_TEXTS = 3
@@ -33,9 +34,10 @@ _LISTS = {
 }
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=100_000)
+def words(text: str) -> tuple[str, ...]:
     """The words of a text in lower case, with straight apostrophes."""
-    return [word.replace("’", "'") for word in _WORD.findall(text.lower())]
+    return tuple(_WORD.findall(text.lower().replace("’", "'")))
 
 
 def length(texts: Sequence[str]) -> Floats:
@@ -43,23 +45,23 @@ def length(texts: Sequence[str]) -> Floats:
     return np.array([[float(len(words(text)))] for text in texts])
 
 
-def _share_of(listed: Collection[str], text: str, found: list[str], sentences: float) -> float:
+def _share_of(listed: Collection[str], text: str, found: Sequence[str], sentences: float) -> float:
     return sum(word in listed for word in found) / len(found)
 
 
-def _style_rules() -> dict[str, Callable[[str, list[str], float], float]]:
-    rules: dict[str, Callable[[str, list[str], float], float]] = {
+def _style_rules() -> dict[str, Callable[[str, Sequence[str], float], float]]:
+    rules: dict[str, Callable[[str, Sequence[str], float], float]] = {
         "question marks per sentence": lambda text, found, sentences: text.count("?") / sentences,
         "exclamation marks per sentence": lambda text, found, sentences: text.count("!") / sentences,
         "commas per word": lambda text, found, sentences: text.count(",") / len(found),
         "semicolons and colons per word": lambda text, found, sentences: len(re.findall("[;:]", text)) / len(found),
         "dashes and brackets per word": lambda text, found, sentences: len(re.findall("[–—(]", text)) / len(found),
         "quotation marks per word": lambda text, found, sentences: len(re.findall('["“]', text)) / len(found),
-        "digits per word": lambda text, found, sentences: sum(map(str.isdigit, text)) / len(found),
+        "digits per word": lambda text, found, sentences: len(re.findall(r"\d", text)) / len(found),
         "lists and headings per sentence": lambda text, found, sentences: (
             len(re.findall(r"^\s*(?:[-*#]|\d+[.)])\s", text, re.M)) / sentences
         ),
-        "capitals per word": lambda text, found, sentences: sum(map(str.isupper, text)) / len(found),
+        "capitals per word": lambda text, found, sentences: len(_CAPITAL.findall(text)) / len(found),
         "letters per word": lambda text, found, sentences: sum(map(len, found)) / len(found),
         "words per sentence": lambda text, found, sentences: len(found) / sentences,
     }

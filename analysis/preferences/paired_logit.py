@@ -20,6 +20,8 @@ MIN_TOPICS = 5
 """With fewer topics, too little is left to learn from when some are held out."""
 FOLDS = 10
 FLIPS = 1999
+ENOUGH = {"maxiter": 100, "ftol": 1e-7}
+"""Only the sign of a prediction counts."""
 
 
 def fit(differences: Any, penalty: float = PENALTY) -> Floats:
@@ -38,7 +40,7 @@ def fit(differences: Any, penalty: float = PENALTY) -> Floats:
         value = np.logaddexp(0, -margins).sum() + penalty / 2 * weights @ weights
         return float(value), -(scaled.T @ expit(-margins)) + penalty * weights
 
-    found = optimize.minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B")
+    found = optimize.minimize(loss, np.zeros(scaled.shape[1]), jac=True, method="L-BFGS-B", options=ENOUGH)
     weights: Floats = found.x / scale
     return weights
 

@@ -43,7 +43,8 @@ def preference_report(
         blind: As in `audit.shortcuts`.
         about: Passed on to `Report` (cautions).
     """
-    table = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind)
+    found = list(audit.predictors(pairs, instructions))
+    table = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind, known=found)
     repeated = audit.repetitions(pairs)
     note = f"{plural(len(pairs), 'pair')}, {plural(pairs['topic'].nunique(), 'topic')}. {METHOD}"
     shown = ("predictor", "accuracy", "low", "high", "p_holm", "words_minus")
@@ -54,7 +55,7 @@ def preference_report(
         ),
         Table("speakers", "Who was chosen over whom", audit.by_speaker(pairs), printed=True),
         Table("repetitions", "Repeated pairs and texts", repeated, printed=True),
-        Table("features", "Strongest features of each predictor", audit.strongest(pairs, instructions)),
+        Table("features", "Strongest features of each predictor", audit.strongest(found)),
     ]
     figure = Figure(
         "shortcuts", f"What predicts which text was chosen. {note}", "shortcuts", lambda: draw(table, title, note)

@@ -25,8 +25,8 @@ STUDIES = int(os.environ.get("STUDIES", "2"))
 KINDS = ("none", "round", "speaker", "length", "style", "words of the instructions")
 RATE = 0.74
 """How often the text with the planted property is the chosen one."""
-VOCABULARY = [f"word{n}" for n in range(80)]
-INSTRUCTIONS = "Give positive reasons and negative reasons."
+VOCABULARY = [f"word{n}" for n in range(10, 90)]
+INSTRUCTIONS = "Use word99 in every case."
 
 
 def planted(kind: str, seed: int, topics: int = 40, per_topic: int = 6, rate: float = RATE) -> pd.DataFrame:
@@ -37,13 +37,19 @@ def planted(kind: str, seed: int, topics: int = 40, per_topic: int = 6, rate: fl
         rounds = rng.permutation(5)[:2] + 1
         speakers = rng.permutation(3)[:2]
         sentences = rng.permutation(np.arange(2, 7))[:2]
-        questions, reasons = rng.permutation(2), rng.permutation(2)
+        questions, instructed = rng.permutation(2), rng.permutation(2)
         texts = []
-        for count, mark, reason in zip(sentences, questions, reasons, strict=True):
+        for count, mark, is_instructed in zip(sentences, questions, instructed, strict=True):
             drawn = rng.choice(VOCABULARY, (count, 10)).tolist()
-            drawn[0][0] = "reasons" if reason else drawn[0][0]
+            drawn[0][0] = "word99" if is_instructed else drawn[0][0]
             texts.append(" ".join(" ".join(sentence) + ".?"[mark] for sentence in drawn))
-        values = {"round": rounds, "speaker": -speakers, "length": -sentences, "style": questions, KINDS[-1]: reasons}
+        values = {
+            "round": rounds,
+            "speaker": -speakers,
+            "length": -sentences,
+            "style": questions,
+            KINDS[-1]: instructed,
+        }
         better = int(np.argmax(values.get(kind, [0, 0])))
         first = better if rng.random() < (rate if kind in values else 0.5) else 1 - better
         sides = {"chosen": first, "rejected": 1 - first}
@@ -177,6 +183,6 @@ def test_style_does_not_grow_with_length() -> None:
 
 
 def test_the_strongest_feature_is_the_planted_one() -> None:
-    table = audit.strongest(planted("style", 0))
+    table = audit.strongest(audit.predictors(planted("style", 0)))
     first = table[table["predictor"] == "style"].iloc[0]
     assert (first["feature"], first["points_to"]) == ("question marks per sentence", "chosen")
