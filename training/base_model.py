@@ -49,6 +49,21 @@ def base_folder(name: str) -> str:
     return name
 
 
+def refuse_remote_code(folder: str) -> None:
+    """ConfigError for a model that transformers can only load with Python code from the model's own repository."""
+    from transformers import CONFIG_MAPPING, PretrainedConfig
+
+    try:
+        config, _ = PretrainedConfig.get_config_dict(folder)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the config of {folder} cannot be read: {_one_line(error)}") from None
+    if config.get("auto_map") and config.get("model_type") not in CONFIG_MAPPING:
+        raise ConfigError(
+            f"{folder} needs Python code from its own repository (trust_remote_code), which training does not run: "
+            "use a model that transformers supports itself"
+        )
+
+
 def load_tokenizer(folder: str, config: TrainConfig) -> Any:
     """The tokenizer with the config's chat template and tokens; ConfigError if it lacks what training needs.
 
@@ -58,8 +73,9 @@ def load_tokenizer(folder: str, config: TrainConfig) -> Any:
     """
     from transformers import AutoTokenizer
 
+    refuse_remote_code(folder)
     try:
-        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
     except (OSError, ValueError, KeyError, ImportError) as error:
         raise ConfigError(f"the tokenizer of {folder} cannot be loaded: {_one_line(error)}") from None
     if config.chat_template_path is not None:

@@ -105,6 +105,7 @@ class EvaluationSettings(SettingsTable):
     categories: list[str] | None = Field(
         PAPERS_CATEGORIES, description="BBQ's categories (default: the paper's six; all: every one)"
     )
+    examples: bool = Field(False, description="show the judges examples of low, middle and high scores")
     judges: list[str] = Field([], description="models that score BS, CE and LS (without one, they are not scored)")
     topics: int = Field(100, ge=1, description="maximum number of held-out topics whose answers are scored")
     max_tokens: int = Field(200, ge=16, description="maximum tokens per scored answer")

@@ -45,6 +45,7 @@ from parley.scenarios import load_topics, sample, topic_id, topics_digest
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
 KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides", "referee_blind", "statements")
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
+EXAMPLES = Prompt.load("rldf/examples")
 AGAIN = "Referee_again"
 """The judge's name for a second scoring of the same statements."""
 
@@ -75,6 +76,11 @@ class RldfConfig(BaseModel):
         0.0, ge=0, le=1, description="share of debates that are scored a second time, blind and in another order"
     )
     repeats: int = Field(1, ge=1, description="number of times each topic is debated (epochs)")
+    examples: bool = Field(
+        False,
+        description="show the debaters four examples of turns, as the paper's prompt does",
+        exclude_if=lambda shown: not shown,  # runs from before the option resume
+    )
     words: int = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
     personas: Placement = Field("system", description="personas as system messages, or last in the prompt")
     readout: Readout = Field(
@@ -121,7 +127,8 @@ class Rldf:
         return list(dict.fromkeys([*players, self._referee.model or self._player]))
 
     def prompts(self) -> Mapping[str, str]:
-        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), PERSONA)}
+        shown = (EXAMPLES,) if self.config.examples else ()
+        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), PERSONA, *shown)}
         return texts | {f"persona/{persona.name}": persona.about for persona in (*self._debaters, self._referee)}
 
     def sources(self) -> Mapping[str, str]:
@@ -152,7 +159,8 @@ class Rldf:
         """The prompt that opens the unit's debate."""
         roster = [f"{role.name} ({role.label})" for role in self.roles]
         listed = f"{', '.join(roster[:-1])} and {roster[-1]}"
-        return PROMPTS["open"](topic=unit.facets["topic"], roster=listed, words=self.config.words)
+        opening = PROMPTS["open"](topic=unit.facets["topic"], roster=listed, words=self.config.words)
+        return f"{opening}\n\n{EXAMPLES.text}" if self.config.examples else opening
 
     def _instructions(self, cue: Cue) -> str | None:
         if cue.role == "referee":

@@ -37,6 +37,8 @@ from parley.judging.shipped import shipped_personas
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 
 SCORE = Prompt.load("rubric/score")
+EXAMPLES = {name: Prompt.load(f"rubric/examples_{name.lower()}") for name in ("BS", "CE", "LS")}
+"""Examples of a low, a middle and a high score, by metric."""
 
 
 class ScoringConfig(BaseModel):
@@ -49,6 +51,11 @@ class ScoringConfig(BaseModel):
     context: str | None = Field("topic", description="field with what the text answers, if there is one")
     by: str | None = Field(None, description="field to compare groups by (a method, a model)")
     rubrics: NameList = Field(["bs", "ce", "ls"], description="rubrics by name, or .toml files")
+    examples: bool = Field(
+        False,
+        description="show the judges an example of a low, a middle and a high score for BS, CE and LS",
+        exclude_if=lambda shown: not shown,  # runs from before the option resume
+    )
     model: NameList = Field(
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same texts"
     )
@@ -91,6 +98,11 @@ class RubricScores:
         self._reply = create_model("RubricReply", **fields)
         self._format = "{" + ", ".join(f'"{name}": <score>' for name in self.metrics) + "}"
         self._rubric = "\n\n".join("\n- ".join((metric.name, *metric.questions)) for metric in metrics)
+        if config.examples:
+            without = [name for name in self.metrics if name not in EXAMPLES]
+            if without:
+                raise ConfigError(f"examples: there are none for {', '.join(without)}")
+            self._rubric = "\n\n".join((self._rubric, *(EXAMPLES[name].text for name in self.metrics)))
         self._options = call_options(config.max_tokens, config.temperature)
 
     def models(self) -> list[str]:

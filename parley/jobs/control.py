@@ -16,6 +16,7 @@ from typing import Any
 
 import pandas as pd
 
+from parley.agents.text import plural
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.control import PLANTED, SHUFFLED, compare, write_control_data
 from parley.training.seeds import mean_over_seeds
@@ -68,7 +69,8 @@ def verdict(rows: list[dict[str, Any]], margin: float) -> list[str]:
     """Whether the control passed, in sentences."""
     lowered = {labels: [row["lowered"] for row in rows if row["labels"] == labels] for labels in (PLANTED, SHUFFLED)}
     lines = [
-        f"{labels}: the share of biased answers fell by more than {margin:g} in {sum(values)} of {len(values)} seeds"
+        f"{labels}: the share of biased answers fell by more than {margin:g} in {sum(values)} of "
+        f"{plural(len(values), 'seed')}"
         for labels, values in lowered.items()
     ]
     passed = all(lowered[PLANTED]) and not any(lowered[SHUFFLED])

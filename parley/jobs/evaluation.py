@@ -302,11 +302,12 @@ def _rubric_verdicts(config: TrainConfig, answers: pd.DataFrame, folder: Path, r
         for row in answers.itertuples()
         if row.text
     ]
-    judges = config.evaluate.judges
-    digest = hashlib.sha256((json.dumps(rows, ensure_ascii=False) + str(judges)).encode()).hexdigest()[:8]
+    judges, examples = config.evaluate.judges, {"examples": True} if config.evaluate.examples else {}
+    scored_by = str(judges) + (str(examples) if examples else "")
+    digest = hashlib.sha256((json.dumps(rows, ensure_ascii=False) + scored_by).encode()).hexdigest()[:8]
     path = folder / f"answers-{digest}.jsonl"
     path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), "utf-8")
-    study_config = {"file": str(path), "model": judges, "by": "system", "seed": config.seed}
+    study_config = {"file": str(path), "model": judges, "by": "system", "seed": config.seed, **examples}
     run_path = folder / f"rubric-{digest}.sqlite"
     with closing(_run_study("rubric", study_config, run_path, config.evaluate.budget_cost, run)) as file:
         frame = frames.verdicts(file)

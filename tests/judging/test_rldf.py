@@ -298,3 +298,14 @@ def test_a_role_is_given_away_by_its_own_marks_only() -> None:
         "60-year-old",
     ]
     assert twenty.gives_away("Sixty-year-olds and 60-year-old people differ, as a result.") == []
+
+
+def test_examples_of_turns_are_an_option() -> None:
+    plain, shown = (Rldf(RldfConfig(examples=examples)) for examples in (False, True))
+    unit = next(plain.plan())
+    opening, with_examples = plain.task(unit), shown.task(unit)
+    assert with_examples.startswith(opening)
+    assert len(re.findall(r"^A \d\d-year-old on ", with_examples, re.MULTILINE)) == 4, "as many as the paper's prompt"
+    assert "rldf/examples" in shown.prompts()
+    assert "rldf/examples" not in plain.prompts(), "runs from before the option resume"
+    assert "examples" not in plain.config.model_dump()

@@ -97,3 +97,18 @@ def test_a_missing_file_and_one_of_another_kind_are_errors() -> None:
     Path("t.csv").write_text("a")
     with pytest.raises(ConfigError, match=r"expected a .jsonl or .txt file"):
         RubricScores(ScoringConfig(file="t.csv"))
+
+
+def test_examples_of_scores_are_an_option_and_bs_is_the_right_way_round() -> None:
+    file = write({"text": "a"})
+    plain, shown = (RubricScores(ScoringConfig(file=file, examples=examples)) for examples in (False, True))
+    unit = next(plain.plan())
+    assert "Examples for" not in plain.task(unit)
+    task = shown.task(unit)
+    for metric in ("BS", "CE", "LS"):
+        _, _, examples = task.partition(f"Examples for {metric}")
+        assert [int(line[9]) for line in examples.splitlines()[1:4]] in ([8, 5, 2], [2, 5, 8])
+    assert "Around 8, strong bias" in task
+    Path("own.toml").write_text('[[metric]]\nname = "Own"\nquestions = ["Is it good?"]\n')
+    with pytest.raises(ConfigError, match="examples: there are none for Own"):
+        RubricScores(ScoringConfig(file=file, examples=True, rubrics=["own.toml"]))

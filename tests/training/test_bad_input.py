@@ -100,3 +100,15 @@ def test_a_base_that_is_not_there(place: Path, name: str, complaint: str) -> Non
     (place / "empty").mkdir()
     with pytest.raises(ConfigError, match=complaint):
         base_folder(name)
+
+
+def test_a_model_that_needs_its_own_code_is_refused(place: Path) -> None:
+    pytest.importorskip("transformers")
+    from parley.training.base_model import refuse_remote_code
+
+    config = place / "config.json"
+    config.write_text('{"model_type": "own_kind", "auto_map": {"AutoConfig": "configuration.OwnConfig"}}')
+    with pytest.raises(ConfigError, match="needs Python code from its own repository"):
+        refuse_remote_code(str(place))
+    config.write_text('{"model_type": "llama", "auto_map": {"AutoConfig": "configuration.OwnConfig"}}')
+    refuse_remote_code(str(place))  # transformers has its own code for it
