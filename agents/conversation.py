@@ -17,12 +17,14 @@ from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team, TerminationCondition
 from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMessage, ThoughtEvent
 from autogen_core import CancellationToken
+from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.calls import Call, record_calls
 from parley.agents.errors import BudgetSpent, ConfigError, CutShort
+from parley.agents.guests import wrap_clients
 from parley.agents.models.base import THINK_TOKENS, Client
-from parley.agents.models.registry import DEFAULT_MODEL, Models
+from parley.agents.models.registry import DEFAULT_MODEL, Models, as_client
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR
 from parley.agents.personas import Persona, PersonaAgent, PersonaResponse, Placement
@@ -170,7 +172,7 @@ class Conversation(Team):
         name: str,
         description: str,
         *,
-        model: str | Client | None,
+        model: str | ChatCompletionClient | None,
         models: Models | None,
         readout: Readout,
         options: Mapping[str, Any] | None,
@@ -212,6 +214,8 @@ class Conversation(Team):
             agent = TeamAgent(participant)
         else:
             raise ConfigError(f"{participant!r} cannot take part: give a Persona, an AutoGen agent or an AutoGen team")
+        if not isinstance(participant, Persona):
+            wrap_clients(participant)
         if agent.name == NARRATOR:
             raise ConfigError(f"no participant may be called '{NARRATOR}': that is the narrator's name")
         if any(agent.name == seat.name for seat in self._seats):
@@ -358,10 +362,10 @@ def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
     return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
 
 
-def choose_client(persona: Persona, default: str | Client | None, models: Models) -> Client:
+def choose_client(persona: Persona, default: str | ChatCompletionClient | None, models: Models) -> Client:
     """The client for a persona: of its own model, else of the default, else of `DEFAULT_MODEL`."""
     chosen = persona.model or default or DEFAULT_MODEL
-    return chosen if isinstance(chosen, Client) else models[chosen]
+    return models[chosen] if isinstance(chosen, str) else as_client(chosen)
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

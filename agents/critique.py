@@ -17,6 +17,7 @@ from typing import Any
 from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken
+from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
@@ -41,7 +42,6 @@ from parley.agents.evaluation import (
     scores_of,
 )
 from parley.agents.fencing import fence_judged
-from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
 from parley.agents.personas import Persona, PersonaAgent
 from parley.agents.structured import Readout, parse
@@ -69,8 +69,8 @@ class Critique(Conversation):
         draft_type: The pydantic type that the generator's replies are parsed as; by default they are plain text.
         show_draft: From the generator's turn to the draft as evaluators read it; by default its text.
         evaluator_task: The task as evaluators read it; by default as the generator does.
-        model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
-            one.
+        model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
+            embedded one.
         evaluate_prompt: The prompt of evaluators that are plain participants, with `{task}`, `{draft}` and
             `{criterion}`.
         revise_prompt: The prompt for a revision, with `{feedback}`.
@@ -98,7 +98,7 @@ class Critique(Conversation):
         draft_type: type[BaseModel] | None = None,
         show_draft: Callable[[Turn], str] = lambda turn: turn.text,
         evaluator_task: str | None = None,
-        model: str | Client | None = None,
+        model: str | ChatCompletionClient | None = None,
         evaluate_prompt: str = PROMPTS["critique_evaluate.txt"],
         revise_prompt: str = PROMPTS["critique_revise.txt"],
         readout: Readout = "sampled",

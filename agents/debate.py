@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple
 from autogen_agentchat.base import TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken
+from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.calls import seed_from
@@ -33,7 +34,6 @@ from parley.agents.conversation import (
 from parley.agents.errors import ConfigError
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
-from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
 from parley.agents.personas import Placement
 from parley.agents.structured import Readout
@@ -92,8 +92,8 @@ class Debate(Conversation):
 
     Args:
         participants: The debaters: personas, AutoGen agents or AutoGen teams, in speaking order.
-        model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
-            one.
+        model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
+            embedded one.
         rounds: How often each debater speaks. By default twice: one statement, one answer to the others.
         blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
             instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
@@ -125,7 +125,7 @@ class Debate(Conversation):
         self,
         participants: Sequence[Participant],
         *,
-        model: str | Client | None = None,
+        model: str | ChatCompletionClient | None = None,
         rounds: int = 2,
         blind_rounds: int = 0,
         order: Order = round_robin,

@@ -28,7 +28,8 @@ from autogen_core.models import (
 from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from parley.agents.errors import ConfigError
-from parley.agents.models.base import SHARED, Client
+from parley.agents.models.base import SHARED
+from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
 from parley.agents.models.wire import NARRATOR
 from parley.agents.structured import Readout, StructuredReply, answer_in, structured_reply
@@ -122,7 +123,7 @@ class PersonaAgent(BaseChatAgent):
         self._name = persona.name
         self._description = persona.about[:200]
         self.persona = persona
-        self.client = client
+        self.client = as_client(client)
         self.reply_type = reply_type
         self.readout: Readout = readout
         self.options = dict(options or {})
@@ -194,8 +195,6 @@ class PersonaAgent(BaseChatAgent):
 
     def _options_for(self, prompt: Sequence[LLMMessage]) -> Mapping[str, Any]:
         """The options; for prompt caches, with the lengths of the prefixes that other prompts share."""
-        if not isinstance(self.client, Client):
-            return self.options
         if self.placement == "last":
             length = len(self._history)
             while length > 1 and getattr(self._history[length - 1], "source", "") == NARRATOR:

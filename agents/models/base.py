@@ -227,7 +227,7 @@ class Client(ChatCompletionClient):
         if limit is not None:
             if room:
                 # Prompts are counted at four characters per token, which may be too few: hence a third more.
-                left = self.context_tokens - self.count_tokens(request.messages) * 4 // 3 - limit
+                left = self.context_tokens - self.prompt_tokens(request.messages) * 4 // 3 - limit
                 limit += max(0, min(room, left))
             options["max_tokens"] = limit
         if not self.takes_temperature and options.keys() & {"temperature", "top_p"}:
@@ -313,23 +313,35 @@ class Client(ChatCompletionClient):
         current = SESSION.get()
         if current is None:
             return await self._send_with_retries(request, prompt, None)
+        request, address, cached = self._look_up(request, prompt, current)
+        if cached is not None:
+            return cached
+        if current.sender is None:
+            reply = await self._send_with_retries(request, prompt, current.budget)
+        else:
+            reply = await self._send_by_session(request, prompt, current, address)
+        self._keep_reply(current, address, reply)
+        return reply
+
+    def _look_up(
+        self, request: Request, prompt: tuple[PromptMessage, ...], current: Session
+    ) -> tuple[Request, bytes, Reply | None]:
+        """The request with its seed, its address in the reply cache, and the reply if that has one (it is recorded)."""
         key = request_key(self.identity, request, prompt)
         nth = current.occurrence(key)
         if "seed" not in request.options:
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
             request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
-        cache = current.cache if self.cacheable else None
-        if cache is not None and (cached := cache.get(address)) is not None:
+        cached = current.cache.get(address) if current.cache is not None and self.cacheable else None
+        if cached is not None:
             report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
-            return cached
-        if current.sender is None:
-            reply = await self._send_with_retries(request, prompt, current.budget)
-        else:
-            reply = await self._send_by_session(request, prompt, current, address)
-        if cache is not None and not (reply.cut and reply.empty):  # asked again when there is more room
-            cache.put(address, self.name, reply)
-        return reply
+        return request, address, cached
+
+    def _keep_reply(self, current: Session, address: bytes, reply: Reply) -> None:
+        # A reply that was cut before it said anything is asked for again when there is more room.
+        if current.cache is not None and self.cacheable and not (reply.cut and reply.empty):
+            current.cache.put(address, self.name, reply)
 
     async def _send_by_session(
         self, request: Request, prompt: tuple[PromptMessage, ...], current: Session, address: bytes
@@ -483,6 +495,10 @@ class Client(ChatCompletionClient):
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """An estimate at four characters per token: exact counts would need each vendor's vocabulary."""
         return sum(4 + estimate_tokens(_prompt_message(message).text) for message in messages)
+
+    def prompt_tokens(self, messages: Sequence[LLMMessage]) -> int:
+        """How long a prompt is about to be, for the room that is left after it."""
+        return self.count_tokens(messages)
 
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.context_tokens - self.count_tokens(messages, tools=tools)

@@ -1,0 +1,49 @@
+"""AutoGen agents and teams as guests: their model clients are wrapped, so that every call of theirs is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from autogen_agentchat.base import ChatAgent, Team
+from autogen_core.models import ChatCompletionClient
+from autogen_core.tools import Tool, Workbench
+
+from parley.agents.models.base import Client
+from parley.agents.models.registry import as_client
+
+Holder = ChatAgent | Team | Tool | Workbench
+"""What may hold a client, itself or in a list or mapping: teams hold agents, agents hold tools, tools hold agents."""
+
+
+def wrap_clients(guest: Any) -> list[Client]:
+    """Wrap every AutoGen client of an agent or team, and of the agents and tools within it; returns all its clients.
+
+    The clients are replaced in place. A wrapped client is saved (`dump_component`) as the one inside it.
+    """
+    clients: dict[int, Client] = {}
+    seen: set[int] = set()
+    left: list[Any] = [guest]
+    while left:
+        holder = left.pop()
+        if id(holder) in seen or not hasattr(holder, "__dict__"):
+            continue
+        seen.add(id(holder))
+        for name, value in list(vars(holder).items()):
+            if isinstance(value, ChatCompletionClient):
+                client = as_client(value)
+                if client is not value:
+                    setattr(holder, name, client)
+                clients[id(client)] = client
+            else:
+                left += [part for part in _parts(value) if isinstance(part, Holder)]
+    return list(clients.values())
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        yield from value.values()
+    elif isinstance(value, list | tuple):
+        yield from value
+    else:
+        yield value
