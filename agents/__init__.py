@@ -22,7 +22,9 @@ from parley.agents.errors import (
 from parley.agents.evaluation import Assessment, Evaluator, Unscored
 from parley.agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
 from parley.agents.models.session import observe_calls
-from parley.agents.personas import Persona, PersonaAgent, Placement, load_personas
+from parley.agents.persona_agent import PersonaAgent, Placement
+from parley.agents.personas import Persona, load_personas
+from parley.agents.seats import TeamAgent
 from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
 from parley.agents.structured import (
     Readout,
@@ -68,6 +70,7 @@ __all__ = [
     "ServerFault",
     "Session",
     "StructuredReply",
+    "TeamAgent",
     "TextReply",
     "Transcript",
     "Turn",

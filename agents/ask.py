@@ -13,9 +13,11 @@ from autogen_core import CancellationToken
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.conversation import Seat, choose_client, narrate
+from parley.agents.conversation import choose_client
 from parley.agents.models.registry import Models
-from parley.agents.personas import Persona, PersonaAgent
+from parley.agents.persona_agent import PersonaAgent
+from parley.agents.personas import Persona
+from parley.agents.seats import Seat, narrate
 from parley.agents.structured import Readout
 from parley.agents.transcripts import Turn
 
@@ -51,8 +53,8 @@ async def ask(
         client = choose_client(persona, model, clients)
         agent = PersonaAgent(persona, client, reply_type=reply_type, readout=readout, options=options)
         seat = Seat(agent, "debater", inbox=[narrate(prompt)])
-        turn, _ = await seat.speak(round=1, token=cancellation_token or CancellationToken())
-        return turn
+        spoken = await seat.speak(round=1, token=cancellation_token or CancellationToken())
+        return spoken.turn
     finally:
         if models is None:
             await clients.close()

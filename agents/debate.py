@@ -22,20 +22,13 @@ from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.calls import seed_from
-from parley.agents.conversation import (
-    Conversation,
-    Participant,
-    Seat,
-    TurnMessage,
-    gather_or_cancel,
-    narrate,
-    narrator_turn,
-)
+from parley.agents.conversation import Conversation, Participant, gather_or_cancel
 from parley.agents.errors import ConfigError
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
 from parley.agents.models.registry import Models
-from parley.agents.personas import Placement
+from parley.agents.persona_agent import Placement
+from parley.agents.seats import Seat, Spoken, narrate, narrator_turn
 from parley.agents.structured import Readout
 from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
@@ -114,7 +107,8 @@ class Debate(Conversation):
             the prompt's prefix.
         fence: Whether an agent reads the others' turns as quoted data, or "referee" if only the referee does; the
             transcript has them unquoted. Off by default, as in the published debates.
-        termination: An AutoGen condition that ends the debate early.
+        termination: An AutoGen condition that ends the debate early. As in AutoGen's teams, it gets the task too.
+        model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
     """
@@ -140,6 +134,7 @@ class Debate(Conversation):
         placement: Placement = "system",
         fence: bool | Literal["referee"] = False,
         termination: TerminationCondition | None = None,
+        model_client_stream: bool = False,
         name: str = "debate",
         description: str = "Personas who debate in turns.",
     ) -> None:
@@ -152,6 +147,7 @@ class Debate(Conversation):
             options=options,
             termination=termination,
             placement=placement,
+            model_client_stream=model_client_stream,
         )
         if not participants:
             raise ConfigError("a debate needs at least one participant")
@@ -167,15 +163,13 @@ class Debate(Conversation):
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
 
-    async def _turns(
-        self, task: Sequence[BaseChatMessage], token: CancellationToken
-    ) -> AsyncGenerator[TurnMessage, None]:
+    def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
         self._deliver_blind_turns()  # of an earlier conversation that was cancelled
-        for message in task:
-            for seat in self._seats:
-                seat.inbox.append(message)
-            yield narrator_turn(message), message
+        for seat in self._seats:
+            seat.inbox += task
+
+    async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         narrated: set[tuple[int, str]] = set()
         for round in range(1, self.rounds + 1):
             for group in self._groups(round):
@@ -185,16 +179,16 @@ class Debate(Conversation):
                     # Agents that get the same instruction share one narrator turn in the transcript.
                     if instruction and (round, instruction) not in narrated:
                         narrated.add((round, instruction))
-                        yield narrator_turn(seat.inbox[-1], round), seat.inbox[-1]
+                        yield Spoken(narrator_turn(seat.inbox[-1], round), seat.inbox[-1])
                 if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
                     spoken = [await self._turn(seat, round, token) for seat in seats]
                 else:
                     spoken = await gather_or_cancel(self._turn(seat, round, token) for seat in seats)
                 over = False
-                for turn, message in spoken:
+                for turn, message, inner in spoken:
                     self._deliver(turn, message)
-                    yield turn, message
-                    over = over or await self._is_over(message)
+                    yield Spoken(turn, message, inner)
+                    over = over or await self._is_over([*inner, message])
                 if over:
                     self._deliver_blind_turns()
                     return
@@ -227,7 +221,7 @@ class Debate(Conversation):
             seat.inbox.append(narrate(text))
         return text
 
-    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> TurnMessage:
+    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
         speaks_again = round < self.rounds and seat.role != "chair"
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
         return await self._speak(seat, round, token, reply_type, speaks_again)
