@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, Image
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
@@ -113,8 +113,15 @@ def _prompt_message(message: LLMMessage) -> PromptMessage:
         text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
         return PromptMessage("tool", "", text)
     content = message.content
-    text = content if isinstance(content, str) else json.dumps([str(part) for part in content])
+    text = content if isinstance(content, str) else json.dumps([_part_text(part) for part in content])
     return PromptMessage("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
+
+
+def _part_text(part: Any) -> str:
+    """An image is recorded by its hash, which tells it apart in the reply cache too."""
+    if isinstance(part, Image):
+        return f"image {hashlib.sha256(part.to_base64().encode()).hexdigest()[:16]}"
+    return str(part)
 
 
 def _schema_text(schema: Schema) -> str:
@@ -174,6 +181,8 @@ class Client(ChatCompletionClient):
     """The effort at which a model that otherwise accepts no temperature and gives no log-probabilities does both."""
     default_max_tokens: ClassVar[int | None] = None
     """The limit of an answer, where the provider needs one and none is set."""
+    vision: bool = False
+    """Whether messages may contain images."""
     context_tokens: int = 128_000
     """The model's context window."""
     cache_minimum: ClassVar[int | None] = None
@@ -506,7 +515,7 @@ class Client(ChatCompletionClient):
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(
-            vision=False,
+            vision=self.vision,
             function_calling=False,
             json_output=True,
             family=ModelFamily.UNKNOWN,
