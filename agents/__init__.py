@@ -7,7 +7,7 @@ from parley.agents.ask import ask
 from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.critique import Critique
-from parley.agents.debate import Cue, Debate, Order, everyone, round_robin, shuffled, simultaneous
+from parley.agents.debate import Cue, Debate, everyone
 from parley.agents.errors import (
     AuthError,
     BadRequest,
@@ -26,6 +26,16 @@ from parley.agents.persona_agent import PersonaAgent, Placement
 from parley.agents.personas import Persona, load_personas
 from parley.agents.seats import TeamAgent
 from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
+from parley.agents.speaking_order import (
+    NextSpeaker,
+    Order,
+    by_function,
+    by_handoff,
+    by_model,
+    round_robin,
+    shuffled,
+    simultaneous,
+)
 from parley.agents.structured import (
     Readout,
     StructuredReply,
@@ -54,6 +64,7 @@ __all__ = [
     "Evaluator",
     "ModelError",
     "Models",
+    "NextSpeaker",
     "Order",
     "ParleyError",
     "ParseStatus",
@@ -77,6 +88,9 @@ __all__ = [
     "Unscored",
     "Usage",
     "ask",
+    "by_function",
+    "by_handoff",
+    "by_model",
     "everyone",
     "free_text",
     "gather_or_cancel",

@@ -50,7 +50,7 @@ async def ask(
     """
     clients = Models() if models is None else models
     try:
-        client = choose_client(persona, model, clients)
+        client = choose_client(persona.model, model, clients)
         agent = PersonaAgent(persona, client, reply_type=reply_type, readout=readout, options=options)
         seat = Seat(agent, "debater", inbox=[narrate(prompt)])
         spoken = await seat.speak(round=1, token=cancellation_token or CancellationToken())

@@ -22,10 +22,11 @@ from autogen_agentchat.messages import (
     StructuredMessage,
     TextMessage,
 )
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, ComponentModel
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
+from parley.agents.components import ConversationConfig, load, load_model, save, save_model, share_clients
 from parley.agents.errors import BudgetSpent, ConfigError, CutShort
 from parley.agents.events import Emit, Event, stream_events
 from parley.agents.guests import wrap_clients
@@ -72,6 +73,7 @@ class Conversation(Team):
         self._not_paused.set()
         self._seats: list[Seat] = []
         self._running = False
+        self._opened: list[ChatCompletionClient] = []
         self._turns_so_far: list[Turn] = []
         self._emit: Emit | None = None
 
@@ -83,11 +85,14 @@ class Conversation(Team):
     def description(self) -> str:
         return self._description
 
+    def _client_for(self, model: str | ChatCompletionClient | None) -> Client:
+        return choose_client(model, self._default_model, self._models)
+
     def _seat(self, participant: Participant, role: Role) -> Seat:
         if isinstance(participant, Persona):
             agent: ChatAgent = PersonaAgent(
                 participant,
-                choose_client(participant, self._default_model, self._models),
+                self._client_for(participant.model),
                 readout=self._readout,
                 options=self._options,
                 placement=self._placement,
@@ -304,10 +309,36 @@ class Conversation(Team):
             seat.inbox = [_loaded(unread) for unread in saved["inbox"]]
             seat.waiting = []
 
+    def _common_config(self) -> dict[str, Any]:
+        """The part of the saved config that every conversation has."""
+        termination = self._termination
+        return {
+            "name": self.name,
+            "description": self.description,
+            "model": save_model(self._default_model),
+            "termination": None if termination is None else save(termination, "the termination condition"),
+            "readout": self._readout,
+            "options": self._options,
+            "model_client_stream": self._model_client_stream,
+        }
+
+    def _save_seat(self, seat: Seat) -> ComponentModel:
+        """The agent as a component; a persona without the type of its replies, which the conversation sets."""
+        if isinstance(seat.agent, PersonaAgent):
+            seat.agent.reply_type = None
+        return save(seat.agent, f"'{seat.name}'")
+
+    def _loaded(self) -> Self:
+        """This conversation, just loaded: its personas share clients again, and it closes them."""
+        self._opened = share_clients([seat.agent for seat in self._seats])
+        return self
+
     async def close(self) -> None:
         """Close the clients that this conversation opened itself."""
         if self._owns_models:
             await self._models.close()
+        for client in self._opened:
+            await client.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -330,9 +361,24 @@ def _loaded(saved: Mapping[str, Any]) -> BaseChatMessage:
     return message
 
 
-def choose_client(persona: Persona, default: str | ChatCompletionClient | None, models: Models) -> Client:
-    """The client for a persona: of its own model, else of the default, else of `DEFAULT_MODEL`."""
-    chosen = persona.model or default or DEFAULT_MODEL
+def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
+    """The arguments of every conversation, from what was saved."""
+    return {
+        "name": config.name,
+        "description": config.description,
+        "model": load_model(config.model),
+        "termination": None if config.termination is None else load(config.termination),
+        "readout": config.readout,
+        "options": config.options,
+        "model_client_stream": config.model_client_stream,
+    }
+
+
+def choose_client(
+    own: str | ChatCompletionClient | None, default: str | ChatCompletionClient | None, models: Models
+) -> Client:
+    """The client of a model: one's own, else the default, else `DEFAULT_MODEL`."""
+    chosen = own or default or DEFAULT_MODEL
     return models[chosen] if isinstance(chosen, str) else as_client(chosen)
 
 

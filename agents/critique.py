@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, Component
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
-from parley.agents.conversation import Conversation, Participant, gather_or_cancel
+from parley.agents.components import CritiqueConfig, EvaluatorConfig, load_participant, reference, resolve
+from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
 from parley.agents.errors import ConfigError
 from parley.agents.evaluation import (
     PROMPTS,
@@ -46,7 +47,12 @@ EvaluatorVerdict = BaseModel | Unscored | None
 """A parsed reply; `Unscored`; or None where the reply could not be parsed."""
 
 
-class Critique(Conversation):
+def text_of(turn: Turn) -> str:
+    """A draft as evaluators read it by default: the generator's text."""
+    return turn.text
+
+
+class Critique(Conversation, Component[CritiqueConfig]):
     """A generator whose drafts are scored by evaluators and revised until all criteria are met.
 
     Args:
@@ -80,6 +86,8 @@ class Critique(Conversation):
     """
 
     component_type = "team"
+    component_config_schema = CritiqueConfig
+    component_provider_override = "parley.agents.Critique"
 
     def __init__(
         self,
@@ -91,7 +99,7 @@ class Critique(Conversation):
         measure_only: Collection[str] = (),
         draft: str | None = None,
         draft_type: type[BaseModel] | None = None,
-        show_draft: Callable[[Turn], str] = lambda turn: turn.text,
+        show_draft: Callable[[Turn], str] = text_of,
         evaluator_task: str | None = None,
         model: str | ChatCompletionClient | None = None,
         evaluate_prompt: str = PROMPTS["critique_evaluate.txt"],
@@ -147,6 +155,56 @@ class Critique(Conversation):
         if evaluator.options is not None and isinstance(seat.agent, PersonaAgent):
             seat.agent.options = dict(evaluator.options)
         return seat, evaluator
+
+    def _to_config(self) -> CritiqueConfig:
+        return CritiqueConfig(
+            **self._common_config(),
+            generator=self._save_seat(self._generator),
+            evaluators={label: self._save_evaluator(label) for label in self._evaluators},
+            criteria={score: str(criterion) for score, criterion in self.criteria.items()},
+            max_iterations=self.max_iterations,
+            measure_only=sorted(self._measure_only),
+            draft=self._draft,
+            draft_type=reference(self._draft_type, "draft_type"),
+            show_draft=str(reference(self._show_draft, "show_draft")),
+            evaluator_task=self._evaluator_task,
+            revise_prompt=self._revise_prompt,
+        )
+
+    def _save_evaluator(self, label: str) -> str | EvaluatorConfig:
+        evaluator = self._evaluators[label]
+        if not isinstance(evaluator, tuple):
+            return str(reference(evaluator, f"the evaluator '{label}'"))
+        seat, settings = evaluator
+        return EvaluatorConfig(
+            agent=self._save_seat(seat),
+            reply_type=str(reference(settings.reply_type, f"the reply type of '{label}'")),
+            prompt=settings.prompt,
+            options=None if settings.options is None else dict(settings.options),
+        )
+
+    @classmethod
+    def _from_config(cls, config: CritiqueConfig) -> Self:
+        evaluators: dict[str, Any] = {}
+        for label, saved in config.evaluators.items():
+            if isinstance(saved, str):
+                evaluators[label] = resolve(saved, f"the evaluator '{label}'")
+            else:
+                reply_type = resolve(saved.reply_type, f"the reply type of '{label}'")
+                evaluators[label] = Evaluator(load_participant(saved.agent), reply_type, saved.prompt, saved.options)
+        return cls(
+            load_participant(config.generator),
+            evaluators,
+            criteria=config.criteria,
+            max_iterations=config.max_iterations,
+            measure_only=config.measure_only,
+            draft=config.draft,
+            draft_type=resolve(config.draft_type, "draft_type"),
+            show_draft=resolve(config.show_draft, "show_draft"),
+            evaluator_task=config.evaluator_task,
+            revise_prompt=config.revise_prompt,
+            **loaded_arguments(config),
+        )._loaded()
 
     def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._generator.inbox += task

@@ -6,7 +6,7 @@ import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import Handoff, Response
@@ -21,7 +21,7 @@ from autogen_agentchat.messages import (
     ToolCallExecutionEvent,
     ToolCallRequestEvent,
 )
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, Component
 from autogen_core.memory import Memory
 from autogen_core.model_context import ChatCompletionContext, UnboundedChatCompletionContext
 from autogen_core.models import (
@@ -36,6 +36,7 @@ from autogen_core.models import (
 )
 from pydantic import BaseModel, TypeAdapter
 
+from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
 from parley.agents.errors import ConfigError
 from parley.agents.events import Emit, Event, stream_events
 from parley.agents.models.base import SHARED
@@ -76,7 +77,7 @@ _IDS = random.Random()
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
-class PersonaAgent(BaseChatAgent):
+class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
     """One persona on one model. Each turn is one call (two if a reply had to be repaired), and one per use of tools.
 
     Args:
@@ -96,6 +97,8 @@ class PersonaAgent(BaseChatAgent):
     """
 
     component_type = "agent"
+    component_config_schema = PersonaAgentConfig
+    component_provider_override = "parley.agents.PersonaAgent"
 
     def __init__(
         self,
@@ -123,9 +126,10 @@ class PersonaAgent(BaseChatAgent):
         self.options = dict(options or {})
         self.placement: Placement = placement
         self.model_client_stream = model_client_stream
-        self.tools, self.handoffs, self.memory = tuple(tools), tuple(handoffs), tuple(memory)
+        self.handoffs, self.memory = tuple(handoffs), tuple(memory)
         self.max_tool_iterations = max_tool_iterations
         self._toolbox = Toolbox(tools, handoffs) if tools or handoffs else None
+        self.tools = tuple(self._toolbox.tools[: len(tools)]) if self._toolbox else ()
         if self._toolbox and not self.client.model_info.get("function_calling"):
             raise ConfigError(f"{self.client.name} cannot call tools, and {persona.name} has some")
         self._context = UnboundedChatCompletionContext() if memory and model_context is None else model_context
@@ -328,6 +332,40 @@ class PersonaAgent(BaseChatAgent):
         self._prefix_length = 0
         if self._context is not None:
             await self._context.clear()
+
+    def _to_config(self) -> PersonaAgentConfig:
+        who = self.name
+        return PersonaAgentConfig(
+            **self.persona.model_dump(),
+            model_client=save(self.client, f"the model of {who}"),
+            reply_type=reference(self.reply_type, f"the reply type of {who}"),
+            readout=self.readout,
+            options=self.options,
+            placement=self.placement,
+            model_client_stream=self.model_client_stream,
+            tools=[save(tool, f"a tool of {who}") for tool in self.tools],
+            handoffs=list(self.handoffs),
+            memory=[save(memory, f"a memory of {who}") for memory in self.memory],
+            model_context=save(self._context, f"the model context of {who}") if self._context is not None else None,
+            max_tool_iterations=self.max_tool_iterations,
+        )
+
+    @classmethod
+    def _from_config(cls, config: PersonaAgentConfig) -> Self:
+        return cls(
+            Persona(config.name, config.about, config.model),
+            load(config.model_client),
+            reply_type=resolve(config.reply_type, "the reply type"),
+            readout=config.readout,
+            options=config.options,
+            placement=config.placement,
+            model_client_stream=config.model_client_stream,
+            tools=[load(tool) for tool in config.tools],
+            handoffs=config.handoffs,
+            memory=[load(memory) for memory in config.memory],
+            model_context=load(config.model_context) if config.model_context is not None else None,
+            max_tool_iterations=config.max_tool_iterations,
+        )
 
     async def save_state(self) -> Mapping[str, Any]:
         if self._context is not None:

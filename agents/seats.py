@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from autogen_agentchat.agents import BaseChatAgent
 from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team
 from autogen_agentchat.messages import BaseChatMessage, StructuredMessage, TextMessage, ThoughtEvent
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, Component, ComponentModel
 from pydantic import BaseModel
 
 from parley.agents.calls import Call, record_calls
+from parley.agents.components import load, save
 from parley.agents.errors import ConfigError, CutShort
 from parley.agents.events import Emit, Event
 from parley.agents.models.base import THINK_TOKENS, Client
@@ -23,7 +24,15 @@ from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
 
 
-class TeamAgent(BaseChatAgent):
+class TeamAgentConfig(BaseModel):
+    """What is saved of a `TeamAgent`."""
+
+    team: ComponentModel
+    name: str
+    description: str
+
+
+class TeamAgent(BaseChatAgent, Component[TeamAgentConfig]):
     """A whole team as one agent: its members talk among themselves, and the last message is the agent's.
 
     So a team, or a conversation of Parley's, can be a node of a `GraphFlow` or a member of a `SelectorGroupChat`.
@@ -33,6 +42,10 @@ class TeamAgent(BaseChatAgent):
         name: The agent's name; by default the team's.
         description: What other agents and a selector read of it; by default the team's.
     """
+
+    component_type = "agent"
+    component_config_schema = TeamAgentConfig
+    component_provider_override = "parley.agents.TeamAgent"
 
     def __init__(self, team: Team, name: str | None = None, description: str | None = None) -> None:
         super().__init__(name or team.name, description or team.description)
@@ -65,6 +78,14 @@ class TeamAgent(BaseChatAgent):
             raise ConfigError(f"the team '{self._team.name}' said nothing ({result.stop_reason})")
         message = TextMessage(content=said[-1].to_model_text(), source=self.name)
         yield Response(chat_message=message, inner_messages=list(result.messages))
+
+    def _to_config(self) -> TeamAgentConfig:
+        team = save(self._team, f"the team '{self._team.name}'")
+        return TeamAgentConfig(team=team, name=self.name, description=self.description)
+
+    @classmethod
+    def _from_config(cls, config: TeamAgentConfig) -> Self:
+        return cls(load(config.team), config.name, config.description)
 
     async def on_reset(self, cancellation_token: CancellationToken) -> None:
         await self._team.reset()

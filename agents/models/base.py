@@ -14,9 +14,9 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from autogen_core import CancellationToken, Image
+from autogen_core import CancellationToken, Component, Image
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
@@ -149,7 +149,14 @@ def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]
     return digest.digest()
 
 
-class Client(ChatCompletionClient):
+class ClientConfig(BaseModel):
+    """What AutoGen's `dump_component` saves of a client: never a key, which comes from the environment."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+
+class Client(ChatCompletionClient, Component[ClientConfig]):
     """Base class of all model clients. A provider subclasses it, implements `send`, and is added with `register()`.
 
     Args:
@@ -158,6 +165,7 @@ class Client(ChatCompletionClient):
     """
 
     component_type = "model"
+    component_config_schema = ClientConfig
     OptionsType: ClassVar[type[ClientOptions]] = ClientOptions
     """The options that the provider accepts."""
     _key: str = ""
@@ -209,6 +217,13 @@ class Client(ChatCompletionClient):
         self._jitter = random.Random()
         self._dropped = False
         self._check_capabilities()
+
+    def _to_config(self) -> ClientConfig:
+        return ClientConfig(name=self.name, options=self.options.model_dump(mode="json", exclude_unset=True))
+
+    @classmethod
+    def _from_config(cls, config: ClientConfig) -> Self:
+        return cls(config.name, config.options)
 
     def _check_capabilities(self) -> None:
         """ConfigError if an option was set that this model does not have."""
