@@ -24,6 +24,7 @@ from parley.agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCac
 from parley.agents.models.session import observe_calls
 from parley.agents.persona_agent import PersonaAgent, Placement
 from parley.agents.personas import Persona, load_personas
+from parley.agents.recorded_team import RecordedTeam
 from parley.agents.seats import TeamAgent
 from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
 from parley.agents.speaking_order import (
@@ -74,6 +75,7 @@ __all__ = [
     "PromptMessage",
     "RateLimited",
     "Readout",
+    "RecordedTeam",
     "ReplyCache",
     "Role",
     "SearchError",

@@ -22,22 +22,33 @@ def wrap_clients(guest: Any) -> list[Client]:
     The clients are replaced in place. A wrapped client is saved (`dump_component`) as the one inside it.
     """
     clients: dict[int, Client] = {}
-    seen: set[int] = set()
-    left: list[Any] = [guest]
-    while left:
-        holder = left.pop()
-        if id(holder) in seen or not hasattr(holder, "__dict__"):
-            continue
-        seen.add(id(holder))
+    for holder in _holders(guest):
         for name, value in list(vars(holder).items()):
             if isinstance(value, ChatCompletionClient):
                 client = as_client(value)
                 if client is not value:
                     setattr(holder, name, client)
                 clients[id(client)] = client
-            else:
-                left += [part for part in _parts(value) if isinstance(part, Holder)]
     return list(clients.values())
+
+
+def find_agents(guest: Any) -> list[ChatAgent]:
+    """The agent itself, or all agents of a team, those of inner teams included."""
+    return [holder for holder in _holders(guest) if isinstance(holder, ChatAgent)]
+
+
+def _holders(guest: Any) -> list[Any]:
+    """The agent or team, and everything in it that may hold a client."""
+    found: dict[int, Any] = {}
+    left: list[Any] = [guest]
+    while left:
+        holder = left.pop()
+        if id(holder) in found or not hasattr(holder, "__dict__"):
+            continue
+        found[id(holder)] = holder
+        for value in vars(holder).values():
+            left += [part for part in _parts(value) if isinstance(part, Holder)]
+    return list(found.values())
 
 
 def _parts(value: Any) -> Iterator[Any]:

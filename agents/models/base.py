@@ -32,7 +32,7 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.agents.calls import Call, PromptMessage, seed_from
-from parley.agents.errors import ConfigError, ModelError, RateLimited
+from parley.agents.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.agents.home import say
 from parley.agents.models.budget import Budget
 from parley.agents.models.prices import Price, price_of
@@ -340,10 +340,14 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         request, address, cached = self._look_up(request, prompt, current)
         if cached is not None:
             return cached
-        if current.sender is None:
-            reply = await self._send_with_retries(request, prompt, current.budget)
-        else:
-            reply = await self._send_by_session(request, prompt, current, address)
+        try:
+            if current.sender is None:
+                reply = await self._send_with_retries(request, prompt, current.budget)
+            else:
+                reply = await self._send_by_session(request, prompt, current, address)
+        except ParleyError as error:
+            current.failure = current.failure or error
+            raise
         self._keep_reply(current, address, reply)
         return reply
 

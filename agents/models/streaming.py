@@ -15,7 +15,7 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
 from parley.agents.calls import PromptMessage
-from parley.agents.errors import ModelError, RateLimited
+from parley.agents.errors import ModelError, ParleyError, RateLimited
 from parley.agents.models.base import MAX_WAIT_SECONDS, SHARED, Client, Request, estimate_tokens
 from parley.agents.models.budget import Budget
 from parley.agents.models.reply import Reply, StreamRedactor, redact_reply
@@ -88,10 +88,14 @@ class StreamingClient(Client):
             yield str(reply.content)
             yield reply
             return
-        async for part in self._streamed(request, prompt, current.budget, cancellation_token):
-            if isinstance(part, Reply):
-                self._keep_reply(current, address, part)
-            yield part
+        try:
+            async for part in self._streamed(request, prompt, current.budget, cancellation_token):
+                if isinstance(part, Reply):
+                    self._keep_reply(current, address, part)
+                yield part
+        except ParleyError as error:
+            current.failure = current.failure or error
+            raise
 
     async def _streamed(
         self,
