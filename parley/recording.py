@@ -52,7 +52,8 @@ class TeamStudy:
     Config: ClassVar[type[BaseModel]] = TeamConfig
 
     def __init__(self, config: TeamConfig) -> None:
-        self.config = config
+        self.config: BaseModel = config
+        self._settings = config
         self.clients: list[Client] = []
         self.score: Score = typed_verdicts
         self._make: Callable[[], RecordedTeam] | None = None
@@ -80,8 +81,8 @@ class TeamStudy:
         return {"the team": sha256(self._description.encode()).hexdigest()} if self._description else {}
 
     def plan(self) -> Iterator[Unit]:
-        for number, task in enumerate(self.config.tasks):
-            for repeat in range(self.config.repeats):
+        for number, task in enumerate(self._settings.tasks):
+            for repeat in range(self._settings.repeats):
                 facets = {key: value for key, value in task.items() if key != "task"}
                 yield Unit(f"task/{number}/{repeat}", {"scenario": f"task {number}", **facets, "repeat": repeat})
 
@@ -89,7 +90,7 @@ class TeamStudy:
         return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)  # a team ends when it likes
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        task = str(self.config.tasks[int(unit.id.split("/")[1])]["task"])
+        task = str(self._settings.tasks[int(unit.id.split("/")[1])]["task"])
         if self._make is not None:
             transcript = await self._make().converse(task)
         else:
@@ -182,5 +183,9 @@ def record(
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(record_async(team, tasks, out=out, repeats=repeats, seed=seed, score=score, options=options))
-    raise ConfigError("an event loop is already running, as in a notebook: use await parley.record_async(...) instead")
+        pass
+    else:
+        raise ConfigError(
+            "an event loop is already running, as in a notebook: use await parley.record_async(...) instead"
+        )
+    return asyncio.run(record_async(team, tasks, out=out, repeats=repeats, seed=seed, score=score, options=options))
