@@ -171,7 +171,7 @@ def load_model(saved: Saved | None) -> Any:
 
 
 def save_order(order: Order | NextSpeaker) -> str | OrderConfig:
-    """A speaking order; a function of one's own as `module:name`."""
+    """A speaking order; a function as `module:name`."""
     if isinstance(order, shuffled):
         return OrderConfig(kind="shuffled", seed=order.seed)
     if isinstance(order, by_handoff):

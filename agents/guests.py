@@ -12,8 +12,8 @@ from autogen_core.tools import Tool, Workbench
 from parley.agents.models.base import Client
 from parley.agents.models.registry import as_client
 
-Holder = ChatAgent | Team | Tool | Workbench
-"""What may hold a client, itself or in a list or mapping: teams hold agents, agents hold tools, tools hold agents."""
+Container = ChatAgent | Team | Tool | Workbench
+"""What may have a client: teams have agents, agents have tools, and a tool may be an agent again."""
 
 
 def wrap_clients(guest: Any) -> list[Client]:
@@ -22,32 +22,32 @@ def wrap_clients(guest: Any) -> list[Client]:
     The clients are replaced in place. A wrapped client is saved (`dump_component`) as the one inside it.
     """
     clients: dict[int, Client] = {}
-    for holder in _holders(guest):
-        for name, value in list(vars(holder).items()):
+    for container in _containers(guest):
+        for name, value in list(vars(container).items()):
             if isinstance(value, ChatCompletionClient):
                 client = as_client(value)
                 if client is not value:
-                    setattr(holder, name, client)
+                    setattr(container, name, client)
                 clients[id(client)] = client
     return list(clients.values())
 
 
 def find_agents(guest: Any) -> list[ChatAgent]:
     """The agent itself, or all agents of a team, those of inner teams included."""
-    return [holder for holder in _holders(guest) if isinstance(holder, ChatAgent)]
+    return [container for container in _containers(guest) if isinstance(container, ChatAgent)]
 
 
-def _holders(guest: Any) -> list[Any]:
-    """The agent or team, and everything in it that may hold a client."""
+def _containers(guest: Any) -> list[Any]:
+    """The agent or team, and everything in it that may have a client."""
     found: dict[int, Any] = {}
     left: list[Any] = [guest]
     while left:
-        holder = left.pop()
-        if id(holder) in found or not hasattr(holder, "__dict__"):
+        container = left.pop()
+        if id(container) in found or not hasattr(container, "__dict__"):
             continue
-        found[id(holder)] = holder
-        for value in vars(holder).values():
-            left += [part for part in _parts(value) if isinstance(part, Holder)]
+        found[id(container)] = container
+        for value in vars(container).values():
+            left += [part for part in _parts(value) if isinstance(part, Container)]
     return list(found.values())
 
 

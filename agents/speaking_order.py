@@ -89,7 +89,7 @@ class NextSpeaker(ABC):
 
 
 class by_handoff(NextSpeaker):
-    """Whoever the last `HandoffMessage` names speaks next, as in AutoGen's `Swarm`; without one, who spoke last."""
+    """The target of the last `HandoffMessage` speaks next, as in AutoGen's `Swarm`; without one, the previous speaker."""
 
     async def choose(self, floor: Floor) -> str:
         for message in reversed(floor.messages):
