@@ -89,7 +89,7 @@ class NextSpeaker(ABC):
 
 
 class by_handoff(NextSpeaker):
-    """The target of the last `HandoffMessage` speaks next, as in AutoGen's `Swarm`; without one, the previous speaker."""
+    """The target of the last `HandoffMessage` speaks next, as in AutoGen's `Swarm`; without one, the previous one."""
 
     async def choose(self, floor: Floor) -> str:
         for message in reversed(floor.messages):
