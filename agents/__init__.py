@@ -7,7 +7,7 @@ from parley.agents.ask import ask
 from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.critique import Critique
-from parley.agents.debate import Cue, Debate, Order, everyone, round_robin, shuffled, simultaneous
+from parley.agents.debate import Cue, Debate, everyone
 from parley.agents.errors import (
     AuthError,
     BadRequest,
@@ -22,8 +22,21 @@ from parley.agents.errors import (
 from parley.agents.evaluation import Assessment, Evaluator, Unscored
 from parley.agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
 from parley.agents.models.session import observe_calls
-from parley.agents.personas import Persona, PersonaAgent, Placement, load_personas
+from parley.agents.persona_agent import PersonaAgent, Placement
+from parley.agents.personas import Persona, load_personas
+from parley.agents.recorded_team import RecordedTeam
+from parley.agents.seats import TeamAgent
 from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
+from parley.agents.speaking_order import (
+    NextSpeaker,
+    Order,
+    by_function,
+    by_handoff,
+    by_model,
+    round_robin,
+    shuffled,
+    simultaneous,
+)
 from parley.agents.structured import (
     Readout,
     StructuredReply,
@@ -52,6 +65,7 @@ __all__ = [
     "Evaluator",
     "ModelError",
     "Models",
+    "NextSpeaker",
     "Order",
     "ParleyError",
     "ParseStatus",
@@ -61,6 +75,7 @@ __all__ = [
     "PromptMessage",
     "RateLimited",
     "Readout",
+    "RecordedTeam",
     "ReplyCache",
     "Role",
     "SearchError",
@@ -68,12 +83,16 @@ __all__ = [
     "ServerFault",
     "Session",
     "StructuredReply",
+    "TeamAgent",
     "TextReply",
     "Transcript",
     "Turn",
     "Unscored",
     "Usage",
     "ask",
+    "by_function",
+    "by_handoff",
+    "by_model",
     "everyone",
     "free_text",
     "gather_or_cancel",

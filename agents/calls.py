@@ -7,6 +7,7 @@ AutoGen agent with a Parley client is recorded.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -59,7 +60,8 @@ class record_calls:
         return self._calls
 
     def __exit__(self, *error: object) -> None:
-        _RECORDED.reset(self._token)
+        with suppress(ValueError):  # a generator that was given up is closed in another context
+            _RECORDED.reset(self._token)
         if self._outer is not None:
             self._outer.extend(self._calls)
 

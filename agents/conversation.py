@@ -10,156 +10,38 @@ from __future__ import annotations
 import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from contextlib import aclosing
+from typing import Any, Self, TypeVar
 
-from autogen_agentchat.agents import BaseChatAgent
-from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team, TerminationCondition
-from autogen_agentchat.messages import BaseAgentEvent, BaseChatMessage, TextMessage, ThoughtEvent
-from autogen_core import CancellationToken
+from autogen_agentchat.base import ChatAgent, TaskResult, Team, TerminationCondition
+from autogen_agentchat.messages import (
+    BaseAgentEvent,
+    BaseChatMessage,
+    MessageFactory,
+    ModelClientStreamingChunkEvent,
+    StructuredMessage,
+    TextMessage,
+)
+from autogen_core import CancellationToken, ComponentModel
+from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.calls import Call, record_calls
+from parley.agents.components import ConversationConfig, load, load_model, save, save_model, share_clients
 from parley.agents.errors import BudgetSpent, ConfigError, CutShort
-from parley.agents.models.base import THINK_TOKENS, Client
-from parley.agents.models.registry import DEFAULT_MODEL, Models
-from parley.agents.models.thoughts import join_thoughts, split_thought
+from parley.agents.events import Emit, Event, stream_events
+from parley.agents.guests import wrap_clients
+from parley.agents.models.base import Client
+from parley.agents.models.registry import DEFAULT_MODEL, Models, as_client
 from parley.agents.models.wire import NARRATOR
-from parley.agents.personas import Persona, PersonaAgent, PersonaResponse, Placement
-from parley.agents.structured import Readout
-from parley.agents.text import plural
-from parley.agents.transcripts import Role, Transcript, Turn
+from parley.agents.persona_agent import PersonaAgent, Placement
+from parley.agents.personas import Persona
+from parley.agents.seats import Seat, Spoken, TeamAgent, narrate, narrator_turn
+from parley.agents.structured import Readout, parse
+from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn
 
 Participant = Persona | ChatAgent | Team
 """Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""
 T = TypeVar("T")
-
-
-class TeamAgent(BaseChatAgent):
-    """A whole team as one agent: its members talk among themselves, and the last message is the agent's."""
-
-    def __init__(self, team: Team) -> None:
-        super().__init__(team.name, team.description)
-        self._team = team
-
-    @property
-    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
-        return (TextMessage,)
-
-    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
-        result = await self._team.run(task=list(messages) or None, cancellation_token=cancellation_token)
-        last = next(m for m in reversed(result.messages) if isinstance(m, BaseChatMessage))
-        message = TextMessage(content=last.to_model_text(), source=self.name)
-        return Response(chat_message=message, inner_messages=list(result.messages))
-
-    async def on_reset(self, cancellation_token: CancellationToken) -> None:
-        await self._team.reset()
-
-    async def save_state(self) -> Mapping[str, Any]:
-        return await self._team.save_state()
-
-    async def load_state(self, state: Mapping[str, Any]) -> None:
-        await self._team.load_state(state)
-
-
-TurnMessage = tuple[Turn, BaseChatMessage]
-"""A turn for the transcript, and the message that is delivered to the other agents."""
-
-
-@dataclass(slots=True)
-class Seat:
-    """An agent of a conversation, its role, and the messages it has not read yet."""
-
-    agent: ChatAgent
-    role: Role
-    inbox: list[BaseChatMessage] = field(default_factory=list)
-    waiting: list[BaseChatMessage] = field(default_factory=list)
-    """Messages of blind rounds, which are delivered when these are over."""
-
-    def deliver_waiting(self) -> None:
-        """Deliver the messages of blind rounds."""
-        self.inbox += self.waiting
-        self.waiting = []
-
-    @property
-    def name(self) -> str:
-        return self.agent.name
-
-    @property
-    def shares_prefix(self) -> bool:
-        """Whether the agent's prompt begins like the others', so that their order of turns should be the same."""
-        return isinstance(self.agent, PersonaAgent) and self.agent.placement == "last"
-
-    @property
-    def reads_prefix_once(self) -> bool:
-        """Whether a call after the others' is cheaper than one at the same time: the shared prefix is in its slot."""
-        client = self.agent.client if isinstance(self.agent, PersonaAgent) else None
-        return self.shares_prefix and isinstance(client, Client) and client.caches_by_slot
-
-    @property
-    def persona(self) -> str:
-        return self.agent.persona.about if isinstance(self.agent, PersonaAgent) else self.agent.description
-
-    async def speak(self, round: int, token: CancellationToken) -> TurnMessage:
-        """One turn on the unread messages, recorded with every call that it takes."""
-        unread, self.inbox = self.inbox, []
-        with record_calls() as calls:
-            response = await self.agent.on_messages(unread, token)
-        message = response.chat_message
-        parsed = response if isinstance(response, PersonaResponse) else None
-        if parsed is not None:
-            text, thought, cut = message.to_model_text(), parsed.thought, parsed.cut
-        else:
-            message, thought = _without_thought(response)
-            text, cut = message.to_model_text(), bool(calls) and calls[-1].cut
-        if cut and not text.strip() and _may_have_thought(calls):
-            raise _nothing_said(self.name, calls)
-        turn = Turn(
-            speaker=self.name,
-            role=self.role,
-            round=round,
-            text=text,
-            persona=self.persona,
-            verdict=parsed.verdict if parsed else None,
-            expected=parsed.expected if parsed else {},
-            parse_status=parsed.parse_status if parsed else None,
-            calls=tuple(calls),
-            thought=thought,
-            cut=cut,
-        )
-        return turn, message
-
-
-def _without_thought(response: Response) -> tuple[BaseChatMessage, str]:
-    """The message of an AutoGen agent as the others hear it, and what its model thought before."""
-    message = response.chat_message
-    thoughts = [event.content for event in response.inner_messages or () if isinstance(event, ThoughtEvent)]
-    if isinstance(message, TextMessage):
-        thought, answer = split_thought(message.content)
-        if thought or len(answer) < len(message.content):
-            message, thoughts = message.model_copy(update={"content": answer}), [*thoughts, thought]
-    return message, join_thoughts(thoughts)
-
-
-def _may_have_thought(calls: Sequence[Call]) -> bool:
-    """Whether a reply without text may be that of a model that was still thinking.
-
-    A model in this process hides no thoughts: one that wrote nothing but blanks said nothing, and that is its reply.
-    """
-    last = calls[-1] if calls else None
-    embedded = last is not None and last.model.startswith(("local/", "hf/"))
-    return not embedded or bool(last and last.thought)
-
-
-def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
-    """The error of a reply that was cut before it had any text."""
-    model, spent = (calls[-1].model, calls[-1].completion_tokens) if calls else (speaker, 0)
-    after = f" after {plural(spent, 'token')}" if spent else ""
-    thought = "thinking" if calls and (calls[-1].thought or calls[-1].thought_tokens) else "its first word"
-    return CutShort(
-        f"{model}: a reply was cut off{after}, at {thought}, and says nothing; raise --max-tokens, or give the model "
-        f"more room to think: {model}?think_tokens={2 * THINK_TOKENS}"
-    )
 
 
 class Conversation(Team):
@@ -170,14 +52,16 @@ class Conversation(Team):
         name: str,
         description: str,
         *,
-        model: str | Client | None,
+        model: str | ChatCompletionClient | None,
         models: Models | None,
         readout: Readout,
         options: Mapping[str, Any] | None,
         termination: TerminationCondition | None,
         placement: Placement = "system",
+        model_client_stream: bool = False,
     ) -> None:
         self._name, self._description = name, description
+        self._model_client_stream = model_client_stream
         self._default_model = model
         self._readout: Readout = readout
         self._options = dict(options or {})
@@ -188,6 +72,10 @@ class Conversation(Team):
         self._not_paused = asyncio.Event()
         self._not_paused.set()
         self._seats: list[Seat] = []
+        self._running = False
+        self._opened: list[ChatCompletionClient] = []
+        self._turns_so_far: list[Turn] = []
+        self._emit: Emit | None = None
 
     @property
     def name(self) -> str:
@@ -197,14 +85,18 @@ class Conversation(Team):
     def description(self) -> str:
         return self._description
 
+    def _client_for(self, model: str | ChatCompletionClient | None) -> Client:
+        return choose_client(model, self._default_model, self._models)
+
     def _seat(self, participant: Participant, role: Role) -> Seat:
         if isinstance(participant, Persona):
             agent: ChatAgent = PersonaAgent(
                 participant,
-                choose_client(participant, self._default_model, self._models),
+                self._client_for(participant.model),
                 readout=self._readout,
                 options=self._options,
                 placement=self._placement,
+                model_client_stream=self._model_client_stream,
             )
         elif isinstance(participant, ChatAgent):
             agent = participant
@@ -212,6 +104,8 @@ class Conversation(Team):
             agent = TeamAgent(participant)
         else:
             raise ConfigError(f"{participant!r} cannot take part: give a Persona, an AutoGen agent or an AutoGen team")
+        if not isinstance(participant, Persona):
+            wrap_clients(participant)
         if agent.name == NARRATOR:
             raise ConfigError(f"no participant may be called '{NARRATOR}': that is the narrator's name")
         if any(agent.name == seat.name for seat in self._seats):
@@ -227,25 +121,54 @@ class Conversation(Team):
         token: CancellationToken,
         reply_type: type[BaseModel] | None,
         speaks_again: bool = False,
-    ) -> TurnMessage:
+    ) -> Spoken:
         """One turn of one agent; `speaks_again` if it is certain to have another."""
         await self._not_paused.wait()
+        if token.is_cancelled():
+            raise asyncio.CancelledError
         if isinstance(seat.agent, PersonaAgent):
             seat.agent.reply_type, seat.agent.speaks_again = reply_type, speaks_again
-        return await seat.speak(round, token)
+            return await seat.speak(round, token, self._emit)
+        spoken = await seat.speak(round, token, self._emit)
+        turn = spoken.turn
+        if reply_type is None or isinstance(turn.verdict, reply_type) or turn.parse_status not in (None, "ok"):
+            return spoken
+        verdict, _ = parse(turn.text, reply_type)  # the agent has parsed nothing itself, or as another type
+        status: ParseStatus = "ok" if verdict else "cut" if turn.cut else "unparsed"
+        return spoken._replace(turn=turn._replace(verdict=verdict, parse_status=status))
 
     @abstractmethod
-    def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[TurnMessage, None]:
-        """The conversation itself, turn by turn."""
+    def _begin(self, task: Sequence[BaseChatMessage]) -> None:
+        """Deliver the task to those who read it."""
 
-    async def _turns_and_reset(
-        self, task: Sequence[BaseChatMessage], token: CancellationToken | None
-    ) -> AsyncGenerator[TurnMessage, None]:
-        """The conversation; however it ends, its termination condition is reset for the next one."""
+    @abstractmethod
+    def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
+        """The conversation itself, turn by turn, after the task."""
+
+    async def _converse(
+        self, task: Sequence[BaseChatMessage], token: CancellationToken | None, emit: Emit | None = None
+    ) -> AsyncGenerator[Spoken, None]:
+        """The task and the conversation; however it ends, its termination condition is reset for the next one."""
+        if self._running:
+            raise ConfigError(f"'{self.name}' is running already; wait until it has ended, or make a second one")
+        self._running, self._emit, self._turns_so_far = True, emit, []
         try:
-            async for turn_message in self._turns(task, token or CancellationToken()):
-                yield turn_message
+            self._begin(task)
+            for message in task:
+                spoken = Spoken(narrator_turn(message), message)
+                self._turns_so_far.append(spoken.turn)
+                yield spoken
+            if self._termination is not None and self._termination.terminated:
+                self._stop_reason = "its termination condition was met before it began"
+                return
+            if task and await self._is_over(task):
+                return
+            async with aclosing(self._turns(task, token or CancellationToken())) as turns:
+                async for spoken in turns:
+                    self._turns_so_far.append(spoken.turn)
+                    yield spoken
         finally:
+            self._running, self._emit = False, None
             if self._termination is not None:
                 await self._termination.reset()
 
@@ -258,8 +181,9 @@ class Conversation(Team):
             task: What the conversation is about; the narrator says it first.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
-        async for turn, _ in self._turns_and_reset(_as_messages(task), cancellation_token):
-            yield turn
+        async with aclosing(self._converse(_as_messages(task), cancellation_token)) as conversation:
+            async for spoken in conversation:
+                yield spoken.turn
 
     async def converse(self, task: str, cancellation_token: CancellationToken | None = None) -> Transcript:
         """Converse about the task, and return the whole transcript.
@@ -268,15 +192,23 @@ class Conversation(Team):
             task: What the conversation is about; the narrator says it first.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
-        turns = [turn async for turn in self.stream(task, cancellation_token)]
-        return Transcript(tuple(turns), self._stop_reason)
+        async for _ in self.stream(task, cancellation_token):
+            pass
+        return self.transcript
+
+    @property
+    def transcript(self) -> Transcript:
+        """The turns of the current conversation so far, or of the last one: with calls and verdicts, which AutoGen's
+        messages do not have."""
+        return Transcript(tuple(self._turns_so_far), self._stop_reason)
 
     _stop_reason = ""
 
-    async def _is_over(self, message: BaseChatMessage) -> bool:
+    async def _is_over(self, messages: Sequence[Event]) -> bool:
+        """Whether the termination condition ends the conversation after these messages."""
         if self._termination is None:
             return False
-        stop = await self._termination([message])
+        stop = await self._termination(messages)
         if stop is not None:
             self._stop_reason = stop.content
         return stop is not None
@@ -288,16 +220,27 @@ class Conversation(Team):
         cancellation_token: CancellationToken | None = None,
         output_task_messages: bool = True,
     ) -> AsyncGenerator[BaseAgentEvent | BaseChatMessage | TaskResult, None]:
-        """AutoGen's interface: messages, then a `TaskResult`."""
+        """AutoGen's interface: what happens as it happens, each message, then a `TaskResult`."""
         opening = _as_messages(task)
-        messages: list[BaseAgentEvent | BaseChatMessage] = []
-        async for turn, message in self._turns_and_reset(opening, cancellation_token):
-            from_task = any(message is given for given in opening)
-            if turn.role == "narrator" and not (from_task and output_task_messages):
-                continue
-            messages.append(message)
-            yield message
-        yield TaskResult(messages=messages, stop_reason=self._stop_reason)
+
+        async def run(emit: Emit) -> TaskResult:
+            messages: list[Event] = []
+
+            def emit_and_keep(event: Event) -> None:
+                if not isinstance(event, ModelClientStreamingChunkEvent):
+                    messages.append(event)
+                emit(event)
+
+            async for turn, message, _ in self._converse(opening, cancellation_token, emit_and_keep):
+                from_task = any(message is given for given in opening)
+                if turn.role == "narrator" and not (from_task and output_task_messages):
+                    continue
+                emit_and_keep(message)
+            return TaskResult(messages=messages, stop_reason=self._stop_reason)
+
+        async with aclosing(stream_events(run, cancellation_token)) as items:
+            async for item in items:
+                yield item
 
     async def run(
         self,
@@ -313,7 +256,18 @@ class Conversation(Team):
                 return item
         raise AssertionError("run_stream always ends with a TaskResult")
 
+    def as_agent(self, name: str | None = None, description: str | None = None) -> TeamAgent:
+        """The conversation as one agent, for a `GraphFlow`, a `SelectorGroupChat` or any other AutoGen team.
+
+        Args:
+            name: The agent's name; by default the conversation's.
+            description: What a selector reads of it; by default the conversation's.
+        """
+        return TeamAgent(self, name, description)
+
     async def reset(self) -> None:
+        if self._running:
+            raise ConfigError(f"'{self.name}' is running; it can be reset when it has ended")
         for seat in self._seats:
             seat.inbox.clear()
             seat.waiting.clear()
@@ -323,45 +277,109 @@ class Conversation(Team):
 
     async def pause(self) -> None:
         self._not_paused.clear()
+        for seat in self._seats:
+            await seat.agent.on_pause(CancellationToken())
 
     async def resume(self) -> None:
+        for seat in self._seats:
+            await seat.agent.on_resume(CancellationToken())
         self._not_paused.set()
 
     async def save_state(self) -> Mapping[str, Any]:
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": [{"source": message.source, "content": message.to_model_text()} for message in unread],
+                "inbox": [_saved(message) for message in (*seat.inbox, *seat.waiting)],
             }
-            for seat, unread in ((seat, [*seat.inbox, *seat.waiting]) for seat in self._seats)
+            for seat in self._seats
         }
 
     async def load_state(self, state: Mapping[str, Any]) -> None:
+        names = [seat.name for seat in self._seats]
+        if set(state) != set(names):
+            raise ConfigError(
+                f"the saved state is of {', '.join(map(str, state)) or 'nobody'}, and '{self.name}' has "
+                f"{', '.join(names)}: load it into a conversation with the same participants"
+            )
+        if self._running:
+            raise ConfigError(f"'{self.name}' is running; a state can be loaded when it has ended")
         for seat in self._seats:
             saved = state[seat.name]
             await seat.agent.load_state(saved["agent"])
-            seat.inbox = [TextMessage(**unread) for unread in saved["inbox"]]
+            seat.inbox = [_loaded(unread) for unread in saved["inbox"]]
+            seat.waiting = []
+
+    def _common_config(self) -> dict[str, Any]:
+        """The part of the saved config that every conversation has."""
+        termination = self._termination
+        return {
+            "name": self.name,
+            "description": self.description,
+            "model": save_model(self._default_model),
+            "termination": None if termination is None else save(termination, "the termination condition"),
+            "readout": self._readout,
+            "options": self._options,
+            "model_client_stream": self._model_client_stream,
+        }
+
+    def _save_seat(self, seat: Seat) -> ComponentModel:
+        """The agent as a component; a persona without the type of its replies, which the conversation sets."""
+        if isinstance(seat.agent, PersonaAgent):
+            seat.agent.reply_type = None
+        return save(seat.agent, f"'{seat.name}'")
+
+    def _loaded(self) -> Self:
+        """This conversation, just loaded: its personas share clients again, and it closes them."""
+        self._opened = share_clients([seat.agent for seat in self._seats])
+        return self
 
     async def close(self) -> None:
         """Close the clients that this conversation opened itself."""
         if self._owns_models:
             await self._models.close()
+        for client in self._opened:
+            await client.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
 
 
-def narrate(text: str, source: str = NARRATOR) -> TextMessage:
-    """A message from the narrator, or from `source`."""
-    return TextMessage(content=text, source=source)
+def _saved(message: BaseChatMessage) -> Mapping[str, Any]:
+    if isinstance(message, TextMessage | StructuredMessage):  # the latter's type need not be known where it is loaded
+        return {"source": message.source, "content": message.to_model_text()}
+    return message.dump()
 
 
-def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:
-    """A message that no agent said, as a turn of the transcript."""
-    return Turn(speaker=message.source, role="narrator", round=round, text=message.to_model_text())
+def _loaded(saved: Mapping[str, Any]) -> BaseChatMessage:
+    if "type" not in saved:
+        return TextMessage(**saved)
+    message = MessageFactory().create(saved)
+    assert isinstance(message, BaseChatMessage), "only chat messages are delivered"
+    return message
 
 
-def choose_client(persona: Persona, default: str | Client | None, models: Models) -> Client:
-    """The client for a persona: of its own model, else of the default, else of `DEFAULT_MODEL`."""
-    chosen = persona.model or default or DEFAULT_MODEL
-    return chosen if isinstance(chosen, Client) else models[chosen]
+def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
+    """The arguments of every conversation, from what was saved."""
+    return {
+        "name": config.name,
+        "description": config.description,
+        "model": load_model(config.model),
+        "termination": None if config.termination is None else load(config.termination),
+        "readout": config.readout,
+        "options": config.options,
+        "model_client_stream": config.model_client_stream,
+    }
+
+
+def choose_client(
+    own: str | ChatCompletionClient | None, default: str | ChatCompletionClient | None, models: Models
+) -> Client:
+    """The client of a model: one's own, else the default, else `DEFAULT_MODEL`."""
+    chosen = own or default or DEFAULT_MODEL
+    return models[chosen] if isinstance(chosen, str) else as_client(chosen)
 
 
 async def gather_or_cancel(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:

@@ -12,23 +12,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from autogen_agentchat.base import ChatAgent, Team, TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, Component
+from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
-from parley.agents.conversation import (
-    Conversation,
-    Participant,
-    Seat,
-    TurnMessage,
-    gather_or_cancel,
-    narrate,
-    narrator_turn,
-)
+from parley.agents.components import CritiqueConfig, EvaluatorConfig, load_participant, reference, resolve
+from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
 from parley.agents.errors import ConfigError
 from parley.agents.evaluation import (
     PROMPTS,
@@ -41,10 +35,11 @@ from parley.agents.evaluation import (
     scores_of,
 )
 from parley.agents.fencing import fence_judged
-from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
-from parley.agents.personas import Persona, PersonaAgent
-from parley.agents.structured import Readout, parse
+from parley.agents.persona_agent import PersonaAgent
+from parley.agents.personas import Persona
+from parley.agents.seats import Seat, Spoken, narrate
+from parley.agents.structured import Readout
 from parley.agents.text import plural
 from parley.agents.transcripts import Turn
 
@@ -52,7 +47,12 @@ EvaluatorVerdict = BaseModel | Unscored | None
 """A parsed reply; `Unscored`; or None where the reply could not be parsed."""
 
 
-class Critique(Conversation):
+def text_of(turn: Turn) -> str:
+    """A draft as evaluators read it by default: the generator's text."""
+    return turn.text
+
+
+class Critique(Conversation, Component[CritiqueConfig]):
     """A generator whose drafts are scored by evaluators and revised until all criteria are met.
 
     Args:
@@ -69,8 +69,8 @@ class Critique(Conversation):
         draft_type: The pydantic type that the generator's replies are parsed as; by default they are plain text.
         show_draft: From the generator's turn to the draft as evaluators read it; by default its text.
         evaluator_task: The task as evaluators read it; by default as the generator does.
-        model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
-            one.
+        model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
+            embedded one.
         evaluate_prompt: The prompt of evaluators that are plain participants, with `{task}`, `{draft}` and
             `{criterion}`.
         revise_prompt: The prompt for a revision, with `{feedback}`.
@@ -79,12 +79,15 @@ class Critique(Conversation):
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the loop opens its own; `close()` closes
             them.
-        termination: An AutoGen condition that ends the loop early.
+        termination: An AutoGen condition that ends the loop early. As in AutoGen's teams, it gets the task too.
+        model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The loop's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
     """
 
     component_type = "team"
+    component_config_schema = CritiqueConfig
+    component_provider_override = "parley.agents.Critique"
 
     def __init__(
         self,
@@ -96,15 +99,16 @@ class Critique(Conversation):
         measure_only: Collection[str] = (),
         draft: str | None = None,
         draft_type: type[BaseModel] | None = None,
-        show_draft: Callable[[Turn], str] = lambda turn: turn.text,
+        show_draft: Callable[[Turn], str] = text_of,
         evaluator_task: str | None = None,
-        model: str | Client | None = None,
+        model: str | ChatCompletionClient | None = None,
         evaluate_prompt: str = PROMPTS["critique_evaluate.txt"],
         revise_prompt: str = PROMPTS["critique_revise.txt"],
         readout: Readout = "sampled",
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
         termination: TerminationCondition | None = None,
+        model_client_stream: bool = False,
         name: str = "critique",
         description: str = "A generator whose drafts are judged and revised.",
     ) -> None:
@@ -116,6 +120,7 @@ class Critique(Conversation):
             readout=readout,
             options=options,
             termination=termination,
+            model_client_stream=model_client_stream,
         )
         self.max_iterations = max_iterations
         self._draft, self._draft_type = draft, draft_type
@@ -151,49 +156,98 @@ class Critique(Conversation):
             seat.agent.options = dict(evaluator.options)
         return seat, evaluator
 
-    async def _turns(
-        self, task: Sequence[BaseChatMessage], token: CancellationToken
-    ) -> AsyncGenerator[TurnMessage, None]:
+    def _to_config(self) -> CritiqueConfig:
+        return CritiqueConfig(
+            **self._common_config(),
+            generator=self._save_seat(self._generator),
+            evaluators={label: self._save_evaluator(label) for label in self._evaluators},
+            criteria={score: str(criterion) for score, criterion in self.criteria.items()},
+            max_iterations=self.max_iterations,
+            measure_only=sorted(self._measure_only),
+            draft=self._draft,
+            draft_type=reference(self._draft_type, "draft_type"),
+            show_draft=str(reference(self._show_draft, "show_draft")),
+            evaluator_task=self._evaluator_task,
+            revise_prompt=self._revise_prompt,
+        )
+
+    def _save_evaluator(self, label: str) -> str | EvaluatorConfig:
+        evaluator = self._evaluators[label]
+        if not isinstance(evaluator, tuple):
+            return str(reference(evaluator, f"the evaluator '{label}'"))
+        seat, settings = evaluator
+        return EvaluatorConfig(
+            agent=self._save_seat(seat),
+            reply_type=str(reference(settings.reply_type, f"the reply type of '{label}'")),
+            prompt=settings.prompt,
+            options=None if settings.options is None else dict(settings.options),
+        )
+
+    @classmethod
+    def _from_config(cls, config: CritiqueConfig) -> Self:
+        evaluators: dict[str, Any] = {}
+        for label, saved in config.evaluators.items():
+            if isinstance(saved, str):
+                evaluators[label] = resolve(saved, f"the evaluator '{label}'")
+            else:
+                reply_type = resolve(saved.reply_type, f"the reply type of '{label}'")
+                evaluators[label] = Evaluator(load_participant(saved.agent), reply_type, saved.prompt, saved.options)
+        return cls(
+            load_participant(config.generator),
+            evaluators,
+            criteria=config.criteria,
+            max_iterations=config.max_iterations,
+            measure_only=config.measure_only,
+            draft=config.draft,
+            draft_type=resolve(config.draft_type, "draft_type"),
+            show_draft=resolve(config.show_draft, "show_draft"),
+            evaluator_task=config.evaluator_task,
+            revise_prompt=config.revise_prompt,
+            **loaded_arguments(config),
+        )._loaded()
+
+    def _begin(self, task: Sequence[BaseChatMessage]) -> None:
+        self._generator.inbox += task
+
+    async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         question = self._evaluator_task or "\n\n".join(message.to_model_text() for message in task)
-        for message in task:
-            self._generator.inbox.append(message)
-            yield narrator_turn(message), message
         if self._draft is None:
-            turn, message = await self._speak(self._generator, 0, token, self._draft_type)
+            spoken = await self._speak(self._generator, 0, token, self._draft_type)
         else:
             seat = self._generator
-            message = narrate(self._draft, seat.name)
             turn = Turn(speaker=seat.name, role="generator", round=0, text=self._draft, persona=seat.persona)
+            spoken = Spoken(turn, narrate(self._draft, seat.name))
             seat.inbox.append(narrate(f"Your draft was:\n\n{self._draft}"))
-        yield turn, message
-        if await self._is_over(message):
+        yield spoken
+        if await self._is_over([*spoken.inner, spoken.message]):
             return
         for iteration in range(self.max_iterations + 1):
-            draft = self._show_draft(turn)
+            draft = self._show_draft(spoken.turn)
             evaluated = await gather_or_cancel(
                 self._evaluate(label, question, draft, iteration, token) for label in self._evaluators
             )
             over = False
             verdicts: dict[str, EvaluatorVerdict] = {}
-            for label, (evaluation, evaluation_message) in zip(self._evaluators, evaluated, strict=True):
-                unscored = evaluation.parse_status == "unscored"
-                verdicts[label] = Unscored(evaluation.text) if unscored else evaluation.verdict
-                yield evaluation, evaluation_message
-                over = over or await self._is_over(evaluation_message)
+            for label, evaluation in zip(self._evaluators, evaluated, strict=True):
+                unscored = evaluation.turn.parse_status == "unscored"
+                verdicts[label] = Unscored(evaluation.turn.text) if unscored else evaluation.turn.verdict
+                yield evaluation
+                over = over or await self._is_over([*evaluation.inner, evaluation.message])
             if over:
                 return
             counted = {label: verdict for label, verdict in verdicts.items() if label not in self._measure_only}
             decision, ends = self._decide(counted, iteration)
             self._stop_reason = decision
             coordination = Turn(speaker="coordinator", role="coordinator", round=iteration, text=decision)
-            yield coordination, narrate(decision, "coordinator")
-            if ends:
+            message = narrate(decision, "coordinator")
+            yield Spoken(coordination, message)
+            if ends or await self._is_over([message]):
                 return
             feedback = "\n".join(feedback_line(label, verdict, self.criteria) for label, verdict in counted.items())
             self._generator.inbox.append(narrate(self._revise_prompt.format(feedback=feedback)))
-            turn, message = await self._speak(self._generator, iteration + 1, token, self._draft_type)
-            yield turn, message
-            if await self._is_over(message):
+            spoken = await self._speak(self._generator, iteration + 1, token, self._draft_type)
+            yield spoken
+            if await self._is_over([*spoken.inner, spoken.message]):
                 return
 
     def _decide(self, verdicts: Mapping[str, EvaluatorVerdict], iteration: int) -> tuple[str, bool]:
@@ -215,9 +269,7 @@ class Critique(Conversation):
             return f"stopped after {revisions}, not met: {', '.join(missed)}", True
         return f"revise: {', '.join(name for name in missed if name not in unscored)}", False
 
-    async def _evaluate(
-        self, label: str, task: str, draft: str, iteration: int, token: CancellationToken
-    ) -> TurnMessage:
+    async def _evaluate(self, label: str, task: str, draft: str, iteration: int, token: CancellationToken) -> Spoken:
         """One evaluator's turn on one draft. Its agent is reset first: no draft is compared with an earlier one."""
         evaluator = self._evaluators[label]
         if not isinstance(evaluator, tuple):
@@ -225,13 +277,9 @@ class Critique(Conversation):
         seat, settings = evaluator
         await seat.agent.on_reset(token)
         seat.inbox = [narrate(settings.prompt.format(task=task, draft=fence_judged(draft, "DRAFT"), criterion=label))]
-        turn, message = await self._speak(seat, iteration, token, settings.reply_type)
-        if turn.verdict is None and turn.parse_status is None:  # an AutoGen agent, which parses nothing itself
-            verdict, _ = parse(turn.text, settings.reply_type)
-            turn = turn._replace(verdict=verdict, parse_status="ok" if verdict else "cut" if turn.cut else "unparsed")
-        return turn, message
+        return await self._speak(seat, iteration, token, settings.reply_type)
 
-    async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> TurnMessage:
+    async def _score(self, function: ScoreFunction, label: str, task: str, draft: str, iteration: int) -> Spoken:
         """A plain function's turn on one draft."""
         with record_calls() as calls:
             returned = function(task, draft)
@@ -247,4 +295,4 @@ class Critique(Conversation):
             parse_status="ok" if assessment else "unscored",
             calls=tuple(calls),
         )
-        return turn, narrate(text, label)
+        return Spoken(turn, narrate(text, label))

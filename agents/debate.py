@@ -11,31 +11,26 @@ each debater states its own opinion before the discussion. A debate is an AutoGe
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from autogen_agentchat.base import TerminationCondition
 from autogen_agentchat.messages import BaseChatMessage, TextMessage
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, Component
+from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
-from parley.agents.calls import seed_from
-from parley.agents.conversation import (
-    Conversation,
-    Participant,
-    Seat,
-    TurnMessage,
-    gather_or_cancel,
-    narrate,
-    narrator_turn,
-)
+from parley.agents.calls import record_calls
+from parley.agents.components import DebateConfig, load_order, load_participant, reference, resolve, save_order
+from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
 from parley.agents.errors import ConfigError
+from parley.agents.events import Event
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
-from parley.agents.models.base import Client
 from parley.agents.models.registry import Models
-from parley.agents.personas import Placement
+from parley.agents.persona_agent import Placement
+from parley.agents.seats import Seat, Spoken, narrate, narrator_turn
+from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, round_robin
 from parley.agents.structured import Readout
 from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
@@ -49,10 +44,6 @@ class Cue(NamedTuple):
     round: int
 
 
-Group = Sequence[str]
-Order = Callable[[int, Sequence[str]], Sequence[Group]]
-"""From the round and the debaters' names to groups. Groups speak one after the other, the agents of a group
-concurrently."""
 Sees = Callable[[Cue, Turn], bool]
 """Whether this agent reads that turn."""
 Instructions = Callable[[Cue], str | None]
@@ -61,44 +52,24 @@ ReplyType = Callable[[Cue], type[BaseModel] | None]
 """The type that an agent's reply is parsed as; None for plain text."""
 
 
-def round_robin(round: int, names: Sequence[str]) -> Sequence[Group]:
-    """One after the other in the given order; each reads the turns before its own."""
-    return [[name] for name in names]
-
-
-def simultaneous(round: int, names: Sequence[str]) -> Sequence[Group]:
-    """All concurrently: no agent reads the others' turns of the same round."""
-    return [list(names)]
-
-
-def shuffled(seed: int) -> Order:
-    """A random order for each round, reproducible by the seed."""
-
-    def order(round: int, names: Sequence[str]) -> Sequence[Group]:
-        permuted = list(names)
-        random.Random(seed_from(seed, round)).shuffle(permuted)
-        return [[name] for name in permuted]
-
-    return order
-
-
 def everyone(reader: Cue, turn: Turn) -> bool:
     """Every agent reads every turn."""
     return True
 
 
-class Debate(Conversation):
+class Debate(Conversation, Component[DebateConfig]):
     """Agents that speak in rounds; optionally a referee speaks after every round and a chair at the end.
 
     Args:
         participants: The debaters: personas, AutoGen agents or AutoGen teams, in speaking order.
-        model: The model of all personas without their own, as `provider/model` or a client; by default the embedded
-            one.
+        model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the
+            embedded one.
         rounds: How often each debater speaks. By default twice: one statement, one answer to the others.
         blind_rounds: How many rounds at the beginning are blind: all debaters speak concurrently, on the task and their
             instructions alone. When these rounds are over, everyone gets the others' turns, in speaking order. The
             referee hears the debaters, and is not heard by them before that. By default none.
-        order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function.
+        order: Who speaks when: `round_robin`, `simultaneous`, `shuffled(seed)` or your own function of round and names;
+            or who speaks next: `by_model(…)`, `by_handoff()`, `by_function(…)`.
         sees: Which turns an agent reads; by default all of them.
         referee: Speaks after every round.
         chair: Speaks last, after the final round.
@@ -114,21 +85,24 @@ class Debate(Conversation):
             the prompt's prefix.
         fence: Whether an agent reads the others' turns as quoted data, or "referee" if only the referee does; the
             transcript has them unquoted. Off by default, as in the published debates.
-        termination: An AutoGen condition that ends the debate early.
+        termination: An AutoGen condition that ends the debate early. As in AutoGen's teams, it gets the task too.
+        model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
     """
 
     component_type = "team"
+    component_config_schema = DebateConfig
+    component_provider_override = "parley.agents.Debate"
 
     def __init__(
         self,
         participants: Sequence[Participant],
         *,
-        model: str | Client | None = None,
+        model: str | ChatCompletionClient | None = None,
         rounds: int = 2,
         blind_rounds: int = 0,
-        order: Order = round_robin,
+        order: Order | NextSpeaker = round_robin,
         sees: Sees = everyone,
         referee: Participant | None = None,
         chair: Participant | None = None,
@@ -140,6 +114,7 @@ class Debate(Conversation):
         placement: Placement = "system",
         fence: bool | Literal["referee"] = False,
         termination: TerminationCondition | None = None,
+        model_client_stream: bool = False,
         name: str = "debate",
         description: str = "Personas who debate in turns.",
     ) -> None:
@@ -152,6 +127,7 @@ class Debate(Conversation):
             options=options,
             termination=termination,
             placement=placement,
+            model_client_stream=model_client_stream,
         )
         if not participants:
             raise ConfigError("a debate needs at least one participant")
@@ -162,55 +138,117 @@ class Debate(Conversation):
         self.rounds, self.blind_rounds = rounds, blind_rounds
         self._order, self._sees, self._instructions = order, sees, instructions
         self._fence = fence
+        self._thread: list[Event] = []
+        self._previous: str | None = None
+        self._typed = reply_type
         self._reply_type: ReplyType = (lambda cue: None) if reply_type is None else _as_policy(reply_type)
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
 
-    async def _turns(
-        self, task: Sequence[BaseChatMessage], token: CancellationToken
-    ) -> AsyncGenerator[TurnMessage, None]:
+    def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
         self._deliver_blind_turns()  # of an earlier conversation that was cancelled
-        for message in task:
-            for seat in self._seats:
-                seat.inbox.append(message)
-            yield narrator_turn(message), message
+        self._thread += task
+        for seat in self._seats:
+            seat.inbox += task
+
+    async def _turns(self, task: Sequence[BaseChatMessage], token: CancellationToken) -> AsyncGenerator[Spoken, None]:
         narrated: set[tuple[int, str]] = set()
         for round in range(1, self.rounds + 1):
-            for group in self._groups(round):
+            async for group in self._groups(round):
+                if isinstance(group, Spoken):
+                    yield group
+                    continue
                 seats = [self._find(name) for name in group]
                 for seat in seats:
                     instruction = self._instruct(seat, round)
                     # Agents that get the same instruction share one narrator turn in the transcript.
                     if instruction and (round, instruction) not in narrated:
                         narrated.add((round, instruction))
-                        yield narrator_turn(seat.inbox[-1], round), seat.inbox[-1]
+                        yield Spoken(narrator_turn(seat.inbox[-1], round), seat.inbox[-1])
                 if len(seats) == 1 or all(seat.reads_prefix_once for seat in seats):
                     spoken = [await self._turn(seat, round, token) for seat in seats]
                 else:
                     spoken = await gather_or_cancel(self._turn(seat, round, token) for seat in seats)
                 over = False
-                for turn, message in spoken:
+                for turn, message, inner in spoken:
                     self._deliver(turn, message)
-                    yield turn, message
-                    over = over or await self._is_over(message)
+                    yield Spoken(turn, message, inner)
+                    self._thread += [*inner, message]
+                    if turn.role == "debater":
+                        self._previous = turn.speaker
+                    over = over or await self._is_over([*inner, message])
                 if over:
                     self._deliver_blind_turns()
                     return
             if round == self.blind_rounds:
                 self._deliver_blind_turns()
 
-    def _groups(self, round: int) -> list[Group]:
-        """Who speaks in a round: groups one after the other, the agents of a group concurrently."""
-        groups = list(self._order(round, list(self._debaters)))
-        if round <= self.blind_rounds:
-            groups = [list(dict.fromkeys(name for group in groups for name in group))]
+    async def _groups(self, round: int) -> AsyncGenerator[Group | Spoken, None]:
+        """Who speaks in a round: groups one after the other, the agents of a group concurrently. The calls of a model
+        that chooses the speakers are the narrator's."""
+        blind = round <= self.blind_rounds
+        if not isinstance(self._order, NextSpeaker):
+            groups = list(self._order(round, list(self._debaters)))
+            together = [list(dict.fromkeys(name for group in groups for name in group))]
+            for group in together if blind else groups:
+                yield group
+        elif blind:
+            yield list(self._debaters)
+        else:
+            for _ in self._debaters:
+                with record_calls() as calls:
+                    name = await self._order.choose(self._floor())
+                if calls:
+                    turn = Turn(speaker="selector", role="narrator", round=round, text=name, calls=tuple(calls))
+                    yield Spoken(turn, narrate(name, "selector"))
+                yield [name]
         if self._referee is not None:
-            groups.append([self._referee.name])
+            yield [self._referee.name]
         if self._chair is not None and round == self.rounds:
-            groups.append([self._chair.name])
-        return groups
+            yield [self._chair.name]
+
+    def _to_config(self) -> DebateConfig:
+        return DebateConfig(
+            **self._common_config(),
+            participants=[self._save_seat(seat) for seat in self._debaters.values()],
+            rounds=self.rounds,
+            blind_rounds=self.blind_rounds,
+            order=save_order(self._order),
+            sees=str(reference(self._sees, "sees")),
+            referee=self._save_seat(self._referee) if self._referee else None,
+            chair=self._save_seat(self._chair) if self._chair else None,
+            instructions=reference(self._instructions, "instructions"),
+            reply_type=reference(self._typed, "reply_type"),
+            placement=self._placement,
+            fence=self._fence,
+        )
+
+    @classmethod
+    def _from_config(cls, config: DebateConfig) -> Self:
+        return cls(
+            [load_participant(participant) for participant in config.participants],
+            rounds=config.rounds,
+            blind_rounds=config.blind_rounds,
+            order=load_order(config.order),
+            sees=resolve(config.sees, "sees"),
+            referee=load_participant(config.referee) if config.referee else None,
+            chair=load_participant(config.chair) if config.chair else None,
+            instructions=resolve(config.instructions, "instructions"),
+            reply_type=resolve(config.reply_type, "reply_type"),
+            placement=config.placement,
+            fence=config.fence,
+            **loaded_arguments(config),
+        )._loaded()
+
+    def _floor(self) -> Floor:
+        descriptions = {name: seat.agent.description for name, seat in self._debaters.items()}
+        return Floor(descriptions, self._thread, self._previous, self._client_for)
+
+    async def reset(self) -> None:
+        await super().reset()
+        self._thread, self._previous = [], None
 
     def _find(self, name: str) -> Seat:
         for seat in (self._referee, self._chair):
@@ -227,8 +265,8 @@ class Debate(Conversation):
             seat.inbox.append(narrate(text))
         return text
 
-    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> TurnMessage:
-        speaks_again = round < self.rounds and seat.role != "chair"
+    async def _turn(self, seat: Seat, round: int, token: CancellationToken) -> Spoken:
+        speaks_again = round < self.rounds and seat.role != "chair" and not isinstance(self._order, NextSpeaker)
         reply_type = self._reply_type(Cue(seat.name, seat.role, round))
         return await self._speak(seat, round, token, reply_type, speaks_again)
 

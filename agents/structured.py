@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
@@ -211,6 +211,25 @@ def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[
     return matched
 
 
+OnText = Callable[[str], None]
+
+
+async def create(
+    client: ChatCompletionClient, messages: Sequence[LLMMessage], on_text: OnText | None, **arguments: Any
+) -> CreateResult:
+    """The client's reply; streamed if `on_text` wants its chunks."""
+    if on_text is None:
+        return await client.create(messages, **arguments)
+    reply = None
+    async for part in client.create_stream(messages, **arguments):
+        if isinstance(part, CreateResult):
+            reply = part
+        else:
+            on_text(part)
+    assert reply is not None, "a stream ends with the whole reply"
+    return reply
+
+
 async def structured_reply(
     client: ChatCompletionClient,
     messages: Sequence[LLMMessage],
@@ -219,6 +238,7 @@ async def structured_reply(
     readout: Readout = "sampled",
     options: Mapping[str, Any] | None = None,
     cancellation_token: CancellationToken | None = None,
+    on_text: OnText | None = None,
 ) -> StructuredReply[T]:
     """Request a reply of a type, and once more if it cannot be parsed.
 
@@ -230,6 +250,7 @@ async def structured_reply(
             it is not the default because not every provider has them.
         options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
         cancellation_token: Cancels the calls.
+        on_text: Gets the reply as it arrives, chunk by chunk; by default it is not streamed.
 
     Returns:
         The value if it could be parsed, its status, and the model's text in any case.
@@ -246,8 +267,13 @@ async def structured_reply(
     usage = RequestUsage(0, 0)
 
     async def request(conversation: Sequence[LLMMessage]) -> tuple[Answer, CreateResult, bool]:
-        reply = await client.create(
-            conversation, json_output=json_output, extra_create_args=extra, cancellation_token=cancellation_token
+        reply = await create(
+            client,
+            conversation,
+            on_text,
+            json_output=json_output,
+            extra_create_args=extra,
+            cancellation_token=cancellation_token,
         )
         usage.prompt_tokens += reply.usage.prompt_tokens
         usage.completion_tokens += reply.usage.completion_tokens

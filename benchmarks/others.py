@@ -32,6 +32,12 @@ OTHERS = (
         ["--calls", "8000"],
     ),
     Other(
+        "Streaming: AutoGen's team and a debate, every token an event",
+        "streaming",
+        ["--conversations", "16", "--repeats", "3"],
+        ["--conversations", "8", "--repeats", "1"],
+    ),
+    Other(
         "Executors: this process, two worker processes, Ray",
         "executors",
         ["--rounds", "2"],

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from parley.execute import Options as Options
     from parley.execute import run as run
     from parley.execute import run_async as run_async
+    from parley.recording import record as record
+    from parley.recording import record_async as record_async
 
 try:
     __version__ = version("parley-autogen")
@@ -43,6 +45,8 @@ _MODULES = {
     "Options": "parley.execute",
     "run": "parley.execute",
     "run_async": "parley.execute",
+    "record": "parley.recording",
+    "record_async": "parley.recording",
 }
 __all__ = ["__version__", *_MODULES]
 

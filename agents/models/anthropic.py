@@ -87,6 +87,7 @@ class AnthropicClient(StreamingClient):
     OptionsType: ClassVar[type[ClientOptions]] = AnthropicOptions
     options: AnthropicOptions
     native_schema = True
+    vision = True
     default_max_tokens = 8192
     cache_minimum = 1024
     written_factor = 1.25
@@ -121,7 +122,7 @@ class AnthropicClient(StreamingClient):
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(
-            vision=False,
+            vision=self.vision,
             function_calling=True,
             json_output=True,
             family=ModelFamily.UNKNOWN,
@@ -207,7 +208,9 @@ class AnthropicClient(StreamingClient):
             calls = [call for call in message.content if isinstance(call, FunctionCall)]
             kept = self._turns.get(calls[0].id) if calls else None
             return "assistant", list(kept) if kept else [_tool_use(call) for call in calls]
-        turn = to_chat([message])[0]
+        turn = to_chat([message], images=True)[0]
+        if not isinstance(turn["content"], str):
+            return turn["role"], [_picture_block(part) for part in turn["content"]]
         return turn["role"], [{"type": "text", "text": turn["content"]}] if turn["content"].strip() else []
 
     async def send(self, request: Request) -> Reply:
@@ -322,6 +325,13 @@ class _LimitedStream(httpx2.AsyncByteStream):
 def _joined(blocks: list[dict[str, Any]]) -> Any:
     """Blocks that are all text as one text."""
     return "".join(block["text"] for block in blocks) if all(block["type"] == "text" for block in blocks) else blocks
+
+
+def _picture_block(part: Mapping[str, Any]) -> dict[str, Any]:
+    if part["type"] == "text":
+        return {"type": "text", "text": part["text"]}
+    kind, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
+    return {"type": "image", "source": {"type": "base64", "media_type": kind, "data": data}}
 
 
 def _tool(function: Mapping[str, Any]) -> dict[str, Any]:

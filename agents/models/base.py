@@ -14,9 +14,9 @@ import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
-from autogen_core import CancellationToken
+from autogen_core import CancellationToken, Component, Image
 from autogen_core.models import (
     AssistantMessage,
     ChatCompletionClient,
@@ -32,7 +32,7 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from parley.agents.calls import Call, PromptMessage, seed_from
-from parley.agents.errors import ConfigError, ModelError, RateLimited
+from parley.agents.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.agents.home import say
 from parley.agents.models.budget import Budget
 from parley.agents.models.prices import Price, price_of
@@ -113,8 +113,15 @@ def _prompt_message(message: LLMMessage) -> PromptMessage:
         text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
         return PromptMessage("tool", "", text)
     content = message.content
-    text = content if isinstance(content, str) else json.dumps([str(part) for part in content])
+    text = content if isinstance(content, str) else json.dumps([_part_text(part) for part in content])
     return PromptMessage("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
+
+
+def _part_text(part: Any) -> str:
+    """An image is recorded by its hash, which tells it apart in the reply cache too."""
+    if isinstance(part, Image):
+        return f"image {hashlib.sha256(part.to_base64().encode()).hexdigest()[:16]}"
+    return str(part)
 
 
 def _schema_text(schema: Schema) -> str:
@@ -142,7 +149,14 @@ def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]
     return digest.digest()
 
 
-class Client(ChatCompletionClient):
+class ClientConfig(BaseModel):
+    """What AutoGen's `dump_component` saves of a client: never a key, which comes from the environment."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+
+class Client(ChatCompletionClient, Component[ClientConfig]):
     """Base class of all model clients. A provider subclasses it, implements `send`, and is added with `register()`.
 
     Args:
@@ -151,6 +165,7 @@ class Client(ChatCompletionClient):
     """
 
     component_type = "model"
+    component_config_schema = ClientConfig
     OptionsType: ClassVar[type[ClientOptions]] = ClientOptions
     """The options that the provider accepts."""
     _key: str = ""
@@ -174,6 +189,8 @@ class Client(ChatCompletionClient):
     """The effort at which a model that otherwise accepts no temperature and gives no log-probabilities does both."""
     default_max_tokens: ClassVar[int | None] = None
     """The limit of an answer, where the provider needs one and none is set."""
+    vision: bool = False
+    """Whether messages may contain images."""
     context_tokens: int = 128_000
     """The model's context window."""
     cache_minimum: ClassVar[int | None] = None
@@ -201,6 +218,13 @@ class Client(ChatCompletionClient):
         self._dropped = False
         self._check_capabilities()
 
+    def _to_config(self) -> ClientConfig:
+        return ClientConfig(name=self.name, options=self.options.model_dump(mode="json", exclude_unset=True))
+
+    @classmethod
+    def _from_config(cls, config: ClientConfig) -> Self:
+        return cls(config.name, config.options)
+
     def _check_capabilities(self) -> None:
         """ConfigError if an option was set that this model does not have."""
         options, plain = self.options, self.name
@@ -227,7 +251,7 @@ class Client(ChatCompletionClient):
         if limit is not None:
             if room:
                 # Prompts are counted at four characters per token, which may be too few: hence a third more.
-                left = self.context_tokens - self.count_tokens(request.messages) * 4 // 3 - limit
+                left = self.context_tokens - self.prompt_tokens(request.messages) * 4 // 3 - limit
                 limit += max(0, min(room, left))
             options["max_tokens"] = limit
         if not self.takes_temperature and options.keys() & {"temperature", "top_p"}:
@@ -313,23 +337,39 @@ class Client(ChatCompletionClient):
         current = SESSION.get()
         if current is None:
             return await self._send_with_retries(request, prompt, None)
+        request, address, cached = self._look_up(request, prompt, current)
+        if cached is not None:
+            return cached
+        try:
+            if current.sender is None:
+                reply = await self._send_with_retries(request, prompt, current.budget)
+            else:
+                reply = await self._send_by_session(request, prompt, current, address)
+        except ParleyError as error:
+            current.failure = current.failure or error
+            raise
+        self._keep_reply(current, address, reply)
+        return reply
+
+    def _look_up(
+        self, request: Request, prompt: tuple[PromptMessage, ...], current: Session
+    ) -> tuple[Request, bytes, Reply | None]:
+        """The request with its seed, its address in the reply cache, and the reply if that has one (it is recorded)."""
         key = request_key(self.identity, request, prompt)
         nth = current.occurrence(key)
         if "seed" not in request.options:
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
             request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
-        cache = current.cache if self.cacheable else None
-        if cache is not None and (cached := cache.get(address)) is not None:
+        cached = current.cache.get(address) if current.cache is not None and self.cacheable else None
+        if cached is not None:
             report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
-            return cached
-        if current.sender is None:
-            reply = await self._send_with_retries(request, prompt, current.budget)
-        else:
-            reply = await self._send_by_session(request, prompt, current, address)
-        if cache is not None and not (reply.cut and reply.empty):  # asked again when there is more room
-            cache.put(address, self.name, reply)
-        return reply
+        return request, address, cached
+
+    def _keep_reply(self, current: Session, address: bytes, reply: Reply) -> None:
+        # A reply that was cut before it said anything is asked for again when there is more room.
+        if current.cache is not None and self.cacheable and not (reply.cut and reply.empty):
+            current.cache.put(address, self.name, reply)
 
     async def _send_by_session(
         self, request: Request, prompt: tuple[PromptMessage, ...], current: Session, address: bytes
@@ -484,13 +524,17 @@ class Client(ChatCompletionClient):
         """An estimate at four characters per token: exact counts would need each vendor's vocabulary."""
         return sum(4 + estimate_tokens(_prompt_message(message).text) for message in messages)
 
+    def prompt_tokens(self, messages: Sequence[LLMMessage]) -> int:
+        """How long a prompt is about to be, for the room that is left after it."""
+        return self.count_tokens(messages)
+
     def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.context_tokens - self.count_tokens(messages, tools=tools)
 
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(
-            vision=False,
+            vision=self.vision,
             function_calling=False,
             json_output=True,
             family=ModelFamily.UNKNOWN,

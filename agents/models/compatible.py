@@ -54,6 +54,7 @@ class ServerOptions(ClientOptions):
         None,
         description="how replies are constrained: to a JSON schema, to any JSON, or only by the prompt",
     )
+    vision: bool | None = Field(None, description="whether the model accepts images (default: OpenAI's do)")
 
 
 class CompatibleClient(StreamingClient):
@@ -100,6 +101,8 @@ class CompatibleClient(StreamingClient):
         elif self.key_needed:
             raise ConfigError(f"{name} needs a key: set {self.key_variable} in the environment")
         self.mode = self.options.structured or self.structured
+        if self.options.vision is not None:
+            self.vision = self.options.vision
         self.native_schema = self.mode == "schema"
         self._session: aiohttp.ClientSession | None = None
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
@@ -111,7 +114,7 @@ class CompatibleClient(StreamingClient):
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(
-            vision=False,
+            vision=self.vision,
             function_calling=True,
             json_output=self.mode != "none",
             family=ModelFamily.UNKNOWN,
@@ -121,7 +124,10 @@ class CompatibleClient(StreamingClient):
 
     def body(self, request: Request) -> dict[str, Any]:
         """The JSON body of a request."""
-        body: dict[str, Any] = {"model": self.model, "messages": to_chat(request.messages, self.thought_key)}
+        body: dict[str, Any] = {
+            "model": self.model,
+            "messages": to_chat(request.messages, self.thought_key, images=self.vision),
+        }
         for key, value in request.options.items():
             if key == "max_tokens":
                 body[self.token_limit_key] = value

@@ -7,6 +7,7 @@ support ended on 30 November 2025.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import os
 import re
@@ -88,6 +89,7 @@ class GoogleClient(StreamingClient):
     OptionsType: ClassVar[type[ClientOptions]] = GoogleOptions
     options: GoogleOptions
     native_schema = True
+    vision = True
     context_tokens = 1_048_576
     cache_minimum = 4096
 
@@ -143,7 +145,7 @@ class GoogleClient(StreamingClient):
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(
-            vision=False,
+            vision=self.vision,
             function_calling=True,
             json_output=True,
             family=ModelFamily.UNKNOWN,
@@ -223,7 +225,9 @@ class GoogleClient(StreamingClient):
                 return self._turns[calls[0].id]
             signatures = [UNSIGNED, *[None] * len(calls)]
             return types.Content(role="model", parts=list(map(_call_part, calls, signatures)))
-        turn = to_chat([message])[0]
+        turn = to_chat([message], images=True)[0]
+        if not isinstance(turn["content"], str):
+            return types.Content(role="user", parts=[_picture_part(part) for part in turn["content"]])
         if not turn["content"].strip():
             return None
         return types.Content(role=ROLES[turn["role"]], parts=[types.Part(text=turn["content"])])
@@ -394,6 +398,13 @@ class _Chunks(Arriving):
             thought_tokens=usage.thoughts_token_count,
             refused=refused,
         )
+
+
+def _picture_part(part: Mapping[str, Any]) -> types.Part:
+    if part["type"] == "text":
+        return types.Part(text=part["text"])
+    kind, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
+    return types.Part(inline_data=types.Blob(mime_type=kind, data=base64.b64decode(data)))
 
 
 def _declaration(tool: Mapping[str, Any]) -> dict[str, Any]:

@@ -83,6 +83,7 @@ class OpenAIClient(CompatibleClient):
     key_variable, key_needed = "OPENAI_API_KEY", True
     batches = True
     token_limit_key = "max_completion_tokens"
+    vision = True
     cache_minimum, cache_step = 1024, 128
 
     def __init__(self, name: str, options: Mapping[str, Any] | None = None) -> None:

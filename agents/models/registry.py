@@ -14,6 +14,8 @@ from importlib import import_module
 from typing import Any, Protocol, TypeVar
 from urllib.parse import unquote
 
+from autogen_core.models import ChatCompletionClient
+
 from parley.agents.errors import ConfigError
 from parley.agents.models.base import Client
 from parley.agents.plugins import installed
@@ -132,16 +134,28 @@ def split_name(name: str) -> tuple[str, dict[str, str]]:
     return plain, options
 
 
-def model(name: str, **options: Any) -> Client:
+def model(name: str | ChatCompletionClient, /, **options: Any) -> Client:
     """The client for a model's name. A `ConfigError` says what is missing: a key, a package, an address.
 
     Args:
-        name: `provider/model?option=value&…`; `parley models` lists the providers.
+        name: `provider/model?option=value&…`; `parley models` lists the providers. Or an AutoGen client, which is
+            wrapped, so that its calls are cached, budgeted and recorded; `name=` is then its name in records.
         **options: the same options as keyword arguments; they override those in the name. See `ClientOptions`, and the
             provider's own `OptionsType`.
     """
+    if not isinstance(name, str):
+        return as_client(name, **options)
     plain, query = split_name(name)
     return client_class(plain)(plain, {**query, **options})
+
+
+def as_client(client: ChatCompletionClient, **options: Any) -> Client:
+    """One of Parley's clients as it is; any other AutoGen client wrapped as one."""
+    if isinstance(client, Client):
+        return client
+    from parley.agents.models.wrapped import wrap
+
+    return wrap(client, **options)
 
 
 def client_class(plain: str) -> type[Client]:

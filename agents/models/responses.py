@@ -61,7 +61,7 @@ class Thinking:
 def to_input(messages: Sequence[LLMMessage], thinking: Thinking | None) -> list[dict[str, Any]]:
     """The messages, without the system's, as input items."""
     items: list[dict[str, Any]] = []
-    for turn in to_chat([message for message in messages if not isinstance(message, SystemMessage)]):
+    for turn in to_chat([message for message in messages if not isinstance(message, SystemMessage)], images=True):
         if turn["role"] == "tool":
             items.append({"type": "function_call_output", "call_id": turn["tool_call_id"], "output": turn["content"]})
         elif "tool_calls" in turn:
@@ -69,8 +69,19 @@ def to_input(messages: Sequence[LLMMessage], thinking: Thinking | None) -> list[
                 items += thinking.before(call["id"]) if thinking is not None else []
                 items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
         else:
-            items.append({"role": turn["role"], "content": turn["content"]})
+            content = turn["content"]
+            items.append({"role": turn["role"], "content": content if isinstance(content, str) else _parts(content)})
     return items
+
+
+def _parts(content: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Texts and images, as Responses have them."""
+    return [
+        {"type": "input_text", "text": part["text"]}
+        if part["type"] == "text"
+        else {"type": "input_image", "image_url": part["image_url"]["url"]}
+        for part in content
+    ]
 
 
 def uses_tools(request: Request) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from parley.agents.calls import Call, record_call
+from parley.agents.errors import ParleyError
 from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.reply import Reply
@@ -31,6 +32,7 @@ class Session:
         on_call: called with every finished call.
         sender: sends requests instead of `Client.send`; None for the normal way.
         occurrences: how often each request was made in this unit; starts empty.
+        failure: the first error of a call; starts as None.
     """
 
     sample: str = ""
@@ -40,6 +42,8 @@ class Session:
     on_call: Callable[[Call], None] | None = None
     sender: Sender | None = None
     occurrences: dict[bytes, int] = field(default_factory=dict)
+    failure: ParleyError | None = None
+    """The first error of a call: AutoGen's runtime raises a `RuntimeError` in its place."""
 
     def occurrence(self, request_key: bytes) -> int:
         """How often this request was made before in this unit; counts it. Each repetition is a sample of its own."""

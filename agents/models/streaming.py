@@ -1,4 +1,4 @@
-"""Replies that arrive in chunks: budget, limits, thoughts, the key and billing are the same for every provider."""
+"""Replies that arrive in chunks: cache, budget, retries, thoughts, the key and billing, the same for every provider."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from autogen_core.models import CreateResult, LLMMessage, RequestUsage
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
-from parley.agents.errors import ModelError
-from parley.agents.models.base import SHARED, Client, Request, estimate_tokens
+from parley.agents.calls import PromptMessage
+from parley.agents.errors import ModelError, ParleyError, RateLimited
+from parley.agents.models.base import MAX_WAIT_SECONDS, SHARED, Client, Request, estimate_tokens
+from parley.agents.models.budget import Budget
 from parley.agents.models.reply import Reply, StreamRedactor, redact_reply
 from parley.agents.models.session import SESSION
 from parley.agents.models.thoughts import ThoughtSplitter
@@ -57,11 +59,13 @@ class StreamingClient(Client):
         extra_create_args: Mapping[str, Any] = {},
         cancellation_token: CancellationToken | None = None,
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """The answer as it arrives, then the whole reply with its thinking and usage; neither cached nor retried.
+        """The answer as it arrives, then the whole reply with its thinking and usage.
 
-        A request with tools is not streamed: the reply is one chunk. A stream that breaks off counts with what arrived.
+        A reply from the cache is one chunk, and so is one to a request with tools. A stream that has not begun is
+        retried; one that breaks off counts with what arrived.
         """
-        if tools:
+        current = SESSION.get()
+        if tools or (current is not None and current.sender is not None):
             async for part in super().create_stream(
                 messages,
                 tools=tools,
@@ -73,45 +77,96 @@ class StreamingClient(Client):
                 yield part
             return
         options = {**self._defaults, **extra_create_args}
-        request = self.for_wire(Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ())))
-        current = SESSION.get()
-        budget = current.budget if current else None
-        if budget is not None:
-            await budget.take_call()
-        arrived, splitter, redactor = self.arriving(), ThoughtSplitter(), StreamRedactor(self._key)
-        started = time.perf_counter()
-
-        def finished(*, broken: bool = False) -> Reply:
-            reply = arrived.reply()  # which tells its thinking apart by itself
-            if broken:
-                reply.usage = _at_least(reply, request)
-            reply = redact_reply(reply, self._key)
-            latency = time.perf_counter() - started
-            self._record(self._call(request.prompt(), reply, latency, cached=False, attempts=1), budget)
-            return reply
-
-        await self.throttle.enter()
+        request = Request(tuple(messages), json_output, options, shared=options.pop(SHARED, ()))
+        prompt = request.prompt()
+        if current is None:
+            async for part in self._streamed(request, prompt, None, cancellation_token):
+                yield part
+            return
+        request, address, reply = self._look_up(request, prompt, current)
+        if reply is not None:
+            yield str(reply.content)
+            yield reply
+            return
         try:
-            async with aclosing(self.events(request)) as events:
-                async for event in events:
-                    if cancellation_token is not None and cancellation_token.is_cancelled():
-                        raise asyncio.CancelledError
-                    if text := redactor.feed(splitter.feed(arrived.add(event))):
-                        yield text
-        except BaseException as error:
-            # What was answered is billed, even if the rest is lost or no longer wanted.
-            if arrived.anything:
-                finished(broken=True)
-            elif budget is not None and isinstance(error, ModelError):
-                budget.give_call_back()
+            async for part in self._streamed(request, prompt, current.budget, cancellation_token):
+                if isinstance(part, Reply):
+                    self._keep_reply(current, address, part)
+                yield part
+        except ParleyError as error:
+            current.failure = current.failure or error
             raise
-        finally:
-            self.throttle.leave()
+
+    async def _streamed(
+        self,
+        request: Request,
+        prompt: tuple[PromptMessage, ...],
+        budget: Budget | None,
+        token: CancellationToken | None,
+    ) -> AsyncGenerator[str | Reply, None]:
+        """The chunks of one reply as the server sends them, then the reply, recorded."""
+        request = self.for_wire(request)
+        attempt = 0
+        while True:
+            attempt += 1
+            if budget is not None:
+                await budget.take_call()
+            arrived, splitter, redactor = self.arriving(), ThoughtSplitter(), StreamRedactor(self._key)
+            await self.throttle.enter()
+            started = time.perf_counter()
+            ok = False
+            try:
+                async with aclosing(self.events(request)) as events:
+                    async for event in events:
+                        if token is not None and token.is_cancelled():
+                            raise asyncio.CancelledError
+                        if text := redactor.feed(splitter.feed(arrived.add(event))):
+                            yield text
+                ok = True
+            except BaseException as error:
+                # What was answered is billed, even if the rest is lost or no longer wanted.
+                if arrived.anything:
+                    self._record_stream(arrived, request, prompt, started, attempt, budget, broken=True)
+                    raise
+                if not isinstance(error, ModelError):
+                    raise
+                if budget is not None:
+                    budget.give_call_back()
+                if isinstance(error, RateLimited):
+                    self.throttle.slow_down(min(error.retry_after or 0.0, MAX_WAIT_SECONDS))
+                too_long = (error.retry_after or 0.0) > MAX_WAIT_SECONDS
+                if not error.retryable or attempt > self.options.retries or too_long:
+                    raise
+                delay = self.retry_delay(attempt, error.retry_after)
+            finally:
+                self.throttle.leave(ok=ok)
+            if ok:
+                break
+            await asyncio.sleep(delay)
         if text := redactor.feed(splitter.flush()) + redactor.flush():
             yield text
-        reply = finished()
+        reply = self._record_stream(arrived, request, prompt, started, attempt, budget)
         self.thinks = self.thinks or reply.thinks
         yield reply
+
+    def _record_stream(
+        self,
+        arrived: Arriving,
+        request: Request,
+        prompt: tuple[PromptMessage, ...],
+        started: float,
+        attempts: int,
+        budget: Budget | None,
+        *,
+        broken: bool = False,
+    ) -> Reply:
+        reply = arrived.reply()  # which tells its thinking apart by itself
+        if broken:
+            reply.usage = _at_least(reply, request)
+        reply = redact_reply(reply, self._key)
+        latency = time.perf_counter() - started
+        self._record(self._call(prompt, reply, latency, cached=False, attempts=attempts), budget)
+        return reply
 
 
 def _at_least(reply: Reply, request: Request) -> RequestUsage:

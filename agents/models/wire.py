@@ -23,6 +23,7 @@ from autogen_core.models import (
     RequestUsage,
     SystemMessage,
     TopLogprob,
+    UserMessage,
 )
 from autogen_core.tools import Tool, ToolSchema
 
@@ -44,13 +45,16 @@ FINISH: dict[str | None, FinishReasons] = {
 }
 
 
-def to_chat(messages: Sequence[LLMMessage], thought_key: str | None = None) -> list[dict[str, Any]]:
+def to_chat(
+    messages: Sequence[LLMMessage], thought_key: str | None = None, *, images: bool = False
+) -> list[dict[str, Any]]:
     """The messages as a list of `{"role": …, "content": …}`.
 
     Args:
         messages: the prompt.
         thought_key: the field in which the server wants the thinking before a tool call back, even if it is empty; None
             if it wants none.
+        images: whether the server accepts images; a message with one then has a list of parts as its content.
     """
     chat: list[dict[str, Any]] = []
     for message in messages:
@@ -68,15 +72,29 @@ def to_chat(messages: Sequence[LLMMessage], thought_key: str | None = None) -> l
                 continue
             role, text = "assistant", message.content
         else:
-            if not isinstance(message.content, str):
-                raise BadRequest("this client accepts text only, but a message contains an image")
             role = "user"
+            if not isinstance(message.content, str):
+                if not images:
+                    raise BadRequest("this client accepts text only, but a message contains an image")
+                chat.append({"role": role, "content": _picture_parts(message)})
+                continue
             text = message.content if message.source == NARRATOR else f"{message.source}: {message.content}"
-        if chat and chat[-1]["role"] == role and "tool_calls" not in chat[-1]:
+        if chat and chat[-1]["role"] == role and isinstance(chat[-1]["content"], str):
             chat[-1]["content"] += "\n\n" + text
         else:
             chat.append({"role": role, "content": text})
     return chat
+
+
+def _picture_parts(message: UserMessage) -> list[dict[str, Any]]:
+    """A message with images as chat completions have it; a speaker's name is a part of its own."""
+    named = [] if message.source == NARRATOR else [{"type": "text", "text": f"{message.source}:"}]
+    return named + [
+        {"type": "text", "text": part}
+        if isinstance(part, str)
+        else {"type": "image_url", "image_url": {"url": part.data_uri}}
+        for part in message.content
+    ]
 
 
 def _tool_calls(message: AssistantMessage, thought_key: str | None) -> dict[str, Any]:

@@ -184,20 +184,20 @@ async def test_it_ends_when_the_watched_agent_says_the_word(server: Any) -> None
 async def test_it_ends_after_a_number_of_messages_and_can_be_run_again() -> None:
     debate = Debate([ADA, BEN], model=SIM, rounds=5, termination=MaxMessageTermination(3))
     transcript = await debate.converse(TASK)
-    assert speakers(transcript.spoken()) == ["Ada", "Ben", "Ada"]
+    assert speakers(transcript.turns) == ["user", "Ada", "Ben"]
     assert "Maximum number of messages 3 reached" in transcript.stop_reason
-    assert speakers((await debate.converse("And trams?")).spoken()) == ["Ada", "Ben", "Ada"]
+    assert speakers((await debate.converse("And trams?")).turns) == ["user", "Ada", "Ben"]
 
 
 async def test_a_finished_debate_resets_its_termination_condition() -> None:
-    debate = Debate([ADA, BEN], model=SIM, rounds=1, termination=MaxMessageTermination(3))
+    debate = Debate([ADA, BEN], model=SIM, rounds=1, termination=MaxMessageTermination(4))
     assert speakers((await debate.converse(TASK)).spoken()) == ["Ada", "Ben"]
     assert speakers((await debate.converse("And trams?")).spoken()) == ["Ada", "Ben"]
 
 
 async def test_all_concurrent_turns_are_in_the_transcript() -> None:
     client = model(SIM)
-    debate = Debate([ADA, BEN], model=client, order=simultaneous, termination=MaxMessageTermination(1))
+    debate = Debate([ADA, BEN], model=client, order=simultaneous, termination=MaxMessageTermination(2))
     transcript = await debate.converse(TASK)
     assert sum(usage.prompt_tokens for usage in transcript.usage().values()) == client.total_usage().prompt_tokens
 

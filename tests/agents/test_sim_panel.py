@@ -9,8 +9,8 @@ import pytest
 from pydantic import BaseModel
 
 from parley.agents import ConfigError, Debate, Persona, Session, Transcript, model, scale, session
-from parley.agents.debate import simultaneous
-from parley.agents.personas import Placement
+from parley.agents.persona_agent import Placement
+from parley.agents.speaking_order import simultaneous
 
 JUDGES = [Persona(name, f"You are the {name} on a panel of judges.") for name in ("Examiner", "Innovator", "Editor")]
 TASK = 'Candidate ({label}):\n"I would begin with a check of the brakes."'

@@ -130,8 +130,18 @@ async def test_a_stream_that_does_not_begin_is_not_counted(server: Any) -> None:
     server.streams({"error": {"message": "out of order"}})
     budget = Budget(max_calls=1)
     with session(Session("unit", budget=budget)), pytest.raises(ServerFault, match="out of order"):
-        _ = [part async for part in server.client().create_stream(ASK)]
+        _ = [part async for part in server.client(retries=0).create_stream(ASK)]
     assert (budget.calls, budget.tokens) == (0, 0)
+
+
+async def test_a_stream_that_does_not_begin_is_retried(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CompatibleClient, "retry_delay", lambda *_: 0.0)
+    server.fails(503, "busy")
+    server.streams(chunk("Seven.", "stop"), USAGE)
+    budget = Budget(max_calls=1)
+    with session(Session("unit", budget=budget)), record_calls() as calls:
+        *_, reply = [part async for part in server.client().create_stream(ASK)]
+    assert (reply.content, budget.calls, calls[0].attempts) == ("Seven.", 1, 2)
 
 
 async def test_an_error_body_that_is_nested_too_deeply(server: Any) -> None:

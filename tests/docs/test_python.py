@@ -28,9 +28,11 @@ ONLY_COMPILED = {"NotesFile(": "needs a run with notes: tests/viewer"}
 
 def predefined_names() -> dict[str, Any]:
     """Names that blocks use because the text before them introduces them."""
+    from autogen_core.models import ModelFamily, ModelInfo
+    from autogen_ext.models.replay import ReplayChatCompletionClient
     from pydantic import BaseModel
 
-    from parley.agents import Assessment
+    from parley.agents import Assessment, Persona
 
     def my_scorer(task: str, draft: str) -> Assessment:
         return Assessment(score=3.0, reason="plain")
@@ -39,7 +41,17 @@ def predefined_names() -> dict[str, Any]:
         """Look something up."""
         return query
 
-    return {"my_scorer": my_scorer, "search": search, "BaseModel": BaseModel}
+    info = ModelInfo(
+        vision=False, function_calling=True, json_output=False, structured_output=False, family=ModelFamily.UNKNOWN
+    )
+    return {
+        "my_scorer": my_scorer,
+        "search": search,
+        "BaseModel": BaseModel,
+        "client": ReplayChatCompletionClient(["Ada agrees."] * 50, model_info=info),
+        "ada": Persona("Ada", "You are Ada, an auditor."),
+        "ben": Persona("Ben", "You are Ben, a baker."),
+    }
 
 
 def blocks(text: str, language: str) -> list[str]:

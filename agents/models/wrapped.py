@@ -1,0 +1,205 @@
+"""Any AutoGen client as one of ours, so that its calls are cached, budgeted and recorded too.
+
+    client = model(OpenAIChatCompletionClient(model="gpt-4o-mini"))
+
+Wherever a model is expected, an AutoGen client is wrapped like this by itself. What is sent is up to the wrapped
+client, its own retries included.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+from weakref import WeakValueDictionary
+
+from autogen_core import ComponentModel
+from autogen_core.models import ChatCompletionClient, CreateResult, LLMMessage, ModelInfo, RequestUsage
+from autogen_core.tools import Tool, ToolSchema
+from pydantic import SecretStr
+
+from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
+from parley.agents.models.base import Request
+from parley.agents.models.openai import traits_of
+from parley.agents.models.reply import Reply, redact
+from parley.agents.models.streaming import Arriving, StreamingClient
+from parley.agents.models.wire import retry_seconds
+
+UNREACHABLE = ("Connection", "Timeout", "ConnectError", "ReadError", "RemoteProtocolError")
+"""In the name of an exception: the server could not be reached, and may be later."""
+
+
+def described(client: ChatCompletionClient) -> tuple[str, dict[str, Any], str]:
+    """An AutoGen client's name, its settings without secrets, and its key ("" if it has none that can be found).
+
+    The name is `vendor/model`, as in the price list: the vendor is that of the client's package
+    (`autogen_ext.models.openai`), else its class.
+    """
+    try:
+        config = client.dump_component().config
+    except Exception:  # a client of the user's own need not be a component
+        config = {}
+    secrets = [value.get_secret_value() for value in config.values() if isinstance(value, SecretStr)]
+    settings = {key: value for key, value in config.items() if not isinstance(value, SecretStr)}
+    package = re.match(r"autogen_ext\.models\.(\w+)", type(client).__module__)
+    model = next((str(settings[key]) for key in ("model", "azure_deployment", "model_path") if settings.get(key)), "")
+    kind = type(client).__name__
+    vendor = package.group(1) if package and model else "autogen"
+    return f"{vendor}/{model or kind}", {"class": kind, **settings}, max(secrets, key=len, default="")
+
+
+class WrappedClient(StreamingClient):
+    """An AutoGen client whose calls are cached, budgeted and recorded.
+
+    Args:
+        inner: the client. Closing this one closes it.
+        name: the name in records and in the price list; by default `vendor/model`, as the client says itself.
+        options: values for `ClientOptions`: prices, sampling options, `max_connections`.
+    """
+
+    def __init__(
+        self, inner: ChatCompletionClient, name: str | None = None, options: Mapping[str, Any] | None = None
+    ) -> None:
+        found, settings, self._key = described(inner)
+        self.inner = inner
+        self.speaks_openai = type(inner).__module__.startswith("autogen_ext.models.openai")
+        self.logprobs = self.speaks_openai
+        super().__init__(name or found, options)
+        self.native_schema = bool(inner.model_info.get("structured_output"))
+        self.identity = f"{self.name} {json.dumps(settings, sort_keys=True, default=str)}"
+
+    def _check_capabilities(self) -> None:
+        """Nothing is known of the model: what it does not accept, its server will say."""
+
+    @property
+    def model_info(self) -> ModelInfo:
+        return self.inner.model_info
+
+    @property
+    def capabilities(self) -> ModelInfo:
+        return self.inner.model_info
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        options = dict(request.options)
+        if self.speaks_openai:
+            if options.pop("logprobs", False):
+                options |= {"logprobs": True, "top_logprobs": 20}
+            if "effort" in options:
+                options["reasoning_effort"] = options.pop("effort")
+            if "max_tokens" in options and traits_of(self.model).effort != "none":
+                options["max_completion_tokens"] = options.pop("max_tokens")
+        else:  # not every vendor has these
+            options.pop("seed", None)
+            options.pop("logprobs", None)
+        arguments: dict[str, Any] = {"json_output": request.schema, "extra_create_args": options}
+        if request.tools:
+            arguments |= {"tools": request.tools, "tool_choice": request.tool_choice}
+        return arguments
+
+    async def send(self, request: Request) -> Reply:
+        try:
+            return as_reply(await self.inner.create(request.messages, **self._arguments(request)))
+        except Exception as error:
+            raise self._model_error(error) from error
+
+    async def events(self, request: Request) -> AsyncGenerator[str | CreateResult, None]:
+        arguments = self._arguments(request)
+        if self.speaks_openai:
+            arguments["extra_create_args"].setdefault("stream_options", {"include_usage": True})
+        try:
+            async with aclosing(self.inner.create_stream(request.messages, **arguments)) as parts:
+                async for part in parts:
+                    yield part
+        except Exception as error:
+            raise self._model_error(error) from error
+
+    def arriving(self) -> Arriving:
+        return _Parts()
+
+    def _model_error(self, error: Exception) -> ModelError:
+        """Our error for one of the client's, told by its HTTP status or its name."""
+        if isinstance(error, ModelError):
+            return error
+        kind = type(error).__name__
+        text = " ".join(redact(str(error), self._key).split())[:200] or kind
+        message = f"{self.name}: {text}"
+        status = getattr(error, "status_code", None)
+        if not isinstance(status, int):
+            unreachable = isinstance(error, (OSError, TimeoutError)) or any(part in kind for part in UNREACHABLE)
+            return ServerFault(message) if unreachable else BadRequest(message)
+        after = retry_seconds(getattr(getattr(error, "response", None), "headers", {}))
+        if status in (401, 403):
+            return AuthError(f"{self.name}: the server answered {status}, the key was refused")
+        if status == 402 or (status == 429 and "insufficient_quota" in str(error)):
+            return QuotaSpent(f"{self.name}: the account has no credit left")
+        if status == 429:
+            return RateLimited(message, retry_after=after)
+        return ServerFault(message, retry_after=after) if status >= 500 or status == 408 else BadRequest(message)
+
+    def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
+        return self.inner.count_tokens(messages, tools=tools)
+
+    def prompt_tokens(self, messages: Sequence[LLMMessage]) -> int:
+        return super().count_tokens(messages)  # the client may have to load a vocabulary for its own count
+
+    def remaining_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
+        return self.inner.remaining_tokens(messages, tools=tools)
+
+    def dump_component(self) -> ComponentModel:
+        """The wrapped client's component: it is wrapped again where it is used."""
+        return self.inner.dump_component()
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+
+_WRAPPED: WeakValueDictionary[int, WrappedClient] = WeakValueDictionary()
+"""One wrapper for each client, by its id, so that all agents on it share one throttle and one count of tokens."""
+
+
+def wrap(client: ChatCompletionClient, name: str | None = None, **options: Any) -> WrappedClient:
+    """The client, wrapped; the same wrapper each time, unless a name or options are given."""
+    if not isinstance(client, ChatCompletionClient):
+        raise ConfigError(f"{client!r} is not a model: write provider/model, or give an AutoGen client")
+    wrapper = _WRAPPED.get(id(client)) if name is None and not options else None
+    if wrapper is None:
+        wrapper = _WRAPPED[id(client)] = WrappedClient(client, name, options)
+    return wrapper
+
+
+def as_reply(result: CreateResult) -> Reply:
+    """AutoGen's result as a reply, marked as not from our cache."""
+    if isinstance(result, Reply):
+        return result
+    return Reply(
+        finish_reason=result.finish_reason,
+        content=result.content,
+        usage=result.usage,
+        cached=False,
+        logprobs=result.logprobs,
+        thought=result.thought,
+        refused=result.finish_reason == "content_filter",
+    )
+
+
+class _Parts(Arriving):
+    """The parts of a streamed reply: texts, and at the end the whole result."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+        self._result: CreateResult | None = None
+
+    def add(self, event: str | CreateResult) -> str:
+        self.anything = True
+        if isinstance(event, CreateResult):
+            self._result = event
+            return ""
+        self._texts.append(event)
+        return event
+
+    def reply(self) -> Reply:
+        if self._result is not None:
+            return as_reply(self._result)
+        return Reply(finish_reason="unknown", content="".join(self._texts), usage=RequestUsage(0, 0), cached=False)

@@ -1,0 +1,378 @@
+"""The AutoGen agent that speaks as a persona: it can join any AutoGen team, and remembers one conversation."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
+
+from autogen_agentchat.agents import BaseChatAgent
+from autogen_agentchat.base import Handoff, Response
+from autogen_agentchat.messages import (
+    BaseAgentEvent,
+    BaseChatMessage,
+    HandoffMessage,
+    MemoryQueryEvent,
+    ModelClientStreamingChunkEvent,
+    TextMessage,
+    ThoughtEvent,
+    ToolCallExecutionEvent,
+    ToolCallRequestEvent,
+)
+from autogen_core import CancellationToken, Component
+from autogen_core.memory import Memory
+from autogen_core.model_context import ChatCompletionContext, UnboundedChatCompletionContext
+from autogen_core.models import (
+    AssistantMessage,
+    ChatCompletionClient,
+    CreateResult,
+    FunctionExecutionResultMessage,
+    LLMMessage,
+    RequestUsage,
+    SystemMessage,
+    UserMessage,
+)
+from pydantic import BaseModel, TypeAdapter
+
+from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
+from parley.agents.errors import ConfigError
+from parley.agents.events import Emit, Event, stream_events
+from parley.agents.models.base import SHARED
+from parley.agents.models.registry import as_client
+from parley.agents.models.reply import Reply
+from parley.agents.models.wire import NARRATOR
+from parley.agents.personas import Persona
+from parley.agents.structured import OnText, Readout, StructuredReply, answer_in, create, parse, structured_reply
+from parley.agents.toolbox import Toolbox, ToolLike
+from parley.agents.transcripts import ParseStatus
+
+
+@dataclass(kw_only=True)
+class PersonaResponse(Response):
+    """AutoGen's response, with the parsed reply."""
+
+    verdict: BaseModel | None = None
+    expected: Mapping[str, float] = field(default_factory=dict)
+    parse_status: ParseStatus | None = None
+    thought: str = ""
+    cut: bool = False
+
+
+Placement = Literal["system", "last"]
+"""Where a persona's description stands in the prompt. `system`: in the system message, with the persona's own turns as
+the assistant's. `last`: at the end, after everyone's turns by name, so that all agents share the same prompt prefix:
+an embedded model then processes it once, and vendors' prompt caches bill it once."""
+
+
+class _Answer(NamedTuple):
+    text: str
+    usage: RequestUsage
+
+
+_NOTHING = TextMessage(content="", source=NARRATOR)
+"""In a response that is still without its message."""
+_IDS = random.Random()
+_MESSAGES = TypeAdapter(list[LLMMessage])
+
+
+class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
+    """One persona on one model. Each turn is one call (two if a reply had to be repaired), and one per use of tools.
+
+    Args:
+        persona: Who the agent is.
+        client: The model client, one of Parley's or any AutoGen client.
+        reply_type: A pydantic type that replies are parsed as; by default they are plain text.
+        readout: How scores are read from a typed reply: `sampled`, as written, or `expected`, as the mean over the
+            scale's tokens (needs log-probabilities).
+        options: Passed with every call, such as `{"max_tokens": 200}`; by default the client's own apply.
+        placement: Where the persona's description stands in the prompt (see `Placement`).
+        model_client_stream: Whether streams of this agent have its replies as they arrive, chunk by chunk.
+        tools: AutoGen tools or functions that the model may call before it speaks.
+        handoffs: Whom the agent may hand over to: names, or AutoGen's `Handoff`s.
+        memory: AutoGen memories that are asked before every turn.
+        model_context: What the agent remembers of the conversation; by default all of it.
+        max_tool_iterations: How often in a turn the model may call tools; after that it must speak.
+    """
+
+    component_type = "agent"
+    component_config_schema = PersonaAgentConfig
+    component_provider_override = "parley.agents.PersonaAgent"
+
+    def __init__(
+        self,
+        persona: Persona,
+        client: ChatCompletionClient,
+        *,
+        reply_type: type[BaseModel] | None = None,
+        readout: Readout = "sampled",
+        options: Mapping[str, Any] | None = None,
+        placement: Placement = "system",
+        model_client_stream: bool = False,
+        tools: Sequence[ToolLike] = (),
+        handoffs: Sequence[Handoff | str] = (),
+        memory: Sequence[Memory] = (),
+        model_context: ChatCompletionContext | None = None,
+        max_tool_iterations: int = 10,
+    ) -> None:
+        # AutoGen's own __init__ opens a tracing span to set these two; `Persona` has checked the name.
+        self._name = persona.name
+        self._description = persona.about[:200]
+        self.persona = persona
+        self.client = as_client(client)
+        self.reply_type = reply_type
+        self.readout: Readout = readout
+        self.options = dict(options or {})
+        self.placement: Placement = placement
+        self.model_client_stream = model_client_stream
+        self.handoffs, self.memory = tuple(handoffs), tuple(memory)
+        self.max_tool_iterations = max_tool_iterations
+        self._toolbox = Toolbox(tools, handoffs) if tools or handoffs else None
+        self.tools = tuple(self._toolbox.tools[: len(tools)]) if self._toolbox else ()
+        if self._toolbox and not self.client.model_info.get("function_calling"):
+            raise ConfigError(f"{self.client.name} cannot call tools, and {persona.name} has some")
+        self._context = UnboundedChatCompletionContext() if memory and model_context is None else model_context
+        self._introduction: SystemMessage | UserMessage = (
+            UserMessage(content=persona.about, source=NARRATOR)
+            if placement == "last"
+            else SystemMessage(content=persona.about)
+        )
+        self._history: list[LLMMessage] = []
+        self.speaks_again = False
+        """Whether a later prompt of this agent will begin with the next one; set by the conversation."""
+        self._prefix_length = 0
+
+    @property
+    def produced_message_types(self) -> Sequence[type[BaseChatMessage]]:
+        return (TextMessage, HandoffMessage) if self.handoffs else (TextMessage,)
+
+    async def on_messages(self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken) -> Response:
+        return await self.speak(messages, cancellation_token)
+
+    async def on_messages_stream(
+        self, messages: Sequence[BaseChatMessage], cancellation_token: CancellationToken
+    ) -> AsyncGenerator[BaseAgentEvent | BaseChatMessage | Response, None]:
+        async with aclosing(stream_events(lambda emit: self.speak(messages, cancellation_token, emit))) as items:
+            async for item in items:
+                yield item
+
+    async def speak(
+        self, messages: Sequence[BaseChatMessage], token: CancellationToken, emit: Emit | None = None
+    ) -> PersonaResponse:
+        """One turn on the messages.
+
+        Args:
+            messages: What the agent has not read yet.
+            token: Cancels the turn.
+            emit: Gets what happens within the turn: chunks, tool calls, thoughts.
+        """
+        if self.placement == "last" and any(map(self._is_own_last_turn, messages)):
+            self._history.pop()  # it comes again, in its place among the other turns of a blind round
+        for message in messages:
+            if isinstance(message, HandoffMessage):
+                await self._remember(*message.context)
+            await self._remember(message.to_model_message())
+        inner: list[Event] = []
+
+        def note(event: Event) -> None:
+            inner.append(event)
+            if emit is not None:
+                emit(event)
+
+        if self.memory:
+            await self._recall(note)
+        # AutoGen's default id, uuid4, takes as long to make as the rest of the message.
+        message_id = f"{_IDS.getrandbits(128):032x}"
+        on_text = None
+        if emit is not None and self.model_client_stream:
+
+            def on_text(text: str) -> None:
+                emit(ModelClientStreamingChunkEvent(content=text, source=self._name, full_message_id=message_id))
+
+        before: CreateResult | None = None
+        if self._toolbox is not None:
+            before, handoff = await self._use_tools(self._toolbox, token, note, on_text)
+            if handoff is not None:
+                said = HandoffMessage(content=handoff.message, target=handoff.target, source=self._name)
+                return PersonaResponse(chat_message=said, inner_messages=inner)
+        prompt = self._prompt(await self._remembered())
+        answer, response = await self._reply(prompt, before, token, on_text)
+        response.chat_message = TextMessage(
+            id=message_id, content=answer.text, source=self._name, models_usage=answer.usage, metadata={}
+        )
+        if response.thought:
+            note(ThoughtEvent(content=response.thought, source=self._name))
+        response.inner_messages = inner
+        own_message = UserMessage if self.placement == "last" else AssistantMessage
+        await self._remember(own_message(content=answer.text, source=self._name))
+        return response
+
+    async def _reply(
+        self,
+        prompt: Sequence[LLMMessage],
+        before: CreateResult | None,
+        token: CancellationToken,
+        on_text: OnText | None,
+    ) -> tuple[_Answer, PersonaResponse]:
+        """The reply to the prompt, parsed if a type was requested; `before` is a reply that was given already."""
+        options = self._options_for(prompt)
+        if self.reply_type is None:
+            reply = before or await create(
+                self.client, prompt, on_text, extra_create_args=options, cancellation_token=token
+            )
+            answer = answer_in(reply)
+            text = answer.text if isinstance(reply.content, str) else str(reply.content)
+            refused = isinstance(reply, Reply) and reply.refused
+            return _Answer(text, reply.usage), PersonaResponse(
+                chat_message=_NOTHING,
+                parse_status="refused" if refused else None,
+                thought=answer.thought,
+                cut=answer.cut,
+            )
+        if before is not None and isinstance(before.content, str):
+            answer = answer_in(before)
+            verdict, problem = parse(answer.text, self.reply_type)
+            if not problem:
+                return _Answer(answer.text, before.usage), PersonaResponse(
+                    chat_message=_NOTHING, verdict=verdict, parse_status="ok", thought=answer.thought, cut=answer.cut
+                )
+        structured: StructuredReply[BaseModel] = await structured_reply(
+            self.client,
+            prompt,
+            self.reply_type,
+            readout=self.readout,
+            options=options,
+            cancellation_token=token,
+            on_text=on_text,
+        )
+        return _Answer(structured.raw, structured.usage), PersonaResponse(
+            chat_message=_NOTHING,
+            verdict=structured.value,
+            expected=structured.expected,
+            parse_status=structured.status,
+            thought=structured.thought,
+            cut=structured.cut,
+        )
+
+    async def _use_tools(
+        self, toolbox: Toolbox, token: CancellationToken, note: Emit, on_text: OnText | None
+    ) -> tuple[CreateResult | None, Handoff | None]:
+        """Let the model call tools until it speaks; returns what it said, or whom it hands over to.
+
+        Neither, if it has called tools as often as it may: then it is asked once more, without them.
+        """
+        for _ in range(self.max_tool_iterations):
+            reply = await create(
+                self.client,
+                self._prompt(await self._remembered()),
+                on_text,
+                tools=toolbox.tools,
+                extra_create_args=self.options,
+                cancellation_token=token,
+            )
+            if isinstance(reply.content, str):
+                return reply, None
+            if reply.thought:
+                note(ThoughtEvent(content=reply.thought, source=self._name))
+            note(ToolCallRequestEvent(content=reply.content, source=self._name, models_usage=reply.usage))
+            results = await toolbox.execute(reply.content, token)
+            note(ToolCallExecutionEvent(content=results, source=self._name))
+            await self._remember(
+                AssistantMessage(content=reply.content, thought=reply.thought, source=self._name),
+                FunctionExecutionResultMessage(content=results),
+            )
+            if handoff := toolbox.handoff(reply.content):
+                return None, handoff
+        return None, None
+
+    def _prompt(self, history: Sequence[LLMMessage]) -> list[LLMMessage]:
+        if self.placement == "last":
+            return [*history, self._introduction]
+        # Without a description there is no system message, so that the default of the model's template applies.
+        return [self._introduction, *history] if self.persona.about else list(history)
+
+    async def _remember(self, *messages: LLMMessage) -> None:
+        if self._context is None:
+            self._history.extend(messages)
+            return
+        for message in messages:
+            await self._context.add_message(message)
+
+    async def _remembered(self) -> Sequence[LLMMessage]:
+        return self._history if self._context is None else await self._context.get_messages()
+
+    async def _recall(self, note: Emit) -> None:
+        assert self._context is not None, "an agent with a memory has a context"
+        for memory in self.memory:
+            recalled = await memory.update_context(self._context)
+            if recalled.memories.results:
+                note(MemoryQueryEvent(content=recalled.memories.results, source=self._name))
+
+    def _is_own_last_turn(self, message: BaseChatMessage) -> bool:
+        if not self._history or message.source != self.name:
+            return False
+        last = self._history[-1]
+        return isinstance(last, UserMessage) and (last.source, last.content) == (self.name, message.to_model_text())
+
+    def _options_for(self, prompt: Sequence[LLMMessage]) -> Mapping[str, Any]:
+        """The options; for prompt caches, with the lengths of the prefixes that other prompts share."""
+        if self.placement == "last":
+            length = len(self._history)
+            while length > 1 and getattr(self._history[length - 1], "source", "") == NARRATOR:
+                length -= 1  # each agent gets the round's instructions at its own turn, so their position differs
+            shared: tuple[int, ...] = (length,)
+        else:
+            shared = tuple(filter(None, (self._prefix_length, len(prompt) if self.speaks_again else 0)))
+            self._prefix_length = shared[-1] if shared else 0
+        return {**self.options, SHARED: shared} if shared else self.options
+
+    async def on_reset(self, cancellation_token: CancellationToken) -> None:
+        self._history = []
+        self._prefix_length = 0
+        if self._context is not None:
+            await self._context.clear()
+
+    def _to_config(self) -> PersonaAgentConfig:
+        who = self.name
+        return PersonaAgentConfig(
+            **self.persona.model_dump(),
+            model_client=save(self.client, f"the model of {who}"),
+            reply_type=reference(self.reply_type, f"the reply type of {who}"),
+            readout=self.readout,
+            options=self.options,
+            placement=self.placement,
+            model_client_stream=self.model_client_stream,
+            tools=[save(tool, f"a tool of {who}") for tool in self.tools],
+            handoffs=list(self.handoffs),
+            memory=[save(memory, f"a memory of {who}") for memory in self.memory],
+            model_context=save(self._context, f"the model context of {who}") if self._context is not None else None,
+            max_tool_iterations=self.max_tool_iterations,
+        )
+
+    @classmethod
+    def _from_config(cls, config: PersonaAgentConfig) -> Self:
+        return cls(
+            Persona(config.name, config.about, config.model),
+            load(config.model_client),
+            reply_type=resolve(config.reply_type, "the reply type"),
+            readout=config.readout,
+            options=config.options,
+            placement=config.placement,
+            model_client_stream=config.model_client_stream,
+            tools=[load(tool) for tool in config.tools],
+            handoffs=config.handoffs,
+            memory=[load(memory) for memory in config.memory],
+            model_context=load(config.model_context) if config.model_context is not None else None,
+            max_tool_iterations=config.max_tool_iterations,
+        )
+
+    async def save_state(self) -> Mapping[str, Any]:
+        if self._context is not None:
+            return {"history": [], "model_context": await self._context.save_state()}
+        return {"history": _MESSAGES.dump_python(self._history, mode="json")}
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        self._history = _MESSAGES.validate_python(state["history"])
+        if self._context is not None and "model_context" in state:
+            await self._context.load_state(state["model_context"])

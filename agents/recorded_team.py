@@ -1,0 +1,138 @@
+"""Any AutoGen team or agent as a conversation that is recorded: turns with their calls, tokens and verdicts.
+
+    transcript = await RecordedTeam(team).converse("Should buses be free?")
+
+The clients of the team are wrapped, so that cache and budget apply to it; `parley.record` writes it to a run file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import aclosing
+from typing import Any
+
+from autogen_agentchat.base import ChatAgent, Response, TaskResult, Team
+from autogen_agentchat.messages import BaseChatMessage, StructuredMessage, ThoughtEvent
+from autogen_core import CancellationToken
+from pydantic import BaseModel
+
+from parley.agents.calls import Call, record_calls
+from parley.agents.components import save
+from parley.agents.conversation import Conversation
+from parley.agents.errors import ConfigError
+from parley.agents.guests import find_agents, wrap_clients
+from parley.agents.models.session import SESSION
+from parley.agents.models.thoughts import join_thoughts
+from parley.agents.models.wire import NARRATOR
+from parley.agents.seats import narrate, narrator_turn
+from parley.agents.transcripts import Transcript, Turn
+
+
+class RecordedTeam:
+    """A team whose conversations are recorded.
+
+    Args:
+        team: Any AutoGen team or agent, or one of Parley's conversations. Its clients are wrapped in place.
+    """
+
+    def __init__(self, team: Team | ChatAgent) -> None:
+        if not isinstance(team, Team | ChatAgent):
+            raise ConfigError(
+                f"{team!r} cannot be recorded: give an AutoGen team or agent, or a function that makes one"
+            )
+        self.team = team
+        self.name = team.name
+        self.clients = wrap_clients(team)
+        self._calls: dict[str, list[Call]] = {}
+        if not isinstance(team, Conversation):
+            for agent in find_agents(team):
+                agent.on_messages_stream = self._noting_calls(agent.on_messages_stream)  # type: ignore[method-assign]
+
+    def describe(self) -> str:
+        """The team as JSON, without secrets; "" if it cannot be saved."""
+        try:
+            return save(self.team, "the team").model_dump_json()
+        except (ConfigError, ValueError):
+            return ""
+
+    def _noting_calls(self, stream: Callable[..., AsyncGenerator[Any, None]]) -> Callable[..., Any]:
+        """An agent's stream that also notes which calls the agent's message took."""
+
+        async def on_messages_stream(messages: Any, token: CancellationToken) -> AsyncGenerator[Any, None]:
+            async with aclosing(stream(messages, token)) as items:
+                with record_calls() as calls:
+                    async for item in items:
+                        if isinstance(item, Response):
+                            self._calls[item.chat_message.id] = calls
+                        yield item
+
+        return on_messages_stream
+
+    async def converse(self, task: str) -> Transcript:
+        """Run the team on a task, from the beginning, and return the transcript.
+
+        An error of a model is raised as such: AutoGen's runtime turns it into a `RuntimeError`.
+        """
+        await (self.team.reset() if isinstance(self.team, Team) else self.team.on_reset(CancellationToken()))
+        if isinstance(self.team, Conversation):
+            return await self.team.converse(task)
+        self._calls.clear()
+        try:
+            with record_calls() as calls:
+                turns, stop = await self._turns(task)
+        except RuntimeError:
+            current = SESSION.get()
+            if current is not None and current.failure is not None:
+                raise current.failure from None
+            raise
+        attributed = {id(call) for turn in turns for call in turn.calls}
+        own = tuple(call for call in calls if id(call) not in attributed)
+        if own:  # of the team itself: a model that chooses the speakers
+            turns.append(Turn(speaker=self.name, role="narrator", round=0, text="", calls=own))
+        return Transcript(tuple(_numbered(turns)), stop)
+
+    async def _turns(self, task: str) -> tuple[list[Turn], str]:
+        turns = [narrator_turn(narrate(task))]
+        thoughts: list[str] = []
+        attributed: set[int] = set()
+        stop = ""
+        async for item in self.team.run_stream(task=task, output_task_messages=False):
+            if isinstance(item, TaskResult):
+                stop = item.stop_reason or ""
+            if isinstance(item, ThoughtEvent):
+                thoughts.append(item.content)
+            if not isinstance(item, BaseChatMessage):
+                continue
+            # The calls of an inner team are those of its own messages, which came before.
+            calls = [call for call in self._calls.get(item.id, ()) if id(call) not in attributed]
+            attributed.update(map(id, calls))
+            typed = isinstance(item, StructuredMessage) and isinstance(item.content, BaseModel)
+            turns.append(
+                Turn(
+                    speaker=item.source,
+                    role="narrator" if item.source == NARRATOR else "debater",
+                    round=1,
+                    text=item.to_model_text(),
+                    verdict=item.content if typed else None,  # type: ignore[attr-defined]
+                    parse_status="ok" if typed else None,
+                    calls=tuple(calls),
+                    thought=join_thoughts(thoughts),
+                    cut=bool(calls) and calls[-1].cut,
+                )
+            )
+            thoughts.clear()
+        return turns, stop
+
+
+def _numbered(turns: list[Turn]) -> Iterator[Turn]:
+    """Rounds: a new one begins when an agent that has spoken in this one speaks again after another."""
+    number, speakers, previous = 1, set[str](), ""
+    for turn in turns:
+        if turn.role == "narrator":
+            yield turn._replace(round=number if speakers else 0)
+            continue
+        if turn.speaker in speakers and turn.speaker != previous:
+            number, speakers = number + 1, set()
+        speakers.add(turn.speaker)
+        previous = turn.speaker
+        yield turn._replace(round=number)

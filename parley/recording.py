@@ -1,0 +1,191 @@
+"""Any AutoGen team in a run file: resumed, budgeted, cached, and shown by the viewer like Parley's own studies.
+
+result = parley.record(team, ["Should buses be free?", "And trams?"], out="runs/team.sqlite")
+parley.record(make_team, [{"task": "…", "identity": "nurse"}, …], out="runs/team.sqlite", repeats=5)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, ClassVar
+
+from pydantic import BaseModel
+
+from parley.agents import Client, ConfigError, Models, RecordedTeam, Transcript
+from parley.execute import Job, Options
+from parley.judging import Outcome, Unit, UsageEstimate, Verdict
+from parley.runs import Result, measure, refuse_empty
+
+Task = str | Mapping[str, Any]
+"""A task, or a mapping with the key `task`; its other keys become facets of the unit."""
+Score = Callable[[Transcript], Sequence[Verdict]]
+
+
+class TeamConfig(BaseModel):
+    """What a run of a team depends on, besides the team itself."""
+
+    team: str
+    tasks: list[dict[str, str | int | bool]]
+    repeats: int = 1
+    seed: int = 0
+
+
+def typed_verdicts(transcript: Transcript) -> list[Verdict]:
+    """Every number and truth value in the agents' typed replies, as a verdict with the field's name."""
+    return [
+        Verdict.from_turn(turn, name, value=float(value))
+        for turn in transcript.spoken()
+        if turn.verdict is not None
+        for name, value in turn.verdict
+        if isinstance(value, int | float)
+    ]
+
+
+class TeamStudy:
+    """A team on a list of tasks."""
+
+    name: ClassVar[str] = "team"
+    Config: ClassVar[type[BaseModel]] = TeamConfig
+
+    def __init__(self, config: TeamConfig) -> None:
+        self.config: BaseModel = config
+        self._settings = config
+        self.clients: list[Client] = []
+        self.score: Score = typed_verdicts
+        self._make: Callable[[], RecordedTeam] | None = None
+        self._only: RecordedTeam | None = None
+        self._turn = asyncio.Lock()
+        self._description = ""
+
+    def seat(self, team: Any, score: Score | None) -> None:
+        """Use this team, or this function that makes one, and this function for verdicts."""
+        self.score = score or typed_verdicts
+        if callable(team) and not hasattr(team, "run_stream"):
+            self._make = lambda: RecordedTeam(team())
+            first = self._make()
+        else:
+            first = self._only = RecordedTeam(team)
+        self.clients, self._description = first.clients, first.describe()
+
+    def models(self) -> list[str]:
+        return sorted({client.name for client in self.clients})
+
+    def prompts(self) -> Mapping[str, str]:
+        return {}
+
+    def sources(self) -> Mapping[str, str]:
+        return {"the team": sha256(self._description.encode()).hexdigest()} if self._description else {}
+
+    def plan(self) -> Iterator[Unit]:
+        for number, task in enumerate(self._settings.tasks):
+            for repeat in range(self._settings.repeats):
+                facets = {key: value for key, value in task.items() if key != "task"}
+                yield Unit(f"task/{number}/{repeat}", {"scenario": f"task {number}", **facets, "repeat": repeat})
+
+    def estimate(self, unit: Unit) -> UsageEstimate:
+        return UsageEstimate(calls=0, prompt_tokens=0, completion_tokens=0)  # a team ends when it likes
+
+    async def run(self, unit: Unit, models: Models) -> Outcome:
+        task = str(self._settings.tasks[int(unit.id.split("/")[1])]["task"])
+        if self._make is not None:
+            transcript = await self._make().converse(task)
+        else:
+            assert self._only is not None, "the study has no team"
+            async with self._turn:  # one team can only have one conversation at a time
+                transcript = await self._only.converse(task)
+        return Outcome(transcript, tuple(self.score(transcript)))
+
+
+@dataclass(slots=True, kw_only=True)
+class TeamJob(Job):
+    """A job whose clients are those of the team."""
+
+    clients: list[Client]
+
+    def open_models(self) -> list[Client]:
+        if self.options.executor != "asyncio":
+            raise ConfigError("a team that was made in Python runs in this process; leave the executor out")
+        unpriced = [client.name for client in self.clients if not client.price.known]
+        if self.options.budget_cost is not None and unpriced:
+            raise ConfigError(
+                f"a budget in dollars needs the price of {unpriced[0]}, which is not known: give the agents "
+                "model(client, price_in=…, price_out=…)"
+            )
+        return self.clients
+
+
+async def record_async(
+    team: Any,
+    tasks: Sequence[Task],
+    *,
+    out: str,
+    repeats: int = 1,
+    seed: int = 0,
+    score: Score | None = None,
+    options: Options | None = None,
+) -> Result:
+    """Like `record`, for use where an event loop is already running, as in a notebook.
+
+    Args:
+        team: The team, or a function that makes one.
+        tasks: What it is run on.
+        out: The run file.
+        repeats: How often it is run on each task.
+        seed: For the seeds of the calls.
+        score: From a transcript to verdicts.
+        options: How to execute the run.
+    """
+    listed = [{"task": task} if isinstance(task, str) else dict(task) for task in tasks]
+    if any("task" not in task for task in listed):
+        raise ConfigError("a task is a text, or a mapping with the key 'task'")
+    plain = [
+        {key: value if isinstance(value, bool | int) else str(value) for key, value in task.items()} for task in listed
+    ]
+    name = getattr(team, "name", None) or getattr(team, "__name__", type(team).__name__)
+    study = TeamStudy(TeamConfig(team=str(name), tasks=plain, repeats=repeats, seed=seed))
+    study.seat(team, score)
+    size = measure(study)
+    refuse_empty(study, size)
+    chosen = (options or Options()).model_copy(update={"out": out})
+    if chosen.concurrency is None and not study.clients:
+        chosen = chosen.model_copy(update={"concurrency": 1})
+    return await TeamJob(
+        study=study, target="team", options=chosen, size=size, path=Path(out), models=Models(), clients=study.clients
+    ).execute()
+
+
+def record(
+    team: Any,
+    tasks: Sequence[Task],
+    *,
+    out: str,
+    repeats: int = 1,
+    seed: int = 0,
+    score: Score | None = None,
+    options: Options | None = None,
+) -> Result:
+    """Run an AutoGen team on tasks, or resume that, and write every turn and call to a run file.
+
+    Args:
+        team: Any AutoGen team or agent, or a conversation of Parley's; one conversation after the other. Or a function
+            without arguments that makes one: then conversations run concurrently, each with a team of its own.
+        tasks: Texts, or mappings with the key `task`; their other keys become facets of the unit ("identity", …).
+        out: The run file. The same call resumes it; a team or tasks that have changed are refused.
+        repeats: How often the team is run on each task.
+        seed: Which seeds the calls get, where the model takes them, and which replies of the cache are theirs.
+        score: From a transcript to verdicts; by default the numbers in typed replies (`output_content_type`).
+        options: How to execute it: budget, concurrency, cache.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        pass
+    else:
+        raise ConfigError(
+            "an event loop is already running, as in a notebook: use await parley.record_async(...) instead"
+        )
+    return asyncio.run(record_async(team, tasks, out=out, repeats=repeats, seed=seed, score=score, options=options))

@@ -1,0 +1,199 @@
+"""AutoGen's own clients wherever a model is expected: accepted, and recorded, cached and budgeted like ours."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from autogen_agentchat.agents import AssistantAgent, SocietyOfMindAgent
+from autogen_agentchat.teams import RoundRobinGroupChat, SelectorGroupChat
+from autogen_agentchat.tools import AgentTool
+from autogen_core.models import ModelFamily, UserMessage
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+from autogen_ext.models.replay import ReplayChatCompletionClient
+from pydantic import BaseModel
+
+from parley.agents import (
+    AuthError,
+    BadRequest,
+    Budget,
+    BudgetSpent,
+    ConfigError,
+    Critique,
+    Debate,
+    Persona,
+    PersonaAgent,
+    RateLimited,
+    ReplyCache,
+    ServerFault,
+    Session,
+    Usage,
+    ask,
+    model,
+    record_calls,
+    session,
+    structured_reply,
+)
+from parley.agents.guests import wrap_clients
+
+ADA = Persona("Ada", "You are Ada, an auditor.")
+BEN = Persona("Ben", "You are Ben, a baker.")
+TASK = "Should buses be free?"
+KEY = "sk-a-secret-that-must-not-show"
+ASK = [UserMessage(content="How many?", source="user")]
+
+
+class Score(BaseModel):
+    score: int
+
+
+def openai(server: Any, name: str = "gpt-4o-mini", **settings: Any) -> OpenAIChatCompletionClient:
+    return OpenAIChatCompletionClient(model=name, base_url=server.url, api_key=KEY, max_retries=0, **settings)
+
+
+async def test_a_debate_on_autogens_openai_client_is_recorded(server: Any) -> None:
+    server.says("Yes.", "No.")
+    debate = Debate([ADA, BEN], model=openai(server), rounds=1)
+    transcript = await debate.converse(TASK)
+    assert [turn.text for turn in transcript.spoken()] == ["Yes.", "No."]
+    cost = (12 * 0.15 + 3 * 0.6) / 1e6
+    spent = Usage(calls=1, prompt_tokens=12, completion_tokens=3, cost=pytest.approx(cost))
+    assert transcript.usage() == {"Ada": spent, "Ben": spent}
+    (call,) = transcript.spoken()[1].calls
+    assert (call.model, call.reply, call.attempts) == ("openai/gpt-4o-mini", "No.", 1)
+    assert call.latency > 0
+    assert [piece.text for piece in call.prompt] == [BEN.about, TASK, "Yes."]
+
+
+async def test_everywhere_a_model_is_expected(server: Any) -> None:
+    server.says('{"score": 7, "reason": "fair"}')
+    client = openai(server)
+    turn = await ask(ADA, TASK, Score, model=client)
+    assert (turn.verdict, len(turn.calls)) == (Score(score=7), 1)
+    loop = Critique(ADA, {"bias": BEN}, criteria={"bias": "< 20"}, model=client)
+    assert {name: spent.calls for name, spent in (await loop.converse(TASK)).usage().items()} == {"Ada": 1, "Ben": 1}
+    with record_calls() as calls:
+        await PersonaAgent(ADA, client).run(task=TASK)
+        await structured_reply(model(client), ASK, Score)
+    assert len(calls) == 2
+    assert model(client) is model(client)
+    assert server.asked[0]["response_format"]["type"] == "json_schema"
+
+
+async def test_a_client_of_ones_own(server: Any) -> None:
+    debate = Debate([ADA], model=ReplayChatCompletionClient(["Yes."]), rounds=1)
+    (turn,) = (await debate.converse(TASK)).spoken()
+    assert [(call.model, call.reply, call.cost) for call in turn.calls] == [
+        ("autogen/ReplayChatCompletionClient", "Yes.", None)
+    ]
+    priced = model(ReplayChatCompletionClient(["Yes."]), name="mine/small", price_in=1, price_out=1)
+    (turn,) = (await Debate([ADA], model=priced, rounds=1).converse(TASK)).spoken()
+    assert turn.calls[0].model == "mine/small"
+    assert turn.calls[0].cost == pytest.approx((turn.calls[0].prompt_tokens + turn.calls[0].completion_tokens) / 1e6)
+
+
+async def test_its_replies_are_cached_and_its_calls_budgeted(server: Any, tmp_path: Path) -> None:
+    server.says("Yes.", "No.")
+    cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=1)
+    seen = []
+    for _ in range(2):
+        with session(Session("unit", cache=cache, budget=budget)):
+            seen.append((await Debate([ADA], model=openai(server), rounds=1).converse(TASK)).spoken()[0])
+    assert [(turn.text, turn.calls[0].cached) for turn in seen] == [("Yes.", False), ("Yes.", True)]
+    other = openai(server, temperature=0.5)
+    with session(Session("unit", cache=cache, budget=budget)), pytest.raises(BudgetSpent):
+        await Debate([ADA], model=other, rounds=1).converse(TASK)
+    assert len(server.asked) == 1
+    assert KEY.encode() not in (tmp_path / "replies.sqlite").read_bytes()
+    cache.close()
+
+
+async def test_a_streamed_reply_is_cached_too(server: Any, tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+    ends = {"delta": {"content": "s."}, "finish_reason": "stop"}
+    server.streams({"choices": [{"delta": {"content": "Ye"}}]}, {"choices": [ends]}, {"choices": [], "usage": usage})
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+    streamed = []
+    for client in (model(openai(server)), server.client()):
+        for _ in range(2):
+            with session(Session("unit", cache=cache)), record_calls() as calls:
+                *texts, reply = [part async for part in client.create_stream(ASK)]
+            cache.commit()
+            streamed.append((texts, reply.content, calls[0].cached, calls[0].completion_tokens))
+    assert streamed == [(["Ye", "s."], "Yes.", False, 3), (["Yes."], "Yes.", True, 3)] * 2
+    assert server.asked[0]["stream_options"] == {"include_usage": True}
+    cache.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "text"),
+    [
+        (401, AuthError, "the key was refused"),
+        (404, BadRequest, "no such model"),
+        (429, RateLimited, "no such model"),
+        (500, ServerFault, "no such model"),
+    ],
+)
+async def test_its_errors_are_ours(server: Any, status: int, kind: type[Exception], text: str) -> None:
+    server.fails(status, f"no such model, {KEY}")
+    client = model(openai(server), retries=0)
+    with pytest.raises(kind, match=text) as raised:
+        await client.create(ASK)
+    assert KEY not in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+async def test_a_server_that_is_not_there() -> None:
+    inner = OpenAIChatCompletionClient(
+        model="gpt-4o-mini", base_url="http://127.0.0.1:9/v1", api_key=KEY, max_retries=0, timeout=2
+    )
+    with pytest.raises(ServerFault, match="openai/gpt-4o-mini: "):
+        await model(inner, retries=0).create(ASK)
+
+
+async def test_options_in_the_words_of_the_client(server: Any) -> None:
+    server.says("Yes.")
+    await model(openai(server, "o4-mini"), max_tokens=50, think_tokens=0, effort="low").create(ASK)
+    assert server.asked[0]["max_completion_tokens"] == 50
+    assert server.asked[0]["reasoning_effort"] == "low"
+
+
+async def test_something_that_is_not_a_model() -> None:
+    with pytest.raises(ConfigError, match="is not a model: write provider/model, or give an AutoGen client"):
+        Debate([ADA], model=3)  # type: ignore[arg-type]
+
+
+async def test_the_clients_of_guests_are_recorded(server: Any) -> None:
+    server.says("Yes.")
+    client = openai(server)
+    pair = RoundRobinGroupChat([AssistantAgent("Xi", client), AssistantAgent("Yu", client)], name="pair", max_turns=2)
+    guest = AssistantAgent("Guest", client)
+    transcript = await Debate([guest, pair], model="sim/judge", rounds=1).converse(TASK)
+    assert {name: spent.calls for name, spent in transcript.usage().items()} == {"Guest": 1, "pair": 2}
+
+
+async def test_clients_are_found_wherever_they_are(server: Any) -> None:
+    clients = [openai(server, name) for name in ("gpt-4o", "gpt-4o-mini", "gpt-4.1", "gpt-4.1-mini")]
+    helper = AgentTool(AssistantAgent("Helper", clients[0]))
+    inner = RoundRobinGroupChat([AssistantAgent("Xi", clients[1], tools=[helper])], name="inner", max_turns=1)
+    society = SocietyOfMindAgent("Society", inner, clients[2])
+    team = SelectorGroupChat([society, AssistantAgent("Yu", clients[3])], model_client=clients[3], max_turns=1)
+    wrapped = wrap_clients(team)
+    assert sorted(client.name for client in wrapped) == [
+        "openai/gpt-4.1",
+        "openai/gpt-4.1-mini",
+        "openai/gpt-4o",
+        "openai/gpt-4o-mini",
+    ]
+    assert set(map(id, wrap_clients(team))) == set(map(id, wrapped))
+    saved = json.loads(team.dump_component().model_dump_json())
+    assert saved["config"]["model_client"]["provider"] == "autogen_ext.models.openai.OpenAIChatCompletionClient"
+    assert KEY not in json.dumps(saved)
+
+
+async def test_family_and_abilities_are_those_of_the_client(server: Any) -> None:
+    client = model(openai(server))
+    assert client.model_info["family"] == ModelFamily.GPT_4O
+    assert client.model_info["function_calling"] is True

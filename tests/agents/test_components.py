@@ -1,0 +1,183 @@
+"""Tables, personas and clients as AutoGen components: saved as JSON, loaded again, the same conversation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.base import Team
+from autogen_agentchat.conditions import MaxMessageTermination
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_core import ComponentModel
+from autogen_core.model_context import BufferedChatCompletionContext
+from autogen_core.models import ChatCompletionClient
+from autogen_core.tools import FunctionTool
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+from pydantic import BaseModel
+
+from parley.agents import (
+    Assessment,
+    ConfigError,
+    Critique,
+    Cue,
+    Debate,
+    Evaluator,
+    Persona,
+    PersonaAgent,
+    TeamAgent,
+    Transcript,
+    Turn,
+    by_model,
+    model,
+    shuffled,
+    simultaneous,
+)
+
+ADA = Persona("Ada", "You are Ada, an auditor.")
+BEN = Persona("Ben", "You are Ben, a baker.")
+REF = Persona("Ref", "You are the referee.")
+SIM = "sim/judge?base=6&noise=0"
+TASK = "Should buses be free?"
+KEY = "sk-a-secret-that-must-not-show"
+
+
+class Opinion(BaseModel):
+    score: int
+
+
+def instruct(cue: Cue) -> str:
+    return f"Round {cue.round}."
+
+
+def only_the_referee(reader: Cue, turn: Turn) -> bool:
+    return reader.role == "referee"
+
+
+def score_length(task: str, draft: str) -> Assessment:
+    return Assessment(score=min(100, len(draft)))
+
+
+def reloaded(team: Team) -> Any:
+    """The team, saved as JSON and loaded as AutoGen Studio does."""
+    return Team.load_component(ComponentModel(**json.loads(team.dump_component().model_dump_json())))
+
+
+def prompts(transcript: Transcript) -> list[Any]:
+    return [(turn.speaker, turn.text, turn.verdict, [call.prompt for call in turn.calls]) for turn in transcript.turns]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"order": simultaneous, "blind_rounds": 1, "fence": "referee", "referee": REF},
+        {"order": shuffled(7), "chair": REF, "options": {"max_tokens": 50}, "placement": "last"},
+        {"instructions": instruct, "sees": only_the_referee, "reply_type": Opinion},
+        {"termination": MaxMessageTermination(3), "rounds": 4, "name": "panel", "description": "Two."},
+    ],
+)
+async def test_a_debate_is_saved_and_loaded(settings: dict[str, Any]) -> None:
+    first = Debate([ADA, BEN], model=SIM, **settings)
+    second = reloaded(first)
+    assert isinstance(second, Debate)
+    assert second.dump_component() == first.dump_component()
+    assert prompts(await second.converse(TASK)) == prompts(await first.converse(TASK))
+    assert second.transcript.stop_reason == first.transcript.stop_reason
+    clients = {id(seat.agent.client) for seat in second._seats}  # type: ignore[attr-defined]
+    assert len(clients) == 1
+    await second.close()
+
+
+async def test_a_critique_loop_is_saved_and_loaded() -> None:
+    first = Critique(
+        ADA,
+        {"bias": BEN, "length": score_length, "panel": Evaluator(REF, Opinion, "Score {draft}.", {"max_tokens": 9})},
+        criteria={"bias": "< 5", "score": ">= 7"},
+        max_iterations=1,
+        measure_only=["length"],
+        model=SIM,
+    )
+    second = reloaded(first)
+    assert isinstance(second, Critique)
+    assert second.dump_component() == first.dump_component()
+    assert prompts(await second.converse(TASK)) == prompts(await first.converse(TASK))
+
+
+async def test_saving_after_a_run_is_as_before_it() -> None:
+    debate = Debate([ADA], model=SIM, reply_type=Opinion)
+    before = debate.dump_component()
+    await debate.converse(TASK)
+    assert debate.dump_component() == before
+
+
+def test_guests_and_tools_are_saved(server: Any) -> None:
+    def count(what: str) -> int:
+        return len(what)
+
+    persona = PersonaAgent(
+        ADA,
+        server.client(),
+        tools=[FunctionTool(count, "Count.")],
+        handoffs=["Ben"],
+        model_context=BufferedChatCompletionContext(4),
+        model_client_stream=True,
+    )
+    pair = RoundRobinGroupChat([AssistantAgent("Xi", server.client())], name="pair", max_turns=1)
+    inner = Debate([BEN], model=SIM, name="inner").as_agent("Inner", "One.")
+    debate = reloaded(Debate([persona, pair, inner], order=by_model(server.client())))
+    ada, team, agent = (seat.agent for seat in debate._seats)
+    assert [tool.name for tool in ada.tools] == ["count"]
+    assert (ada.handoffs, ada.model_client_stream) == (("Ben",), True)
+    assert isinstance(team, TeamAgent)
+    assert (agent.name, agent.description) == ("Inner", "One.")
+
+
+def test_a_table_within_a_stock_team_is_saved() -> None:
+    team = RoundRobinGroupChat([Debate([ADA, BEN], model=SIM)], max_turns=1)
+    assert reloaded(team).dump_component() == team.dump_component()
+
+
+@pytest.mark.parametrize(
+    "name", ["openai/gpt-6-luna?effort=low", "anthropic/claude-haiku-5-5", "sim/judge?female=+0.4"]
+)
+def test_a_client_is_saved_without_its_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    client = model(name)
+    saved = client.dump_component().model_dump_json()
+    assert KEY not in saved
+    loaded = ChatCompletionClient.load_component(json.loads(saved))
+    assert type(loaded) is type(client)
+    assert (loaded.identity, loaded.options) == (client.identity, client.options)  # type: ignore[attr-defined]
+
+
+def test_autogens_own_client_is_saved_as_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    debate = Debate([ADA], model=OpenAIChatCompletionClient(model="gpt-4o-mini", api_key=KEY))
+    saved = debate.dump_component().model_dump_json()
+    assert KEY not in saved
+    assert "**" not in saved
+    assert "autogen_ext.models.openai.OpenAIChatCompletionClient" in saved
+    assert reloaded(debate)._seats[0].agent.client.name == "openai/gpt-4o-mini"
+
+
+@pytest.mark.parametrize(
+    ("settings", "what"),
+    [
+        ({"order": lambda round, names: [names]}, "the speaking order"),
+        ({"instructions": lambda cue: "Be brief."}, "instructions"),
+        ({"sees": lambda reader, turn: True}, "sees"),
+    ],
+)
+def test_a_function_that_cannot_be_imported_cannot_be_saved(settings: dict[str, Any], what: str) -> None:
+    with pytest.raises(ConfigError, match=f"{what} cannot be saved: .*<lambda> is not a function or type"):
+        Debate([ADA], model=SIM, **settings).dump_component()
+
+
+def test_a_saved_function_that_is_gone() -> None:
+    saved = Debate([ADA], model=SIM, instructions=instruct).dump_component()
+    saved.config["instructions"] = saved.config["instructions"].replace("instruct", "advise")
+    with pytest.raises(ConfigError, match=r"instructions: there is no .*:advise"):
+        Debate.load_component(saved)

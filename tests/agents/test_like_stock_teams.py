@@ -1,0 +1,294 @@
+"""The same program on a debate and on AutoGen's RoundRobinGroupChat: the same events, the same stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+from autogen_agentchat.agents import AssistantAgent, UserProxyAgent
+from autogen_agentchat.base import TaskResult, Team, TerminationCondition
+from autogen_agentchat.conditions import (
+    ExternalTermination,
+    FunctionCallTermination,
+    HandoffTermination,
+    MaxMessageTermination,
+    SourceMatchTermination,
+    StopMessageTermination,
+    TextMentionTermination,
+    TokenUsageTermination,
+)
+from autogen_agentchat.messages import BaseMessage, ModelClientStreamingChunkEvent, MultiModalMessage, TextMessage
+from autogen_agentchat.teams import RoundRobinGroupChat
+from autogen_agentchat.ui import Console
+from autogen_core import CancellationToken, Image
+from autogen_ext.models.openai import OpenAIChatCompletionClient
+from PIL import Image as Picture
+from pydantic import BaseModel
+
+from parley.agents import ConfigError, Critique, Debate, Persona, PersonaAgent, TeamAgent, model
+
+ADA = Persona("Ada", "You are Ada, an auditor.")
+BEN = Persona("Ben", "You are Ben, a baker.")
+TASK = "Should buses be free?"
+SIM = "sim/judge"
+
+
+def chunk(text: str | None = None, finish: str | None = None, **delta: Any) -> dict[str, Any]:
+    return {"choices": [{"delta": {"content": text, **delta}, "finish_reason": finish}]}
+
+
+USAGE = {"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}}
+
+
+def openai(server: Any) -> OpenAIChatCompletionClient:
+    return OpenAIChatCompletionClient(model="gpt-4o-mini", base_url=server.url, api_key="none", max_retries=0)
+
+
+def count(what: str) -> int:
+    """Count the letters."""
+    return len(what)
+
+
+async def stock(agents: Sequence[Any], ends: TerminationCondition | None = None, turns: int | None = None) -> Team:
+    return RoundRobinGroupChat([*agents], termination_condition=ends, max_turns=turns)
+
+
+async def seen(stream: AsyncIterator[Any]) -> tuple[list[tuple[str, str, str]], TaskResult]:
+    """Every event of a stream as its type, source and content, and the result."""
+    events: list[tuple[str, str, str]] = []
+    async for item in stream:
+        if isinstance(item, TaskResult):
+            return events, item
+        content = item.to_text() if hasattr(item, "to_text") else str(item)
+        events.append((type(item).__name__, item.source, content))
+    raise AssertionError("no result")
+
+
+async def compare(ours: Team, theirs: Team, task: Any = TASK) -> tuple[list[tuple[str, str, str]], TaskResult]:
+    """Run both on the task: events, messages of the result and reason to stop are the same."""
+    events, result = await seen(ours.run_stream(task=task))
+    expected, stock_result = await seen(theirs.run_stream(task=task))
+    assert events == expected
+    assert [type(message) for message in result.messages] == [type(message) for message in stock_result.messages]
+    return events, result
+
+
+def assistants(client: Any, **settings: Any) -> list[AssistantAgent]:
+    return [AssistantAgent(name, client, system_message=f"You are {name}.", **settings) for name in ("Xi", "Yu")]
+
+
+CONDITIONS = [
+    lambda: MaxMessageTermination(3),
+    lambda: MaxMessageTermination(1),
+    lambda: TextMentionTermination("Yes"),
+    lambda: TextMentionTermination("buses"),
+    lambda: SourceMatchTermination(["Yu"]),
+    lambda: TokenUsageTermination(max_total_token=30),
+    lambda: MaxMessageTermination(5) | StopMessageTermination(),
+]
+
+
+@pytest.mark.parametrize("condition", CONDITIONS)
+async def test_conditions_end_both_at_the_same_message(server: Any, condition: Any) -> None:
+    server.says("Yes.")
+    debate = Debate(assistants(openai(server)), rounds=9, termination=condition())
+    team = await stock(assistants(openai(server)), condition())
+    events, result = await seen(debate.run_stream(task=TASK))
+    expected, stock_result = await seen(team.run_stream(task=TASK))
+    assert events == expected
+    assert result.stop_reason == stock_result.stop_reason
+    again, _ = await seen(
+        debate.run_stream(task=TASK)
+    )  # the team goes on with its next speaker, a debate with its first
+    assert len(again) == len((await seen(team.run_stream(task=TASK)))[0])
+
+
+async def test_external_termination_works_between_turns(server: Any) -> None:
+    server.says("Yes.")
+    for team in (Debate(assistants(openai(server)), rounds=9), await stock(assistants(openai(server)))):
+        ends = ExternalTermination()
+        if isinstance(team, Debate):
+            team._termination = ends
+        else:
+            team._termination_condition = ends  # type: ignore[attr-defined]
+        sources = []
+        async for item in team.run_stream(task=TASK):
+            if isinstance(item, TaskResult):
+                assert item.stop_reason == "External termination requested"
+                break
+            sources.append(item.source)
+            ends.set()
+        assert sources[:2] == ["user", "Xi"]
+
+
+def tool_call(name: str, **arguments: Any) -> list[dict[str, Any]]:
+    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}]
+
+
+async def test_tool_calls_and_results_are_streamed_and_conditions_see_them(server: Any) -> None:
+    results = []
+    for kind in ("ours", "stock"):
+        server.says(tool_calls=tool_call("count", what="cats"))
+        agents = assistants(openai(server), tools=[count])
+        ends = FunctionCallTermination("count")
+        team = Debate(agents, rounds=3, termination=ends) if kind == "ours" else await stock(agents, ends)
+        results.append(await seen(team.run_stream(task=TASK)))
+    (events, result), (expected, stock_result) = results
+    assert events == expected
+    assert [kind for kind, *_ in events] == [
+        "TextMessage",
+        "ToolCallRequestEvent",
+        "ToolCallExecutionEvent",
+        "ToolCallSummaryMessage",
+    ]
+    assert (result.stop_reason, len(result.messages)) == (stock_result.stop_reason, 4)
+
+
+async def test_tokens_are_streamed_as_by_a_stock_team(server: Any) -> None:
+    server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
+    agents = assistants(openai(server), model_client_stream=True)
+    debate = Debate(agents, rounds=1)
+    events, _ = await compare(debate, await stock(assistants(openai(server), model_client_stream=True), turns=2))
+    assert [kind for kind, *_ in events].count("ModelClientStreamingChunkEvent") == 4
+    assert [call.completion_tokens for turn in debate.transcript.spoken() for call in turn.calls] == [3, 3]
+
+
+async def test_personas_stream_like_assistants(server: Any) -> None:
+    server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
+    names = [Persona("Xi", "You are Xi."), Persona("Yu", "You are Yu.")]
+    debate = Debate(names, model=server.client(), rounds=1, model_client_stream=True)
+    await compare(debate, await stock(assistants(openai(server), model_client_stream=True), turns=2))
+    assert [turn.text for turn in debate.transcript.spoken()] == ["Yes.", "Yes."]
+    items = [item async for item in debate.run_stream(task=TASK)]
+    chunks = [item for item in items if isinstance(item, ModelClientStreamingChunkEvent)]
+    said = {item.id for item in items if isinstance(item, TextMessage)}
+    assert {item.full_message_id for item in chunks} <= said
+    in_a_team = RoundRobinGroupChat(
+        [PersonaAgent(persona, server.client(), model_client_stream=True) for persona in names], max_turns=2
+    )
+    await compare(in_a_team, await stock(assistants(openai(server), model_client_stream=True), turns=2))
+
+
+async def test_typed_replies_stream_too(server: Any) -> None:
+    class Score(BaseModel):
+        score: int
+
+    server.streams(chunk('{"score"'), chunk(": 7}"), chunk(finish="stop"), USAGE)
+    debate = Debate([ADA], model=server.client(), rounds=1, reply_type=Score, model_client_stream=True)
+    events, _ = await seen(debate.run_stream(task=TASK))
+    assert [content for kind, _, content in events if "Chunk" in kind] == ['{"score"', ": 7}"]
+    assert debate.transcript.spoken()[0].verdict == Score(score=7)
+
+
+async def test_the_console_shows_a_debate_as_it_shows_a_team(server: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    server.streams(chunk("Ye"), chunk("s."), chunk(finish="stop"), USAGE)
+    shown = []
+    for team in (
+        Debate(assistants(openai(server), model_client_stream=True), rounds=1),
+        await stock(assistants(openai(server), model_client_stream=True), turns=2),
+    ):
+        await Console(team.run_stream(task=TASK))
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+    assert "---------- ModelClientStreamingChunkEvent (Xi) ----------\nYes." in shown[0]
+
+
+async def test_a_user_is_asked_for_input(server: Any) -> None:
+    def user() -> UserProxyAgent:
+        return UserProxyAgent("Guest", input_func=lambda prompt: "I agree.")
+
+    events, _ = await compare(Debate([user()], rounds=1), await stock([user()], turns=1))
+    assert [kind for kind, *_ in events] == ["TextMessage", "UserInputRequestedEvent", "TextMessage"]
+
+
+async def test_messages_of_inner_teams_are_streamed(server: Any) -> None:
+    server.says("Yes.")
+    inner = RoundRobinGroupChat(assistants(openai(server)), name="pair", max_turns=2)
+    events, result = await seen(Debate([ADA, inner], model=server.client(), rounds=1).run_stream(task=TASK))
+    assert [source for _, source, _ in events] == ["user", "Ada", "Xi", "Yu", "pair"]
+    assert len(result.messages) == 5
+
+
+@pytest.mark.parametrize("kind", ["ours", "stock"])
+async def test_a_handoff_ends_it(server: Any, kind: str) -> None:
+    server.says(tool_calls=tool_call("transfer_to_user"))
+    agent = AssistantAgent("Xi", openai(server), handoffs=["user"])
+    ends = HandoffTermination(target="user")
+    team = Debate([agent], rounds=3, termination=ends) if kind == "ours" else await stock([agent], ends)
+    result = await team.run(task=TASK)
+    assert type(result.messages[-1]).__name__ == "HandoffMessage"
+    assert result.stop_reason == "Handoff to user from Xi detected."
+
+
+@pytest.mark.parametrize("kind", ["ours", "stock"])
+async def test_a_second_run_of_a_running_table_is_refused(server: Any, until: Any, kind: str) -> None:
+    server.keeps_silent()
+    team = Debate(assistants(openai(server))) if kind == "ours" else await stock(assistants(openai(server)))
+    token = CancellationToken()
+    first = asyncio.ensure_future(team.run(task=TASK, cancellation_token=token))
+    await until(lambda: server.asked)
+    with pytest.raises(ConfigError if kind == "ours" else ValueError, match="running"):
+        await team.run(task=TASK)
+    token.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+
+
+async def test_cancellation_is_noticed_between_turns() -> None:
+    token = CancellationToken()
+    debate = Debate([ADA, BEN], model=SIM)
+    heard: list[str] = []
+
+    async def listen() -> None:
+        async for turn in debate.stream(TASK, token):
+            heard.append(turn.speaker)
+            if turn.speaker == "Ada":
+                token.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await listen()
+    assert heard == ["user", "Ada"]
+    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ben", "Ada", "Ben"]
+
+
+async def test_a_state_of_other_participants() -> None:
+    saved = await Debate([ADA, BEN], model=SIM).save_state()
+    with pytest.raises(ConfigError, match="the saved state is of Ada, Ben, and 'debate' has Ada, Cy: load it into"):
+        await Debate([ADA, Persona("Cy", "You are Cy.")], model=SIM).load_state(saved)
+
+
+async def test_a_saved_table_keeps_images_and_handoffs() -> None:
+    picture = MultiModalMessage(content=["Look.", Image(Picture.new("RGB", (2, 2)))], source="user")
+    first, second = (Debate([ADA, BEN], model=SIM, termination=MaxMessageTermination(1)) for _ in range(2))
+    await first.run(task=picture)
+    await second.load_state(json.loads(json.dumps(await first.save_state())))
+    (loaded,) = second._seats[0].inbox
+    assert isinstance(loaded, MultiModalMessage)
+    assert loaded.content[0] == "Look."
+
+
+async def test_async_with_closes_the_clients_it_opened(server: Any) -> None:
+    server.says("Yes.")
+    async with Debate([ADA], model=server.name, rounds=1) as debate:
+        await debate.converse(TASK)
+        client = debate._models[server.name]
+    assert client._session.closed  # type: ignore[attr-defined]
+
+
+async def test_a_critique_loop_counts_its_messages_like_a_team() -> None:
+    loop = Critique(ADA, {"bias": BEN}, criteria={"bias": "< 0"}, model=SIM, termination=MaxMessageTermination(4))
+    result = await loop.run(task=TASK)
+    assert [message.source for message in result.messages] == ["user", "Ada", "Ben", "coordinator"]
+
+
+async def test_a_table_is_a_member_of_any_team() -> None:
+    debate = Debate([ADA, BEN], model=SIM, rounds=1)
+    agent = debate.as_agent("Panel", "Two who disagree.")
+    assert isinstance(agent, TeamAgent)
+    events, result = await seen(RoundRobinGroupChat([agent], max_turns=1).run_stream(task=TASK))
+    assert [source for _, source, _ in events] == ["user", "Ada", "Ben", "Panel"]
+    assert isinstance(result.messages[-1], BaseMessage)
+    assert model(SIM).model_info["function_calling"] is False

@@ -1,0 +1,128 @@
+"""Speakers chosen before each turn, by a model, a handoff or a function, as AutoGen's teams choose them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from autogen_agentchat.agents import AssistantAgent
+from autogen_agentchat.conditions import HandoffTermination
+from autogen_agentchat.messages import HandoffMessage
+from autogen_agentchat.teams import SelectorGroupChat, Swarm
+
+from parley.agents import ConfigError, Debate, Persona, PersonaAgent, by_function, by_handoff, by_model, model
+from parley.agents.events import Event
+from parley.agents.speaking_order import SELECTOR_PROMPT
+
+ADA = Persona("Ada", "You are Ada, an auditor.")
+BEN = Persona("Ben", "You are Ben, a baker.")
+CY = Persona("Cy", "You are Cy, a cyclist.")
+TASK = "Should buses be free?"
+SIM = "sim/judge"
+
+
+def tool_call(name: str) -> list[dict[str, Any]]:
+    return [{"id": "c1", "type": "function", "function": {"name": name, "arguments": "{}"}}]
+
+
+async def test_a_model_chooses_as_in_a_selector_group_chat(server: Any) -> None:
+    asked, speakers = [], []
+    for kind in ("ours", "stock"):
+        server.asked.clear()
+        server.says("Cy", "Cy and Ada", "Cy", "Ada", "Nobody.", "Ben.")
+        agents = [PersonaAgent(persona, model(f"{SIM}?seed=1")) for persona in (ADA, BEN, CY)]
+        if kind == "ours":
+            team: Any = Debate(agents, rounds=1, order=by_model(server.client()))
+        else:
+            team = SelectorGroupChat([*agents], model_client=server.client(), max_turns=3)
+        result = await team.run(task=TASK)
+        speakers.append([message.source for message in result.messages])
+        asked.append(json.dumps([request["messages"] for request in server.asked]))
+        server._answers.clear()
+    assert speakers == [["user", "Cy", "Ada", "Ben"]] * 2
+    assert asked[0] == asked[1]
+
+
+async def test_the_calls_of_the_choosing_model_are_recorded(server: Any) -> None:
+    server.says("Cy", "Ada", "Cy")
+    debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_model(server.client()), referee=Persona("Ref", "…"))
+    transcript = await debate.converse(TASK)
+    assert [turn.speaker for turn in transcript.spoken()] == ["Cy", "Ada", "Cy", "Ref"]
+    assert [(turn.speaker, turn.text) for turn in transcript.turns if turn.role == "narrator"][1:] == [
+        ("selector", "Cy"),
+        ("selector", "Ada"),
+        ("selector", "Cy"),
+    ]
+    assert transcript.usage()["selector"].calls == 3
+
+
+async def test_a_model_that_names_nobody(server: Any) -> None:
+    server.says("I cannot say.")
+    debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_model(server.client(), max_selector_attempts=2))
+    transcript = await debate.converse(TASK)
+    assert [turn.speaker for turn in transcript.spoken()] == ["Ada", "Ada", "Ada"]
+    assert len(server.asked) == 6
+
+
+async def test_the_debates_own_model_chooses_by_default(server: Any) -> None:
+    server.says("Ben")
+    debate = Debate([ADA, BEN], model=server.client(), rounds=1, order=by_model(allow_repeated_speaker=True))
+    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ben", "Ben"]
+
+
+def test_the_prompt_is_autogens() -> None:
+    agents = [PersonaAgent(persona, model(SIM)) for persona in (ADA, BEN)]
+    assert SelectorGroupChat([*agents], model_client=model(SIM))._selector_prompt == SELECTOR_PROMPT
+
+
+@pytest.mark.parametrize("kind", ["ours", "stock"])
+async def test_a_handoff_chooses_as_in_a_swarm(server: Any, kind: str) -> None:
+    server.says("I begin.")
+    server.says(tool_calls=tool_call("transfer_to_ben"))
+    server.says("My turn.")
+    server.says(tool_calls=tool_call("transfer_to_user"))
+    agents = [
+        AssistantAgent("Ada", server.client(), handoffs=["Ben"]),
+        AssistantAgent("Ben", server.client(), handoffs=["user"]),
+    ]
+    ends = HandoffTermination(target="user")
+    if kind == "ours":
+        team: Any = Debate(agents, rounds=5, order=by_handoff(), termination=ends)
+    else:
+        team = Swarm([*agents], termination_condition=ends)
+    result = await team.run(task=TASK)
+    assert [m.source for m in result.messages if type(m).__name__ in ("TextMessage", "HandoffMessage")] == [
+        "user",
+        "Ada",
+        "Ada",
+        "Ben",
+        "Ben",
+    ]
+    assert isinstance(result.messages[-1], HandoffMessage)
+
+
+async def test_a_function_chooses() -> None:
+    def who(messages: Sequence[Event]) -> str | None:
+        return "Cy" if len(messages) == 1 else None
+
+    async def later(messages: Sequence[Event]) -> str | None:
+        return who(messages)
+
+    for function in (who, later):
+        debate = Debate([ADA, BEN, CY], model=SIM, rounds=1, order=by_function(function))
+        assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Cy", "Ada", "Ben"]
+        await debate.reset()
+        assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Cy", "Ada", "Ben"]
+
+
+async def test_a_blind_round_is_everyones() -> None:
+    debate = Debate([ADA, BEN], model=SIM, rounds=2, blind_rounds=1, order=by_function(lambda messages: "Ben"))
+    assert [turn.speaker for turn in (await debate.converse(TASK)).spoken()] == ["Ada", "Ben", "Ben", "Ben"]
+
+
+async def test_a_function_that_names_somebody_else() -> None:
+    debate = Debate([ADA, BEN], model=SIM, order=by_function(lambda messages: "Zoe"))
+    with pytest.raises(ConfigError, match="the speaking order names 'Zoe', who does not take part"):
+        await debate.converse(TASK)
