@@ -1,4 +1,4 @@
-"""Trainer callbacks: the training log, manifests of checkpoints, a stop at a KL divergence, probes, progress.
+"""Trainer callbacks: the training log, manifests of checkpoints, stops, probes, progress.
 
 The log is JSON lines with one object per logged update, in the same names for every algorithm: `step`, `reward`, `kl`
 (nats per completion), `entropy` (nats per token), `length` (tokens per completion), and at a probe `win_rate`,
@@ -17,6 +17,7 @@ from typing import Any
 
 from transformers import TrainerCallback
 
+from parley.agents import ParleyError
 from parley.training.device import is_main
 from parley.training.stage import sign_checkpoint
 
@@ -104,6 +105,18 @@ class CheckpointSigner(TrainerCallback):  # type: ignore[misc]
         folder = Path(args.output_dir) / f"checkpoint-{state.global_step}"
         if state.is_world_process_zero and folder.is_dir():
             sign_checkpoint(folder)
+
+
+class FiniteGradients(TrainerCallback):  # type: ignore[misc]
+    """Ends a stage whose gradient is no longer a number, before the next checkpoint: its weights are lost."""
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
+        norm = (logs or {}).get("grad_norm")
+        if norm is not None and not math.isfinite(norm):
+            raise ParleyError(
+                f"the gradient of update {state.global_step} is not finite ({float(norm)}), so the weights are lost: "
+                "try a lower learning rate, or bf16 = false"
+            )
 
 
 class KlLimit(TrainerCallback):  # type: ignore[misc]

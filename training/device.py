@@ -112,6 +112,16 @@ def lora_config(config: TrainConfig, *, reward_model: bool = False) -> Any:
     )
 
 
+def avoid_cudnn_attention() -> None:
+    """Turns cuDNN's attention off: since torch 2.11 its backward pass gives NaN on Hopper GPUs for some lengths.
+
+    https://github.com/pytorch/pytorch/issues/196678; Qwen2.5-Coder-1.5B met it in its tenth update.
+    """
+    import torch
+
+    torch.backends.cuda.enable_cudnn_sdp(False)
+
+
 @contextmanager
 def explain_out_of_memory() -> Iterator[None]:
     """One line if the memory runs out. Checkpoints stay, so that the same command resumes."""

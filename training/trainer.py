@@ -11,7 +11,7 @@ from parley.agents import ParleyError
 from parley.training import device
 from parley.training.adapters import adapter_facts, save_adapter
 from parley.training.base_model import require_matching_eos
-from parley.training.callbacks import CheckpointSigner, TrainingLog, TrainingProgress
+from parley.training.callbacks import CheckpointSigner, FiniteGradients, TrainingLog, TrainingProgress
 from parley.training.config import TrainConfig
 from parley.training.context import TrainingContext, eos_token_id
 from parley.training.gguf_file import why_no_gguf, write_gguf
@@ -28,7 +28,7 @@ def to_dataset(rows: Sequence[Mapping[str, Any]]) -> Any:
 def stage_callbacks(stage: Stage, checkpoint: Path | None) -> tuple[TrainingLog, list[Any]]:
     """The log of a stage, and the callbacks that every stage has."""
     log = TrainingLog(stage.log, checkpoint_step(checkpoint) if checkpoint else 0)
-    return log, [log, CheckpointSigner(), TrainingProgress(stage.name)]
+    return log, [log, FiniteGradients(), CheckpointSigner(), TrainingProgress(stage.name)]
 
 
 def without_printing(trainer: Any) -> Any:
@@ -41,6 +41,7 @@ def without_printing(trainer: Any) -> Any:
 
 def run_trainer(trainer: Any, checkpoint: Path | None) -> float:
     """Trains, from a checkpoint if there is one. The seconds it took."""
+    device.avoid_cudnn_attention()
     start = time.perf_counter()
     with device.explain_out_of_memory():
         without_printing(trainer).train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)

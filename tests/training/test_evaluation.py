@@ -217,3 +217,10 @@ def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
     table = bbq_pooled_table(frame).frame.set_index("category")
     assert table["accuracy"].to_dict() == pytest.approx({"Age": 4 / 6, "Religion": 1 / 2, "overall": 5 / 8})
     assert table["unparsed"].to_dict() == {"Age": 1, "Religion": 0, "overall": 1}
+
+
+def test_a_gradient_that_is_no_number_ends_the_stage(prepared: Path, parley: Callable[..., Any]) -> None:
+    result = parley("train", "sft", "--config", "rldf.toml", "--sft-learning-rate", "1e38", "--sft-max-steps", "4")
+    assert result.status == 1
+    assert "is not finite" in result.complaints[-1]
+    assert not (prepared / "trained" / "sft" / "stage.json").exists(), "no broken model is left as a result"
