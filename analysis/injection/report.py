@@ -110,6 +110,7 @@ def report(
             note="Marked controls and clean responses are false positives. The judge sees the mark, inside the fence.",
         ),
     ]
+    below = " ".join((PERCENT, *cautions))
     small_print = f"{EFFECT} {TOWARDS} {' '.join(cautions)}"
     figures = [
         Figure(name="kinds", caption=small_print, table="kinds", draw=lambda: kinds_figure(kinds, title, small_print))
@@ -118,7 +119,7 @@ def report(
         tables = [replace(table, frame=table.frame.drop(columns="judged_by", errors="ignore")) for table in tables]
     else:
         figures.append(
-            Figure(name="judges", caption=PERCENT, table="judges", draw=lambda: judges_figure(judges, title, PERCENT))
+            Figure(name="judges", caption=below, table="judges", draw=lambda: judges_figure(judges, title, below))
         )
     return Report(
         title=title,
