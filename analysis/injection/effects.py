@@ -131,8 +131,8 @@ def by_judge(scores: pd.DataFrame) -> pd.DataFrame:
 
 def _in_percent(scores: pd.DataFrame) -> Columns:
     test = paired_permutation(scores["effect"], 0 * scores["effect"], scores["cluster"])
-    points = {"effect": test.effect, "low": test.low, "high": test.high}
-    percent = {"percent": test.effect, "percent_low": test.low, "percent_high": test.high}
+    points = {"effect": test.effect, "effect_low": test.low, "effect_high": test.high}
+    percent = {"percent": test.effect, "low": test.low, "high": test.high}
     span = scores["span"].iloc[0]
     return {
         **points,

@@ -139,9 +139,11 @@ def _printed(part: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_judges(judges: pd.DataFrame) -> tuple[str, ...]:
-    """The columns that fit a terminal; the model only if there are several."""
-    which = ("judged_by", "model") if judges["model"].nunique() > 1 else ("judged_by",)
-    return (*which, "shown", "request", "scale", "effect", "percent", "percent_low", "percent_high")
+    """The columns that fit a terminal: the models if there are several, else the points."""
+    percent = ("percent", "low", "high")
+    if judges["model"].nunique() > 1:
+        return ("judged_by", "model", "shown", "request", *percent)
+    return ("judged_by", "shown", "request", "scale", "effect", *percent)
 
 
 def judges_figure(judges: pd.DataFrame, title: str, note: str) -> Drawing:
@@ -158,8 +160,8 @@ def judges_figure(judges: pd.DataFrame, title: str, note: str) -> Drawing:
                 axis,
                 lines,
                 rows["percent"],
-                rows["percent_low"],
-                rows["percent_high"],
+                rows["low"],
+                rows["high"],
                 [PALETTE[n]] * len(lines),
                 shift=0.25 * (n - 1),
                 marker=marker,

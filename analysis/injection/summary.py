@@ -35,7 +35,7 @@ def summary(kinds: pd.DataFrame, judges: pd.DataFrame, fence: pd.DataFrame, stat
         for shown, part in judges[judges["request"] == BOTH].groupby("shown", sort=False):
             ordered = part.sort_values("percent", ascending=False)
             listed = "; ".join(
-                f"{name(row)} {_signed(row.percent, 0)}%{_interval(row.percent_low, row.percent_high, 0)}"
+                f"{name(row)} {_signed(row.percent, 0)}%{_interval(row.low, row.high, 0)}"
                 for row in ordered.itertuples()
             )
             yield f"Effects in percent of the judge's scale, {shown}: {listed}."
