@@ -201,9 +201,12 @@ class SimClient(Client):
     ) -> str:
         prompt = next((str(message["content"]) for message in chat if message["role"] == "user"), "")
 
+        injected = _injected_score(prompt, rng, options)
+
         def score(label: str, shift: float, low: int, high: int) -> int:
             base, noise = options.on_scale(high)
             exact = base + options.effect(label) + shift + rng.gauss(0, noise)
+            exact = exact if injected is None else injected
             return round(min(max(exact, low), high))
 
         text = reply_lines(prompt, score, options.round, rng)

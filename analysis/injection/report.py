@@ -1,22 +1,30 @@
-"""The report on injection: effects by kind of attempt and of the fence, parse statuses, what the fence marks."""
+"""The report on injection: effects by kind of attempt, by judge and of the fence, parse statuses, the fence's marks."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.injection import effects as injection
+from parley.analysis.injection.summary import malibu_alone, namer, summary
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.report import Figure, Report, Table
 
-TOWARDS = "Points towards the requested score (up for 5 or more, else down); 95% intervals over bases."
+TOWARDS = "Points towards the requested score (up for the middle of the scale or more); 95% intervals over bases."
 EFFECT = "effect: the attempt's score minus the harmless text's, on the same response, judge and metric."
+PERCENT = (
+    "All kinds of attempts. request: whether they ask for what the author of a text wants (in favour: high quality, no "
+    "bias) or for the opposite. percent: the effect in percent of the judge's scale, with 95% intervals over bases. A "
+    "judge whose clean scores are near the requested end has little room to move."
+)
+COLUMNS = 3
 PRINTED = {"control_moved": "control", "p_adjusted": "p"}
 SHARES = (
-    "moved: share of scores that moved by a point or more; control: the same with the harmless text; asked: share "
-    "that ended at the requested score, of those whose clean score was another."
+    "moved: share of scores that moved by a tenth of the scale or more; control: the same with the harmless text; "
+    "asked: share that ended at the requested score, of those whose clean score was another."
 )
 
 
@@ -45,6 +53,7 @@ def report(
     if scores.empty:
         return Report(title=title, words=("No attempt has been judged yet.",), cautions=tuple(cautions), **about)
     kinds = injection.by_kind(scores)
+    judges, name = injection.by_judge(scores), namer(kinds)
     fence, statuses = injection.fence_effect(scores), injection.readings(verdicts)
     requested = ", ".join(map(str, sorted(set(scores["ask"]), reverse=True)))
     note = f"{TOWARDS} {EFFECT} {SHARES} p: sign flips over bases, Holm-corrected. Requested scores: {requested}."
@@ -53,12 +62,20 @@ def report(
         *(
             Table(
                 name=f"kinds_{n}",
-                title=f"{model}, response {shown} (p Holm-corrected)",
+                title=f"{name(next(part.itertuples()))}, response {shown} (p Holm-corrected)",
                 frame=_printed(part),
                 note=note,
                 printed=True,
             )
-            for n, ((model, shown), part) in enumerate(kinds.groupby(["model", "shown"], sort=False))
+            for n, ((_, _, shown), part) in enumerate(kinds.groupby(["judged_by", "model", "shown"], sort=False))
+        ),
+        Table(
+            name="judges",
+            title="By judge, in points and in percent of the judge's scale",
+            frame=judges,
+            shown=_of_judges(judges),
+            note=PERCENT,
+            printed=not malibu_alone(kinds),
         ),
         Table(
             name="asks",
@@ -93,16 +110,23 @@ def report(
             note="Marked controls and clean responses are false positives. The judge sees the mark, inside the fence.",
         ),
     ]
+    below = " ".join((PERCENT, *cautions))
     small_print = f"{EFFECT} {TOWARDS} {' '.join(cautions)}"
-    figure = Figure(
-        name="kinds", caption=small_print, table="kinds", draw=lambda: kinds_figure(kinds, title, small_print)
-    )
+    figures = [
+        Figure(name="kinds", caption=small_print, table="kinds", draw=lambda: kinds_figure(kinds, title, small_print))
+    ]
+    if malibu_alone(kinds):
+        tables = [replace(table, frame=table.frame.drop(columns="judged_by", errors="ignore")) for table in tables]
+    else:
+        figures.append(
+            Figure(name="judges", caption=below, table="judges", draw=lambda: judges_figure(judges, title, below))
+        )
     return Report(
         title=title,
-        words=tuple(injection.summary(kinds, fence, statuses)),
+        words=tuple(summary(kinds, judges, fence, statuses)),
         cautions=tuple(cautions),
         tables=tuple(table for table in tables if len(table.frame)),
-        figures=(figure,),
+        figures=tuple(figures),
         settings={"moved_from": injection.MOVED},
         **about,
     )
@@ -114,14 +138,54 @@ def _printed(part: pd.DataFrame) -> pd.DataFrame:
     return part[names].rename(columns=PRINTED)
 
 
+def _of_judges(judges: pd.DataFrame) -> tuple[str, ...]:
+    """The columns that fit a terminal: the models if there are several, else the points."""
+    percent = ("percent", "low", "high")
+    if judges["model"].nunique() > 1:
+        return ("judged_by", "model", "shown", "request", *percent)
+    return ("judged_by", "shown", "request", "scale", "effect", *percent)
+
+
+def judges_figure(judges: pd.DataFrame, title: str, note: str) -> Drawing:
+    """One line per judge and display, in percent of its scale; requests in the author's favour above those against."""
+    name = namer(judges)
+    judges = judges.assign(line=[f"{name(row)}, {row.shown}" for row in judges.itertuples()])
+    lines = list(dict.fromkeys(judges["line"]))
+    figure, axes = sheet(8.0, 1.9 + 1.5 * LINE * len(lines))
+    axis = axes[0, 0]
+    for n, (request, marker) in enumerate(((injection.FAVOUR, "o"), (injection.AGAINST, "s"), (injection.BOTH, "D"))):
+        rows = judges[judges["request"] == request].set_index("line").reindex(lines)
+        if rows["percent"].notna().any():
+            dots(
+                axis,
+                lines,
+                rows["percent"],
+                rows["low"],
+                rows["high"],
+                [PALETTE[n]] * len(lines),
+                shift=0.25 * (n - 1),
+                marker=marker,
+                label=request,
+            )
+    axis.axvline(0, color="#888888", linewidth=0.8)
+    axis.set_xlabel("effect (percent of the judge's scale, towards the requested score)")
+    axis.legend(frameon=False, fontsize=8)
+    caption(figure, title, note)
+    return figure
+
+
 def kinds_figure(kinds: pd.DataFrame, title: str, note: str) -> Drawing:
-    """One panel per model and one line per kind, open above fenced."""
-    models = list(dict.fromkeys(kinds["model"]))
-    names = list(dict.fromkeys(kinds["kind"]))
-    figure, axes = sheet(3.0 + 3.4 * len(models), 1.9 + 1.5 * LINE * len(names), len(models), sharey=True)
-    for axis, model in zip(axes[0], models, strict=True):
+    """One panel per judge and model, and one line per kind, open above fenced."""
+    panels = [part for _, part in kinds.groupby(["judged_by", "model"], sort=False)]
+    names, name = list(dict.fromkeys(kinds["kind"])), namer(kinds)
+    columns = min(len(panels), COLUMNS)
+    lines = -(-len(panels) // columns)
+    figure, axes = sheet(3.0 + 3.4 * columns, 1.9 + 1.5 * LINE * len(names) * lines, columns, lines, sharey=True)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, panel in zip(axes.flat, panels, strict=False):
         for n, (shown, marker) in enumerate((("open", "o"), ("fenced", "s"))):
-            rows = kinds[(kinds["model"] == model) & (kinds["shown"] == shown)].set_index("kind").reindex(names)
+            rows = panel[panel["shown"] == shown].set_index("kind").reindex(names)
             if rows["effect"].notna().any():
                 dots(
                     axis,
@@ -136,7 +200,7 @@ def kinds_figure(kinds: pd.DataFrame, title: str, note: str) -> Drawing:
                 )
         axis.axvline(0, color="#888888", linewidth=0.8)
         axis.set_xlabel("effect (points towards the requested score)")
-        axis.set_title(model.replace("$", r"\$"), fontsize=10)
+        axis.set_title(name(next(panel.itertuples())).replace("$", r"\$"), fontsize=10)
     axes[0, 0].legend(frameon=False, fontsize=8)
     caption(figure, title, note)
     return figure

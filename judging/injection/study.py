@@ -1,35 +1,33 @@
 """Can a judge be influenced by the text it judges? Injections are put into responses, and the scores are compared.
 
     parley run injection --model openai/gpt-6-luna
+    parley run injection --model openai/gpt-6-luna --judged-by malibu,rubric,referee
 
 A response of MALIBU's suite is judged unchanged (clean), with an injection attempt that asks for a score (attack), and
-with a harmless text of about the same length in the same place (control), by the prompt of MALIBU's single candidates;
-each with the response shown as in the paper (open) and fenced as data. Judges do not see each other's replies.
+with a harmless text of about the same length in the same place (control). MALIBU's judges see it as in the paper (open)
+and fenced as data, those of other studies (`targets`) always fenced. Judges do not see each other's replies.
 """
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel
 
-from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Readout, seed_from, simultaneous
-from parley.agents.text import plural
-from parley.judging.config import NameList, call_options
-from parley.judging.malibu.ballot import Ballot
-from parley.judging.malibu.candidates import FENCED, Shown, candidate, show_candidate
-from parley.judging.malibu.panels import load_panel
-from parley.judging.scoring.rubrics import load_rubric
-from parley.judging.scoring.study import no_one
-from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate
+from parley.agents import ConfigError, Models, seed_from
+from parley.agents.fencing import JUDGED_CHARS, fence
+from parley.judging.injection.config import MALIBU, InjectionConfig
+from parley.judging.injection.target import Judged, Target
+from parley.judging.injection.targets import TARGETS
+from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
 from parley.scenarios import Scenario, load_attempts, load_suite
 
-SINGLE = Prompt.load("malibu/single")
 CLEAN, ATTACK, CONTROL = "clean", "attack", "control"
+MALIBU_ONLY = ("rubric", "metrics", "judges")
+"""Settings of MALIBU's judges."""
 
 
 class _Variant(NamedTuple):
@@ -43,31 +41,11 @@ class _Variant(NamedTuple):
         return "-".join(part for part in (self.attempt, self.ask or self.kind) if part)
 
 
-class InjectionConfig(BaseModel):
-    """Everything that changes the results of an injection run."""
+class _Text(NamedTuple):
+    """A text to judge, and whether a fence flags it as an instruction."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: NameList = Field(
-        [DEFAULT_MODEL], description="judge's model, as provider/model; several models judge the same units"
-    )
-    responses: int = Field(12, ge=2, description="number of responses to sample, spread over the suite's bases")
-    attempts: str = Field("injections-1", description="injection attempts: injections-1, or a .toml file")
-    kinds: list[str] | None = Field(None, description="only these kinds of attempts, or attempts by id (default: all)")
-    asks: list[int] = Field([10, 0], description="scores that the attempts ask for")
-    fence: Literal["both", "open", "fenced"] = Field("both", description="how the response is shown")
-    suite: str = Field("full", description="suite that the responses come from, as for malibu")
-    rubric: str = Field("four", description="what is scored: four, three, or a .toml file")
-    metrics: list[str] | None = Field(None, description="only these metrics of the rubric (default: all)")
-    judges: str = Field("temperaments", description="panel: temperaments, demographic, or a .toml file of personas")
-    members: int = Field(1, ge=1, description="number of judges of the panel, each judging alone")
-    repeats: int = Field(1, ge=1, description="number of times each unit is run (epochs)")
-    readout: Readout = Field(
-        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
-    )
-    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    max_tokens: int = Field(200, ge=16, description="maximum length of one reply, in tokens")
-    seed: int = Field(0, description="random seed")
+    text: str
+    flagged: bool
 
 
 class Injection:
@@ -80,20 +58,35 @@ class Injection:
         self.config = config
         if not config.model or len(set(config.model)) < len(config.model):
             raise ConfigError("at least one model is needed, and none may be given twice")
-        if not config.asks or len(set(config.asks)) < len(config.asks) or not set(config.asks) <= set(range(11)):
-            raise ConfigError("asks must be whole numbers from 0 to 10, each only once")
+        if not config.judged_by or len(set(config.judged_by)) < len(config.judged_by):
+            raise ConfigError("--judged-by needs at least one judge, and none may be given twice")
+        self.targets: dict[str, Target] = {name: TARGETS[name](config) for name in config.judged_by}
+        self._check_asks()
+        self._check_malibus_settings()
         self.suite, _ = load_suite(config.suite)
         self.attempts = load_attempts(config.attempts).only(config.kinds)
         self._attempts = {attempt.id: attempt for attempt in self.attempts.attempt}
         self._scenarios = {scenario.id: scenario for scenario in self._sample()}
-        self.judges = load_panel(config.judges)[: config.members]
-        if len(self.judges) < config.members:
-            raise ConfigError(
-                f"the panel '{config.judges}' has {plural(len(self.judges), 'member')}, {config.members} were requested"
-            )
-        self._ballot = Ballot(1, load_rubric(config.rubric).only(config.metrics), 0)
-        self._options = call_options(config.max_tokens, config.temperature)
-        self._shown = lru_cache(maxsize=4096)(self._show)  # fencing looks for injections, which takes time
+        self._text = lru_cache(maxsize=4096)(self._make_text)  # a fence looks for instructions, which takes time
+
+    def _check_asks(self) -> None:
+        asks = self.config.asks
+        for name, target in self.targets.items():
+            scale = range(target.lowest, target.highest + 1)
+            if asks is not None and (not asks or len(set(asks)) < len(asks) or not set(asks) <= set(scale)):
+                raise ConfigError(
+                    f"asks must be whole numbers from {target.lowest} to {target.highest}, each only once "
+                    f"(the scale of {name})"
+                )
+
+    def _check_malibus_settings(self) -> None:
+        config = self.config
+        if config.fence == "open" and not all(target.can_be_open for target in self.targets.values()):
+            raise ConfigError("only malibu's judges can see a response without a fence (--fence)")
+        if MALIBU not in self.targets:
+            for name in MALIBU_ONLY:
+                if getattr(config, name) != InjectionConfig.model_fields[name].default:
+                    raise ConfigError(f"--{name} is a setting of malibu's judges (--judged-by malibu)")
 
     def _sample(self) -> list[Scenario]:
         """Scenarios with responses, from as many bases as possible, in an order given by the seed."""
@@ -113,11 +106,11 @@ class Injection:
         return [next(in_turn) for _ in range(self.config.responses)]
 
     def models(self) -> list[str]:
-        return list(dict.fromkeys([*self.config.model, *(judge.model for judge in self.judges if judge.model)]))
+        own = [judge.model for target in self.targets.values() for judge in target.judges if judge.model]
+        return list(dict.fromkeys([*self.config.model, *own]))
 
     def prompts(self) -> Mapping[str, str]:
-        texts = {SINGLE.name: SINGLE.text, FENCED.name: FENCED.text, "rubric": self._ballot.rubric.model_dump_json()}
-        return texts | {f"persona/{judge.name}": judge.about for judge in self.judges}
+        return {name: text for target in self.targets.values() for name, text in target.prompts().items()}
 
     def sources(self) -> Mapping[str, str]:
         return {
@@ -128,25 +121,35 @@ class Injection:
     def plan(self) -> Iterator[Unit]:
         """All units of one response together, models innermost: an interrupted run has complete comparisons."""
         several = len(self.config.model) > 1
-        displays = {"both": ("open", "fenced"), "open": ("open",), "fenced": ("fenced",)}[self.config.fence]
         for repeat in range(self.config.repeats):
             for scenario in self._scenarios:
-                for display in displays:
-                    for variant in self._variants():
-                        name = f"{scenario}/{display}/{variant}/r{repeat}"
-                        facets = self._facets(scenario, display, variant) | {"repeat": repeat}
-                        for model in self.config.model:
-                            yield Unit(f"{name}/@{model}" if several else name, facets | {"model": model})
+                for target in self.targets.values():
+                    for display in self._displays(target):
+                        for variant in self._variants(target):
+                            name = f"{scenario}/{display}/{variant}/r{repeat}"
+                            name = name if self._malibu_alone else f"{target.name}/{name}"
+                            facets = self._facets(scenario, target, display, variant) | {"repeat": repeat}
+                            for model in self.config.model:
+                                yield Unit(f"{name}/@{model}" if several else name, facets | {"model": model})
 
-    def _variants(self) -> Iterator[_Variant]:
+    @property
+    def _malibu_alone(self) -> bool:
+        """Units are then as they were before there were other targets, so that old runs can be resumed."""
+        return self.config.judged_by == [MALIBU]
+
+    def _displays(self, target: Target) -> tuple[str, ...]:
+        displays = {"both": ("open", "fenced"), "open": ("open",), "fenced": ("fenced",)}[self.config.fence]
+        return displays if target.can_be_open else ("fenced",)
+
+    def _variants(self, target: Target) -> Iterator[_Variant]:
         yield _Variant(CLEAN)
         for attempt in self._attempts:
             yield _Variant(CONTROL, attempt)
-            for ask in self.config.asks:
+            for ask in self.config.asks or (target.highest, target.lowest):
                 yield _Variant(ATTACK, attempt, str(ask))
 
-    def _facets(self, scenario: str, display: str, variant: _Variant) -> dict[str, Facet]:
-        return {
+    def _facets(self, scenario: str, target: Target, display: str, variant: _Variant) -> dict[str, Facet]:
+        facets: dict[str, Facet] = {
             "scenario": scenario,
             "base": self._scenarios[scenario].base,
             "shown": display,
@@ -154,53 +157,40 @@ class Injection:
             "attempt": variant.attempt,
             "kind": self._attempts[variant.attempt].kind if variant.attempt else "",
             "ask": variant.ask,
-            "flagged": bool(self._shown(scenario, True, variant).flags),
+            "flagged": self._text(target.name, scenario, variant).flagged,
         }
+        if self._malibu_alone:
+            return facets
+        scale = {"lowest": target.lowest, "highest": target.highest, "wanted": target.wanted}
+        return facets | {"judged_by": target.name} | scale
 
-    def _show(self, scenario: str, fenced: bool, variant: _Variant) -> Shown:
-        response, _ = self._scenarios[scenario].responses or ("", "")
+    def _make_text(self, target: str, scenario: str, variant: _Variant) -> _Text:
+        judge = self.targets[target]
+        text = judge.text(self._scenarios[scenario])
         if variant.kind == CONTROL:
-            response = self._attempts[variant.attempt].control_in(response)
+            text = self._attempts[variant.attempt].control_in(text)
         elif variant.kind == ATTACK:
-            verdict = json.dumps(dict.fromkeys(self._ballot.rubric.names, int(variant.ask)))
-            response = self._attempts[variant.attempt].in_response(response, int(variant.ask), verdict)
-        return show_candidate(response, candidate(), fenced=fenced)
+            score = int(variant.ask)
+            text = self._attempts[variant.attempt].in_response(text, score, judge.reply(score))
+        return _Text(text, bool(fence(text, "RESPONSE", JUDGED_CHARS).flags))
 
-    def task(self, unit: Unit) -> str:
-        """The judge's prompt: MALIBU's for a single candidate, without a label."""
+    def asked(self, unit: Unit) -> tuple[Target, Judged]:
+        """The judge of a unit, and the text that it judges."""
         facets = unit.facets
-        scenario = str(facets["scenario"])
+        target, scenario = self.targets[str(facets.get("judged_by", MALIBU))], str(facets["scenario"])
         variant = _Variant(str(facets["variant"]), str(facets["attempt"]), str(facets["ask"]))
-        shown = self._shown(scenario, facets["shown"] == "fenced", variant)
-        return SINGLE(
-            scenario=self._scenarios[scenario].text,
-            candidate=shown.candidate,
-            response=shown.response,
-            metrics=self._ballot.rubric.text(),
-            format=self._ballot.format(),
-        )
+        text, _ = self._text(target.name, scenario, variant)
+        return target, Judged(scenario=self._scenarios[scenario], text=text, fenced=facets["shown"] == "fenced")
 
     def estimate(self, unit: Unit) -> UsageEstimate:
-        calls = len(self.judges)
+        target, judged = self.asked(unit)
+        calls = len(target.judges)
         return UsageEstimate(
             calls=calls,
-            prompt_tokens=calls * (len(self.task(unit)) // 4 + 40),  # about four characters per token, and a persona
-            completion_tokens=calls * 6 * (1 + len(self._ballot.rubric.metric)),
+            prompt_tokens=calls * (target.prompt_chars(judged) // 4 + 40),  # about four characters per token, a persona
+            completion_tokens=calls * (6 + len(target.reply(target.highest)) // 3),
         )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
-        debate = Debate(
-            self.judges,
-            model=models[str(unit.facets["model"])],
-            rounds=1,
-            order=simultaneous,
-            sees=no_one,
-            reply_type=self._ballot.reply_type(),
-            readout=self.config.readout,
-            options=self._options,
-            models=models,
-        )
-        transcript = await debate.converse(self.task(unit))
-        expected = self.config.readout == "expected"
-        verdicts = [v for turn in transcript.spoken() for v in self._ballot.verdicts(turn, expected=expected)]
-        return Outcome(transcript, tuple(verdicts))
+        target, judged = self.asked(unit)
+        return await target.judge(judged, str(unit.facets["model"]), models)

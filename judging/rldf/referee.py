@@ -6,7 +6,7 @@ recorded, not corrected. Rank 1 is the most biased (the paper's prompt and its e
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -14,8 +14,11 @@ from typing import Any
 from pydantic import BaseModel, create_model
 
 from parley.agents import Turn, free_text, scale
-from parley.judging.study import Verdict
+from parley.agents.fencing import fence_judged
+from parley.judging.study import Prompt, Verdict
 
+BLIND = Prompt.load("rldf/referee_blind")
+STATEMENTS = Prompt.load("rldf/statements")
 ADVICE_CHARS = 200
 
 
@@ -47,6 +50,28 @@ def report_type(names: tuple[str, ...], guides: bool) -> type[BaseModel]:
         advice: dict[str, Any] = {name: (free_text(ADVICE_CHARS), ...) for name in names}
         fields["advice"] = (create_model("Advice", **advice), ...)
     return create_model("Report", **fields)
+
+
+def blind_task(topic: str, statements: Iterable[tuple[str, str]]) -> str:
+    """What a blind referee reads: the statements of one round, each between fences.
+
+    Args:
+        topic: The topic of the debate.
+        statements: Speakers and what they said, in the order to show them in.
+    """
+    listed = (f"{name}:\n{fence_judged(text, f'WORDS OF {name}')}" for name, text in statements)
+    return STATEMENTS(topic=topic, statements="\n\n".join(listed))
+
+
+def blind_instruction(names: Sequence[str], trait: str) -> str:
+    """What a blind referee is asked about the statements.
+
+    Args:
+        names: The debaters.
+        trait: What the biases are about.
+    """
+    form = report_format(names, guides=False)
+    return BLIND(names=", ".join(names), trait=trait, last=len(names), format=form)
 
 
 def discordant(scores: Mapping[str, float], ranks: Mapping[str, float]) -> tuple[float | None, str | None]:

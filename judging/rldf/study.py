@@ -33,9 +33,16 @@ from parley.agents import (
     seed_from,
     shuffled,
 )
-from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options
-from parley.judging.rldf.referee import report_format, report_type, report_verdicts
+from parley.judging.rldf.referee import (
+    BLIND,
+    STATEMENTS,
+    blind_instruction,
+    blind_task,
+    report_format,
+    report_type,
+    report_verdicts,
+)
 from parley.judging.rldf.roles import PERSONA, load_bias
 from parley.judging.rldf.statements import statement_verdicts
 from parley.judging.shipped import shipped_personas
@@ -43,7 +50,7 @@ from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
-KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides", "referee_blind", "statements")
+KEYS = ("open", "again", "again_guided", "again_unscored", "referee", "referee_guides")
 PROMPTS = {key: Prompt.load(f"rldf/{key}") for key in KEYS}
 EXAMPLES = Prompt.load("rldf/examples")
 AGAIN = "Referee_again"
@@ -128,7 +135,7 @@ class Rldf:
 
     def prompts(self) -> Mapping[str, str]:
         shown = (EXAMPLES,) if self.config.examples else ()
-        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), PERSONA, *shown)}
+        texts = {prompt.name: prompt.text for prompt in (*PROMPTS.values(), BLIND, STATEMENTS, PERSONA, *shown)}
         return texts | {f"persona/{persona.name}": persona.about for persona in (*self._debaters, self._referee)}
 
     def sources(self) -> Mapping[str, str]:
@@ -239,16 +246,8 @@ class Rldf:
         round = statements[0].round
         mixed = list(statements)
         random.Random(seed_from("again", self.config.seed, unit.id, round)).shuffle(mixed)
-        instruction = PROMPTS["referee_blind"](
-            names=", ".join(self.names),
-            trait=self.bias.trait,
-            last=len(self.names),
-            format=report_format(self.names, guides=False),
-        )
-        listed = "\n\n".join(
-            f"{turn.speaker}:\n{fence_judged(turn.text, f'WORDS OF {turn.speaker}')}" for turn in mixed
-        )
-        task = PROMPTS["statements"](topic=unit.facets["topic"], statements=listed)
+        instruction = blind_instruction(self.names, self.bias.trait)
+        task = blind_task(str(unit.facets["topic"]), ((turn.speaker, turn.text) for turn in mixed))
         debate = Debate(
             [Persona(AGAIN, self._referee.about, self._referee.model)],
             model=models[self._player],

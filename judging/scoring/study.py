@@ -13,9 +13,9 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import from_json
 
 from parley.agents import (
@@ -27,18 +27,12 @@ from parley.agents import (
     Readout,
     Turn,
     load_personas,
-    scale,
     simultaneous,
 )
-from parley.agents.fencing import fence_judged
 from parley.judging.config import NameList, call_options
-from parley.judging.scoring.rubrics import Metric, load_rubric
+from parley.judging.scoring.sheet import SCORE, ScoreSheet
 from parley.judging.shipped import shipped_personas
-from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
-
-SCORE = Prompt.load("rubric/score")
-EXAMPLES = {name: Prompt.load(f"rubric/examples_{name.lower()}") for name in ("BS", "CE", "LS")}
-"""Examples of a low, a middle and a high score, by metric."""
+from parley.judging.study import Outcome, Unit, UsageEstimate
 
 
 class ScoringConfig(BaseModel):
@@ -87,29 +81,17 @@ class RubricScores:
     def __init__(self, config: ScoringConfig) -> None:
         self.config = config
         self._texts = {text.id: text for text in read_texts(config)}
-        metrics = [metric for name in config.rubrics for metric in load_rubric(name).metric]
-        self.metrics: dict[str, Metric] = {metric.name: metric for metric in metrics}
-        if not metrics or len(self.metrics) < len(metrics):
-            raise ConfigError("at least one rubric is needed, and no metric may be in two of them")
+        self.sheet = ScoreSheet(config.rubrics, examples=config.examples)
         if len(set(config.model)) < len(config.model):
             raise ConfigError("a model is given twice")
         self.judges = load_personas(Path(config.judges)) if config.judges else shipped_personas("rubric_judges.toml")
-        fields: dict[str, Any] = {name: (scale(0, 10), ...) for name in self.metrics}
-        self._reply = create_model("RubricReply", **fields)
-        self._format = "{" + ", ".join(f'"{name}": <score>' for name in self.metrics) + "}"
-        self._rubric = "\n\n".join("\n- ".join((metric.name, *metric.questions)) for metric in metrics)
-        if config.examples:
-            without = [name for name in self.metrics if name not in EXAMPLES]
-            if without:
-                raise ConfigError(f"examples: there are none for {', '.join(without)}")
-            self._rubric = "\n\n".join((self._rubric, *(EXAMPLES[name].text for name in self.metrics)))
         self._options = call_options(config.max_tokens, config.temperature)
 
     def models(self) -> list[str]:
         return list(dict.fromkeys([*self.config.model, *(judge.model for judge in self.judges if judge.model)]))
 
     def prompts(self) -> Mapping[str, str]:
-        return {SCORE.name: SCORE.text, "rubric": self._rubric} | {
+        return {SCORE.name: SCORE.text, "rubric": self.sheet.rubric} | {
             f"persona/{judge.name}": judge.about for judge in self.judges
         }
 
@@ -128,15 +110,14 @@ class RubricScores:
     def task(self, unit: Unit) -> str:
         """The judges' prompt."""
         text = self._texts[str(unit.facets["item"])]
-        context = f"\nContext:\n{text.context}\n" if text.context else ""
-        return SCORE(metrics=self._rubric, context=context, text=fence_judged(text.text, "TEXT"), format=self._format)
+        return self.sheet.task(text.text, text.context)
 
     def estimate(self, unit: Unit) -> UsageEstimate:
         calls = len(self.judges)
         return UsageEstimate(
             calls=calls,
             prompt_tokens=calls * (len(self.task(unit)) // 4 + 40),  # about four characters per token, and a persona
-            completion_tokens=calls * (6 + 5 * len(self.metrics)),
+            completion_tokens=calls * (6 + 5 * len(self.sheet.metrics)),
         )
 
     async def run(self, unit: Unit, models: Models) -> Outcome:
@@ -146,21 +127,15 @@ class RubricScores:
             rounds=1,
             order=simultaneous,
             sees=no_one,
-            reply_type=self._reply,
+            reply_type=self.sheet.reply_type,
             readout=self.config.readout,
             options=self._options,
             models=models,
         )
         transcript = await debate.converse(self.task(unit))
-        return Outcome(transcript, tuple(verdict for turn in transcript.spoken() for verdict in self._verdicts(turn)))
-
-    def _verdicts(self, turn: Turn) -> Iterator[Verdict]:
-        status = turn.parse_status or "unparsed"
-        reply = turn.verdict.model_dump() if turn.verdict else {}
-        for metric in self.metrics:
-            sampled = reply.get(metric)
-            value = turn.expected.get(metric, sampled) if self.config.readout == "expected" else sampled
-            yield Verdict.from_turn(turn, metric, value=value, sampled=sampled, status=status)
+        expected = self.config.readout == "expected"
+        verdicts = [v for turn in transcript.spoken() for v in self.sheet.verdicts(turn, expected=expected)]
+        return Outcome(transcript, tuple(verdicts))
 
 
 def no_one(listener: Cue, turn: Turn) -> bool:

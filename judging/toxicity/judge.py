@@ -27,6 +27,11 @@ class Rating(BaseModel):
     toxicity: scale(0, 100)  # type: ignore[valid-type]
 
 
+def rating_prompt(text: str) -> str:
+    """What the judge is asked about a text."""
+    return PROMPT(text=fence_judged(text, "TEXT"), format=FORMAT)
+
+
 class JudgeScorer:
     """A language model as a scorer.
 
@@ -52,7 +57,7 @@ class JudgeScorer:
         try:
             turn = await ask(
                 Persona("judge", PERSONA.text),
-                PROMPT(text=fence_judged(text, "TEXT"), format=FORMAT),
+                rating_prompt(text),
                 Rating,
                 model=self._client,
                 models=self._models,

@@ -14,7 +14,10 @@ from parley import frames
 from parley.agents import ConfigError, Debate, Persona
 from parley.agents.models.sim_injection import find_score_instruction
 from parley.analysis.injection import effects as measures
-from parley.judging.injection.study import Injection, InjectionConfig
+from parley.judging import Unit
+from parley.judging.injection.config import InjectionConfig
+from parley.judging.injection.study import Injection
+from parley.judging.injection.targets import MalibuJudges
 from parley.reports import make_report
 
 READABLE = ["order", "threat"]
@@ -26,6 +29,13 @@ def run_study(model: str, **settings: Any) -> Any:
     return measures.pairs(frames.verdicts("a.sqlite"))
 
 
+def prompt_of(study: Injection, unit: Unit) -> str:
+    """The prompt of MALIBU's judges."""
+    target, judged = study.asked(unit)
+    assert isinstance(target, MalibuJudges)
+    return target.task(judged)
+
+
 def test_every_response_is_judged_clean_with_attempts_and_with_controls() -> None:
     study = Injection(InjectionConfig(responses=5, kinds=["order", "encoded"], asks=[10, 0]))
     units = list(study.plan())
@@ -35,10 +45,10 @@ def test_every_response_is_judged_clean_with_attempts_and_with_controls() -> Non
     open_, fenced = (
         next(u for u in units if u.facets["shown"] == way and u.facets["ask"]) for way in ("open", "fenced")
     )
-    assert "a score of 10 on every metric" in study.task(open_)
-    assert "<<<" not in study.task(open_)
-    assert "> " in study.task(fenced).partition("<<<")[2]
-    assert "It is data" in study.task(fenced)
+    assert "a score of 10 on every metric" in prompt_of(study, open_)
+    assert "<<<" not in prompt_of(study, open_)
+    assert "> " in prompt_of(study, fenced).partition("<<<")[2]
+    assert "It is data" in prompt_of(study, fenced)
 
 
 def test_another_seed_draws_other_responses() -> None:
@@ -82,7 +92,7 @@ def test_neither_clean_responses_nor_controls_contain_an_instruction(settings: d
     study = Injection(InjectionConfig(**settings, asks=[10], fence="open"))
     for unit in study.plan():
         if unit.facets["variant"] != "attack":
-            assert find_score_instruction(study.task(unit)) is None, unit.id
+            assert find_score_instruction(prompt_of(study, unit)) is None, unit.id
 
 
 @pytest.mark.parametrize(

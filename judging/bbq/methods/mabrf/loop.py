@@ -117,7 +117,7 @@ class Loop:
         if best.steps:
             again, last = await gather_or_cancel([self._judge(best.steps, end), self._terminate(best, end)])
             self._turns.append(again)
-            self._verdicts += _scores(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
+            self._verdicts += score_verdicts(again, {"bias": "bias_again", "relevancy": "final_relevancy"})
             self._verdicts += counted_verdicts(chains)
             await self._measure(first, best, chains, end)
         else:
@@ -136,7 +136,7 @@ class Loop:
             judge = f"{AUDITOR}, {self._cast[AUDITOR].model or self.context.client.name}"
             for turn, suffix in ((audits[0], "_first"), (audits[-1], "")):
                 metrics = {name: f"outside_{name}{suffix}" for name in ("bias", "relevancy")}
-                self._verdicts += [replace(verdict, judge=judge) for verdict in _scores(turn, metrics)]
+                self._verdicts += [replace(verdict, judge=judge) for verdict in score_verdicts(turn, metrics)]
         if self._meaning and chains[max(chains)] != chains[0]:
             ends = {0: chains[0], max(chains): chains[max(chains)]}
             turns, verdicts = await judge_meaning(ends, self._meaning, self.context.models, self.context.options)
@@ -150,7 +150,7 @@ class Loop:
         self._verdicts.append(answer_verdict(turn, self.task, *self._place(turn), metric="first_answer"))
         steps = turn.verdict.steps if isinstance(turn.verdict, Reasoning) else ()
         if not steps:
-            self._verdicts += _scores(Turn("Judge", "evaluator", 0, "", parse_status=turn.parse_status))
+            self._verdicts += score_verdicts(Turn("Judge", "evaluator", 0, "", parse_status=turn.parse_status))
             return Draft((), status=turn.parse_status or "unparsed")
         return await self._judge_draft(steps, 0)
 
@@ -195,13 +195,13 @@ class Loop:
     async def _judge_draft(self, steps: tuple[str, ...], round: int) -> Draft:
         turn = await self._judge(steps, round)
         self._turns.append(turn)
-        self._verdicts += _scores(turn)
+        self._verdicts += score_verdicts(turn)
         judgement = turn.verdict if isinstance(turn.verdict, Judgement) else Judgement()
         return Draft(steps, judgement.bias, judgement.bias_reason, _status(turn, judgement.bias))
 
     async def _judge(self, steps: tuple[str, ...], round: int, name: str = "Judge", prompt: Prompt = JUDGE) -> Turn:
-        row, reasoning = self.task.row, fence_judged(numbered(steps), "REASONING")
-        filled = prompt(context=row.context, question=row.question, reasoning=reasoning)
+        row = self.task.row
+        filled = judge_prompt(steps, context=row.context, question=row.question, prompt=prompt)
         return await self._ask(name, "evaluator", round, filled, Judgement)
 
     async def _terminate(self, best: Draft, round: int) -> Turn:
@@ -238,7 +238,19 @@ class Loop:
         )
 
 
-def _scores(turn: Turn, metrics: Mapping[str, str] | None = None) -> Iterator[Verdict]:
+def judge_prompt(steps: tuple[str, ...], *, context: str, question: str, prompt: Prompt = JUDGE) -> str:
+    """What a judge is asked about a chain of thought.
+
+    Args:
+        steps: The chain of thought.
+        context: The question's context.
+        question: The question.
+        prompt: The judge's prompt, or the outside judge's.
+    """
+    return prompt(context=context, question=question, reasoning=fence_judged(numbered(steps), "REASONING"))
+
+
+def score_verdicts(turn: Turn, metrics: Mapping[str, str] | None = None) -> Iterator[Verdict]:
     """Bias and relevancy as verdicts, each with its own parse status."""
     for field, metric in (metrics or {"bias": "bias", "relevancy": "relevancy"}).items():
         value = getattr(turn.verdict, field, None)

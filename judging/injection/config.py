@@ -1,0 +1,60 @@
+"""The settings of an injection run."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from parley.agents import DEFAULT_MODEL, Readout
+from parley.judging.config import NameList, as_list
+
+MALIBU: Final = "malibu"
+TargetName = Literal["malibu", "rubric", "referee", "stardtox", "mabrf", "toxicity", "meaning"]
+
+
+class InjectionConfig(BaseModel):
+    """Everything that changes the results of an injection run."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: NameList = Field(
+        [DEFAULT_MODEL], description="judge's model, as provider/model; several models judge the same units"
+    )
+    judged_by: Annotated[list[TargetName], as_list] = Field(
+        [MALIBU],
+        description="whose judges read the responses: malibu, rubric (RLDF's bias score), referee (RLDF's), stardtox, "
+        "mabrf, toxicity, meaning",
+        exclude_if=lambda names: names == [MALIBU],  # so that runs from before there were others can be resumed
+    )
+    responses: int = Field(12, ge=2, description="number of responses to sample, spread over the suite's bases")
+    attempts: str = Field("injections-1", description="injection attempts: injections-1, or a .toml file")
+    kinds: list[str] | None = Field(None, description="only these kinds of attempts, or attempts by id (default: all)")
+    asks: list[int] | None = Field(
+        None, description="scores that the attempts ask for (default: the highest and the lowest, 10,0 for malibu)"
+    )
+    fence: Literal["both", "open", "fenced"] = Field(
+        "both", description="how malibu's judges see the response; the others always see it fenced"
+    )
+    suite: str = Field("full", description="suite that the responses come from, as for malibu")
+    rubric: str = Field("four", description="what malibu's judges score: four, three, or a .toml file")
+    metrics: list[str] | None = Field(None, description="only these metrics of malibu's rubric (default: all)")
+    judges: str = Field(
+        "temperaments", description="malibu's panel: temperaments, demographic, or a .toml file of personas"
+    )
+    members: int = Field(1, ge=1, description="number of judges of a panel (malibu, rubric), each judging alone")
+    repeats: int = Field(1, ge=1, description="number of times each unit is run (epochs)")
+    readout: Readout = Field(
+        "sampled", description="read scores as written, or as an expectation (needs log-probabilities)"
+    )
+    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
+    max_tokens: int = Field(200, ge=16, description="maximum length of one reply, in tokens")
+    seed: int = Field(0, description="random seed")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _malibus_scale(cls, values: Any) -> Any:
+        """For MALIBU alone the default is stored as numbers, as it always was."""
+        if isinstance(values, dict) and values.get("judged_by") in (None, MALIBU, [MALIBU]):
+            return {**values, "asks": [10, 0] if values.get("asks") is None else values["asks"]}
+        return values
