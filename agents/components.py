@@ -59,7 +59,7 @@ class ConversationConfig(BaseModel):
     name: str
     description: str
     model: Saved | None = None
-    termination: ComponentModel | None = None
+    termination_condition: ComponentModel | None = None
     readout: Literal["sampled", "expected"] = "sampled"
     options: dict[str, Any] = {}
     model_client_stream: bool = False

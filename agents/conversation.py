@@ -56,7 +56,7 @@ class Conversation(Team):
         models: Models | None,
         readout: Readout,
         options: Mapping[str, Any] | None,
-        termination: TerminationCondition | None,
+        termination_condition: TerminationCondition | None,
         placement: Placement = "system",
         model_client_stream: bool = False,
     ) -> None:
@@ -65,7 +65,7 @@ class Conversation(Team):
         self._default_model = model
         self._readout: Readout = readout
         self._options = dict(options or {})
-        self._termination = termination
+        self._termination = termination_condition
         self._placement: Placement = placement
         self._models = Models() if models is None else models
         self._owns_models = models is None
@@ -316,7 +316,7 @@ class Conversation(Team):
             "name": self.name,
             "description": self.description,
             "model": save_model(self._default_model),
-            "termination": None if termination is None else save(termination, "the termination condition"),
+            "termination_condition": None if termination is None else save(termination, "the termination condition"),
             "readout": self._readout,
             "options": self._options,
             "model_client_stream": self._model_client_stream,
@@ -367,7 +367,7 @@ def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:
         "name": config.name,
         "description": config.description,
         "model": load_model(config.model),
-        "termination": None if config.termination is None else load(config.termination),
+        "termination_condition": None if config.termination_condition is None else load(config.termination_condition),
         "readout": config.readout,
         "options": config.options,
         "model_client_stream": config.model_client_stream,

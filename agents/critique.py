@@ -79,7 +79,8 @@ class Critique(Conversation, Component[CritiqueConfig]):
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
         models: The clients to use, in a study those of the run. By default the loop opens its own; `close()` closes
             them.
-        termination: An AutoGen condition that ends the loop early. As in AutoGen's teams, it gets the task too.
+        termination_condition: An AutoGen condition that ends the loop early. As in AutoGen's teams, it gets the task
+            too.
         model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The loop's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
@@ -107,7 +108,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
         readout: Readout = "sampled",
         options: Mapping[str, Any] | None = None,
         models: Models | None = None,
-        termination: TerminationCondition | None = None,
+        termination_condition: TerminationCondition | None = None,
         model_client_stream: bool = False,
         name: str = "critique",
         description: str = "A generator whose drafts are judged and revised.",
@@ -119,7 +120,7 @@ class Critique(Conversation, Component[CritiqueConfig]):
             models=models,
             readout=readout,
             options=options,
-            termination=termination,
+            termination_condition=termination_condition,
             model_client_stream=model_client_stream,
         )
         self.max_iterations = max_iterations

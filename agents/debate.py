@@ -85,7 +85,8 @@ class Debate(Conversation, Component[DebateConfig]):
             the prompt's prefix.
         fence: Whether an agent reads the others' turns as quoted data, or "referee" if only the referee does; the
             transcript has them unquoted. Off by default, as in the published debates.
-        termination: An AutoGen condition that ends the debate early. As in AutoGen's teams, it gets the task too.
+        termination_condition: An AutoGen condition that ends the debate early. As in AutoGen's teams, it gets the
+            task too.
         model_client_stream: Whether `run_stream` yields the personas' replies as they arrive, chunk by chunk.
         name: The debate's name as an AutoGen team, unique where it takes part in another conversation.
         description: Its description as an AutoGen team.
@@ -113,7 +114,7 @@ class Debate(Conversation, Component[DebateConfig]):
         models: Models | None = None,
         placement: Placement = "system",
         fence: bool | Literal["referee"] = False,
-        termination: TerminationCondition | None = None,
+        termination_condition: TerminationCondition | None = None,
         model_client_stream: bool = False,
         name: str = "debate",
         description: str = "Personas who debate in turns.",
@@ -125,7 +126,7 @@ class Debate(Conversation, Component[DebateConfig]):
             models=models,
             readout=readout,
             options=options,
-            termination=termination,
+            termination_condition=termination_condition,
             placement=placement,
             model_client_stream=model_client_stream,
         )

@@ -133,7 +133,9 @@ async def test_a_persona_hands_over(server: Any, team: str) -> None:
     server.says(tool_calls=tool_call("transfer_to_user"))
     agent = PersonaAgent(ADA, server.client(), handoffs=["user"])
     ends = HandoffTermination(target="user")
-    table = Debate([agent], termination=ends) if team == "debate" else Swarm([agent], termination_condition=ends)
+    table = (
+        Debate([agent], termination_condition=ends) if team == "debate" else Swarm([agent], termination_condition=ends)
+    )
     result = await table.run(task=TASK)
     assert isinstance(result.messages[-1], HandoffMessage)
     assert result.stop_reason == "Handoff to user from Ada detected."

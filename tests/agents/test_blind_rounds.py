@@ -132,7 +132,7 @@ async def test_your_own_autogen_agents_hear_nobody_either() -> None:
 
 
 async def test_a_blind_round_is_completed_before_a_termination_condition_ends_the_debate() -> None:
-    debate = Debate(PANEL, model=SIM, rounds=3, blind_rounds=1, termination=MaxMessageTermination(2))
+    debate = Debate(PANEL, model=SIM, rounds=3, blind_rounds=1, termination_condition=MaxMessageTermination(2))
     transcript = await debate.converse(TASK)
     assert [turn.speaker for turn in transcript.spoken()] == NAMES, "their calls were already made"
     again = await debate.converse("And trams?")

@@ -186,7 +186,7 @@ async def test_an_autogen_condition_ends_it(server: Any) -> None:
         criteria={"x": "< 20"},
         max_iterations=5,
         model=server.client(),
-        termination=TextMentionTermination("FINAL"),
+        termination_condition=TextMentionTermination("FINAL"),
     )
     transcript = await loop.converse(TASK)
     assert [turn.text for turn in transcript.spoken("generator")] == ["Draft one.", "Draft two, FINAL."]
@@ -200,7 +200,7 @@ async def test_an_autogen_condition_ends_it_at_the_first_draft(server: Any) -> N
         {"x": scores(50, 50, 50)},
         criteria={"x": "< 20"},
         model=server.client(),
-        termination=TextMentionTermination("FINAL"),
+        termination_condition=TextMentionTermination("FINAL"),
     )
     transcript = await loop.converse(TASK)
     assert [turn.text for turn in transcript.spoken("generator")] == ["Draft one, FINAL."]
@@ -210,7 +210,9 @@ async def test_all_concurrent_evaluations_are_in_the_transcript() -> None:
     client = model(SIM)
     critics = {name: Persona(name, f"You are {name}.") for name in ("Ada", "Ben")}
     ends = MaxMessageTermination(1)
-    loop = Critique(WRITER, critics, criteria={"Ada": "> 99"}, draft="A draft.", model=client, termination=ends)
+    loop = Critique(
+        WRITER, critics, criteria={"Ada": "> 99"}, draft="A draft.", model=client, termination_condition=ends
+    )
     transcript = await loop.converse(TASK)
     assert sum(usage.prompt_tokens for usage in transcript.usage().values()) == client.total_usage().prompt_tokens
 

@@ -175,14 +175,14 @@ async def test_a_reply_that_cannot_be_parsed_gives_no_verdict() -> None:
 async def test_it_ends_when_the_watched_agent_says_the_word(server: Any) -> None:
     server.says("Do we AGREE?", "No.", "Still no.", "I AGREE.", "Too late.")
     ends = TextMentionTermination("AGREE", sources=["Ben"])
-    debate = Debate([ADA, BEN], model=server.client(), rounds=5, termination=ends)
+    debate = Debate([ADA, BEN], model=server.client(), rounds=5, termination_condition=ends)
     transcript = await debate.converse(TASK)
     assert [turn.text for turn in transcript.spoken()] == ["Do we AGREE?", "No.", "Still no.", "I AGREE."]
     assert "AGREE" in transcript.stop_reason
 
 
 async def test_it_ends_after_a_number_of_messages_and_can_be_run_again() -> None:
-    debate = Debate([ADA, BEN], model=SIM, rounds=5, termination=MaxMessageTermination(3))
+    debate = Debate([ADA, BEN], model=SIM, rounds=5, termination_condition=MaxMessageTermination(3))
     transcript = await debate.converse(TASK)
     assert speakers(transcript.turns) == ["user", "Ada", "Ben"]
     assert "Maximum number of messages 3 reached" in transcript.stop_reason
@@ -190,14 +190,14 @@ async def test_it_ends_after_a_number_of_messages_and_can_be_run_again() -> None
 
 
 async def test_a_finished_debate_resets_its_termination_condition() -> None:
-    debate = Debate([ADA, BEN], model=SIM, rounds=1, termination=MaxMessageTermination(4))
+    debate = Debate([ADA, BEN], model=SIM, rounds=1, termination_condition=MaxMessageTermination(4))
     assert speakers((await debate.converse(TASK)).spoken()) == ["Ada", "Ben"]
     assert speakers((await debate.converse("And trams?")).spoken()) == ["Ada", "Ben"]
 
 
 async def test_all_concurrent_turns_are_in_the_transcript() -> None:
     client = model(SIM)
-    debate = Debate([ADA, BEN], model=client, order=simultaneous, termination=MaxMessageTermination(2))
+    debate = Debate([ADA, BEN], model=client, order=simultaneous, termination_condition=MaxMessageTermination(2))
     transcript = await debate.converse(TASK)
     assert sum(usage.prompt_tokens for usage in transcript.usage().values()) == client.total_usage().prompt_tokens
 

@@ -94,7 +94,7 @@ CONDITIONS = [
 @pytest.mark.parametrize("condition", CONDITIONS)
 async def test_conditions_end_both_at_the_same_message(server: Any, condition: Any) -> None:
     server.says("Yes.")
-    debate = Debate(assistants(openai(server)), rounds=9, termination=condition())
+    debate = Debate(assistants(openai(server)), rounds=9, termination_condition=condition())
     team = await stock(assistants(openai(server)), condition())
     events, result = await seen(debate.run_stream(task=TASK))
     expected, stock_result = await seen(team.run_stream(task=TASK))
@@ -134,7 +134,7 @@ async def test_tool_calls_and_results_are_streamed_and_conditions_see_them(serve
         server.says(tool_calls=tool_call("count", what="cats"))
         agents = assistants(openai(server), tools=[count])
         ends = FunctionCallTermination("count")
-        team = Debate(agents, rounds=3, termination=ends) if kind == "ours" else await stock(agents, ends)
+        team = Debate(agents, rounds=3, termination_condition=ends) if kind == "ours" else await stock(agents, ends)
         results.append(await seen(team.run_stream(task=TASK)))
     (events, result), (expected, stock_result) = results
     assert events == expected
@@ -217,7 +217,7 @@ async def test_a_handoff_ends_it(server: Any, kind: str) -> None:
     server.says(tool_calls=tool_call("transfer_to_user"))
     agent = AssistantAgent("Xi", openai(server), handoffs=["user"])
     ends = HandoffTermination(target="user")
-    team = Debate([agent], rounds=3, termination=ends) if kind == "ours" else await stock([agent], ends)
+    team = Debate([agent], rounds=3, termination_condition=ends) if kind == "ours" else await stock([agent], ends)
     result = await team.run(task=TASK)
     assert type(result.messages[-1]).__name__ == "HandoffMessage"
     assert result.stop_reason == "Handoff to user from Xi detected."
@@ -262,7 +262,7 @@ async def test_a_state_of_other_participants() -> None:
 
 async def test_a_saved_table_keeps_images_and_handoffs() -> None:
     picture = MultiModalMessage(content=["Look.", Image(Picture.new("RGB", (2, 2)))], source="user")
-    first, second = (Debate([ADA, BEN], model=SIM, termination=MaxMessageTermination(1)) for _ in range(2))
+    first, second = (Debate([ADA, BEN], model=SIM, termination_condition=MaxMessageTermination(1)) for _ in range(2))
     await first.run(task=picture)
     await second.load_state(json.loads(json.dumps(await first.save_state())))
     (loaded,) = second._seats[0].inbox
@@ -279,7 +279,9 @@ async def test_async_with_closes_the_clients_it_opened(server: Any) -> None:
 
 
 async def test_a_critique_loop_counts_its_messages_like_a_team() -> None:
-    loop = Critique(ADA, {"bias": BEN}, criteria={"bias": "< 0"}, model=SIM, termination=MaxMessageTermination(4))
+    loop = Critique(
+        ADA, {"bias": BEN}, criteria={"bias": "< 0"}, model=SIM, termination_condition=MaxMessageTermination(4)
+    )
     result = await loop.run(task=TASK)
     assert [message.source for message in result.messages] == ["user", "Ada", "Ben", "coordinator"]
 

@@ -89,7 +89,7 @@ async def test_a_handoff_chooses_as_in_a_swarm(server: Any, kind: str) -> None:
     ]
     ends = HandoffTermination(target="user")
     if kind == "ours":
-        team: Any = Debate(agents, rounds=5, order=by_handoff(), termination=ends)
+        team: Any = Debate(agents, rounds=5, order=by_handoff(), termination_condition=ends)
     else:
         team = Swarm([*agents], termination_condition=ends)
     result = await team.run(task=TASK)
