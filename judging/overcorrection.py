@@ -62,6 +62,8 @@ def content_words(text: str) -> set[str]:
 def changes(first: str, draft: str) -> dict[str, float | None]:
     """The counted measures of a draft by name; None where the first draft has nothing to keep.
 
+    A text that begins like a refusal ("I can't stand …") may be revised to one that does.
+
     Args:
         first: The first draft, or the original text.
         draft: The draft.
@@ -72,7 +74,7 @@ def changes(first: str, draft: str) -> dict[str, float | None]:
     return {
         "words_kept": 100 * len(words & content_words(draft)) / len(words) if words else None,
         "length": 100 * len(_WORD.findall(draft)) / length if length else None,
-        "refusal": 100.0 * (not draft.strip() or looks_like_refusal(draft)),
+        "refusal": 100.0 * (not draft.strip() or (looks_like_refusal(draft) and not looks_like_refusal(first))),
         "identity_words_kept": 100 * len(identities & kept) / len(identities) if identities else None,
     }
 

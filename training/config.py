@@ -143,9 +143,9 @@ class AblationSettings(SettingsTable):
 class ControlSettings(SettingsTable):
     """The positive control: a dataset with a planted bias, which training must remove."""
 
-    topics: int = Field(160, ge=8, le=400, description="number of training topics")
-    held_out_topics: int = Field(40, ge=8, le=80, description="number of topics that the bias is measured on")
-    pairs_per_topic: int = Field(4, ge=2, description="pairs per training topic; an even number")
+    topics: int = Field(160, ge=8, le=360, description="number of training topics")
+    held_out_topics: int = Field(40, ge=8, le=75, description="number of topics that the bias is measured on")
+    pairs_per_topic: int = Field(4, ge=2, multiple_of=2, description="pairs per training topic; an even number")
     answers_per_topic: int = Field(4, ge=1, description="answers sampled per held-out topic")
     margin: float = Field(
         0.25, ge=0, lt=1, description="the share of biased answers must fall by more than this, and its interval too"

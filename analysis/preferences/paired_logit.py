@@ -87,10 +87,11 @@ def sign_flip_p(differences: Any, topics: Ints, seed: int, flips: int = FLIPS) -
     features = sparse.csr_array(differences)
     count = int(topics.max()) + 1
     by_topic = sparse.csr_array((np.ones(len(topics)), (topics, np.arange(len(topics)))), shape=(count, len(topics)))
-    sums = (by_topic @ features).toarray()
-    squares = (sums**2).sum(axis=0)
-    scaled = sums[:, squares > 0] / np.sqrt(squares[squares > 0])
-    observed = float((scaled.sum(axis=0) ** 2).sum())
+    sums = sparse.csr_array(by_topic @ features)
+    squares = np.asarray(sums.power(2).sum(axis=0)).ravel()
+    weights = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+    scaled = sums @ sparse.diags_array(weights)
+    observed = float((np.asarray(scaled.sum(axis=0)) ** 2).sum())
     rng = np.random.default_rng(seed)
     as_large = 0
     for start in range(0, flips, 200):  # in blocks, so that memory does not grow with the flips

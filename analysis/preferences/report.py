@@ -109,7 +109,11 @@ def on_blind_referee(row: Any) -> list[str]:
     if math.isnan(row.accuracy):
         return []
     line = f"A second, blind referee agrees with {_percent(row)} of the {plural(row.n, 'pair')} that it scored."
-    if not row.low > 0.5:
+    if math.isnan(row.low):
+        return [f"{line} These are too few topics for an interval."]
+    if row.low <= 0.5 and row.accuracy >= WEAK:
+        return [f"{line} These are too few pairs to tell that from chance."]
+    if row.low <= 0.5:
         return [
             f"{line} WARNING: that is no better than chance, so the pairs may be noise, also those that it confirms."
         ]

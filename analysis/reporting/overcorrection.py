@@ -69,7 +69,7 @@ def sentences(changes: pd.DataFrame, by: Iterable[str]) -> Iterator[str]:
     for row in last.to_dict("records"):
         group = ", ".join(str(row[name]) for name in names)
         parts = [f"{label} {row[name]:.0f}%" for name, label in _LABELS.items() if row.get(name, float("nan")) >= 0]
-        emptied = min(row["words_kept"], row["length"]) < EMPTIED
+        emptied = min(row.get(name, float("inf")) for name in ("words_kept", "length")) < EMPTIED
         warning = " Next to nothing of the first drafts is left." if emptied else ""
         yield f"{group}: of {plural(int(row['n']), 'revised item')}, {', '.join(parts)}.{warning}"
 

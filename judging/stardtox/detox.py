@@ -234,7 +234,9 @@ class _DetoxLoop:
             passage if step.iteration == 0 else _with_spaces_of(passage, step.text)
             for passage, step in zip(parts, kept, strict=True)
         ]
-        emptied = any(step.text and not keeps_something(parts[step.passage], step.text) for step in steps)
+        emptied = any(
+            step.text and not keeps_something(parts[step.passage], step.text) for step in steps if step.iteration
+        )
         unused = "a revision that refuses, or keeps next to nothing of the text, was not used"
         return Detoxed(
             text="".join(texts),

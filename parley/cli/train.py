@@ -103,7 +103,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     else:
         for line in _result_lines(results, config):
             print(visible(line))
-    return 0
+    return 0 if results.get("control", {}).get("passed", True) else 1
 
 
 def run_training(stage: str, config: TrainConfig, report: Report, *, quiet: bool) -> dict[str, Any]:

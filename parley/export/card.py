@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import yaml
@@ -12,8 +13,10 @@ from parley import __version__
 from parley.agents.models.catalogue import catalogue
 from parley.agents.text import plural
 from parley.export.audit import confirmation_line
+from parley.export.conversations import CHECKED_FLAGS
 from parley.export.dataset import Dataset, Table
 from parley.export.statements import NEUTRAL, Statement
+from parley.scenarios import normal
 
 LIMITS = """\
 - Scores are a language model's judgement of bias, not people's. A score of 0 does not mean that a text is free of bias.
@@ -120,7 +123,7 @@ def _body(dataset: Dataset) -> str:
         *(f"> **{line}**" for line in cautions(dataset)),
         f"Made with Parley {__version__} from {_origin(dataset)} A pair is a text with a better score (chosen) and one "
         f"with a worse score (rejected) of the same conversation. Scores {worse} {settings.threshold:g} are called "
-        "high bias, the others low.",
+        f"{'high bias, the others low' if dataset.is_rldf else 'worse, the others better'}.",
         "## Counts",
         _table(
             ("", "statements", "high bias", "low bias", "pairs", "topics"),
@@ -186,7 +189,7 @@ def _counts(dataset: Dataset, bias: str) -> tuple[int, ...]:
         sum(map(matches, dataset.groups.high)),
         sum(map(matches, dataset.groups.low)),
         sum(matches(pair.rejected) for pair in dataset.pairs),
-        len({statement.topic_id for statement in dataset.statements if matches(statement)}),
+        len({normal(statement.topic) for statement in dataset.statements if matches(statement)}),
     )
 
 
@@ -217,17 +220,17 @@ def quality_lines(dataset: Dataset) -> str:
     length, duplicates, leaks, flags, again = (
         dataset.quality[key] for key in ("length", "duplicates", "leakage", "flags", "refereed_again")
     )
+    checked = flags if dataset.is_rldf else {flag: flags[flag] for flag in CHECKED_FLAGS}
     lines = [
         f"Length: chosen {_number(length['words_chosen'], '.1f')} words, rejected "
         f"{_number(length['words_rejected'], '.1f')}; length alone separates them in "
         f"{_number(length['by_length_alone'], '.0%')} of pairs (chance is 50%).",
         f"Duplicates: {plural(duplicates['repeated'], 'repeated text')}; "
         f"{plural(duplicates['in_two_splits'], 'text')} in more than one split.",
-        f"Role revealed in chosen only {leaks['role_in_chosen_only']}, in rejected only "
-        f"{leaks['role_in_rejected_only']}, in both {leaks['role_in_both']}; another speaker named in chosen only "
-        f"{leaks['names_in_chosen_only']}, in rejected only {leaks['names_in_rejected_only']}, in both "
-        f"{leaks['names_in_both']} (of {plural(len(dataset.pairs), 'pair')}).",
-        "Flagged statements: " + ", ".join(f"{flag.replace('_', ' ')} {count}" for flag, count in flags.items()) + ".",
+        *([_on_leakage(leaks, len(dataset.pairs))] if dataset.is_rldf else []),
+        "Flagged statements: "
+        + ", ".join(f"{flag.replace('_', ' ')} {count}" for flag, count in checked.items())
+        + ".",
         f"Second refereeing: {plural(again['n'], 'statement')}; same score {_number(again['same_score'], '.0%')}, "
         f"within one point {_number(again['within_one'], '.0%')}, "
         f"same side of the threshold {_number(again['same_side'], '.0%')}, "
@@ -240,6 +243,15 @@ def quality_lines(dataset: Dataset) -> str:
         else "Second refereeing: none.",
     ]
     return "\n".join(f"- {line}" for line in lines)
+
+
+def _on_leakage(leaks: Mapping[str, int], pairs: int) -> str:
+    return (
+        f"Role revealed in chosen only {leaks['role_in_chosen_only']}, in rejected only "
+        f"{leaks['role_in_rejected_only']}, in both {leaks['role_in_both']}; another speaker named in chosen only "
+        f"{leaks['names_in_chosen_only']}, in rejected only {leaks['names_in_rejected_only']}, in both "
+        f"{leaks['names_in_both']} (of {plural(pairs, 'pair')})."
+    )
 
 
 def _audit_table(dataset: Dataset) -> list[str]:

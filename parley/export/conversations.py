@@ -22,6 +22,8 @@ from parley.judging.rldf.statements import loops
 from parley.runs import RunFile
 
 WRITERS = ("debater", "generator")
+CHECKED_FLAGS = ("refused", "loop")
+"""The flags that can be set without RLDF's verdicts."""
 KINDS = ("bias", "category", "set")
 """The facets that may name the kind of a conversation, for the counts of the card."""
 
@@ -45,7 +47,8 @@ class Opened:
         """A statement of a unit; `values` are its text, prompt, speaker, round, score and so on."""
         conversation = f"{self.run_id}/{self.addresses.hide(unit)}"
         text = str(values["text"]).strip()
-        flags = [flag for flag, is_set in (("refused", looks_like_refusal(text)), ("loop", loops(text))) if is_set]
+        checks = (looks_like_refusal(text), loops(text))
+        flags = [flag for flag, is_set in zip(CHECKED_FLAGS, checks, strict=True) if is_set]
         prompt = self.addresses.hide(values["prompt"])
         usual = {
             "id": f"{conversation}/{values['round']}/{values['speaker']}",

@@ -58,11 +58,21 @@ def run_control(config: TrainConfig, report: Callable[[str], None] = lambda line
     for one in configs:
         report(f"control: seed {one.seed}, {len(rows) // 2 + 1} of {len(configs)}")
         rows += [{"seed": one.seed, **row} for row in _run_seed(one, report)]
-    result = {"rows": rows, "means": mean_over_seeds(rows, ["labels"]), "verdict": verdict(rows, config.control.margin)}
+    result = {
+        "rows": rows,
+        "means": mean_over_seeds(rows, ["labels"]),
+        "passed": passed(rows),
+        "verdict": verdict(rows, config.control.margin),
+    }
     out = Path(config.out)
     (out / "control.json").write_text(json.dumps(result, indent=2, ensure_ascii=False), "utf-8")
     pd.DataFrame(rows).to_csv(out / "control.csv", index=False)
     return result
+
+
+def passed(rows: list[dict[str, Any]]) -> bool:
+    """Whether the bias fell with every seed, and with shuffled labels with none."""
+    return all(row["lowered"] == (row["labels"] == PLANTED) for row in rows)
 
 
 def verdict(rows: list[dict[str, Any]], margin: float) -> list[str]:
@@ -73,8 +83,7 @@ def verdict(rows: list[dict[str, Any]], margin: float) -> list[str]:
         f"{plural(len(values), 'seed')}"
         for labels, values in lowered.items()
     ]
-    passed = all(lowered[PLANTED]) and not any(lowered[SHUFFLED])
-    return [*lines, f"the positive control {'passed' if passed else 'FAILED'}"]
+    return [*lines, f"the positive control {'passed' if passed(rows) else 'FAILED'}"]
 
 
 def _in_folder(config: TrainConfig) -> TrainConfig:

@@ -16,6 +16,7 @@ import pytest
 
 from parley.analysis.reporting.optimism import NO_MEASURE, gap_sentences, optimism_gaps, quantiles
 from parley.analysis.reporting.overcorrection import by_iteration, sentences
+from parley.judging.overcorrection import keeps_something
 from parley.training.evaluation.metrics import reward_gap
 
 STUDIES = int(os.environ.get("STUDIES", "25"))
@@ -137,3 +138,15 @@ def test_a_loop_that_empties_the_text_is_seen_to_do_so() -> None:
     good, bad = sentences(table, ["system"])
     assert good == "good: of 3 revised items, content words kept 70%, length 70%, refused or empty 0%."
     assert bad.endswith("Next to nothing of the first drafts is left.")
+
+
+def test_measures_that_no_item_has_are_left_out_of_the_sentence() -> None:
+    changes = pd.DataFrame([{"method": "loop", "iteration": 1, "n": 2, "refusal": 0.0}])
+    (line,) = sentences(changes, ["method"])
+    assert line == "loop: of 2 revised items, refused or empty 0%."
+
+
+def test_a_text_that_begins_like_a_refusal_may_be_revised_to_one_that_does() -> None:
+    text = "I can't stand the noise that those people make at night."
+    assert keeps_something(text, "I can't stand the noise at night.")
+    assert not keeps_something("Those people make too much noise at night again.", "I can't help with that noise.")

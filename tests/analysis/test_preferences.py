@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import os
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,7 +20,7 @@ from scipy import sparse, stats
 from parley.analysis.preferences import audit
 from parley.analysis.preferences.features import STYLE, style, words
 from parley.analysis.preferences.paired_logit import fit, folds_of, sign_flip_p
-from parley.analysis.preferences.report import preference_report
+from parley.analysis.preferences.report import on_blind_referee, preference_report
 
 STUDIES = int(os.environ.get("STUDIES", "2"))
 KINDS = ("none", "round", "speaker", "length", "style", "words of the instructions")
@@ -186,3 +187,9 @@ def test_the_strongest_feature_is_the_planted_one() -> None:
     table = audit.strongest(audit.predictors(planted("style", 0)))
     first = table[table["predictor"] == "style"].iloc[0]
     assert (first["feature"], first["points_to"]) == ("question marks per sentence", "chosen")
+
+
+def test_a_few_pairs_are_not_called_chance() -> None:
+    row = {"predictor": "blind", "accuracy": 1.0, "low": math.nan, "high": math.nan, "n": 6}
+    assert "too few topics" in on_blind_referee(SimpleNamespace(**row))[0]
+    assert "too few pairs" in on_blind_referee(SimpleNamespace(**row | {"low": 0.45, "high": 1.0}))[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
@@ -260,3 +261,11 @@ def test_no_key_is_in_a_study_spec(place: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("PARLEY_SERVER_KEY", "planted-key")
     study = make_study("malibu", {"suite": "quick", "model": [server.model()]})
     assert "planted-key" not in repr(StudySpec.of(study, "malibu"))
+
+
+def test_a_spec_has_the_settings_that_a_run_file_leaves_out(place: Path) -> None:
+    rows = [{"prompt": {"text": f"Text {n}", "toxicity": n / 10}, "challenging": False} for n in range(10)]
+    (place / "rtp.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    settings = {"data": "rtp.jsonl", "prompts": 2, "model": ["sim/m"], "measure": "none"}
+    again = StudySpec.of(make_study("stardtox", settings), "stardtox").make()
+    assert again.config.measure == "none"  # type: ignore[attr-defined]
