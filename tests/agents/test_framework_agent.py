@@ -1,4 +1,4 @@
-"""Agents of Agent Framework, with its own OpenAI client, in our conversations: recorded, cached, budgeted, cancelled."""
+"""Agents of Agent Framework in our conversations, on its own OpenAI client: recorded, cached, budgeted, cancelled."""
 
 from __future__ import annotations
 
@@ -85,9 +85,7 @@ async def test_tool_calls_are_events_and_every_call_is_recorded(server: Any, age
     assert (result.role, "3 euros in Ghent" in result.text, turn.text) == ("tool", True, "3 euros are too many.")
 
 
-async def test_its_replies_come_from_the_cache_and_its_calls_are_budgeted(
-    server: Any, agent: Make, tmp_path: Path
-) -> None:
+async def test_its_replies_are_cached_and_its_calls_budgeted(server: Any, agent: Make, tmp_path: Path) -> None:
     server.says(tool_calls=[CALL])
     server.says("Yes.", "No.")
     cache, budget = ReplyCache(tmp_path / "replies.sqlite"), Budget(max_calls=3)
@@ -116,9 +114,7 @@ async def test_a_failed_turn_loses_nothing_it_was_told(server: Any, agent: Make)
     assert [message["content"] for message in server.asked[-1]["messages"][1:]] == [TASK, "And trams?"]
 
 
-async def test_a_conversation_with_it_can_be_cancelled(
-    server: Any, agent: Make, until: Callable[..., Awaitable[None]]
-) -> None:
+async def test_it_can_be_cancelled(server: Any, agent: Make, until: Callable[..., Awaitable[None]]) -> None:
     server.keeps_silent()
     token = CancellationToken()
     running = asyncio.create_task(Debate([agent()], rounds=1).converse(TASK, token))
