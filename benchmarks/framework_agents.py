@@ -4,13 +4,17 @@
     python -m benchmarks.framework_agents --conversations 4    # to try it out
 
 Needs the extra `agent-framework`. All cases run in this process in turn, on models that answer immediately. In a debate
-every call is recorded; Agent Framework's agents alone, in a plain loop of `run`, record nothing.
+every call is recorded. Agent Framework's agents alone, in a plain loop of `run`, record nothing; neither does its own
+group chat, which is measured where agent-framework-orchestrations is installed.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import importlib.util
+import itertools
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -65,6 +69,16 @@ async def plain_loop() -> None:
         said.append(Message("user", [response.text], author_name=NAMES[seat]))
 
 
+async def group_chat() -> None:
+    from agent_framework_orchestrations import GroupChatBuilder
+
+    names = itertools.cycle(NAMES)
+    chat = GroupChatBuilder(
+        participants=framework_agents(), selection_func=lambda state: next(names), max_rounds=MESSAGES
+    )
+    await chat.build().run(TASK)
+
+
 CASES: dict[str, Callable[[], Any]] = {
     "personas": lambda: debate(list(PERSONAS)),
     "AutoGen's agents": lambda: debate(
@@ -73,6 +87,8 @@ CASES: dict[str, Callable[[], Any]] = {
     "Agent Framework's agents": lambda: debate([FrameworkAgent(agent) for agent in framework_agents()]),
     "Agent Framework's agents, alone": plain_loop,
 }
+if importlib.util.find_spec("agent_framework_orchestrations"):
+    CASES["Agent Framework's group chat"] = group_chat
 
 
 def main() -> None:
@@ -87,6 +103,7 @@ def main() -> None:
 
         return cpu_ms(run, conversations)
 
+    logging.disable(logging.WARNING)  # a group chat warns that it ends after its last round
     for name in CASES:
         measured(name, 2)  # what is loaded on first use
     figures: dict[str, list[float]] = {name: [] for name in CASES}

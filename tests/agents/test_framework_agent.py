@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from agent_framework import Agent, BaseChatClient, tool
 from agent_framework.openai import OpenAIChatCompletionClient
+from autogen_agentchat.teams import RoundRobinGroupChat
 from autogen_core import CancellationToken
 
 import parley
@@ -146,6 +147,13 @@ async def test_a_critique_by_two_of_them(server: Any, agent: Make) -> None:
     transcript = await loop.converse(TASK)
     assert {name: spent.calls for name, spent in transcript.usage().items()} == {"Ada": 1, "Eva": 1}
     assert transcript.spoken()[1].parse_status == "ok"
+
+
+async def test_it_joins_an_autogen_team(server: Any, agent: Make) -> None:
+    server.says("Yes.", "No.")
+    result = await RoundRobinGroupChat([agent("Ada"), agent("Eva")], max_turns=2).run(task=TASK)
+    assert [(message.source, message.content) for message in result.messages[1:]] == [("Ada", "Yes."), ("Eva", "No.")]
+    assert [message["content"] for message in server.asked[1]["messages"][1:]] == [TASK, "Yes."]
 
 
 async def test_a_recorded_run_is_resumed(server: Any, agent: Make, tmp_path: Path) -> None:
