@@ -20,6 +20,7 @@ from parley.agents.errors import (
     ServerFault,
 )
 from parley.agents.evaluation import Assessment, Evaluator, Unscored
+from parley.agents.framework_agent import FrameworkAgent
 from parley.agents.models import DEFAULT_MODEL, Budget, Client, Models, ReplyCache, Session, model, register, session
 from parley.agents.models.session import observe_calls
 from parley.agents.persona_agent import PersonaAgent, Placement
@@ -63,6 +64,7 @@ __all__ = [
     "Cue",
     "Debate",
     "Evaluator",
+    "FrameworkAgent",
     "ModelError",
     "Models",
     "NextSpeaker",

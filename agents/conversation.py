@@ -103,7 +103,9 @@ class Conversation(Team):
         elif isinstance(participant, Team):
             agent = TeamAgent(participant)
         else:
-            raise ConfigError(f"{participant!r} cannot take part: give a Persona, an AutoGen agent or an AutoGen team")
+            raise ConfigError(
+                f"{participant!r} cannot take part: give a Persona, an AutoGen agent or team, or a FrameworkAgent"
+            )
         if not isinstance(participant, Persona):
             wrap_clients(participant)
         if agent.name == NARRATOR:

@@ -102,7 +102,7 @@ class WrappedClient(StreamingClient):
         try:
             return as_reply(await self.inner.create(request.messages, **self._arguments(request)))
         except Exception as error:
-            raise self._model_error(error) from error
+            raise model_error(error, self.name, self._key) from error
 
     async def events(self, request: Request) -> AsyncGenerator[str | CreateResult, None]:
         arguments = self._arguments(request)
@@ -113,30 +113,10 @@ class WrappedClient(StreamingClient):
                 async for part in parts:
                     yield part
         except Exception as error:
-            raise self._model_error(error) from error
+            raise model_error(error, self.name, self._key) from error
 
     def arriving(self) -> Arriving:
         return _Parts()
-
-    def _model_error(self, error: Exception) -> ModelError:
-        """Our error for one of the client's, told by its HTTP status or its name."""
-        if isinstance(error, ModelError):
-            return error
-        kind = type(error).__name__
-        text = " ".join(redact(str(error), self._key).split())[:200] or kind
-        message = f"{self.name}: {text}"
-        status = getattr(error, "status_code", None)
-        if not isinstance(status, int):
-            unreachable = isinstance(error, (OSError, TimeoutError)) or any(part in kind for part in UNREACHABLE)
-            return ServerFault(message) if unreachable else BadRequest(message)
-        after = retry_seconds(getattr(getattr(error, "response", None), "headers", {}))
-        if status in (401, 403):
-            return AuthError(f"{self.name}: the server answered {status}, the key was refused")
-        if status == 402 or (status == 429 and "insufficient_quota" in str(error)):
-            return QuotaSpent(f"{self.name}: the account has no credit left")
-        if status == 429:
-            return RateLimited(message, retry_after=after)
-        return ServerFault(message, retry_after=after) if status >= 500 or status == 408 else BadRequest(message)
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         return self.inner.count_tokens(messages, tools=tools)
@@ -167,6 +147,33 @@ def wrap(client: ChatCompletionClient, name: str | None = None, **options: Any) 
     if wrapper is None:
         wrapper = _WRAPPED[id(client)] = WrappedClient(client, name, options)
     return wrapper
+
+
+def model_error(error: Exception, name: str, key: str) -> ModelError:
+    """Our error for one of another library's client, told by its HTTP status or its name.
+
+    Args:
+        error: What the client raised.
+        name: The model's name, with which the message begins.
+        key: The API key, which is redacted from the message.
+    """
+    if isinstance(error, ModelError):
+        return error
+    kind = type(error).__name__
+    text = " ".join(redact(str(error), key).split())[:200] or kind
+    message = f"{name}: {text}"
+    status = getattr(error, "status_code", None)
+    if not isinstance(status, int):
+        unreachable = isinstance(error, (OSError, TimeoutError)) or any(part in kind for part in UNREACHABLE)
+        return ServerFault(message) if unreachable else BadRequest(message)
+    after = retry_seconds(getattr(getattr(error, "response", None), "headers", {}))
+    if status in (401, 403):
+        return AuthError(f"{name}: the server answered {status}, the key was refused")
+    if status == 402 or (status == 429 and "insufficient_quota" in str(error)):
+        return QuotaSpent(f"{name}: the account has no credit left")
+    if status == 429:
+        return RateLimited(message, retry_after=after)
+    return ServerFault(message, retry_after=after) if status >= 500 or status == 408 else BadRequest(message)
 
 
 def as_reply(result: CreateResult) -> Reply:

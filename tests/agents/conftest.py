@@ -44,7 +44,7 @@ class Server:
             if logprobs is not None:
                 choice["logprobs"] = {"content": list(logprobs)}
             usage = {"prompt_tokens": 12, "completion_tokens": 3}
-            self.sends(json.dumps({"choices": [choice], "usage": usage}))
+            self.sends(json.dumps({"created": 1_790_000_000, "choices": [choice], "usage": usage}))
 
     def fails(self, status: int, message: str = "no", headers: Mapping[str, str] | None = None) -> None:
         self.sends(json.dumps({"error": {"message": message}}), status, headers)
