@@ -55,7 +55,8 @@ class WrappedClient(StreamingClient):
 
     Args:
         inner: the client. Closing this one closes it.
-        name: the name in records and in the price list; by default `vendor/model`, as the client says itself.
+        name: the name in records and in the price list; by default `vendor/model`, as the client says itself. Without
+            one, the replies of a client that does not save its settings are not cached.
         options: values for `ClientOptions`: prices, sampling options, `max_connections`.
     """
 
@@ -69,6 +70,7 @@ class WrappedClient(StreamingClient):
         super().__init__(name or found, options)
         self.native_schema = bool(inner.model_info.get("structured_output"))
         self.identity = f"{self.name} {json.dumps(settings, sort_keys=True, default=str)}"
+        self.cacheable = name is not None or len(settings) > 1  # its class alone does not tell two clients apart
 
     def _check_capabilities(self) -> None:
         """Nothing is known of the model: what it does not accept, its server will say."""

@@ -110,6 +110,30 @@ async def test_its_replies_are_cached_and_its_calls_budgeted(server: Any, tmp_pa
     cache.close()
 
 
+class Mine(ReplayChatCompletionClient):
+    """A client that does not save its settings."""
+
+    def _to_config(self) -> Any:
+        raise NotImplementedError
+
+
+async def test_clients_that_cannot_be_told_apart_are_not_cached(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+
+    async def replies(*clients: Any) -> list[Any]:
+        said = []
+        for client in clients:
+            with session(Session("unit", cache=cache)):
+                said.append((await client.create(ASK)).content)
+            cache.commit()
+        return said
+
+    assert await replies(model(Mine(["a"])), model(Mine(["b"]))) == ["a", "b"]
+    named = [model(Mine([text]), name=name) for text, name in (("a", "mine/x"), ("b", "mine/x"), ("c", "mine/y"))]
+    assert await replies(*named) == ["a", "a", "c"]
+    cache.close()
+
+
 async def test_a_streamed_reply_is_cached_too(server: Any, tmp_path: Path) -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
     ends = {"delta": {"content": "s."}, "finish_reason": "stop"}
