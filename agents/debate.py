@@ -30,7 +30,7 @@ from parley.agents.fencing import fence as fenced
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import Placement
 from parley.agents.seats import Seat, Spoken, narrate, narrator_turn
-from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, round_robin
+from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, by_model, round_robin
 from parley.agents.structured import Readout
 from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
@@ -146,6 +146,8 @@ class Debate(Conversation, Component[DebateConfig]):
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
+        # Opened now, so that it is found, prepared and priced with the debaters' clients.
+        self._selector = self._client_for(order.model) if isinstance(order, by_model) else None
 
     def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
