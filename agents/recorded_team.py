@@ -52,7 +52,9 @@ class RecordedTeam:
         self._calls: dict[str, list[Call]] = {}
         if not isinstance(team, Conversation):
             for agent in find_agents(team):
-                agent.on_messages_stream = self._noting_calls(agent.on_messages_stream)  # type: ignore[method-assign]
+                # An agent that was recorded before has its own method under `_unrecorded`; only that is wrapped.
+                own = vars(agent).setdefault("_unrecorded", agent.on_messages_stream)
+                agent.on_messages_stream = self._noting_calls(own)  # type: ignore[method-assign]
 
     def describe(self) -> str:
         """The team as JSON, without secrets; "" if it cannot be saved."""

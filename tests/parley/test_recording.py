@@ -69,6 +69,14 @@ def test_each_message_has_the_calls_it_took(run_file: Any) -> None:
     assert rows == [("Xi", 1), ("Yu", 1), ("Xi", 1)]
 
 
+def test_an_agent_that_is_recorded_twice(run_file: Any) -> None:
+    agent = AssistantAgent("Xi", model(SIM))
+    for out in ("a.sqlite", "b.sqlite"):
+        parley.record(agent, TASKS[:1], out=out)
+        rows = run_file(out).rows("SELECT speaker, text = reply FROM messages JOIN calls USING (unit, seq)")
+        assert rows == [("Xi", 1)]
+
+
 def test_a_client_of_autogens_is_recorded_too(server: Any, run_file: Any) -> None:
     server.answer = lambda nth, body: server.reply(f"Answer {nth}.")
     result = parley.record(lambda: pair(openai(server)), TASKS, out="team.sqlite")
