@@ -127,8 +127,12 @@ class Conversation(Team):
         if token.is_cancelled():
             raise asyncio.CancelledError
         if isinstance(seat.agent, PersonaAgent):
-            seat.agent.reply_type, seat.agent.speaks_again = reply_type, speaks_again
-            return await seat.speak(round, token, self._emit)
+            own = seat.agent.reply_type
+            seat.agent.reply_type, seat.agent.speaks_again = reply_type or own, speaks_again
+            try:
+                return await seat.speak(round, token, self._emit)
+            finally:
+                seat.agent.reply_type = own
         spoken = await seat.speak(round, token, self._emit)
         turn = spoken.turn
         if reply_type is None or isinstance(turn.verdict, reply_type) or turn.parse_status not in (None, "ok"):
@@ -323,9 +327,6 @@ class Conversation(Team):
         }
 
     def _save_seat(self, seat: Seat) -> ComponentModel:
-        """The agent as a component; a persona without the type of its replies, which the conversation sets."""
-        if isinstance(seat.agent, PersonaAgent):
-            seat.agent.reply_type = None
         return save(seat.agent, f"'{seat.name}'")
 
     def _loaded(self) -> Self:

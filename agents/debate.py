@@ -75,7 +75,7 @@ class Debate(Conversation, Component[DebateConfig]):
         chair: Speaks last, after the final round.
         instructions: What an agent is told just before its turn, from its `Cue`; by default nothing but the task.
         reply_type: The pydantic type that replies are parsed as, or a function from the `Cue` to one; by default
-            replies are plain text.
+            the agent's own `reply_type`, and plain text if it has none.
         readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
             scale's tokens (needs log-probabilities).
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
