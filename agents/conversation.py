@@ -19,7 +19,6 @@ from autogen_agentchat.messages import (
     BaseChatMessage,
     MessageFactory,
     ModelClientStreamingChunkEvent,
-    StructuredMessage,
     TextMessage,
 )
 from autogen_core import CancellationToken, ComponentModel
@@ -293,7 +292,7 @@ class Conversation(Team):
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": [_saved(message) for message in (*seat.inbox, *seat.waiting)],
+                "inbox": save_messages((*seat.inbox, *seat.waiting)),
             }
             for seat in self._seats
         }
@@ -310,7 +309,7 @@ class Conversation(Team):
         for seat in self._seats:
             saved = state[seat.name]
             await seat.agent.load_state(saved["agent"])
-            seat.inbox = [_loaded(unread) for unread in saved["inbox"]]
+            seat.inbox = [unread for unread in load_messages(saved["inbox"]) if isinstance(unread, BaseChatMessage)]
             seat.waiting = []
 
     def _common_config(self) -> dict[str, Any]:
@@ -348,18 +347,21 @@ class Conversation(Team):
         await self.close()
 
 
-def _saved(message: BaseChatMessage) -> Mapping[str, Any]:
-    if isinstance(message, TextMessage | StructuredMessage):  # the latter's type need not be known where it is loaded
-        return {"source": message.source, "content": message.to_model_text()}
-    return message.dump()
+def save_messages(messages: Iterable[Event]) -> list[Mapping[str, Any]]:
+    """Messages as JSON: those of a type that is not AutoGen's own as plain text, events of such a type not at all."""
+    known, saved = MessageFactory(), list[Mapping[str, Any]]()
+    for message in messages:
+        if known.is_registered(type(message)) and not isinstance(message, TextMessage):
+            saved.append(message.dump())
+        elif isinstance(message, BaseChatMessage):
+            saved.append({"source": message.source, "content": message.to_model_text()})
+    return saved
 
 
-def _loaded(saved: Mapping[str, Any]) -> BaseChatMessage:
-    if "type" not in saved:
-        return TextMessage(**saved)
-    message = MessageFactory().create(saved)
-    assert isinstance(message, BaseChatMessage), "only chat messages are delivered"
-    return message
+def load_messages(saved: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The messages that were saved."""
+    known = MessageFactory()
+    return [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
 
 
 def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:

@@ -22,7 +22,14 @@ from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
 from parley.agents.components import DebateConfig, load_order, load_participant, reference, resolve, save_order
-from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
+from parley.agents.conversation import (
+    Conversation,
+    Participant,
+    gather_or_cancel,
+    load_messages,
+    loaded_arguments,
+    save_messages,
+)
 from parley.agents.errors import ConfigError
 from parley.agents.events import Event
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
@@ -50,6 +57,10 @@ Instructions = Callable[[Cue], str | None]
 """What the narrator tells an agent just before its turn; None for nothing."""
 ReplyType = Callable[[Cue], type[BaseModel] | None]
 """The type that an agent's reply is parsed as; None for plain text."""
+
+
+_SELECTOR = "speaking order"
+"""The key of a saved state for what a selector has read. No agent's name has a space."""
 
 
 def everyone(reader: Cue, turn: Turn) -> bool:
@@ -252,6 +263,17 @@ class Debate(Conversation, Component[DebateConfig]):
     async def reset(self) -> None:
         await super().reset()
         self._thread, self._previous = [], None
+
+    async def save_state(self) -> Mapping[str, Any]:
+        state = await super().save_state()
+        if not isinstance(self._order, NextSpeaker):
+            return state
+        return {**state, _SELECTOR: {"messages": save_messages(self._thread), "previous": self._previous}}
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        await super().load_state({name: saved for name, saved in state.items() if name != _SELECTOR})
+        read = state.get(_SELECTOR, {"messages": [], "previous": None})
+        self._thread, self._previous = load_messages(read["messages"]), read["previous"]
 
     def _find(self, name: str) -> Seat:
         for seat in (self._referee, self._chair):
