@@ -184,6 +184,31 @@ async def test_options_in_the_words_of_the_client(server: Any) -> None:
     assert server.asked[0]["reasoning_effort"] == "low"
 
 
+class Noting(ReplayChatCompletionClient):
+    """Notes the options of its last call."""
+
+    async def create(self, messages: Any, *, extra_create_args: Any, **rest: Any) -> Any:
+        self.options = dict(extra_create_args)
+        return await super().create(messages, extra_create_args=extra_create_args, **rest)
+
+
+@pytest.mark.parametrize(
+    ("module", "sent"),
+    [
+        ("mine", {"max_tokens": 50, "temperature": 0.5}),
+        ("autogen_ext.models.ollama._ollama_client", {"num_predict": 50, "temperature": 0.5, "seed": 3}),
+    ],
+)
+async def test_options_for_other_clients(module: str, sent: dict[str, Any], monkeypatch: Any) -> None:
+    monkeypatch.setattr(Noting, "__module__", module)
+    inner = Noting(["Yes."])
+    options = {"seed": 3, "effort": "low", "logprobs": True}
+    await model(inner, max_tokens=50, think_tokens=0, temperature=0.5).create(ASK, extra_create_args=options)
+    assert inner.options == sent
+    with pytest.raises(ConfigError, match="effort= is for OpenAI's client"):
+        model(inner, effort="low")
+
+
 async def test_something_that_is_not_a_model() -> None:
     with pytest.raises(ConfigError, match="is not a model: write provider/model, or give an AutoGen client"):
         Debate([ADA], model=3)  # type: ignore[arg-type]
