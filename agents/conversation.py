@@ -19,7 +19,6 @@ from autogen_agentchat.messages import (
     BaseChatMessage,
     MessageFactory,
     ModelClientStreamingChunkEvent,
-    StructuredMessage,
     TextMessage,
 )
 from autogen_core import CancellationToken, ComponentModel
@@ -129,8 +128,12 @@ class Conversation(Team):
         if token.is_cancelled():
             raise asyncio.CancelledError
         if isinstance(seat.agent, PersonaAgent):
-            seat.agent.reply_type, seat.agent.speaks_again = reply_type, speaks_again
-            return await seat.speak(round, token, self._emit)
+            own = seat.agent.reply_type
+            seat.agent.reply_type, seat.agent.speaks_again = reply_type or own, speaks_again
+            try:
+                return await seat.speak(round, token, self._emit)
+            finally:
+                seat.agent.reply_type = own
         spoken = await seat.speak(round, token, self._emit)
         turn = spoken.turn
         if reply_type is None or isinstance(turn.verdict, reply_type) or turn.parse_status not in (None, "ok"):
@@ -291,7 +294,7 @@ class Conversation(Team):
         return {
             seat.name: {
                 "agent": await seat.agent.save_state(),
-                "inbox": [_saved(message) for message in (*seat.inbox, *seat.waiting)],
+                "inbox": save_messages((*seat.inbox, *seat.waiting)),
             }
             for seat in self._seats
         }
@@ -308,7 +311,7 @@ class Conversation(Team):
         for seat in self._seats:
             saved = state[seat.name]
             await seat.agent.load_state(saved["agent"])
-            seat.inbox = [_loaded(unread) for unread in saved["inbox"]]
+            seat.inbox = [unread for unread in load_messages(saved["inbox"]) if isinstance(unread, BaseChatMessage)]
             seat.waiting = []
 
     def _common_config(self) -> dict[str, Any]:
@@ -325,9 +328,6 @@ class Conversation(Team):
         }
 
     def _save_seat(self, seat: Seat) -> ComponentModel:
-        """The agent as a component; a persona without the type of its replies, which the conversation sets."""
-        if isinstance(seat.agent, PersonaAgent):
-            seat.agent.reply_type = None
         return save(seat.agent, f"'{seat.name}'")
 
     def _loaded(self) -> Self:
@@ -349,18 +349,21 @@ class Conversation(Team):
         await self.close()
 
 
-def _saved(message: BaseChatMessage) -> Mapping[str, Any]:
-    if isinstance(message, TextMessage | StructuredMessage):  # the latter's type need not be known where it is loaded
-        return {"source": message.source, "content": message.to_model_text()}
-    return message.dump()
+def save_messages(messages: Iterable[Event]) -> list[Mapping[str, Any]]:
+    """Messages as JSON: those of a type that is not AutoGen's own as plain text, events of such a type not at all."""
+    known, saved = MessageFactory(), list[Mapping[str, Any]]()
+    for message in messages:
+        if known.is_registered(type(message)) and not isinstance(message, TextMessage):
+            saved.append(message.dump())
+        elif isinstance(message, BaseChatMessage):
+            saved.append({"source": message.source, "content": message.to_model_text()})
+    return saved
 
 
-def _loaded(saved: Mapping[str, Any]) -> BaseChatMessage:
-    if "type" not in saved:
-        return TextMessage(**saved)
-    message = MessageFactory().create(saved)
-    assert isinstance(message, BaseChatMessage), "only chat messages are delivered"
-    return message
+def load_messages(saved: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The messages that were saved."""
+    known = MessageFactory()
+    return [known.create(message) if "type" in message else TextMessage(**message) for message in saved]
 
 
 def loaded_arguments(config: ConversationConfig) -> dict[str, Any]:

@@ -66,7 +66,8 @@ class Critique(Conversation, Component[CritiqueConfig]):
         measure_only: Names of evaluators that only measure: they have no criteria, and the generator gets no feedback
             from them.
         draft: A first draft that exists already; by default the generator writes it.
-        draft_type: The pydantic type that the generator's replies are parsed as; by default they are plain text.
+        draft_type: The pydantic type that the generator's replies are parsed as; by default its own
+            `reply_type`, and plain text if it has none.
         show_draft: From the generator's turn to the draft as evaluators read it; by default its text.
         evaluator_task: The task as evaluators read it; by default as the generator does.
         model: The model of all personas without their own, as `provider/model` or any AutoGen client; by default the

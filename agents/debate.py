@@ -22,7 +22,14 @@ from pydantic import BaseModel
 
 from parley.agents.calls import record_calls
 from parley.agents.components import DebateConfig, load_order, load_participant, reference, resolve, save_order
-from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
+from parley.agents.conversation import (
+    Conversation,
+    Participant,
+    gather_or_cancel,
+    load_messages,
+    loaded_arguments,
+    save_messages,
+)
 from parley.agents.errors import ConfigError
 from parley.agents.events import Event
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
@@ -30,7 +37,7 @@ from parley.agents.fencing import fence as fenced
 from parley.agents.models.registry import Models
 from parley.agents.persona_agent import Placement
 from parley.agents.seats import Seat, Spoken, narrate, narrator_turn
-from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, round_robin
+from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, by_model, round_robin
 from parley.agents.structured import Readout
 from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
@@ -50,6 +57,10 @@ Instructions = Callable[[Cue], str | None]
 """What the narrator tells an agent just before its turn; None for nothing."""
 ReplyType = Callable[[Cue], type[BaseModel] | None]
 """The type that an agent's reply is parsed as; None for plain text."""
+
+
+_SELECTOR = "speaking order"
+"""The key of a saved state for what a selector has read. No agent's name has a space."""
 
 
 def everyone(reader: Cue, turn: Turn) -> bool:
@@ -75,7 +86,7 @@ class Debate(Conversation, Component[DebateConfig]):
         chair: Speaks last, after the final round.
         instructions: What an agent is told just before its turn, from its `Cue`; by default nothing but the task.
         reply_type: The pydantic type that replies are parsed as, or a function from the `Cue` to one; by default
-            replies are plain text.
+            the agent's own `reply_type`, and plain text if it has none.
         readout: How scores are read from typed replies: `sampled`, as written, or `expected`, as the mean over the
             scale's tokens (needs log-probabilities).
         options: Passed with every call of a persona, such as `{"max_tokens": 200}`; by default the client's own apply.
@@ -146,6 +157,8 @@ class Debate(Conversation, Component[DebateConfig]):
         self._debaters = {seat.name: seat for seat in (self._seat(p, "debater") for p in participants)}
         self._referee = self._seat(referee, "referee") if referee else None
         self._chair = self._seat(chair, "chair") if chair else None
+        # Opened now, so that it is found, prepared and priced with the debaters' clients.
+        self._selector = self._client_for(order.model) if isinstance(order, by_model) else None
 
     def _begin(self, task: Sequence[BaseChatMessage]) -> None:
         self._stop_reason = f"{plural(self.rounds, 'round')} completed"
@@ -250,6 +263,17 @@ class Debate(Conversation, Component[DebateConfig]):
     async def reset(self) -> None:
         await super().reset()
         self._thread, self._previous = [], None
+
+    async def save_state(self) -> Mapping[str, Any]:
+        state = await super().save_state()
+        if not isinstance(self._order, NextSpeaker):
+            return state
+        return {**state, _SELECTOR: {"messages": save_messages(self._thread), "previous": self._previous}}
+
+    async def load_state(self, state: Mapping[str, Any]) -> None:
+        await super().load_state({name: saved for name, saved in state.items() if name != _SELECTOR})
+        read = state.get(_SELECTOR, {"messages": [], "previous": None})
+        self._thread, self._previous = load_messages(read["messages"]), read["previous"]
 
     def _find(self, name: str) -> Seat:
         for seat in (self._referee, self._chair):

@@ -11,6 +11,7 @@ from autogen_core.tools import Tool, Workbench
 
 from parley.agents.models.base import Client
 from parley.agents.models.registry import as_client
+from parley.agents.seats import Seat
 
 Container = ChatAgent | Team | Tool | Workbench
 """What may have a client: teams have agents, agents have tools, and a tool may be an agent again."""
@@ -22,7 +23,7 @@ def wrap_clients(guest: Any) -> list[Client]:
     The clients are replaced in place. A wrapped client is saved (`dump_component`) as the one inside it.
     """
     clients: dict[int, Client] = {}
-    for container in _containers(guest):
+    for container in containers(guest):
         for name, value in list(vars(container).items()):
             if isinstance(value, ChatCompletionClient):
                 client = as_client(value)
@@ -34,10 +35,10 @@ def wrap_clients(guest: Any) -> list[Client]:
 
 def find_agents(guest: Any) -> list[ChatAgent]:
     """The agent itself, or all agents of a team, those of inner teams included."""
-    return [container for container in _containers(guest) if isinstance(container, ChatAgent)]
+    return [container for container in containers(guest) if isinstance(container, ChatAgent)]
 
 
-def _containers(guest: Any) -> list[Any]:
+def containers(guest: Any) -> list[Any]:
     """The agent or team, and everything in it that may have a client."""
     found: dict[int, Any] = {}
     left: list[Any] = [guest]
@@ -55,6 +56,6 @@ def _parts(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, list | tuple):
-        yield from value
+        yield from (part.agent if isinstance(part, Seat) else part for part in value)
     else:
         yield value

@@ -20,7 +20,8 @@ from parley.agents.calls import Call, record_calls
 from parley.agents.components import save
 from parley.agents.conversation import Conversation
 from parley.agents.errors import ConfigError
-from parley.agents.guests import find_agents, wrap_clients
+from parley.agents.guests import containers, find_agents, wrap_clients
+from parley.agents.models.registry import Models
 from parley.agents.models.session import SESSION
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import NARRATOR
@@ -33,20 +34,27 @@ class RecordedTeam:
 
     Args:
         team: Any AutoGen team or agent, or one of Parley's conversations. Its clients are wrapped in place.
+        models: The clients for the models that conversations of Parley's would open themselves, from their names; so
+            that several teams share them. By default each has its own.
     """
 
-    def __init__(self, team: Team | ChatAgent) -> None:
+    def __init__(self, team: Team | ChatAgent, models: Models | None = None) -> None:
         if not isinstance(team, Team | ChatAgent):
             raise ConfigError(
                 f"{team!r} cannot be recorded: give an AutoGen team or agent, or a function that makes one"
             )
         self.team = team
         self.name = team.name
+        self._lent: list[tuple[Any, str, Any]] = []
+        if models is not None:
+            self._lend(models)
         self.clients = wrap_clients(team)
         self._calls: dict[str, list[Call]] = {}
         if not isinstance(team, Conversation):
             for agent in find_agents(team):
-                agent.on_messages_stream = self._noting_calls(agent.on_messages_stream)  # type: ignore[method-assign]
+                # An agent that was recorded before has its own method under `_unrecorded`; only that is wrapped.
+                own = vars(agent).setdefault("_unrecorded", agent.on_messages_stream)
+                agent.on_messages_stream = self._noting_calls(own)  # type: ignore[method-assign]
 
     def describe(self) -> str:
         """The team as JSON, without secrets; "" if it cannot be saved."""
@@ -54,6 +62,26 @@ class RecordedTeam:
             return save(self.team, "the team").model_dump_json()
         except (ConfigError, ValueError):
             return ""
+
+    def _lend(self, models: Models) -> None:
+        for conversation in containers(self.team):
+            if isinstance(conversation, Conversation) and conversation._owns_models:
+                for container in containers(conversation):
+                    for attribute, client in list(vars(container).items()):
+                        name = conversation._models.name_of(client)
+                        if name is not None:
+                            self._replace(container, attribute, models[name])
+                self._replace(conversation, "_models", models)
+
+    def _replace(self, container: Any, attribute: str, value: Any) -> None:
+        self._lent.append((container, attribute, getattr(container, attribute)))
+        setattr(container, attribute, value)
+
+    def return_models(self) -> None:
+        """Give each conversation its own clients again, in place of those of `models`."""
+        for container, attribute, own in reversed(self._lent):
+            setattr(container, attribute, own)
+        self._lent.clear()
 
     def _noting_calls(self, stream: Callable[..., AsyncGenerator[Any, None]]) -> Callable[..., Any]:
         """An agent's stream that also notes which calls the agent's message took."""

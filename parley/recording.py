@@ -61,15 +61,20 @@ class TeamStudy:
         self._turn = asyncio.Lock()
         self._description = ""
 
-    def seat(self, team: Any, score: Score | None) -> None:
-        """Use this team, or this function that makes one, and this function for verdicts."""
+    def seat(self, team: Any, score: Score | None, models: Models) -> None:
+        """Use this team, or this function that makes one, this function for verdicts, and these clients for names."""
         self.score = score or typed_verdicts
         if callable(team) and not hasattr(team, "run_stream"):
-            self._make = lambda: RecordedTeam(team())
+            self._make = lambda: RecordedTeam(team(), models)
             first = self._make()
         else:
-            first = self._only = RecordedTeam(team)
+            first = self._only = RecordedTeam(team, models)
         self.clients, self._description = first.clients, first.describe()
+
+    def release(self) -> None:
+        """Leave the user's team as it was, with its own clients."""
+        if self._only is not None:
+            self._only.return_models()
 
     def models(self) -> list[str]:
         return sorted({client.name for client in self.clients})
@@ -147,15 +152,19 @@ async def record_async(
     ]
     name = getattr(team, "name", None) or getattr(team, "__name__", type(team).__name__)
     study = TeamStudy(TeamConfig(team=str(name), tasks=plain, repeats=repeats, seed=seed))
-    study.seat(team, score)
-    size = measure(study)
-    refuse_empty(study, size)
-    chosen = (options or Options()).model_copy(update={"out": out})
-    if chosen.concurrency is None and not study.clients:
-        chosen = chosen.model_copy(update={"concurrency": 1})
-    return await TeamJob(
-        study=study, target="team", options=chosen, size=size, path=Path(out), models=Models(), clients=study.clients
-    ).execute()
+    models = Models()
+    try:
+        study.seat(team, score, models)
+        size = measure(study)
+        refuse_empty(study, size)
+        chosen = (options or Options()).model_copy(update={"out": out})
+        if chosen.concurrency is None and not study.clients:
+            chosen = chosen.model_copy(update={"concurrency": 1})
+        return await TeamJob(
+            study=study, target="team", options=chosen, size=size, path=Path(out), models=models, clients=study.clients
+        ).execute()
+    finally:
+        study.release()
 
 
 def record(

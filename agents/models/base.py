@@ -172,7 +172,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     """The API key: redacted from everything that is recorded or raised."""
     simulated: ClassVar[bool] = False
     """Whether replies are made up by a program; reports then say so."""
-    cacheable: ClassVar[bool] = True
+    cacheable: bool = True
     """Whether replies are stored in the reply cache."""
     native_schema: bool = False
     """Whether the provider supports constrained decoding to a JSON schema."""

@@ -207,6 +207,10 @@ class Models:
     def __iter__(self) -> Any:
         return iter(self._open.values())
 
+    def name_of(self, client: object) -> str | None:
+        """The name that a client was opened by; None if it is not one of these."""
+        return next((name for name, known in self._open.items() if known is client), None)
+
     def share(self, name: str, make: Callable[[], Shared]) -> Shared:
         """Something else that a run opens once, such as a scorer.
 

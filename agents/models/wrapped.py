@@ -55,7 +55,8 @@ class WrappedClient(StreamingClient):
 
     Args:
         inner: the client. Closing this one closes it.
-        name: the name in records and in the price list; by default `vendor/model`, as the client says itself.
+        name: the name in records and in the price list; by default `vendor/model`, as the client says itself. Without
+            one, the replies of a client that does not save its settings are not cached.
         options: values for `ClientOptions`: prices, sampling options, `max_connections`.
     """
 
@@ -65,13 +66,17 @@ class WrappedClient(StreamingClient):
         found, settings, self._key = described(inner)
         self.inner = inner
         self.speaks_openai = type(inner).__module__.startswith("autogen_ext.models.openai")
+        self.speaks_ollama = type(inner).__module__.startswith("autogen_ext.models.ollama")
         self.logprobs = self.speaks_openai
         super().__init__(name or found, options)
         self.native_schema = bool(inner.model_info.get("structured_output"))
         self.identity = f"{self.name} {json.dumps(settings, sort_keys=True, default=str)}"
+        self.cacheable = name is not None or len(settings) > 1  # its class alone does not tell two clients apart
 
     def _check_capabilities(self) -> None:
-        """Nothing is known of the model: what it does not accept, its server will say."""
+        """Nothing is known of the model: what else it does not accept, its server will say."""
+        if self.options.effort is not None and not self.speaks_openai:
+            raise ConfigError(f"{self.name}: effort= is for OpenAI's client; give this client its own setting for it")
 
     @property
     def model_info(self) -> ModelInfo:
@@ -91,8 +96,10 @@ class WrappedClient(StreamingClient):
             if "max_tokens" in options and traits_of(self.model).effort != "none":
                 options["max_completion_tokens"] = options.pop("max_tokens")
         else:  # not every vendor has these
-            options.pop("seed", None)
-            options.pop("logprobs", None)
+            for name in ("logprobs", "effort") if self.speaks_ollama else ("logprobs", "effort", "seed"):
+                options.pop(name, None)
+            if self.speaks_ollama and "max_tokens" in options:
+                options["num_predict"] = options.pop("max_tokens")
         arguments: dict[str, Any] = {"json_output": request.schema, "extra_create_args": options}
         if request.tools:
             arguments |= {"tools": request.tools, "tool_choice": request.tool_choice}

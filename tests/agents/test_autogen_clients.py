@@ -110,6 +110,30 @@ async def test_its_replies_are_cached_and_its_calls_budgeted(server: Any, tmp_pa
     cache.close()
 
 
+class Mine(ReplayChatCompletionClient):
+    """A client that does not save its settings."""
+
+    def _to_config(self) -> Any:
+        raise NotImplementedError
+
+
+async def test_clients_that_cannot_be_told_apart_are_not_cached(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies.sqlite")
+
+    async def replies(*clients: Any) -> list[Any]:
+        said = []
+        for client in clients:
+            with session(Session("unit", cache=cache)):
+                said.append((await client.create(ASK)).content)
+            cache.commit()
+        return said
+
+    assert await replies(model(Mine(["a"])), model(Mine(["b"]))) == ["a", "b"]
+    named = [model(Mine([text]), name=name) for text, name in (("a", "mine/x"), ("b", "mine/x"), ("c", "mine/y"))]
+    assert await replies(*named) == ["a", "a", "c"]
+    cache.close()
+
+
 async def test_a_streamed_reply_is_cached_too(server: Any, tmp_path: Path) -> None:
     usage = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
     ends = {"delta": {"content": "s."}, "finish_reason": "stop"}
@@ -158,6 +182,31 @@ async def test_options_in_the_words_of_the_client(server: Any) -> None:
     await model(openai(server, "o4-mini"), max_tokens=50, think_tokens=0, effort="low").create(ASK)
     assert server.asked[0]["max_completion_tokens"] == 50
     assert server.asked[0]["reasoning_effort"] == "low"
+
+
+class Noting(ReplayChatCompletionClient):
+    """Notes the options of its last call."""
+
+    async def create(self, messages: Any, *, extra_create_args: Any, **rest: Any) -> Any:
+        self.options = dict(extra_create_args)
+        return await super().create(messages, extra_create_args=extra_create_args, **rest)
+
+
+@pytest.mark.parametrize(
+    ("module", "sent"),
+    [
+        ("mine", {"max_tokens": 50, "temperature": 0.5}),
+        ("autogen_ext.models.ollama._ollama_client", {"num_predict": 50, "temperature": 0.5, "seed": 3}),
+    ],
+)
+async def test_options_for_other_clients(module: str, sent: dict[str, Any], monkeypatch: Any) -> None:
+    monkeypatch.setattr(Noting, "__module__", module)
+    inner = Noting(["Yes."])
+    options = {"seed": 3, "effort": "low", "logprobs": True}
+    await model(inner, max_tokens=50, think_tokens=0, temperature=0.5).create(ASK, extra_create_args=options)
+    assert inner.options == sent
+    with pytest.raises(ConfigError, match="effort= is for OpenAI's client"):
+        model(inner, effort="low")
 
 
 async def test_something_that_is_not_a_model() -> None:

@@ -112,6 +112,18 @@ async def test_saving_after_a_run_is_as_before_it() -> None:
     assert debate.dump_component() == before
 
 
+async def test_an_agents_own_reply_type_is_kept() -> None:
+    agent = PersonaAgent(ADA, model(SIM), reply_type=Opinion)
+    debate = Debate([agent, BEN], model=SIM, rounds=1)
+    for table in (debate, reloaded(debate)):
+        ada, ben = (await table.converse(TASK)).spoken()
+        assert (ada.verdict, ben.verdict) == (Opinion(score=6), None)
+    assert agent.reply_type is Opinion
+    (turn,) = (await Debate([agent], rounds=1, reply_type=Assessment).converse(TASK)).spoken()
+    assert isinstance(turn.verdict, Assessment)
+    assert agent.reply_type is Opinion
+
+
 def test_guests_and_tools_are_saved(server: Any) -> None:
     def count(what: str) -> int:
         return len(what)

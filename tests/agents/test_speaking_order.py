@@ -126,3 +126,38 @@ async def test_a_function_that_names_somebody_else() -> None:
     debate = Debate([ADA, BEN], model=SIM, order=by_function(lambda messages: "Zoe"))
     with pytest.raises(ConfigError, match="the speaking order names 'Zoe', who does not take part"):
         await debate.converse(TASK)
+
+
+async def test_what_the_speakers_are_chosen_from_is_saved() -> None:
+    seen: list[list[tuple[str, str]]] = []
+
+    def choose(messages: Sequence[Event]) -> None:
+        seen.append([(type(message).__name__, message.source) for message in messages])
+
+    def debate() -> Debate:
+        return Debate([ADA, BEN], model=SIM, rounds=1, order=by_function(choose))
+
+    first, second = debate(), debate()
+    await first.run(task=TASK)
+    saved = json.loads(json.dumps(await first.save_state()))
+    await second.run(task="Something else, which is forgotten.")
+    await second.load_state(saved)
+    seen.clear()
+    on_same = await first.run(task="And trams?")
+    on_loaded = await second.run(task="And trams?")
+    assert [len(messages) for messages in seen] == [4, 5, 4, 5]
+    assert seen[:2] == seen[2:]
+    assert [m.source for m in on_same.messages] == [m.source for m in on_loaded.messages]
+    del saved["speaking order"]  # as states were before
+    await second.load_state(saved)
+    seen.clear()
+    await second.run(task="And trams?")
+    assert [len(messages) for messages in seen] == [1, 2]
+
+
+async def test_the_last_handoff_is_saved() -> None:
+    first, second = (Debate([ADA, BEN], model=SIM, rounds=1, order=by_handoff()) for _ in range(2))
+    await first.run(task=HandoffMessage(content="Over to you.", target="Ben", source="user"))
+    await second.load_state(json.loads(json.dumps(await first.save_state())))
+    result = await second.run(task="And trams?")
+    assert [message.source for message in result.messages] == ["user", "Ben", "Ben"]

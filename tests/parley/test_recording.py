@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from pydantic import BaseModel
 
 import parley
 from parley import Debate, Options, Persona, frames
-from parley.agents import ConfigError, Transcript, model
+from parley.agents import ConfigError, Critique, Transcript, by_model, model
 from parley.judging import Verdict
 from parley.runs import PlanChanged
 
@@ -65,6 +67,14 @@ def test_each_message_has_the_calls_it_took(run_file: Any) -> None:
         "SELECT speaker, text = reply FROM messages JOIN calls USING (unit, seq) ORDER BY seq"
     )
     assert rows == [("Xi", 1), ("Yu", 1), ("Xi", 1)]
+
+
+def test_an_agent_that_is_recorded_twice(run_file: Any) -> None:
+    agent = AssistantAgent("Xi", model(SIM))
+    for out in ("a.sqlite", "b.sqlite"):
+        parley.record(agent, TASKS[:1], out=out)
+        rows = run_file(out).rows("SELECT speaker, text = reply FROM messages JOIN calls USING (unit, seq)")
+        assert rows == [("Xi", 1)]
 
 
 def test_a_client_of_autogens_is_recorded_too(server: Any, run_file: Any) -> None:
@@ -129,6 +139,52 @@ def test_a_score_of_ones_own_and_a_table_of_parleys() -> None:
     debate = Debate([Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")], model=SIM, rounds=1)
     assert parley.record(debate, TASKS, out="team.sqlite", score=length).complete
     assert len(frames.verdicts("team.sqlite")) == 4
+
+
+ADA, BEN = Persona("Ada", "You are Ada."), Persona("Ben", "You are Ben.")
+
+
+def tables(name: str) -> list[Any]:
+    return [
+        Debate([ADA, BEN], model=name, rounds=1),
+        Critique(ADA, {"bias": BEN}, criteria={"bias": "< 20"}, model=name),
+        RoundRobinGroupChat([Debate([ADA, BEN], model=name, rounds=1).as_agent()], max_turns=1),
+    ]
+
+
+def models_in(file: Any) -> Any:
+    return json.loads(file.one("SELECT value FROM run WHERE key = 'models'"))
+
+
+@pytest.mark.parametrize("nth", range(3))
+def test_the_models_of_a_conversation_are_known(nth: int, run_file: Any) -> None:
+    assert parley.record(tables(SIM)[nth], TASKS[:1], out="team.sqlite").complete
+    assert models_in(run_file("team.sqlite")) == ["sim/judge"]
+    with pytest.raises(ConfigError, match="needs the price of server/judge"):
+        parley.record(
+            tables("server/judge?base_url=http://127.0.0.1:9/v1")[nth],
+            TASKS[:1],
+            out="other.sqlite",
+            options=Options(budget_cost=1),
+        )
+
+
+def test_the_model_that_chooses_speakers_is_known(run_file: Any) -> None:
+    debate = Debate([ADA, BEN], model=SIM, rounds=1, order=by_model("sim/writer"))
+    assert parley.record(debate, TASKS[:1], out="team.sqlite").complete
+    assert models_in(run_file("team.sqlite")) == ["sim/judge", "sim/writer"]
+
+
+def test_connections_are_closed_and_the_debate_can_be_used_again(server: Any, caplog: Any) -> None:
+    server.answer = lambda nth, body: server.reply(f"Answer {nth}.")
+    name = f"server/judge?base_url=http://127.0.0.1:{server.port}/v1"
+    debate = tables(name)[0]
+    for tasks, out in ((TASKS[:1], "a.sqlite"), (TASKS[1:], "b.sqlite")):
+        assert parley.record(debate, tasks, out=out).complete
+    assert parley.record(lambda: tables(name)[0], ["And trains?", "And boats?"], out="c.sqlite").complete
+    del debate
+    gc.collect()
+    assert "Unclosed" not in caplog.text
 
 
 def test_the_commands_show_it(parley: Callable[..., Any]) -> None:
