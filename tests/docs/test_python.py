@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from parley.agents.models.registry import PROVIDERS
+
 CHANGED = {
     r'"(?:openai|ollama|anthropic|google)/[^"]+"': '"sim/any"',  # a key or a server
     r"rounds=2\)": 'rounds=2, model="sim/any")',  # the README's debate, which uses the default model
@@ -83,6 +85,7 @@ def test_the_python_of_a_page_runs(
     page: Path, desk: Callable[[], Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "none")
+    monkeypatch.setattr("parley.agents.models.registry.PROVIDERS", dict(PROVIDERS))  # a block may register one
     for code in blocks(page.read_text("utf-8"), "python"):
         desk()
         for old, new in CHANGED.items() if UNCHANGED not in code else ():
