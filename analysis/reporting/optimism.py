@@ -112,11 +112,13 @@ def gap_table(gaps: pd.DataFrame, note: str = "") -> Table:
         gaps: From `optimism_gaps`.
         note: What the groups are, and what the scores mean.
     """
+    measures = list(dict.fromkeys(gaps["outside"])) if "outside" in gaps else []
+    named, column = (measures[0], ()) if len(measures) == 1 and measures[0] else ("an outside measure", ("outside",))
     return Table(
         name="optimism_gap",
-        title="Optimism gap: the loop's own gain minus the gain by an outside measure",
+        title=f"Optimism gap: the loop's own gain minus the gain by {named}",
         frame=gaps,
-        shown=("set", "system", "outside", "gain", "outside_gain", "gap", "low", "high", "gap_quantiles"),
+        shown=("set", "system", *column, "gain", "outside_gain", "gap", "low", "high", "gap_quantiles"),
         note=f"{note} {NOTE}".strip(),
         printed=True,
     )
