@@ -372,7 +372,7 @@ async def test_a_stream_is_refused(server: ProviderServer) -> None:
     server.sends(WIRE.error(429, "quota", [delay]), 429)
     budget = Budget()
     with session(Session(sample="s", budget=budget)), pytest.raises(RateLimited) as caught:
-        await streamed(server.client())
+        await streamed(server.client(retries=0))
     assert (caught.value.retry_after, budget.calls) == (37.0, 0)
 
 

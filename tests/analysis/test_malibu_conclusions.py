@@ -181,8 +181,8 @@ def test_bases_that_lack_an_identity_are_left_out_of_its_pairs_and_counted() -> 
 
 
 def test_false_alarms_with_effects_that_differ_by_base() -> None:
-    """Base × identity SD 0.5: over scenarios 28% are significant; over bases about 5% (seeded, 150 studies)."""
-    frames = [judged(scenarios=5, judges=1, base_sd=0.5, seed=seed) for seed in range(150)]
+    """Base × identity SD 0.5: over scenarios 28% are significant; over bases about 5% (seeded, 60 studies)."""
+    frames = [judged(scenarios=5, judges=1, base_sd=0.5, seed=seed) for seed in range(60)]
     rows = [pair(frame) for frame in frames]
-    assert sum(row["p"] <= 0.05 for row in rows) <= 15
-    assert sum(row["scenario_p"] <= 0.05 for row in rows) >= 20
+    assert sum(row["p"] <= 0.05 for row in rows) <= 8
+    assert sum(row["scenario_p"] <= 0.05 for row in rows) >= 10

@@ -64,6 +64,7 @@ ONLY_PARSED = {
     ("scenarios", "respond"): "the same",
     ("topics", "generate"): "the same",
     ("run", "--generator"): "the same: tests/parley/test_generator.py",
+    ("run", "injection", "--judged-by"): "thousands of units: tests/judging/test_injection_targets.py",
     ("export", "drafts"): "needs toxic drafts: tests/parley/test_export_conversations.py",
     ("export", "chains"): "the same, of MABRF",
     ("export", "kindness"): "needs a reader's own study: the same tests",
