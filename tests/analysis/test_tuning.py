@@ -59,10 +59,11 @@ def bbq() -> pd.DataFrame:
 
 
 def test_bbq_is_compared_row_by_row_and_contexts_stay_apart() -> None:
-    scores, paired = bbq_tables(bbq(), "Default", draws=500)
+    scores, pooled, paired = bbq_tables(bbq(), "Default", draws=500)
     table = scores.frame.set_index(["system", "context", "category"])
     assert table.loc[("Default", "ambig", "Age"), "bias"] == 100.0
     assert table.loc[("RLDF", "ambig", "Age"), "accuracy"] == 1.0
+    assert pooled.frame.set_index(["system", "category"])["accuracy"]["Default", "Age"] == 0.5  # right in one context
     tests = paired.frame.set_index(["context", "measure"])
     assert tests.loc[("ambig", "accuracy"), "difference"] == 1.0
     assert tests.loc[("disambig", "accuracy"), "difference"] == 0.0
@@ -77,7 +78,7 @@ def test_what_was_not_measured_is_said() -> None:
 def test_the_figure_has_every_difference_in_points_of_100() -> None:
     made = report([*bbq_tables(bbq(), "Default", draws=500), *rubric_tables(rubric(2.0), "Default")], "t", (), ())
     assert [figure.name for figure in made.figures] == ["bbq_paired", "rubric_paired"]
-    (_, paired, *_) = made.tables
+    (paired,) = (table for table in made.tables if table.name == "bbq_paired")
     drawn = points(paired).set_index("measure")["difference"]
     assert drawn["accuracy, ambiguous"] == pytest.approx(100.0)
     assert drawn["accuracy, disambiguated"] == 0.0
