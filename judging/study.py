@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
@@ -209,6 +209,34 @@ class HasAnalysisPlan(Protocol):
         equivalence; and `tables`, which says of each table of the report, or of some of its rows, whether it is
         "planned", "sensitivity" or "exploratory".
         """
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What a study's units are compared by, in lists and charts.
+
+    Args:
+        metric: The metric of its verdicts.
+        label: The metric in words: "bias", "correct".
+        better: Which end of the scale is better; None where neither is.
+        kind: "score" for numbers on a scale, "choice" for one of a pair's candidates, "correct" for an answer that is
+            right or wrong.
+        scale: Lowest and highest possible value of a score; None where it has no fixed ends.
+    """
+
+    metric: str
+    label: str
+    better: Literal["higher", "lower"] | None = None
+    kind: Literal["score", "choice", "correct"] = "score"
+    scale: tuple[float, float] | None = None
+
+
+@runtime_checkable
+class HasMeasures(Protocol):
+    """A study that says which metric stands for a unit where there is room for one number."""
+
+    measures: ClassVar[tuple[Measure, ...]]
+    """A unit is shown by the first of these that it has a verdict of."""
 
 
 @runtime_checkable

@@ -13,6 +13,8 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
+from parley.analysis.reporting.forest import Forest
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -68,6 +70,8 @@ class Report:
         cautions: What every reader must know about the models.
         tables: The tables, in order.
         figures: The figures, in order.
+        forests: The estimates that the viewer draws and links to units, one forest plot a question; the first one
+            answers the study's main question.
         runs: The runs that this was made from: file, study, models, seed, versions, counts.
         settings: Bootstrap and permutation settings, such as draws and seed.
     """
@@ -77,6 +81,7 @@ class Report:
     cautions: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
     figures: tuple[Figure, ...] = ()
+    forests: tuple[Forest, ...] = ()
     runs: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 

@@ -1,0 +1,61 @@
+"""A forest plot as data: one question, its estimates with intervals, and the units behind each. Reports draw it with
+Matplotlib, the viewer as SVG with links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+Scale = Literal["points", "share"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One line of a forest plot.
+
+    Args:
+        label: What was estimated, in words: "female − male".
+        value: The estimate.
+        low: Lower end of the interval; None without an interval.
+        high: Upper end.
+        p: The p-value, adjusted where the plot's family is; None without a test.
+        group: A heading that lines share, such as an identity category or a model.
+        n: How many units or rows are behind it.
+        units: The facets of the units behind it, and their values, as the viewer filters them:
+            {"identity": ("female", "male")}.
+    """
+
+    label: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    group: str = ""
+    n: int | None = None
+    units: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """The estimates that answer one question.
+
+    Args:
+        name: File name without suffix.
+        question: The question in words; the plot's title.
+        axis: The label of the axis, with the unit: "difference in score (points of 10)".
+        estimates: The lines, in order.
+        reference: The value that means "no difference"; None without one.
+        scale: "share" for values from 0 to 1 that are shown as percentages.
+        table: Name of the report's table with the same numbers.
+        note: How the intervals and p-values were made.
+    """
+
+    name: str
+    question: str
+    axis: str
+    estimates: tuple[Estimate, ...]
+    reference: float | None = 0.0
+    scale: Scale = "points"
+    table: str = ""
+    note: str = ""
