@@ -38,8 +38,9 @@ from autogen_core.tools import ToolSchema
 
 from parley.agents.errors import ConfigError
 from parley.agents.events import Emit, Event, stream_events
-from parley.agents.models.base import Client, Request
+from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import Request
 from parley.agents.models.wrapped import model_error
 
 CallNext = Callable[[], Awaitable[None]]

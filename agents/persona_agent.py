@@ -39,9 +39,9 @@ from pydantic import BaseModel, TypeAdapter
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
 from parley.agents.errors import ConfigError
 from parley.agents.events import Emit, Event, stream_events
-from parley.agents.models.base import SHARED
 from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import SHARED
 from parley.agents.models.wire import NARRATOR
 from parley.agents.personas import Persona
 from parley.agents.structured import OnText, Readout, StructuredReply, answer_in, create, parse, structured_reply

@@ -13,20 +13,16 @@ import random
 import time
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
-from autogen_core import CancellationToken, Component, Image
+from autogen_core import CancellationToken, Component
 from autogen_core.models import (
-    AssistantMessage,
     ChatCompletionClient,
     CreateResult,
-    FunctionExecutionResultMessage,
     LLMMessage,
     ModelFamily,
     ModelInfo,
     RequestUsage,
-    SystemMessage,
 )
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -37,14 +33,11 @@ from parley.agents.home import say
 from parley.agents.models.budget import Budget
 from parley.agents.models.prices import Price, price_of
 from parley.agents.models.reply import Reply, redact_reply
+from parley.agents.models.request import SHARED, Request, prompt_message, request_key
 from parley.agents.models.session import SESSION, Session, report_call
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import Throttle
 
-Schema = type[BaseModel] | bool | None
-SHARED = "parley_shared"
-"""A key of `extra_create_args`: the prefixes, each as a number of messages, that other calls of the conversation share.
-It becomes `Request.shared` and is neither sent to the server nor part of the reply cache's key."""
 MAX_WAIT_SECONDS = 300.0
 """If a server asks for a longer wait, the call fails; the run can be resumed later."""
 THINK_TOKENS = 16_384
@@ -82,71 +75,6 @@ class ClientOptions(BaseModel):
         """The sampling options that are set."""
         values = ((key, getattr(self, key)) for key in self.SAMPLING)
         return {key: value for key, value in values if value is not None}
-
-
-class Request(NamedTuple):
-    """Everything that `Client.send` needs for one call."""
-
-    messages: tuple[LLMMessage, ...]
-    """The prompt, as AutoGen messages."""
-    schema: Schema = None
-    """The pydantic model that the reply must match; True for any JSON, None for free text."""
-    options: Mapping[str, Any] = MappingProxyType({})
-    """Sampling options of this call: `temperature`, `max_tokens`, `effort`, `seed`, `logprobs`, … For `Client.send`,
-    `max_tokens` includes the room to think."""
-    tools: tuple[Tool | ToolSchema, ...] = ()
-    """Tools that the model may call."""
-    tool_choice: Tool | Literal["auto", "required", "none"] = "auto"
-    """Which tool the model must call, as in AutoGen."""
-    shared: tuple[int, ...] = ()
-    """Prefixes that other calls share, each as a number of messages: where a prompt cache should be marked."""
-
-    def prompt(self) -> tuple[PromptMessage, ...]:
-        """The messages as they are recorded in a `Call`."""
-        return tuple(_prompt_message(message) for message in self.messages)
-
-
-def _prompt_message(message: LLMMessage) -> PromptMessage:
-    if isinstance(message, SystemMessage):
-        return PromptMessage("system", "", message.content)
-    if isinstance(message, FunctionExecutionResultMessage):
-        text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
-        return PromptMessage("tool", "", text)
-    content = message.content
-    text = content if isinstance(content, str) else json.dumps([_part_text(part) for part in content])
-    return PromptMessage("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
-
-
-def _part_text(part: Any) -> str:
-    """An image is recorded by its hash, which tells it apart in the reply cache too."""
-    if isinstance(part, Image):
-        return f"image {hashlib.sha256(part.to_base64().encode()).hexdigest()[:16]}"
-    return str(part)
-
-
-def _schema_text(schema: Schema) -> str:
-    if schema is None or isinstance(schema, bool):
-        return str(schema)
-    return json.dumps(schema.model_json_schema(), sort_keys=True)
-
-
-_SCHEMA_TEXTS: dict[Any, str] = {}
-
-
-def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]) -> bytes:
-    """A hash of everything that determines the reply: server, model, options, messages, schema and tools."""
-    schema = _SCHEMA_TEXTS.get(request.schema)
-    if schema is None:
-        schema = _SCHEMA_TEXTS[request.schema] = _schema_text(request.schema)
-    head = [identity, schema, sorted(request.options.items())]
-    if request.tools:
-        tools = [tool.schema if isinstance(tool, Tool) else tool for tool in request.tools]
-        choice = request.tool_choice
-        head += [json.dumps(tools, sort_keys=True), choice.name if isinstance(choice, Tool) else choice]
-    digest = hashlib.blake2b(repr(head).encode(), digest_size=20)
-    for message in prompt:
-        digest.update("\x1f".join(("", *message)).encode("utf-8", "surrogatepass"))
-    return digest.digest()
 
 
 class ClientConfig(BaseModel):
@@ -522,7 +450,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     def count_tokens(self, messages: Sequence[LLMMessage], *, tools: Sequence[Tool | ToolSchema] = []) -> int:
         """An estimate at four characters per token: exact counts would need each vendor's vocabulary."""
-        return sum(4 + estimate_tokens(_prompt_message(message).text) for message in messages)
+        return sum(4 + estimate_tokens(prompt_message(message).text) for message in messages)
 
     def prompt_tokens(self, messages: Sequence[LLMMessage]) -> int:
         """How long a prompt is about to be, for the room that is left after it."""

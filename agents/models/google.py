@@ -34,10 +34,11 @@ from pydantic import Field, ValidationError
 
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.models.base import ClientOptions, Effort, Request
+from parley.agents.models.base import ClientOptions, Effort
 from parley.agents.models.batches import BatchEndpoint
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import retry_seconds, strict_schema, to_chat, to_tools, valid_cached_count

@@ -15,10 +15,10 @@ import aiohttp
 from google.genai import errors, types
 
 from parley.agents.errors import BadRequest, ModelError, ServerFault
-from parley.agents.models.base import Request
 from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State
 from parley.agents.models.google import LimitedResponse
 from parley.agents.models.reply import Reply, redact, redact_reply
+from parley.agents.models.request import Request
 
 if TYPE_CHECKING:
     from google.genai.client import AsyncClient

@@ -18,11 +18,12 @@ import transformers
 from pydantic import BaseModel, Field
 
 from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from parley.agents.models.base import Client, ClientOptions, Request
+from parley.agents.models.base import Client, ClientOptions
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
 from parley.agents.models.cuda_graphs import cuda_graph_decoding
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import Request
 from parley.agents.models.thoughts import OPEN
 from parley.agents.models.transformers_weights import transformers_folder
 from parley.agents.models.wire import from_completion, to_chat

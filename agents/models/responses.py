@@ -12,9 +12,9 @@ from autogen_core import FunctionCall
 from autogen_core.models import FinishReasons, FunctionExecutionResultMessage, LLMMessage, RequestUsage, SystemMessage
 from autogen_core.tools import Tool
 
-from parley.agents.models.base import Request
 from parley.agents.models.compatible import Arrived
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import Request
 from parley.agents.models.thoughts import join_thoughts, read_parts
 from parley.agents.models.wire import (
     cached_tokens,

@@ -27,8 +27,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.calls import seed_from
 from parley.agents.errors import ConfigError, RateLimited, ServerFault
-from parley.agents.models.base import Client, ClientOptions, Request, estimate_tokens
+from parley.agents.models.base import Client, ClientOptions, estimate_tokens
 from parley.agents.models.reply import Reply
+from parley.agents.models.request import Request
 from parley.agents.models.sim_injection import find_score_instruction
 from parley.agents.models.sim_lines import reply_lines
 from parley.agents.models.sim_panel import adopted, heard, is_named, persona_of

@@ -21,9 +21,9 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import SecretStr
 
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from parley.agents.models.base import Request
 from parley.agents.models.openai import traits_of
 from parley.agents.models.reply import Reply, redact
+from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.agents.models.wire import retry_seconds
 

@@ -33,7 +33,7 @@ from parley.agents import (
     scale,
     session,
 )
-from parley.agents.models.base import Request
+from parley.agents.models.request import Request
 from parley.agents.structured import create
 
 ADA = Persona("Ada", "You are Ada, an auditor.")

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from aiohttp import web
 from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
 
-from parley.agents.models.base import Request
+from parley.agents.models.request import Request
 from parley.agents.models.sim import SimClient
 from tests.vendors.filling import fill, schema_in_prompt
 

@@ -12,9 +12,9 @@ from autogen_core.models import UserMessage
 from autogen_core.tools import FunctionTool
 
 from parley.agents import BadRequest, Budget, ConfigError, ServerFault, Session, model, record_calls, session
-from parley.agents.models.base import Request
 from parley.agents.models.batches import line_for
 from parley.agents.models.openai import OpenAIClient, traits_of
+from parley.agents.models.request import Request
 from tests.vendors.base import CACHED_TOKENS, PROMPT_TOKENS, THOUGHT_TOKENS, Rejected
 from tests.vendors.openai import Standin as Chat
 from tests.vendors.openai_responses import Standin as Responses
