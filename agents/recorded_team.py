@@ -7,7 +7,7 @@ The clients of the team are wrapped, so that cache and budget apply to it; `parl
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
 
@@ -26,7 +26,7 @@ from parley.agents.models.session import SESSION
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import NARRATOR
 from parley.agents.seats import narrate, narrator_turn
-from parley.agents.transcripts import Transcript, Turn
+from parley.agents.transcripts import Transcript, Turn, number_rounds
 
 
 class RecordedTeam:
@@ -117,7 +117,7 @@ class RecordedTeam:
         own = tuple(call for call in calls if id(call) not in attributed)
         if own:  # of the team itself: a model that chooses the speakers
             turns.append(Turn(speaker=self.name, role="narrator", round=0, text="", calls=own))
-        return Transcript(tuple(_numbered(turns)), stop)
+        return Transcript(tuple(number_rounds(turns)), stop)
 
     async def _turns(self, task: str) -> tuple[list[Turn], str]:
         turns = [narrator_turn(narrate(task))]
@@ -150,17 +150,3 @@ class RecordedTeam:
             )
             thoughts.clear()
         return turns, stop
-
-
-def _numbered(turns: list[Turn]) -> Iterator[Turn]:
-    """Rounds: a new one begins when an agent that has spoken in this one speaks again after another."""
-    number, speakers, previous = 1, set[str](), ""
-    for turn in turns:
-        if turn.role == "narrator":
-            yield turn._replace(round=number if speakers else 0)
-            continue
-        if turn.speaker in speakers and turn.speaker != previous:
-            number, speakers = number + 1, set()
-        speakers.add(turn.speaker)
-        previous = turn.speaker
-        yield turn._replace(round=number)

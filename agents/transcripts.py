@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal, NamedTuple
@@ -86,3 +86,18 @@ class Transcript:
 
     def __str__(self) -> str:
         return "\n\n".join(f"[{turn.round}] {turn.speaker}: {turn.text}" for turn in self.turns)
+
+
+def number_rounds(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns with their rounds: a new round begins when an agent that has spoken in this one speaks again after
+    another."""
+    number, speakers, previous = 1, set[str](), ""
+    for turn in turns:
+        if turn.role == "narrator":
+            yield turn._replace(round=number if speakers else 0)
+            continue
+        if turn.speaker in speakers and turn.speaker != previous:
+            number, speakers = number + 1, set()
+        speakers.add(turn.speaker)
+        previous = turn.speaker
+        yield turn._replace(round=number)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import Call, ConfigError, Transcript, Turn
+from parley.agents.transcripts import number_rounds
 from parley.interop.imported import UNREADABLE, Imported, facets_of, read_json, read_text, seconds, whole_number
 from parley.judging import Outcome, Unit
 from parley.runs import Record
@@ -55,7 +56,7 @@ def _record(name: str, dumped: Any, model: str, where: str) -> Record:
     times = [seconds(message.get("created_at")) for message in messages] or [0.0]
     first = messages[0].get("metadata") if messages else None
     unit = Unit(name, {**facets_of(first), "kind": kind, "messages": len(messages), "model": model})
-    outcome = Outcome(Transcript(tuple(_rounds(turns)), stop))
+    outcome = Outcome(Transcript(tuple(number_rounds(turns)), stop))
     return Record(unit=unit, started_at=min(times), finished_at=max(times), outcome=outcome)
 
 
@@ -92,21 +93,6 @@ def _turn(message: Json, model: str) -> Turn:
         attempts=1,
     )
     return Turn(speaker, "debater", 1, text, calls=(call,))
-
-
-def _rounds(turns: list[Turn]) -> Iterator[Turn]:
-    """Number the rounds: a new one begins when an agent that has spoken in this one speaks again after another."""
-    number, speakers = 1, set[str]()
-    previous = ""
-    for turn in turns:
-        if turn.role == "narrator":
-            yield turn._replace(round=0 if not speakers else number)
-            continue
-        if turn.speaker in speakers and turn.speaker != previous:
-            number, speakers = number + 1, set()
-        speakers.add(turn.speaker)
-        previous = turn.speaker
-        yield turn._replace(round=number)
 
 
 def _text(content: Any) -> str:
