@@ -19,10 +19,10 @@ import pandas as pd
 from scipy import sparse
 
 from parley.analysis.preferences import features
+from parley.analysis.preferences.accuracy import accuracy_by_topic
 from parley.analysis.preferences.paired_logit import MIN_TOPICS, fit, held_out_correct, sign_flip_p
 from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
-from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, factorize
 
 WORDS, BLIND, TOGETHER = "all words of the texts", "the referee asked again, blind", "all shortcuts together"
@@ -86,7 +86,7 @@ def shortcuts(
         rows.append(
             {
                 "predictor": name,
-                **_accuracy(correct[name], pairs["topic"]),
+                **accuracy_by_topic(correct[name], pairs["topic"]),
                 "p": p[name],
                 "p_holm": p_holm[name],
                 "predicts": p_holm[name] < ALPHA,
@@ -104,20 +104,8 @@ def blind_agreement(pairs: pd.DataFrame) -> dict[str, Any]:
     if not has(pairs, "blind"):
         return _unknown(pairs, BLIND, "", 0)
     gap = (pairs["blind_rejected"] - pairs["blind_chosen"]).to_numpy(dtype=float)
-    row = _accuracy(np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2), pairs["topic"])
+    row = accuracy_by_topic(np.where(np.isnan(gap), np.nan, (np.sign(gap) + 1) / 2), pairs["topic"])
     return {"predictor": BLIND, **row, "predicts": bool(row["low"] > 0.5)}
-
-
-def _accuracy(correct: Floats, topics: pd.Series) -> dict[str, Any]:
-    estimate = cluster_proportion(correct, topics)
-    return {
-        "accuracy": estimate.estimate,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
-        "topics": estimate.clusters,
-        "note": estimate.note,
-    }
 
 
 def _unknown(pairs: pd.DataFrame, name: str, instructions: str, topics: int) -> dict[str, Any]:

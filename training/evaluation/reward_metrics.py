@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from parley.analysis.preferences.accuracy import accuracy_by_topic
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
-from parley.analysis.stats.proportions import cluster_proportion, wilson
-from parley.analysis.stats.results import Estimate
+from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.tables import Floats
 
 MATCHED_RATIO = 1.1
@@ -53,7 +53,7 @@ def quality(held_out: pd.DataFrame, train: pd.DataFrame) -> pd.DataFrame:
     if masked is not None:
         rows.append((MASKED, masked, every))
     frame = pd.DataFrame(
-        [{"control": name, **_accuracy(values[included], topics[included])} for name, values, included in rows]
+        [{"control": name, **accuracy_by_topic(values[included], topics[included])} for name, values, included in rows]
     )
     if masked is not None and "changed" in held_out:
         changed = int(held_out["changed"].sum())
@@ -72,18 +72,6 @@ def preferred_length(train: pd.DataFrame) -> float:
     """+1 if the training data's chosen texts are mostly the longer ones, −1 if mostly the shorter."""
     gap = (train["words_chosen"] - train["words_rejected"]).to_numpy(dtype=float)
     return 1.0 if (gap > 0).sum() >= (gap < 0).sum() else -1.0
-
-
-def _accuracy(values: Floats, topics: np.ndarray) -> dict[str, Any]:
-    estimate: Estimate = cluster_proportion(values, topics)
-    return {
-        "accuracy": estimate.estimate,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
-        "topics": estimate.clusters,
-        "note": estimate.note,
-    }
 
 
 def reliability(held_out: pd.DataFrame) -> pd.DataFrame:
@@ -124,6 +112,26 @@ def _with_interval(row: Any) -> str:
         return f"– (n = {row.n})"
     interval = "" if np.isnan(row.low) else f"{row.low:.2f} to {row.high:.2f}, "
     return f"{row.accuracy:.2f} ({interval}n = {row.n})"
+
+
+def better_than_chance(table: pd.DataFrame) -> bool:
+    """Whether the whole interval of the accuracy on held-out pairs lies above one half.
+
+    Args:
+        table: The table of `quality`.
+    """
+    (low,) = table[table["control"] == ALL]["low"]
+    return bool(low > 0.5)
+
+
+def held_out_accuracy(table: pd.DataFrame) -> str:
+    """The accuracy on held-out pairs with its interval, for a sentence.
+
+    Args:
+        table: The table of `quality`.
+    """
+    (row,) = table[table["control"] == ALL].itertuples()
+    return _with_interval(row)
 
 
 def conclusions(table: pd.DataFrame) -> list[str]:
