@@ -7,8 +7,9 @@ import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from parley.runs.failures import RunFileError
 from parley.runs.schema import BATCH_TABLES
-from parley.runs.store import RunFile, RunFileError
+from parley.runs.store import RunFile
 
 
 class SentBatch(NamedTuple):

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from parley.agents import ParleyError
-from parley.runs.store import RunFile, RunFileError
+from parley.runs.failures import RunFileError
+from parley.runs.store import RunFile
 from parley.scenarios import ScenarioError
 
 PACKAGE = Path(__file__).parents[1]

@@ -18,10 +18,11 @@ from parley.agents import Budget, Models, ParleyError, ReplyCache
 from parley.agents.text import plural
 from parley.judging import Study
 from parley.runs.executor import Executor, InProcess
+from parley.runs.failures import RunFileError
 from parley.runs.interim import count_skipped, waves
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
-from parley.runs.store import RunFile, RunFileError
+from parley.runs.store import RunFile
 from parley.runs.unit import GC_THRESHOLDS, stored_error
 
 MAX_FAILURES_IN_A_ROW = 20

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from parley.agents import ConfigError
 from parley.judging import Unit
 from parley.runs.checks import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
+from parley.runs.failures import RunFileError
 from parley.runs.rows import Row, Rows, Tally, text_id
-from parley.runs.store import RunFile, RunFileError
+from parley.runs.store import RunFile
 
 LOST = "(this text could not be read when the run was salvaged)"
 CHUNK = 200

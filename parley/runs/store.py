@@ -9,7 +9,6 @@ everything it has, or not done.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sqlite3
@@ -21,38 +20,31 @@ from shlex import quote
 from types import TracebackType
 from typing import Any, NamedTuple, NoReturn, Self
 
-from parley.agents import ConfigError, ParleyError
+from parley.agents import ConfigError
 from parley.judging import Accepted, Unit
 from parley.runs.checks import (
     FINISHED_VERDICTS,
     VERDICT_CHECKS,
     add_checks,
-    add_plan_checks,
     checked_verdicts,
     damaged_plan,
     damaged_verdicts,
     unit_is_damaged,
 )
+from parley.runs.creating import create_file
+from parley.runs.failures import MORE_THAN_ITS_SIZE, RunFileError, describe_open_error, reason
 from parley.runs.locking import NotLocked, RunLock
 from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
 from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
 from parley.runs.schema import (
-    APPLICATION_ID,
-    FORMAT,
     check_run,
     complete_old_format,
     prepare_to_write,
-    statements,
 )
 
 CLOSING_SECONDS = 2.0
 """How long a writer waits for readers, to merge the write-ahead log into the file."""
 ROWS_AT_ONCE, STREAMED_AT_ONCE = 50_000, 500
-MORE_THAN_ITS_SIZE = "is damaged: it takes more to read than its size explains"
-
-
-class RunFileError(ParleyError):
-    """A file that is not a run, or that this version cannot read or write."""
 
 
 class Spending(NamedTuple):
@@ -134,14 +126,14 @@ class RunFile:
         except NotLocked as error:
             raise RunFileError(f"{path} {error}") from None
         except OSError as error:
-            raise RunFileError(f"{path} cannot be written: {_reason(error)}") from None
+            raise RunFileError(f"{path} cannot be written: {reason(error)}") from None
         try:
             if path.exists():  # checked under the lock: an existing run must never be overwritten
                 raise RunFileError(f"{path} has just been created by another process; the same command resumes it")
             for suffix in ("-wal", "-journal"):  # SQLite would take it for a part of the new file
                 if os.path.lexists(left := f"{path}{suffix}"):
                     raise RunFileError(f"{left} is left of a run file that is gone; move it away first")
-            _create_file(path, info, prompts, plan)
+            create_file(path, info, prompts, plan)
         except BaseException:
             lock.release()
             raise
@@ -176,7 +168,7 @@ class RunFile:
                 db.close()
             if lock is not None:
                 lock.release()
-            raise RunFileError(_describe_open_error(path, error)) from None
+            raise RunFileError(describe_open_error(path, error)) from None
         return cls(path, db, lock)
 
     def info(self) -> dict[str, Any]:
@@ -266,7 +258,7 @@ class RunFile:
             prepare_to_write(db, check_run(db))
         except (NotOpened, sqlite3.Error, OSError) as error:
             raise RunFileError(
-                f"{old} was removed or replaced while it was being run, and cannot be kept as {new}: {_reason(error)}"
+                f"{old} was removed or replaced while it was being run, and cannot be kept as {new}: {reason(error)}"
             ) from None
         self.db.close()
         self.path, self.db, self.rescued_from = new, db, old
@@ -324,7 +316,7 @@ class RunFile:
             if isinstance(error, UNWRITABLE):
                 raise
             raise RunFileError(
-                f"{self.path} cannot be written: {_reason(error)}; units finished before are stored"
+                f"{self.path} cannot be written: {reason(error)}; units finished before are stored"
             ) from None
 
     def note(self, kind: str, detail: str) -> None:
@@ -332,7 +324,7 @@ class RunFile:
         try:
             self.db.execute("INSERT INTO events VALUES (?, ?, ?)", (time.time(), kind, detail))
         except sqlite3.Error as error:
-            raise RunFileError(f"{self.path} cannot be written: {_reason(error)}") from None
+            raise RunFileError(f"{self.path} cannot be written: {reason(error)}") from None
 
     def accepted(self) -> Iterator[Accepted]:
         """What a writing study accepted, in the order of the plan: the replies whose verdict `accepted` is 1."""
@@ -369,7 +361,7 @@ class RunFile:
         try:
             yield
         except (NotOpened, sqlite3.DatabaseError, UnicodeError) as error:
-            raise RunFileError(_describe_open_error(self.path, error)) from None
+            raise RunFileError(describe_open_error(self.path, error)) from None
 
     def _refuse_too_many(self, rows: int) -> None:
         """Raise if there are more rows than fit into the file: its pages form a circle."""
@@ -438,68 +430,9 @@ class RunFile:
                     time.sleep(0.02)
 
 
-def _create_file(path: Path, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]) -> None:
-    part = path.with_name(path.name + ".part")
-    try:
-        part.unlink(missing_ok=True)
-        db = sqlite3.connect(part, isolation_level=None)
-        db.execute("PRAGMA journal_mode = OFF")
-        _fill_database(db, info, prompts, plan)
-        db.close()
-        part.replace(path)
-    except sqlite3.IntegrityError as error:
-        part.unlink(missing_ok=True)
-        raise ParleyError(f"the study planned two units with the same id ({error})") from None
-    except (sqlite3.Error, OSError) as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise RunFileError(f"{path} cannot be written: {_reason(error)}") from None
-
-
-def _fill_database(
-    db: sqlite3.Connection, info: Mapping[str, Any], prompts: Mapping[str, str], plan: Iterable[Unit]
-) -> None:
-    db.execute("BEGIN IMMEDIATE")
-    for statement in statements():
-        db.execute(statement)
-    rows = ((unit.id, n, json.dumps(dict(unit.facets), ensure_ascii=False)) for n, unit in enumerate(plan))
-    db.executemany("INSERT INTO units (id, position, facets) VALUES (?, ?, ?)", rows)
-    add_plan_checks(db)
-    hashed = [(name, hashlib.sha256(text.encode()).hexdigest(), text) for name, text in prompts.items()]
-    db.executemany("INSERT INTO prompts VALUES (?, ?, ?)", hashed)
-    db.executemany("INSERT INTO run VALUES (?, ?)", [(key, json.dumps(value)) for key, value in info.items()])
-    db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    db.execute(f"PRAGMA user_version = {FORMAT}")
-    db.execute("COMMIT")
-
-
 def _free_name(path: Path) -> Path:
     """A name beside a run that is gone, for what it had."""
     stem = path.name.removesuffix(".sqlite")
     numbers = ("", *(f"-{number}" for number in range(2, 1000)))
     names = (path.with_name(f"{stem}.rescued{number}.sqlite") for number in numbers)
     return next(name for name in names if not os.path.lexists(name))
-
-
-def _reason(error: Exception) -> str:
-    text = str(error).lower()
-    if "full" in text or getattr(error, "errno", None) == 28:
-        return "the disk is full"
-    if "readonly" in text or "read-only" in text or getattr(error, "errno", None) in (13, 30):
-        return "the file or its folder is read-only"
-    if "locked" in text:
-        return "another process is writing to it"
-    return str(getattr(error, "strerror", None) or error)
-
-
-def _describe_open_error(path: Path, error: Exception) -> str:
-    text = str(error)
-    if isinstance(error, NotOpened | NotLocked):
-        return f"{path} {text}"
-    if "not a database" in text:
-        return f"{path} is not a Parley run file"
-    if "interrupted" in text or "too big" in text:
-        return f"{path} {MORE_THAN_ITS_SIZE}"
-    if any(sign in text for sign in ("malformed", "no such", "disk I/O", "decode", "unsupported file format")):
-        return f"{path} is damaged or truncated ({text}); parley salvage {quote(str(path))} copies what can be read"
-    return f"{path} cannot be opened: {_reason(error)}"
