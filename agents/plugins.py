@@ -14,6 +14,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -63,7 +64,8 @@ def load_object(target: str) -> Any:
     return getattr(load_module(module_name), name, None)
 
 
-def installed(group: str) -> dict[str, str]:
+@cache
+def installed(group: str) -> Mapping[str, str]:
     """The entry points of a group in all installed packages, as name → `module:name`."""
     return {entry.name: entry.value for entry in entry_points(group=group)}
 
