@@ -79,6 +79,9 @@ class RlSettings(SettingsTable):
     missing_eos_penalty: float = Field(
         0.0, ge=0, description="subtracted from the reward of a completion without an end token"
     )
+    allow_weak_reward: bool = Field(
+        False, description="train even if the reward model ranks held-out pairs no better than chance"
+    )
     max_kl: float | None = Field(
         20.0, gt=0, description="stop when the KL divergence from the SFT model exceeds this, in nats per completion"
     )
@@ -241,6 +244,7 @@ def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
     shared = {key: value for key, value in values.items() if key not in WITHOUT_EFFECT}
     tables["rl"].pop("cuda_graphs")  # the same completions, rounding aside
     tables["rl"].pop("vllm_gpu_memory_utilization")
+    tables["rl"].pop("allow_weak_reward")  # it decides whether the stage runs, not how
     if not tables["rl"]["use_vllm"]:
         tables["rl"].pop("use_vllm")  # stages that were trained before it existed are recognised
     return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}

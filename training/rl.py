@@ -13,12 +13,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from parley.agents import ConfigError
+import pandas as pd
+
+from parley.agents import ConfigError, ParleyError
 from parley.training import device
 from parley.training.adapters import load_policy
 from parley.training.callbacks import KlLimit, SampleProbe
 from parley.training.config import RlSettings
 from parley.training.context import TrainingContext
+from parley.training.evaluation.reward_metrics import better_than_chance, held_out_accuracy
+from parley.training.evaluation.reward_quality import QUALITY, assess_reward_model
 from parley.training.generation import sample_completions, use_cuda_graphs
 from parley.training.pairs import shuffled
 from parley.training.scorer import RewardScorer
@@ -116,12 +120,41 @@ class HeldOutProbe:
         }
 
 
+class WeakReward(ParleyError):
+    """The reward model ranks pairs of other topics no better than chance, so RL has nothing to follow."""
+
+
+def refuse_weak_reward(context: TrainingContext) -> None:
+    """Raises `WeakReward` if the reward model ranks held-out pairs no better than chance, unless that is allowed.
+
+    A reward model that was trained on noise has preferences too, and RL follows them as far as any others.
+    """
+    settings = context.config.rl
+    path = context.finished_folder("reward") / QUALITY
+    if settings.allow_weak_reward or settings.algorithm == "dpo" or not device.is_main():
+        return
+    if not path.is_file():  # the stage was interrupted just before its end
+        assess_reward_model(context)
+    table = pd.read_csv(path)
+    if not better_than_chance(table):
+        raise WeakReward(
+            "RL was not started: the reward model ranks held-out pairs no better than chance, accuracy "
+            f"{held_out_accuracy(table)}, so the policy would follow noise. parley audit shows what the pairs "
+            "teach; rl.allow_weak_reward = true trains anyway"
+        )
+
+
 def train_rl(context: TrainingContext) -> None:
-    """Trains the policy from the SFT model, with the config's algorithm."""
+    """Trains the policy from the SFT model, with the config's algorithm.
+
+    Raises:
+        WeakReward: The reward model has learnt nothing to train with.
+    """
     from transformers import set_seed
 
     config, settings, chat = context.config, context.config.rl, context.chat
     check_rl(settings)
+    refuse_weak_reward(context)
     stage = context.stage("rl")
     sft_folder = context.finished_folder("sft")
     scorer = RewardScorer.load(context)

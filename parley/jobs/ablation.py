@@ -24,6 +24,8 @@ def ablate(
         train: Trains and evaluates one config, and gives the numbers to compare.
         report: Takes lines about the progress.
     """
+    from parley.training.rl import WeakReward
+
     levels = list(ablation_levels(config))
     if not levels:
         raise ConfigError(
@@ -33,6 +35,11 @@ def ablate(
     rows: list[dict[str, Any]] = []
     for number, (factor, level, level_config) in enumerate(levels, 1):
         report(f"ablation {number} of {len(levels)}: {factor} = {level}")
-        rows.append({"factor": factor, "level": level, **train(level_config)})
+        try:
+            numbers = train(level_config)
+        except WeakReward as error:  # so little data that nothing was learnt is a result too
+            report(str(error))
+            numbers = {"note": "RL not started: the reward model was no better than chance"}
+        rows.append({"factor": factor, "level": level, **numbers})
         table.write_text(json.dumps(rows, indent=2, ensure_ascii=False), "utf-8")
     return rows

@@ -80,10 +80,16 @@ def verdict(rows: list[dict[str, Any]], margin: float) -> list[str]:
     lowered = {labels: [row["lowered"] for row in rows if row["labels"] == labels] for labels in (PLANTED, SHUFFLED)}
     lines = [
         f"{labels}: the share of biased answers fell by more than {margin:g} in {sum(values)} of "
-        f"{plural(len(values), 'seed')}"
+        f"{plural(len(values), 'seed')}{_refusals(rows, labels)}"
         for labels, values in lowered.items()
     ]
     return [*lines, f"the positive control {'passed' if passed(rows) else 'FAILED'}"]
+
+
+def _refusals(rows: list[dict[str, Any]], labels: str) -> str:
+    """How often RL was not started, because the reward model had learnt nothing."""
+    count = sum(row["rl_refused"] for row in rows if row["labels"] == labels)
+    return f" (RL not started in {count}: its reward model was no better than chance)" if count else ""
 
 
 def _in_folder(config: TrainConfig) -> TrainConfig:
@@ -92,6 +98,7 @@ def _in_folder(config: TrainConfig) -> TrainConfig:
 
 def _run_seed(config: TrainConfig, report: Callable[[str], None]) -> list[dict[str, Any]]:
     from parley.training.pipeline import run_stages
+    from parley.training.rl import WeakReward
 
     out = Path(config.out)
     data = out / "data"
@@ -102,17 +109,22 @@ def _run_seed(config: TrainConfig, report: Callable[[str], None]) -> list[dict[s
     shuffled = planted.model_copy(
         update={"data": str(data / "shuffled"), "out": str(out / "shuffled"), "sft_model_path": str(out / "sft")}
     )
-    run_stages(planted, ["sft", "reward", "rl"], report)
-    run_stages(shuffled, ["reward", "rl"], report)
-    answers = pd.DataFrame(
-        [
-            *_sampled("SFT", out / "sft", planted),
-            *_sampled(PLANTED, out / "rl", planted),
-            *_sampled(SHUFFLED, out / "shuffled" / "rl", planted),
-        ]
-    )
-    answers.to_csv(out / "answers.csv", index=False)
-    return compare(answers, config.control.margin)
+    run_stages(planted, ["sft", "reward"], report)
+    run_stages(shuffled, ["reward"], report)
+    before = _sampled("SFT", out / "sft", planted)
+    answers, refused = list(before), {}
+    for labels, one in ((PLANTED, planted), (SHUFFLED, shuffled)):
+        try:
+            run_stages(one, ["rl"], report)
+            answers += _sampled(labels, Path(one.out) / "rl", planted)
+        except WeakReward as error:  # the policy remains the SFT model
+            report(f"{labels}: {error}")
+            refused[labels] = True
+            answers += [{**row, "system": labels} for row in before]
+    frame = pd.DataFrame(answers)
+    frame.to_csv(out / "answers.csv", index=False)
+    rows = compare(frame, config.control.margin)
+    return [{**row, "rl_refused": refused.get(row["labels"], False)} for row in rows]
 
 
 def _sampled(system: str, folder: Path, config: TrainConfig) -> list[dict[str, str]]:

@@ -32,6 +32,7 @@ temperature = 0.7
 max_steps = 10
 max_completion_length = 18
 probe_prompts = 4
+allow_weak_reward = {weak}
 """
 
 
@@ -93,7 +94,8 @@ def test_bias_falls_with_planted_labels_and_not_with_shuffled_ones(
 ) -> None:
     torch = pytest.importorskip("torch")
     torch.set_num_threads(1)
-    (place / "control.toml").write_text(CONFIG.format(base=tiny_for_control))
+    weak = os.environ.get("CONTROL_ALLOW_WEAK_REWARD", "false")
+    (place / "control.toml").write_text(CONFIG.format(base=tiny_for_control, weak=weak))
     seeds = os.environ.get("CONTROL_SEEDS", "1")
     result = parley("train", "control", "--config", "control.toml", "--seeds", seeds, "--json")
     assert result.status == 0, result.err
@@ -103,5 +105,7 @@ def test_bias_falls_with_planted_labels_and_not_with_shuffled_ones(
         assert row["biased_before"] > 0.4, "the SFT model has learnt the planted bias"
         assert row["lowered"] == (row["labels"] == PLANTED), row
         assert row["neither_after"] < 0.3, "the bias has not fallen because answers became gibberish"
+        refused = weak == "false" and row["labels"] == SHUFFLED
+        assert row["rl_refused"] == refused, "nothing can be learnt from shuffled labels"
     assert result.json["control"]["verdict"][-1] == "the positive control passed"
     assert (place / "control" / "seed-0" / "answers.csv").is_file()

@@ -35,6 +35,7 @@ num_generations = 2
 max_steps = 2
 max_completion_length = 8
 probe_prompts = 2
+allow_weak_reward = true
 """
 
 

@@ -27,6 +27,8 @@ from parley.training.scorer import RewardScorer
 from parley.training.stage import add_facts
 
 MASK = "someone"
+QUALITY = "quality.csv"
+"""The table of accuracies, in the folder of the reward model."""
 
 
 def assess_reward_model(context: TrainingContext) -> None:
@@ -37,7 +39,7 @@ def assess_reward_model(context: TrainingContext) -> None:
         held_out = score_pairs(scorer, context.pairs.held_out())
     held_out.to_csv(folder / "held_out.csv", index=False)
     table = quality(held_out, pair_lengths(context.pairs.train))
-    table.to_csv(folder / "quality.csv", index=False)
+    table.to_csv(folder / QUALITY, index=False)
     bins = reliability(held_out)
     bins.to_csv(folder / "reliability.csv", index=False)
     save(reliability_figure(bins, held_out), folder / "reliability")
