@@ -400,8 +400,5 @@ def target(folder: Path) -> Target:
     """Prepares the folder."""
     workshop = Workshop(folder)
     commands = valid_commands()
-    for words in commands:  # the first run of each imports modules
-        with contextlib.suppress(Rejected):
-            workshop.run_command(words)
     mutate = command_mutator(workshop.files)
     return Target("command line", commands, mutate, workshop.run_command, MAX_COMMAND_SECONDS)

@@ -104,6 +104,7 @@ REQUIRED = {
     "malibu": ("phase", "scenario", "category", "identity"),
     "bbq": ("category", "condition", "label", "target", "unknown", "method", "scenario", "question", "example_id"),
     "squad": ("question_id", "paragraph", "answers", "search", "answerable", "repeat"),
+    "cloze": ("bias", "template", "order"),
     "rldf": ("topic",),
     "framing": ("topic",),
     "rubric": ("item", "group"),
