@@ -19,6 +19,9 @@ from parley.cli.text import visible
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""
+ANALYSES = {"report", "compare", "view", "export", "audit", "calibrate", "power"}
+"""Commands with many small matrices. BLAS's threads only wait for each other there: on two of them, the audit's fits
+take ten times the processor time."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -30,6 +33,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal or pipe cannot encode is shown as an escape
         sys.stdout.reconfigure(errors="backslashreplace")
+    if ANALYSES.intersection(arguments[:1]):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # read when NumPy is imported
     if warning := conflicting_package_warning():
         _print_error(warning)
     try:
