@@ -149,16 +149,6 @@ def hidden_words(facets: Mapping[str, str]) -> list[str]:
     return [value for key, value in facets.items() if key.startswith(("identity", "other")) and value]
 
 
-def redact_fields(fields: Mapping[str, str], facets: Mapping[str, str]) -> dict[str, str]:
-    """The fields a rater may see: no labels and no instructions."""
-    words = hidden_words(facets)
-    return {
-        name: redact(text, words)
-        for name, text in fields.items()
-        if not name.startswith(("candidate", "label", "identity")) and name not in ("metrics", "format")
-    }
-
-
 def redact(text: str, words: Iterable[str]) -> str:
     """The text with the words blacked out, as whole words only."""
     for word in sorted(set(words), key=len, reverse=True):
