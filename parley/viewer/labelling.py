@@ -19,6 +19,8 @@ from parley.viewer.notes import NotesFile
 from parley.viewer.run_folder import NotFound
 from parley.viewer.table import UnitTable
 
+CHOICES = ("preferred", "answer")
+"""The metrics whose verdicts are choices, which raters make too."""
 MAX_UNITS_PER_ITEM = 20
 """Units read per requested item, at most: many units show the same text under different labels."""
 
@@ -169,9 +171,9 @@ def _judged(file: RunFile, unit: str) -> dict[tuple[str, str], float | str | Non
         "SELECT metric, subject, role, round, value, text FROM verdicts WHERE unit = ? ORDER BY nth", (unit,)
     )
     known: dict[tuple[str, str], float | str | None] = {}
-    if item.choice:
-        final = _final([row for row in verdicts if row[0] == item.choice], None)
-        known["", item.choice] = majority(text for *_, text in final)
+    for choice in CHOICES:
+        final = _final([row for row in verdicts if row[0] == choice], None)
+        known["", choice] = majority(text for *_, text in final)
     low, high = SCALE
     for metric in item.metrics:
         for subject in {text.subject for text in item.texts} if metric.scale else ():

@@ -4,7 +4,7 @@ import { intervals, progress } from "./charts.js";
 import { announce, dateTime, embedded, facetName, fill, go, h, integer, link, money, number, orNone, percent, plural, signed, unique } from "./dom.js";
 import { breadcrumbs, button, cautions, errorBox, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
 
-const FILTER_NAMES = { "d.status": "status", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
+const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
