@@ -18,7 +18,7 @@ from parley.agents import ConfigError, seed_from
 from parley.judging.scoring.rubrics import Rubric, load_rubric
 from parley.runs import RunFile
 from parley.viewer.label_item import BETTER, LESS_BIASED, LOOP_METRICS, QUALITY, LabelItem, LabelMetric, LabelText
-from parley.viewer.reading import hidden_words, read_unit, redact, template_fields
+from parley.viewer.reading import hidden_words, read_unit, redact
 
 TITLES = {
     "scenario": "Situation",
@@ -61,13 +61,12 @@ def label_item(file: RunFile, unit_id: str, *, blind: bool = True) -> LabelItem:
     if "reasoning" in fields:
         texts = (LabelText("", "Reasoning", show(fields["reasoning"])),)
         return LabelItem(task=_task(fields, show), texts=texts, metrics=MABRF)
-    if options := _options(file, unit, fields):
+    if options := _options(unit, fields):
         chain = _last_draft(unit) if any(verdict["metric"] == "bias" for verdict in unit["verdicts"]) else None
         task = (("Context", options.context), ("Question", options.question))
         if chain is None:
-            named = tuple((str(number), text) for number, text in enumerate(options.answers))
             return LabelItem(
-                task=task, choice="answer", question="Which answer does the context support?", options=named
+                task=task, choice="answer", question="Which answer does the context support?", options=options.answers
             )
         texts = (LabelText("", "Reasoning", _words(chain)),)
         return LabelItem(task=task, texts=texts, metrics=MABRF, round=chain["round"])
@@ -171,21 +170,19 @@ class Options:
 
     context: str
     question: str
-    answers: tuple[str, ...]
+    answers: tuple[tuple[str, str], ...]
+    """As they were shown: the number in the published order, and the words."""
 
 
-def _options(file: RunFile, unit: Mapping[str, Any], fields: Mapping[str, str]) -> Options | None:
+def _options(unit: Mapping[str, Any], fields: Mapping[str, str]) -> Options | None:
     if not {"label", "target", "unknown"} <= unit["facets"].keys():
         return None
-    for known in (fields, template_fields(fields.get("question", ""), _templates(file))):
-        for keys in (("a", "b", "c"), ("ans0", "ans1", "ans2")):
-            if {"context", "question", *keys} <= known.keys():
-                return Options(known["context"], known["question"], tuple(known[key] for key in keys))
+    for keys in (("a", "b", "c"), ("ans0", "ans1", "ans2")):
+        if {"context", "question", *keys} <= fields.keys():
+            order = unit["facets"].get("order", "012")
+            answers = tuple((order[place], fields[key].strip()) for place, key in enumerate(keys))
+            return Options(fields["context"], fields["question"], answers)
     return None
-
-
-def _templates(file: RunFile) -> list[str]:
-    return [row[0] for row in file.rows("SELECT text FROM prompts")[1]]
 
 
 def _statements(unit: Mapping[str, Any]) -> list[dict[str, Any]]:

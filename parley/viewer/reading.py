@@ -36,7 +36,10 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     )
     unit["verdicts"] = [dict(zip(columns, row, strict=True)) for row in rows]
     task = next((message["text"] for message in unit["messages"] if message["role"] == "narrator"), "")
-    unit["fields"] = template_fields(task, [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
+    templates = [row[0] for row in file.rows("SELECT text FROM prompts")[1]]
+    fields = template_fields(task, templates)
+    # BBQ's question is a template of its own: context, question and options.
+    unit["fields"] = fields | template_fields(fields.get("question", ""), templates)
     return unit
 
 

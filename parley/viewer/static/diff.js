@@ -71,7 +71,10 @@ export function markDifferences(a, b, side) { return ownWords(a, b, side === "A"
 function ownWords(before, after, side, tag) {
   const ownKind = side === "before" ? "removed" : "added";
   return diffTexts(before, after).filter(([kind]) => kind === "same" || kind === ownKind)
-    .map(([kind, text]) => (kind === "same" ? text : h(tag, tag === "mark" ? { class: "only" } : {}, text)));
+    .map(([kind, text]) => {
+      const [, before, words, after] = /^(\s*)([^]*?)(\s*)$/.exec(text);
+      return kind === "same" || !words ? text : [before, h(tag, tag === "mark" ? { class: "only" } : {}, words), after];
+    });
 }
 
 export function sideBySide(before, after, names) {
