@@ -12,9 +12,18 @@ export function withoutFence(text) {
 
 function part(title, content, props = {}) { return h("section", { class: "part", ...props }, h("h3", {}, title), h("div", { class: "prose", dir: "auto" }, content)); }
 
+// In the prompt of a rubric, the context comes after the metrics, with nothing between them but its heading.
+function leadsOf(fields) {
+  if (fields.text !== undefined && fields.metrics !== undefined) {
+    const context = (fields.context || "").split("Context:\n")[1];
+    return [...(context ? [["Context", context]] : []), ["Text", withoutFence(fields.text)]];
+  }
+  return LEADS.filter(([name]) => (fields[name] || "").trim()).map(([name, title]) => [title, fields[name]]);
+}
+
 export function materialView(unit) {
   const { fields, facets } = unit;
-  const parts = LEADS.filter(([name]) => (fields[name] || "").trim()).map(([name, title]) => part(title, fields[name].trim()));
+  const parts = leadsOf(fields).map(([title, text]) => part(title, text.trim()));
   const options = optionsOf(unit);
   if (options) parts.push(options);
   if (fields.response_a && fields.response_b) {
@@ -36,8 +45,8 @@ function optionsOf({ fields, facets, verdicts }) {
   return h("section", { class: "part" }, h("h3", {}, "Options"), h("ul", { class: "options" }, shown.map((text, n) => {
     const published = order[n] ?? String(n);
     const chosen = answer && answer.value !== null && String(answer.value) === published;
-    return h("li", { class: chosen ? "chosen" : "" }, h("span", { class: "mark", "aria-hidden": "true" }, chosen ? "●" : "○"), h("bdi", {}, text.trim()), chosen ? h("span", { class: "pill" }, "chosen") : "",
-      kinds.filter(([facet]) => facets[facet] === published).map(([, kind]) => h("span", { class: `pill ${kind}` }, kind)));
+    return h("li", { class: chosen ? "chosen" : "" }, h("span", { class: "mark", "aria-hidden": "true" }, chosen ? "●" : "○"), h("span", {}, h("bdi", {}, text.trim()), chosen ? h("span", { class: "pill" }, "chosen") : "",
+      kinds.filter(([facet]) => facets[facet] === published).map(([, kind]) => h("span", { class: `pill ${kind}` }, kind))));
   })), answer && answer.value === null ? h("p", { class: "muted" }, `The answer could not be read: ${answer.status}.`) : "");
 }
 

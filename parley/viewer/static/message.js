@@ -113,9 +113,9 @@ export function parsedReply(value, text = "") {
   const sameKeys = sides.length > 1 && sides.every(([, inner]) => Object.keys(inner).join() === Object.keys(sides[0][1]).join());
   const simple = entries.filter(([, inner]) => typeof inner === "number" || typeof inner === "boolean" || (typeof inner === "string" && inner.length <= 12));
   const inText = (inner) => Array.isArray(inner) && inner.length > 0 && inner.every((item) => typeof item === "string" && text.includes(item));
-  const rest = entries.filter(([key, inner]) => !inText(inner) && !simple.some(([other]) => other === key) && typeof inner !== "string" && !(sameKeys && sides.some(([side]) => side === key)));
+  const rest = entries.filter(([key, inner]) => inner !== null && !inText(inner) && !simple.some(([other]) => other === key) && typeof inner !== "string" && !(sameKeys && sides.some(([side]) => side === key)));
   return [
-    sameKeys ? h("table", { class: "scores" }, h("thead", {}, h("tr", {}, h("th", {}), sides.map(([side]) => h("th", { scope: "col" }, side)))),
+    sameKeys ? h("table", { class: "scores" }, h("thead", {}, h("tr", {}, h("td", {}), sides.map(([side]) => h("th", { scope: "col" }, side)))),
       h("tbody", {}, Object.keys(sides[0][1]).map((key) => h("tr", {}, h("th", { scope: "row" }, key), sides.map(([, inner]) => h("td", {}, cell(inner[key]))))))) : "",
     simple.length ? h("table", { class: "scores" }, h("tbody", {}, simple.map(([key, inner]) => h("tr", { class: key === "preferred" ? "preferred" : "" }, h("th", { scope: "row" }, key), h("td", {}, cell(inner)))))) : "",
     rest.map(([key, inner]) => h("div", {}, h("h5", {}, key), Array.isArray(inner) ? evidenceList(inner) : h("pre", { dir: "auto" }, JSON.stringify(inner, null, 1)))),

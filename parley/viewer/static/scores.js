@@ -2,11 +2,13 @@
 import { badge, shape, speakerStyle } from "./charts.js";
 import { h, number, svg, unique } from "./dom.js";
 
+const FLAGS = new Set(["accepted", "agreed", "discordant"]); // yes or no, not a score
+const METRIC_NAMES = { named: "biases named", probability: "probability of each option" };
 const SIDES = { A: { colour: "var(--speaker-0)", kind: "circle" }, B: { colour: "var(--speaker-1)", kind: "diamond" } };
 
 // Verdicts that are scores of a panel: not an evaluator's, a rule's, or the number of a chosen option.
 function panelScores(unit) {
-  const scores = unit.verdicts.filter(({ value, text, role, metric }) => value !== null && text === null && !["evaluator", "coordinator"].includes(role) && !metric.startsWith("search_"));
+  const scores = unit.verdicts.filter(({ value, text, role, metric }) => value !== null && text === null && !["evaluator", "coordinator"].includes(role) && !FLAGS.has(metric) && !metric.startsWith("search_"));
   // A referee gives ranks too, which are not on the scale of its scores.
   return scores.some(({ metric, role }) => metric === "bias" && role === "referee") ? scores.filter(({ metric }) => metric === "bias") : scores;
 }
@@ -63,11 +65,11 @@ export function scoreMatrix(unit, index, identityOf) {
       const value = mean(own.map((score) => score.value));
       const before = previous === undefined ? [] : values(row, mark, previous);
       const metricsInWords = showMetrics && row !== null ? ` (${own.map((score) => `${score.metric} ${number(score.value, Number.isInteger(score.value) ? 0 : 2)}`).join(", ")})` : "";
-      said.push(`${mark ? `${mark} ` : ""}${number(value, 1)}${metricsInWords}`);
+      said.push(`${mark ? `${mark} ` : ""}${number(value)}${metricsInWords}`);
       return [
         before.length ? svg("line", { x1: percent(mean(before.map((score) => score.value))), x2: percent(value), y1: y, y2: y, stroke: colour, "stroke-width": 1.5, opacity: 0.5 }) : "",
         showMetrics && row !== null ? unique(own.map((score) => score.value)).map((one) => svg("circle", { cx: percent(one), cy: y, r: 2, fill: colour, opacity: 0.45 })) : "",
-        svg("svg", { x: percent(value), y, class: "dot" }, shape(kind, 0, 0, row === null ? 5.5 : 4.5, colour)),
+        svg("svg", { x: percent(value), y, class: "dot", "aria-hidden": "true" }, shape(kind, 0, 0, row === null ? 5.5 : 4.5, colour)),
       ];
     });
     const choice = row !== null && byJudge ? choiceOf(row, round) : null;
@@ -79,7 +81,7 @@ export function scoreMatrix(unit, index, identityOf) {
 
   const axis = () => [h("td", { class: "strip" }, svg("svg", { class: "axis", "aria-hidden": "true" }, ticks.map((tick) => svg("text", { x: percent(tick), y: 12, class: "tick", "text-anchor": "middle" }, number(tick, Number.isInteger(tick) ? 0 : 1))))), choices.length ? h("td", {}) : ""];
   const line = (row, name) => h("tr", {}, h("th", { scope: "row" }, name), rounds.map((round) => cell(row, round)));
-  const title = scores.every(({ metric }) => metric === scores[0].metric) ? scores[0].metric : "scores";
+  const title = scores.every(({ metric }) => metric === scores[0].metric) ? METRIC_NAMES[scores[0].metric] || scores[0].metric : "scores";
   return h("figure", { class: "matrix" },
     h("figcaption", {}, `${title.charAt(0).toUpperCase() + title.slice(1)}${once ? "" : ` by ${byJudge ? "judge" : "speaker"} and round`}, ${low} to ${high}`),
     once ? "" : h("p", { class: "legend" }, ownStyle ? "" : marks.map((mark, nth) => { const { colour, kind } = styleOf(mark, nth); return h("span", {}, svg("svg", { class: "badge", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, shape(kind, 8, 8, 5.5, colour)), h("bdi", {}, markName(mark))); }),

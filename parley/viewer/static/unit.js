@@ -123,7 +123,7 @@ export function unitPage(main, params) {
       charts.push(sparkline(series, { title: "Evaluators' scores by iteration", step: "iteration" }));
     }
     // A pair's choices are in the matrix; answers written out are in the conversation.
-    const choices = unit.verdicts.filter((verdict) => verdict.text !== null && !isEvaluator(verdict) && !(matrix && verdict.metric === "preferred"));
+    const choices = unit.verdicts.filter((verdict) => verdict.text !== null && verdict.subject === "" && !isEvaluator(verdict) && !(matrix && verdict.metric === "preferred"));
     const judges = unique(choices.map((verdict) => verdict.judge));
     const rounds = unique(choices.map((verdict) => verdict.round));
     const isAnswer = choices.every((verdict) => verdict.metric === "answer") && unit.facets.label !== undefined; // shown with the options
