@@ -8,7 +8,7 @@ import { scoreMatrix } from "./scores.js";
 import { unitTitle } from "./title.js";
 import { button, errorBox, loading, speakerIndex } from "./widgets.js";
 
-// Opens the drawer for a row of the list, `tr[data-unit]`. `j` and `k` go on to the next and the previous row.
+// Opens the drawer for a row of the list, `tr[data-unit]`. `j` and `k` show the next and the previous row.
 export function openDrawer(list, row, run, params) {
   const rows = [...list.querySelectorAll("tr[data-unit]")];
   let place = rows.indexOf(row);
