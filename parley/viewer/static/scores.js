@@ -28,10 +28,16 @@ function rowName({ fields, facets }, row) {
   return (facets.label !== undefined && row !== "" && place >= 0 && (fields["abc"[place]] ?? fields[`ans${place}`])) || row || "score";
 }
 
-// Rows are judges if they score candidates, and otherwise what is scored: speakers, options, framings.
 export function scoreMatrix(unit, index, identityOf) {
-  let scores = panelScores(unit);
-  if (!scores.length) return "";
+  const scores = panelScores(unit);
+  const metrics = unique(scores.map(({ metric }) => metric));
+  // A mean of metrics says something only if the same end of all of them is better, and of RLDF's rubrics it is not.
+  if (metrics.length > 1 && metrics.includes("BS")) return metrics.map((metric) => matrixOf(unit, scores.filter((score) => score.metric === metric), index, identityOf));
+  return scores.length ? matrixOf(unit, scores, index, identityOf) : "";
+}
+
+// Rows are judges if they score candidates, and otherwise what is scored: speakers, options, framings.
+function matrixOf(unit, scores, index, identityOf) {
   const byJudge = scores.every(({ subject }) => ["", "A", "B"].includes(subject));
   const [rowKey, markKey] = byJudge ? ["judge", "subject"] : ["subject", "judge"];
   const rows = unique(scores.map((score) => score[rowKey]));
