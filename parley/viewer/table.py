@@ -153,23 +153,24 @@ class UnitTable:
             "SELECT u.position, v.value FROM units u LEFT JOIN verdicts v ON v.unit = u.id AND v.metric = 'answer' "
             "WHERE u.status = 'done'"
         )
-        positions: dict[str, list[int]] = {key: [] for key in ("right", "wrong", "stereotyped", "unknown", "unparsed")}
+        right, stereotyped, unknown = (self._numbers(name) for name in ANSWER_FACETS)
+        found: dict[str, list[int]] = {key: [] for key in ("right", "wrong", "stereotyped", "unknown", "unparsed")}
         for position, value in answers:
             if value is None:
-                positions["unparsed"].append(position)
+                found["unparsed"].append(position)
                 continue
-            right, stereotyped, unknown = (self._is_answer(name, position, value) for name in ANSWER_FACETS)
-            positions["right" if right else "wrong"].append(position)
-            if stereotyped:
-                positions["stereotyped"].append(position)
-            if unknown:
-                positions["unknown"].append(position)
-        return {key: bitmaps.from_positions(found, self.size) for key, found in positions.items()}
+            found["right" if value == right[position] else "wrong"].append(position)
+            if value == stereotyped[position]:
+                found["stereotyped"].append(position)
+            if value == unknown[position]:
+                found["unknown"].append(position)
+        return {key: bitmaps.from_positions(positions, self.size) for key, positions in found.items()}
 
-    def _is_answer(self, facet: str, position: int, value: float) -> bool:
-        column = self.facets[facet]
-        code = column.codes[position]
-        return code >= 0 and column.labels[code] == f"{value:g}"
+    def _numbers(self, facet: str) -> list[float | None]:
+        """A facet's values as numbers, for each unit; None where it has none."""
+        labels, codes, _ = self.facets[facet]
+        numbers = [float(label) if label.lstrip("-").isdecimal() else None for label in labels]
+        return [None if code < 0 else numbers[code] for code in codes]
 
     def add(self, units: Iterable[tuple[int, dict[str, UnitFigures], UnitUsage]]) -> None:
         """Add finished units: position, figures by judge, usage."""

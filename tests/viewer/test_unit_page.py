@@ -145,7 +145,7 @@ def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(tmp
 
 
 def test_the_drawer_shows_a_transcript_beside_the_list(runs, viewer, open_page):
-    page = open_page(viewer(runs) + "run?run=quick.sqlite&f.identity=male")
+    page = open_page(viewer(runs) + "run?run=quick.sqlite&tab=units&f.identity=male")
     expect(page.locator(".count")).to_have_text("6 of 9 units")
     expect(page.locator("a.unit").nth(0)).to_have_text("Childcare: first morning · male")
     page.keyboard.press("j")
@@ -168,7 +168,7 @@ def test_the_drawer_shows_a_transcript_beside_the_list(runs, viewer, open_page):
 
 def test_a_hostile_transcript_is_text_in_the_drawer_too(tmp_path, viewer, open_page, build):
     build.hostile(tmp_path / "hostile.sqlite")
-    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite")
+    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite&tab=units")
     expect(page.locator("a.unit")).to_have_text("who <i>x</i> · phase 2")
     page.keyboard.press("v")
     expect(page.locator(".drawer .message")).to_have_count(6)
@@ -179,7 +179,7 @@ def test_a_hostile_transcript_is_text_in_the_drawer_too(tmp_path, viewer, open_p
 def test_an_exported_page_finds_pairs_by_identity_and_has_the_drawer(runs, open_page, tmp_path):
     target = tmp_path / "page.html"
     assert main(["view", str(runs / "quick.sqlite"), "--export", str(target)]) == 0
-    page = open_page(target.as_uri() + "#/run?f.identity=male")
+    page = open_page(target.as_uri() + "#/run?tab=units&f.identity=male")
     expect(page.locator(".count")).to_have_text("6 of 9 units")
     page.keyboard.press("v")
     expect(page.locator(".drawer .matrix")).to_be_visible()
