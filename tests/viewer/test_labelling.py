@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
 import parley
 from parley.agents import ConfigError
+from parley.agents.redaction import HiddenAddresses
+from parley.export.conversations import Opened, labelled
+from parley.export.settings import Settings
 from parley.runs import RunFile
 from parley.viewer.label_texts import label_item, unfenced
 from parley.viewer.labelling import agreement, draw_set, label_rows
@@ -102,6 +107,20 @@ def test_raters_are_compared_with_the_judges_metric_by_metric(debate):
     compared = agreement(debate, notes, set_id)["with_judges"][0]
     assert compared["scores"] == 3
     assert compared["mean_difference"] == pytest.approx(1.0)
+
+
+def test_a_dataset_from_labels_has_the_labelled_text_not_the_judges_reply(malibu, tmp_path):
+    path = Path(shutil.copy(malibu, tmp_path / "m.sqlite"))
+    with RunFile.open(path) as file:
+        single, pair = only_unit(file, "p1%"), only_unit(file, "p2%")
+        notes = NotesFile(path)
+        notes.add_labels(1, single, "Ada", [("", "Accuracy", 7.0, None)])
+        notes.add_labels(1, pair, "Ada", [("B", "Accuracy", 4.0, None)])
+        run = Opened(file, "m", "m", "malibu", HiddenAddresses(file.info()))
+        exported = list(labelled(run, Settings(labels=True, metric="Accuracy")))
+        answers = {text.text for unit in (single, pair) for text in label_item(file, unit, blind=False).texts}
+    assert [(statement.speaker, statement.score) for statement in exported] == [("", 7.0), ("B", 4.0)]
+    assert all(statement.text in answers for statement in exported)
 
 
 def test_a_fenced_answer_is_shown_without_its_fence():
