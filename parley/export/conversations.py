@@ -121,11 +121,11 @@ def judged(run: Opened, settings: Settings) -> Iterator[Statement]:
 def labelled(run: Opened, settings: Settings) -> Iterator[Statement]:
     """What people labelled in the viewer.
 
-    Of two candidates, each has the share of raters who preferred it, a tie being half; a single text has the mean of
+    Of two candidates, each has the share of raters who preferred it, a tie being half; otherwise a text has the mean of
     its scores on the metric.
     """
+    from parley.viewer.label_texts import label_item
     from parley.viewer.notes import NotesFile
-    from parley.viewer.reading import read_unit
 
     labels: dict[str, list[dict[str, Any]]] = {}
     for label in NotesFile(run.file.path).labels():
@@ -138,27 +138,22 @@ def labelled(run: Opened, settings: Settings) -> Iterator[Statement]:
     for unit, facets in run.units():
         if unit not in labels:
             continue
-        content = read_unit(run.file, unit)
-        fields = content["fields"]
-        if settings.metric == "preferred":
-            choices = [label["text"] for label in labels[unit] if label["text"] in ("A", "B", "tie")]
-            prompt = next((fields[key] for key in ("scenario", "question", "topic", "task") if key in fields), "")
-            for side in ("A", "B") if choices else ():
-                share = statistics.fmean({side: 1.0, "tie": 0.5}.get(choice, 0.0) for choice in choices)
-                text = fields.get(f"response_{side.lower()}", "")
-                yield run.statement(unit, facets, prompt=prompt, text=text, speaker=side, round=0, score=share)
-            continue
-        values = [label["value"] for label in labels[unit] if label["value"] is not None]
-        prompt = next((message["text"] for message in content["messages"] if message["role"] == "narrator"), "")
-        written = [message for message in content["messages"] if message["role"] in WRITERS]
-        if values and written:
-            last = written[-1]
-            yield run.statement(
-                unit,
-                facets,
-                prompt=prompt,
-                text=last["text"],
-                speaker=last["speaker"],
-                round=last["round"],
-                score=statistics.fmean(values),
-            )
+        item = label_item(run.file, unit, blind=False)
+        prompt = "\n\n".join(text for _, text in item.task)
+        choices = [label["text"] for label in labels[unit] if label["text"] in ("A", "B", "tie")]
+        for text in item.texts:
+            if settings.metric == "preferred":
+                marks = [{text.subject: 1.0, "tie": 0.5}.get(choice, 0.0) for choice in choices]
+            else:
+                given = [label for label in labels[unit] if label["subject"] == text.subject]
+                marks = [label["value"] for label in given if label["value"] is not None]
+            if marks:
+                yield run.statement(
+                    unit,
+                    facets,
+                    prompt=prompt,
+                    text=text.text,
+                    speaker=text.subject,
+                    round=item.round or 0,
+                    score=statistics.fmean(marks),
+                )

@@ -23,15 +23,21 @@ from parley.viewer.table import UnitQuery
 
 MAX_UNITS = 2000
 """A larger page is slow to open."""
+STYLES = ("viewer.css", "unit.css")
 MODULES = (
     "dom.js",
     "api.js",
     "charts.js",
     "diff.js",
     "widgets.js",
+    "title.js",
+    "echo.js",
+    "scores.js",
+    "material.js",
     "runs.js",
     "run.js",
     "message.js",
+    "drawer.js",
     "unit.js",
     "compare.js",
     "label.js",
@@ -89,7 +95,8 @@ def export_page(
 
 
 def single_file(data: dict[str, Any]) -> str:
-    script, style = bundle([static(name) for name in MODULES]), static("viewer.css")
+    script = bundle([static(name) for name in MODULES])
+    style = "\n".join(static(name) for name in STYLES)
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -97,7 +104,9 @@ def single_file(data: dict[str, Any]) -> str:
     # A "<" in the data could end the script element that contains it.
     embedded = json.dumps(data, ensure_ascii=True).replace("<", "\\u003c")
     page = static("index.html")
-    page = page.replace('<link rel="stylesheet" href="/static/viewer.css">', "<style>" + style + "</style>")
+    for name in STYLES:
+        page = page.replace(f'<link rel="stylesheet" href="/static/{name}">\n', "")
+    page = page.replace("</head>", "<style>" + style + "</style></head>")
     head, tail = page.split('<script type="module" src="/static/app.js"></script>')
     head = head.replace(
         '<meta charset="utf-8">',

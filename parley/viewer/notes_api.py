@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from aiohttp import web
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,10 +13,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents import ConfigError, seed_from
 from parley.viewer import labelling
 from parley.viewer.api import STATE, Int64, download, read_body, read_query, required, respond
-from parley.viewer.labelling import SCALE
+from parley.viewer.label_item import SCALE
+from parley.viewer.label_texts import label_item
 from parley.viewer.run_folder import NotFound
 
 routes = web.RouteTableDef()
+TextNumber = Annotated[int, Field(ge=0, lt=100)]
 ShortText = Annotated[str, Field(max_length=80)]
 NOTE_COLUMNS = ("unit", "seq", "author", "tag", "comment", "at")
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
@@ -53,11 +55,12 @@ class NewLabels(BaseModel):
     set: Int64
     item: Int64
     rater: str = Field(min_length=1, max_length=80)
-    scores: list[tuple[ShortText, ShortText, Annotated[float, Field(ge=SCALE[0], le=SCALE[1])]]] = Field(
+    scores: list[tuple[TextNumber, ShortText, Annotated[float, Field(ge=SCALE[0], le=SCALE[1])]]] = Field(
         [], max_length=100
     )
-    """(subject, metric, value)…"""
-    preferred: Literal["A", "B", "tie"] | None = None
+    """(number of the text, metric, value)…"""
+    choice: ShortText | None = None
+    """The value of the chosen option: A, B or tie of a pair."""
 
 
 @routes.get("/api/notes")
@@ -120,19 +123,20 @@ async def get_label_sets(request: web.Request) -> web.Response:
     name, state = required(request), request.app[STATE]
 
     def work() -> dict[str, Any]:
-        notes, table = state.run(name).notes, state.table(name)
-        return {
-            "sets": [
-                {
-                    "id": label_set["id"],
-                    "items": len(label_set["items"]),
-                    "seed": label_set["seed"],
-                    "at": label_set["at"],
-                    "agreement": labelling.agreement(notes, table, label_set["id"]),
-                }
-                for label_set in notes.sets()
-            ]
-        }
+        run = state.run(name)
+        with run.file() as file:
+            return {
+                "sets": [
+                    {
+                        "id": label_set["id"],
+                        "items": len(label_set["items"]),
+                        "seed": label_set["seed"],
+                        "at": label_set["at"],
+                        "agreement": labelling.agreement(file, run.notes, label_set["id"]),
+                    }
+                    for label_set in run.notes.sets()
+                ]
+            }
 
     return await respond(work)
 
@@ -174,16 +178,11 @@ async def add_labels(request: web.Request) -> web.Response:
     name, state, labels = required(request), request.app[STATE], await read_body(request, NewLabels)
 
     def work() -> dict[str, Any]:
-        notes = state.run(name).notes
-        unit = labelling.unit_of_item(notes, labels.set, labels.rater, labels.item)
-        rows: list[tuple[str, str, float | None, str | None]] = [
-            (subject, metric, value, None) for subject, metric, value in labels.scores
-        ]
-        if labels.preferred is not None:
-            rows.append(("", "preferred", None, labels.preferred))
-        if not rows:
-            raise ConfigError("a label needs a score or a preference")
-        notes.add_labels(labels.set, unit, labels.rater, rows)
+        run = state.run(name)
+        unit = labelling.unit_of_item(run.notes, labels.set, labels.rater, labels.item)
+        with run.file() as file:
+            rows = labelling.label_rows(label_item(file, unit), labels.scores, labels.choice)
+        run.notes.add_labels(labels.set, unit, labels.rater, rows)
         return {}
 
     return await respond(work)

@@ -170,7 +170,7 @@ class OpenRun:
             names, values = file.rows(f"{parts} ORDER BY position LIMIT {size}")
         rows = [dict(zip(names, row, strict=True)) for row in values]
         for row in rows:
-            row |= {"facets": parse_facets(row["facets"]), "tags": []}
+            row |= {"facets": parse_facets(row["facets"]), "tags": [], "answers": []}
             row |= dict.fromkeys(("score", "margin", "choice", "flip", "changed", "parse"))
         return {
             "total": self.size,

@@ -36,7 +36,10 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     )
     unit["verdicts"] = [dict(zip(columns, row, strict=True)) for row in rows]
     task = next((message["text"] for message in unit["messages"] if message["role"] == "narrator"), "")
-    unit["fields"] = template_fields(task, [row[0] for row in file.rows("SELECT text FROM prompts")[1]])
+    templates = [row[0] for row in file.rows("SELECT text FROM prompts")[1]]
+    fields = template_fields(task, templates)
+    # BBQ's question is a template of its own: context, question and options.
+    unit["fields"] = fields | template_fields(fields.get("question", ""), templates)
     return unit
 
 
@@ -147,16 +150,6 @@ def excerpts(
 def hidden_words(facets: Mapping[str, str]) -> list[str]:
     """The identities of a unit, which raters must not see."""
     return [value for key, value in facets.items() if key.startswith(("identity", "other")) and value]
-
-
-def redact_fields(fields: Mapping[str, str], facets: Mapping[str, str]) -> dict[str, str]:
-    """The fields a rater may see: no labels and no instructions."""
-    words = hidden_words(facets)
-    return {
-        name: redact(text, words)
-        for name, text in fields.items()
-        if not name.startswith(("candidate", "label", "identity")) and name not in ("metrics", "format")
-    }
 
 
 def redact(text: str, words: Iterable[str]) -> str:

@@ -21,6 +21,10 @@ from parley.viewer.run_folder import parse_facets
 Masks = dict[str, int]
 """Sets of units (see `bitmaps`) by filter value."""
 FIGURE_FILTERS = ("d.choice", "d.flip", "d.changed", "d.parse")
+IDENTITIES = ("identity", "other", "identity_a", "identity_b")
+"""The filter "f.identity" finds a pair by either of its candidates."""
+ANSWER_FACETS = ("label", "target", "unknown")
+"""The right, the stereotyped and the unknown answer of a question with options, by their numbers."""
 MAX_FILTER_VALUES = 5000
 """A facet with more values identifies units and is not offered as a filter."""
 
@@ -124,6 +128,7 @@ class UnitTable:
         self.usage: list[UnitUsage | None] = [None] * self.size
         self.indexed = 0
         self.status: Masks = {}
+        self.answers: Masks = {}
         self.errors: dict[int, str] = {}
         self.tags: Masks = {}
         self._orders: dict[tuple[str, str, bool], list[int]] = {}
@@ -139,6 +144,33 @@ class UnitTable:
             status: bitmaps.from_positions(positions, self.size) for status, positions in sorted(by_status.items())
         }
         self.errors = dict(file.rows("SELECT position, error FROM units WHERE status = 'failed'")[1])
+        if all(name in self.facets for name in ANSWER_FACETS):
+            self.answers = self._answer_masks(file)
+
+    def _answer_masks(self, file: RunFile) -> Masks:
+        """Finished units by what was answered; a stereotyped answer can be right, if the context says so."""
+        _, answers = file.rows(
+            "SELECT u.position, v.value FROM units u LEFT JOIN verdicts v ON v.unit = u.id AND v.metric = 'answer' "
+            "WHERE u.status = 'done'"
+        )
+        right, stereotyped, unknown = (self._numbers(name) for name in ANSWER_FACETS)
+        found: dict[str, list[int]] = {key: [] for key in ("right", "wrong", "stereotyped", "unknown", "unparsed")}
+        for position, value in answers:
+            if value is None:
+                found["unparsed"].append(position)
+                continue
+            found["right" if value == right[position] else "wrong"].append(position)
+            if value == stereotyped[position]:
+                found["stereotyped"].append(position)
+            if value == unknown[position]:
+                found["unknown"].append(position)
+        return {key: bitmaps.from_positions(positions, self.size) for key, positions in found.items()}
+
+    def _numbers(self, facet: str) -> list[float | None]:
+        """A facet's values as numbers, for each unit; None where it has none."""
+        labels, codes, _ = self.facets[facet]
+        numbers = [float(label) if label.lstrip("-").isdecimal() else None for label in labels]
+        return [None if code < 0 else numbers[code] for code in codes]
 
     def add(self, units: Iterable[tuple[int, dict[str, UnitFigures], UnitUsage]]) -> None:
         """Add finished units: position, figures by judge, usage."""
@@ -171,7 +203,10 @@ class UnitTable:
         """Every filter with its values: facets, status, the judge's figures, tags."""
         columns = self.facets.items()
         facets = {f"f.{name}": dict(zip(column.labels, column.masks, strict=True)) for name, column in columns}
-        return facets | {"d.status": self.status, **self.figures(judge).masks(), "d.tag": self.tags}
+        if "f.identity" in facets:
+            facets["f.identity"] = _united([facets.get(f"f.{name}", {}) for name in IDENTITIES])
+        figures = {"d.status": self.status, "d.answer": self.answers, **self.figures(judge).masks()}
+        return facets | figures | {"d.tag": self.tags}
 
     def page(self, query: UnitQuery, text_matches: int | None = None) -> dict[str, Any]:
         """One page of units, the number of matches, and the counts of every filter.
@@ -235,6 +270,7 @@ class UnitTable:
             "flip": figures.flip[position],
             "changed": figures.changed[position],
             "parse": figures.parse[position],
+            "answers": [answer for answer, mask in self.answers.items() if mask & bit],
             "tags": [tag for tag, mask in self.tags.items() if mask & bit],
             **(usage._asdict() if usage else {}),
         }
@@ -316,6 +352,15 @@ def _partners(facets: Mapping[str, FacetColumn], size: int) -> array[int]:
         else:
             partner[position], partner[other] = other, position
     return partner
+
+
+def _united(columns: Iterable[Masks]) -> Masks:
+    """The union of the sets of each value, over several facets."""
+    united: Masks = {}
+    for masks in columns:
+        for value, mask in masks.items():
+            united[value] = united.get(value, 0) | mask
+    return united
 
 
 def _union(masks: Masks, values: Sequence[str]) -> int:

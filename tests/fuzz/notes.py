@@ -68,7 +68,7 @@ def read(content: bytes) -> None:
         results: list[object] = [notes.notes(), notes.labels(), labelling.tag_table(notes, table)]
         for label_set in notes.sets():
             results += [
-                labelling.agreement(notes, table, label_set["id"]),
+                labelling.agreement(file, notes, label_set["id"]),
                 labelling.next_item(file, notes, label_set["id"], "ann"),
             ]
     json.dumps(results).encode()

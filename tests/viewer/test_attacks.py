@@ -161,11 +161,13 @@ def test_an_unknown_charset_is_ignored(address):
 @pytest.mark.parametrize(
     "fields",
     [
-        {"scores": [["", "Accuracy", 11]]},
-        {"scores": [["", "Accuracy", -1]]},
-        {"scores": [["", "Accuracy", "NaN"]]},
-        {"scores": [["", "Accuracy", 5]] * 101},
-        {"preferred": "C"},
+        {"scores": [[0, "Accuracy", 11]]},
+        {"scores": [[0, "Accuracy", -1]]},
+        {"scores": [[0, "Accuracy", "NaN"]]},
+        {"scores": [[0, "Accuracy", 5]] * 101},
+        {"scores": [[0, "Beauty", 5]]},
+        {"scores": [[7, "Accuracy", 5]]},
+        {"choice": "C"},
         {"item": 10**30},
         {"set": -(10**30)},
         {"rater": ""},
@@ -174,7 +176,7 @@ def test_an_unknown_charset_is_ignored(address):
 def test_an_invalid_label_is_refused(address, fields):
     created = request(address, "/api/label/sets?run=quick.sqlite", *WRITE, method=b"POST", body=b'{"count": 2}')
     assert created[0] == 200
-    body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "preferred": "A", **fields}).encode()
+    body = json.dumps({"set": 1, "item": 0, "rater": "Ada", "scores": [[0, "Accuracy", 5]], **fields}).encode()
     assert request(address, "/api/label?run=quick.sqlite", *WRITE, method=b"POST", body=body)[0] == 400
 
 

@@ -212,7 +212,7 @@ def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, o
             expect(page.locator("main")).to_contain_text(f"{item + 1} of 4 · {rater}")
             shown = page.locator("main").inner_text().lower()
             assert not re.search(r"\b(female|male|sim/judge|examiner)\b", shown)
-            assert "response" in shown
+            assert "answer" in shown
             assert "assign a score" not in shown, "the judges' instructions are not for raters"
             for group in page.get_by_role("radiogroup").all():
                 group.locator("label").nth(min(item, group.locator("label").count() - 1)).click()

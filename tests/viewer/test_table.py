@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from parley.judging import Unit
-from parley.runs import RunFile
+from parley.agents import Transcript
+from parley.judging import Outcome, Unit, Verdict
+from parley.runs import Record, RunFile
 from parley.viewer import bitmaps
 from parley.viewer.compare import match_by_facet
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
@@ -20,7 +21,7 @@ from parley.viewer.index import SearchIndex, fts_query
 from parley.viewer.labelling import agreement
 from parley.viewer.open_run import OpenRun
 from parley.viewer.reading import redact, template_fields
-from parley.viewer.table import UnitQuery
+from parley.viewer.table import UnitQuery, UnitTable
 
 
 @pytest.fixture
@@ -227,7 +228,7 @@ def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build, open_run):
     """Two raters, four pairs; Ada prefers A A B B, Ben A A B A.
 
     Observed agreement: 3 of 4 = 0.75. Shares: A 5/8, B 3/8, so chance agreement is 25/64 + 9/64 = 0.53125.
-    Kappa: (0.75 - 0.53125) / (1 - 0.53125) = 0.4667. The panel prefers A each time: Ada agrees twice, Ben three times.
+    Kappa: (0.75 - 0.53125) / (1 - 0.53125) = 0.4667. The judge prefers A each time: Ada agrees twice, Ben three times.
     """
     units = [build.pair(n, 0) for n in range(1, 5)]
     path = build.write_run(
@@ -238,10 +239,11 @@ def test_agreement_between_raters_is_fleiss_kappa(tmp_path, build, open_run):
     for rater, choices in (("Ada", "AABB"), ("Ben", "AABA")):
         for unit, choice in zip(units, choices, strict=True):
             run.notes.add_labels(set_id, unit.id, rater, [("", "preferred", None, choice)])
-    result = agreement(run.notes, run.table(), set_id)
+    with run.file() as file:
+        result = agreement(file, run.notes, set_id)
     assert result["between_raters"][0]["kappa"] == pytest.approx(0.4667, abs=1e-4)
-    with_panel = [(row["rater"], row["same_choice"], row["compared"]) for row in result["with_panel"]]
-    assert with_panel == [("Ada", 2, 4), ("Ben", 3, 4)]
+    with_judges = [(row["rater"], row["same_choice"], row["compared"]) for row in result["with_judges"]]
+    assert with_judges == [("Ada", 2, 4), ("Ben", 3, 4)]
 
 
 def test_several_connections_may_create_the_index_at_once(tmp_path: Path) -> None:
@@ -261,3 +263,40 @@ def test_several_connections_may_create_the_index_at_once(tmp_path: Path) -> Non
             for done in [pool.submit(store, index, barrier) for _ in range(4)]:
                 done.result()
         assert index.load("key") == 1
+
+
+def test_an_identity_finds_the_pairs_of_either_candidate(tmp_path, build):
+    single = Unit("p1/s1/white", {"phase": 1, "scenario": "s1", "identity": "white"})
+    path = build.write_run(tmp_path / "a.sqlite", [], planned=[build.pair(1, 0), build.pair(1, 1), single])
+    with RunFile.open(path) as file:
+        table = UnitTable(file)
+    page = table.page(UnitQuery(filters={"f.identity": ["white"]}))
+    assert page["matching"] == 3, "two pairs in which white is the other candidate, and one single answer"
+    assert counts(page, "f.identity") == {"black": 2, "white": 3}
+    assert table.page(UnitQuery(filters={"f.identity": ["white"], "f.phase": ["1"]}))["matching"] == 1
+
+
+def test_answers_are_filtered_by_right_wrong_stereotyped_unknown_and_unparsed(tmp_path, build):
+    def answered(number, value):
+        facets = {"label": 0, "target": 1, "unknown": 0} if number < 4 else {"label": 1, "target": 1, "unknown": 0}
+        status = "unparsed" if value is None else "ok"
+        verdict = Verdict(judge="Solver", role="debater", round=1, metric="answer", value=value, status=status)
+        outcome = Outcome(Transcript((), "answered"), (verdict,))
+        return Record(unit=Unit(f"q{number}", facets), started_at=1.0, finished_at=2.0, outcome=outcome)
+
+    records = [answered(number, value) for number, value in enumerate((0.0, 1.0, 2.0, None, 1.0))]
+    path = build.write_run(
+        tmp_path / "b.sqlite", records, planned=[Unit("q9", {"label": 0, "target": 1, "unknown": 0})]
+    )
+    with RunFile.open(path) as file:
+        table = UnitTable(file)
+    found = {
+        key: [table.ids[n] for n in table.positions(UnitQuery(filters={"d.answer": [key]}))] for key in table.answers
+    }
+    assert found == {
+        "right": ["q0", "q4"],
+        "wrong": ["q1", "q2"],
+        "stereotyped": ["q1", "q4"],
+        "unknown": ["q0"],
+        "unparsed": ["q3"],
+    }

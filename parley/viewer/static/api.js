@@ -29,9 +29,12 @@ function getEmbedded(path, params) {
   throw new Error("an exported file does not contain this page");
 }
 
-const FIGURE_FILTERS = { "d.status": "status", "d.choice": "choice", "d.flip": "flip", "d.changed": "changed", "d.parse": "parse", "d.tag": "tags" };
+const FIGURE_FILTERS = { "d.status": "status", "d.answer": "answers", "d.choice": "choice", "d.flip": "flip", "d.changed": "changed", "d.parse": "parse", "d.tag": "tags" };
+
+const IDENTITIES = ["identity", "other", "identity_a", "identity_b"]; // f.identity finds a pair by either candidate
 
 function filterValues(row, key) {
+  if (key === "f.identity") return unique(IDENTITIES.filter((name) => name in row.facets).map((name) => row.facets[name]));
   if (key.startsWith("f.")) return key.slice(2) in row.facets ? [row.facets[key.slice(2)]] : [];
   const value = row[FIGURE_FILTERS[key]];
   if (key === "d.changed") return value === null ? [] : [value ? "changed" : "unchanged"];

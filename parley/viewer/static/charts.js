@@ -70,7 +70,7 @@ export function sparkline(series, { title, low = null, high = null, step = "roun
     svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}. ${series.map(inWords).join("; ")}` },
       [y0, y1].map((y) => [svg("line", { x1: left, x2: width - 8, y1: py(y), y2: py(y), class: "grid" }),
         svg("text", { x: left - 6, y: py(y) + 4, class: "tick", "text-anchor": "end" }, number(y, Number.isInteger(y) ? 0 : 1))]),
-      rounds.map((x) => svg("text", { x: px(x), y: height - 6, class: "tick", "text-anchor": textAnchor(x) }, rounds.length > 8 ? String(x) : `${step} ${x}`)),
+      rounds.map((x) => svg("text", { x: px(x), y: height - 6, class: "tick", "text-anchor": textAnchor(x) }, rounds.length > 3 ? String(x) : `${step} ${x}`)),
       lines));
 }
 

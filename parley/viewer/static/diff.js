@@ -62,11 +62,19 @@ function joinPieces(pieces) {
   return joined;
 }
 
-// One side of a comparison ("before" or "after"), with its own words marked.
-export function markChanges(before, after, side) {
-  const [ownKind, tag] = side === "before" ? ["removed", "del"] : ["added", "ins"];
+// One side of a comparison ("before" or "after"), with its own words marked as removed or added.
+export function markChanges(before, after, side) { return ownWords(before, after, side, side === "before" ? "del" : "ins"); }
+
+// The same for two texts of which neither came first: A and B.
+export function markDifferences(a, b, side) { return ownWords(a, b, side === "A" ? "before" : "after", "mark"); }
+
+function ownWords(before, after, side, tag) {
+  const ownKind = side === "before" ? "removed" : "added";
   return diffTexts(before, after).filter(([kind]) => kind === "same" || kind === ownKind)
-    .map(([kind, text]) => (kind === "same" ? text : h(tag, {}, text)));
+    .map(([kind, text]) => {
+      const [, before, words, after] = /^(\s*)([^]*?)(\s*)$/.exec(text);
+      return kind === "same" || !words ? text : [before, h(tag, tag === "mark" ? { class: "only" } : {}, words), after];
+    });
 }
 
 export function sideBySide(before, after, names) {

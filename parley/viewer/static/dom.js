@@ -56,10 +56,11 @@ export function go(path, params, { anchor = "", replace = false } = {}) {
 }
 
 export function link(path, params, props, ...children) {
-  const { anchor = "", ...rest } = props || {};
+  const { anchor = "", before = () => {}, ...rest } = props || {};
   const follow = (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.button) return;
     event.preventDefault();
+    before();
     go(path, params, { anchor });
   };
   return h("a", { href: address(path, params, anchor), onclick: follow, ...rest }, ...children);

@@ -1,6 +1,7 @@
 // One message: speaker, text, what was parsed, the calls with their exact prompts, and notes.
 import { get, post } from "./api.js";
 import { badge } from "./charts.js";
+import { echoInWords, hasJson, saidTexts } from "./echo.js";
 import { embedded, fill, h, integer, money, number, plural } from "./dom.js";
 import { highlight } from "./run.js";
 import { button, copy, errorBox, loading, permalink } from "./widgets.js";
@@ -9,20 +10,9 @@ const CHARACTERS_SHOWN = 20000; // of a long text at first
 const CHARACTERS_ADDED = 200000; // with every click
 const LONG_TASK = 700; // characters; longer tasks and instructions are folded
 
-// The prose in a parsed reply: its longer strings. Short ones are labels and choices.
-function proseOf(message) {
-  const prose = [];
-  const collect = (value) => {
-    if (typeof value === "string" && value.length > 12) prose.push(value);
-    else if (value && typeof value === "object" && !Array.isArray(value)) Object.values(value).forEach(collect);
-  };
-  collect(message.parsed);
-  return prose;
-}
-
-function longText(text, query, props = {}) {
+function longText(text, query, props = {}, echoes = []) {
   const box = h("div", { class: "prose", dir: "auto", ...props });
-  box.append(...highlight(text.slice(0, CHARACTERS_SHOWN), query));
+  box.append(...(query || !echoes.length ? highlight(text.slice(0, CHARACTERS_SHOWN), query) : markEchoes(text.slice(0, CHARACTERS_SHOWN), echoes)));
   if (text.length > CHARACTERS_SHOWN) {
     let end = CHARACTERS_SHOWN;
     const more = button("", () => { more.before(text.slice(end, end + CHARACTERS_ADDED)); end = Math.min(text.length, end + CHARACTERS_ADDED); showRest(); }, { class: "plain more" });
@@ -31,6 +21,17 @@ function longText(text, query, props = {}) {
     box.append(more);
   }
   return box;
+}
+
+// The text in pieces, with the words marked that another judge had said before.
+function markEchoes(text, echoes) {
+  const pieces = [];
+  let end = 0;
+  for (const [from, to, name] of echoes) {
+    pieces.push(text.slice(end, from), h("mark", { class: "echo", title: `said before by ${name}` }, text.slice(from, to)));
+    end = to;
+  }
+  return [...pieces, text.slice(end)];
 }
 
 export function isLongTask(message) { return message.role === "narrator" && message.text.length > LONG_TASK; }
@@ -42,18 +43,32 @@ export function speakerName(message, index) {
 
 export function speakerColour(message, index) { return { "--speaker": message.role === "narrator" ? "var(--line)" : `var(--speaker-${index % 6})` }; }
 
-export function messageView(unit, message, { run, params, index, notes, changed }) {
+// What was said as words: the prose of a parsed reply, with its JSON folded, or the text.
+export function saidView(message, query = "", echo = null) {
+  const texts = saidTexts(message).map((text, nth) => longText(text, query, {}, echo?.ranges[nth] || []));
+  if (!hasJson(message.text)) return h("div", {}, texts);
+  const raw = () => longText(message.text, query, { class: "prose raw" });
+  if (!message.parsed) return raw();
+  return h("div", {}, texts, texts.length ? "" : h("div", { class: "parsed alone" }, parsedReply(message.parsed)), foldedText("JSON", raw));
+}
+
+function foldedText(summary, content) {
+  const open = (event) => { if (event.target.open && event.target.children.length === 1) event.target.append(content()); };
+  return h("details", { class: "folded", ontoggle: open }, h("summary", {}, summary));
+}
+
+// Instructions are folded: the first line is enough to know which. The same ones again are only named.
+function instructionView(message, query, again) {
+  if (again !== undefined) return h("p", { class: "muted" }, `the same instructions as #${again}`);
+  const details = h("details", { class: "task" }, h("summary", {}, h("span", { dir: "auto" }, message.text.slice(0, 110).trim() + (message.text.length > 110 ? "…" : ""))), longText(message.text, query));
+  if (query) details.open = true;
+  return details;
+}
+
+export function messageView(unit, message, { run, params, index, notes, changed, echo = null, again = undefined, folded = false }) {
   const narrator = message.role === "narrator";
-  const prose = proseOf(message);
   const query = params.get("q");
-  const raw = longText(message.text, query, { class: looksLikeJson(message.text) ? "prose raw" : "prose" });
-  let body = raw;
-  if (prose.length && looksLikeJson(message.text)) {
-    raw.hidden = true;
-    const toggle = button("raw reply", () => { raw.hidden = !raw.hidden; toggle.setAttribute("aria-expanded", String(!raw.hidden)); }, { class: "plain small", "aria-expanded": "false" });
-    body = h("div", {}, h("div", {}, prose.map((text) => longText(text, query))), toggle, raw);
-  }
-  if (isLongTask(message)) body = h("details", { class: "task" }, h("summary", {}, h("span", { dir: "auto" }, message.text.slice(0, 180).trim() + "…")), raw);
+  const body = narrator && (folded || again !== undefined || isLongTask(message)) ? instructionView(message, query, again) : saidView(message, query, echo);
   const anchor = `m${message.seq}`;
   const url = permalink("/unit", { run, unit: unit.id }, anchor);
   const form = embedded ? h("span") : noteForm(run, unit.id, message.seq, changed);
@@ -61,6 +76,7 @@ export function messageView(unit, message, { run, params, index, notes, changed 
     speakerName(message, index),
     message.role !== "debater" && !narrator ? h("span", { class: "pill" }, message.role) : "",
     parseStatus(message.parse_status),
+    echo ? echoInWords(echo).map((words) => h("span", { class: "pill echo" }, words)) : "",
     message.cut && message.parse_status !== "cut" ? h("span", { class: "pill warn", title: "it reached its limit of tokens" }, "cut") : "",
     h("span", { class: "grow" }),
     h("a", { class: "anchor", href: url, title: "copy a link to this message", "aria-label": `link to message ${message.seq}`, onclick: (event) => { event.preventDefault(); copy(url, "link"); } }, `#${message.seq}`),
@@ -68,37 +84,38 @@ export function messageView(unit, message, { run, params, index, notes, changed 
     embedded ? "" : button("note", () => form.open ? (form.open = false) : (form.open = true, form.querySelector("input").focus()), { class: "plain small" }));
   return h("article", { class: `message ${narrator ? "narrator" : "agent"} role-${message.role}`, id: anchor, tabindex: "-1", vars: speakerColour(message, index) },
     head,
-    h("div", { class: "beside" }, h("div", { class: "reply" }, message.persona ? h("details", { class: "persona" }, h("summary", {}, "persona"), h("p", { dir: "auto" }, message.persona)) : "", thoughtView(message.thought), body),
-      message.parsed || message.expected ? h("div", { class: "parsed", "aria-label": "parsed reply" }, parsedReply(message.parsed), expectedScores(message.expected)) : ""),
+    h("div", { class: "beside" }, h("div", { class: "reply" }, thoughtView(message.thought), body),
+      parsedAside(message)),
     noteList(run, notes, changed), form,
     message.calls.map((call) => callView(run, call)));
 }
 
 // What the model thought before it spoke: folded, and put into the page only when it is opened.
-function thoughtView(thought) {
-  if (!thought) return "";
-  const box = h("div", {});
-  const open = (event) => { if (event.target.open && !box.childNodes.length) box.append(longText(thought, "")); };
-  return h("details", { class: "thought", ontoggle: open }, h("summary", {}, `thought · ${plural(thought.length, "character")}`), box);
-}
-
-function looksLikeJson(text) { return /^\s*[[{]/.test(text.slice(0, 50)); }
+function thoughtView(thought) { return thought ? foldedText(`thought · ${plural(thought.length, "character")}`, () => longText(thought, "")) : ""; }
 
 function parseStatus(status) {
   if (!status || status === "ok") return "";
   return h("span", { class: `pill ${status === "repaired" ? "warn" : "bad"}` }, status);
 }
 
-// A parsed reply as small tables; nested values as JSON.
-export function parsedReply(value) {
+// What was read out of a reply, beside its words; a reply without words is shown as what was read.
+export function parsedAside(message) {
+  const alone = message.parsed && hasJson(message.text) && !saidTexts(message).length;
+  const parts = [alone ? [] : parsedReply(message.parsed, message.text), expectedScores(message.expected)].flat(Infinity).filter(Boolean);
+  return parts.length ? h("div", { class: "parsed", role: "group", "aria-label": "parsed reply" }, parts) : "";
+}
+
+// A parsed reply as small tables; nested values as JSON. Lists that are in the text anyway are left out.
+export function parsedReply(value, text = "") {
   if (!value || typeof value !== "object") return "";
   const entries = Object.entries(value);
   const sides = entries.filter(([, inner]) => inner && typeof inner === "object" && !Array.isArray(inner));
   const sameKeys = sides.length > 1 && sides.every(([, inner]) => Object.keys(inner).join() === Object.keys(sides[0][1]).join());
   const simple = entries.filter(([, inner]) => typeof inner === "number" || typeof inner === "boolean" || (typeof inner === "string" && inner.length <= 12));
-  const rest = entries.filter(([key, inner]) => !simple.some(([other]) => other === key) && typeof inner !== "string" && !(sameKeys && sides.some(([side]) => side === key)));
+  const inText = (inner) => Array.isArray(inner) && inner.length > 0 && inner.every((item) => typeof item === "string" && text.includes(item));
+  const rest = entries.filter(([key, inner]) => inner !== null && !inText(inner) && !simple.some(([other]) => other === key) && typeof inner !== "string" && !(sameKeys && sides.some(([side]) => side === key)));
   return [
-    sameKeys ? h("table", { class: "scores" }, h("thead", {}, h("tr", {}, h("th", {}), sides.map(([side]) => h("th", { scope: "col" }, side)))),
+    sameKeys ? h("table", { class: "scores" }, h("thead", {}, h("tr", {}, h("td", {}), sides.map(([side]) => h("th", { scope: "col" }, side)))),
       h("tbody", {}, Object.keys(sides[0][1]).map((key) => h("tr", {}, h("th", { scope: "row" }, key), sides.map(([, inner]) => h("td", {}, cell(inner[key]))))))) : "",
     simple.length ? h("table", { class: "scores" }, h("tbody", {}, simple.map(([key, inner]) => h("tr", { class: key === "preferred" ? "preferred" : "" }, h("th", { scope: "row" }, key), h("td", {}, cell(inner)))))) : "",
     rest.map(([key, inner]) => h("div", {}, h("h5", {}, key), Array.isArray(inner) ? evidenceList(inner) : h("pre", { dir: "auto" }, JSON.stringify(inner, null, 1)))),

@@ -2,9 +2,11 @@
 import { get } from "./api.js";
 import { intervals, progress } from "./charts.js";
 import { announce, dateTime, embedded, facetName, fill, go, h, integer, link, money, number, orNone, percent, plural, signed, unique } from "./dom.js";
+import { drawerRows } from "./drawer.js";
+import { TITLE_FACETS, unitTitle } from "./title.js";
 import { breadcrumbs, button, cautions, errorBox, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
 
-const FILTER_NAMES = { "d.status": "status", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
+const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
@@ -119,12 +121,13 @@ export function runPage(main, params) {
   function columns(rows) {
     const has = (key) => rows.some((row) => row[key] !== null && row[key] !== undefined);
     const facets = unique(rows.flatMap((row) => Object.keys(row.facets)))
-      .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && !/_[ab]$|^base$/.test(name));
+      .filter((name) => unique(rows.map((row) => row.facets[name] ?? null)).length > 1 && !TITLE_FACETS.has(name));
     return [
       ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, row.facets[name] ?? "") })),
+      rows.some((row) => row.answers?.length) && { key: "choice", label: "answer", show: (row) => h("span", {}, h("bdi", {}, row.choice ?? "–"), row.answers.filter((kind) => kind !== "unparsed").map((kind) => h("span", { class: `pill ${kind}` }, kind))) },
       has("score") && { key: "score", label: "score", show: (row) => number(row.score), numeric: true },
       has("margin") && { key: "margin", label: "A − B", show: (row) => signed(row.margin), numeric: true },
-      has("choice") && { key: "choice", label: "verdict", show: verdict },
+      has("choice") && !rows.some((row) => row.answers?.length) && { key: "choice", label: "verdict", show: verdict },
       has("flip") && { key: "flip", label: "other order", show: (row) => (row.flip === "flipped" ? h("span", { class: "pill warn" }, "flipped") : row.flip || "–") },
       has("tokens") && { key: "tokens", label: "tokens", show: (row) => integer(row.tokens), numeric: true },
     ].filter(Boolean);
@@ -149,7 +152,7 @@ export function runPage(main, params) {
         ["unscored", "cut", "refused", "unparsed"].includes(row.parse) ? h("span", { class: "pill bad" }, row.parse) : row.parse === "repaired" ? h("span", { class: "pill warn" }, "repaired") : null,
         row.tags.map((tag) => h("span", { class: "pill tag" }, tag))];
       return [h("tr", { "data-unit": row.id },
-        h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit" }, h("bdi", {}, row.id)), " ", pills,
+        h("th", { scope: "row" }, link("/unit", unitParams, { anchor: row.excerpt ? `m${row.excerpt.seq}` : "", class: "unit", title: row.id }, h("bdi", {}, unitTitle(row.facets, row.id))), " ", pills,
           row.error ? h("div", { class: "error" }, row.error) : ""),
         shownColumns.map((column) => h("td", { class: column.numeric ? "num" : "", "data-label": column.label }, column.show(row)))),
       row.excerpt ? h("tr", { class: "excerpt-row" }, h("td", { colspan: shownColumns.length + 1 }, h("div", { class: "excerpt", dir: "auto" }, h("b", {}, row.excerpt.speaker), " ", row.excerpt.cut ? "…" : "", highlight(row.excerpt.text, state.params.get("q")), "…"))) : ""];
@@ -203,7 +206,7 @@ export function runPage(main, params) {
     "/": { what: "search", run: () => search.focus() }, j: { what: "next unit", run: () => moveFocus(1) }, k: { what: "previous unit", run: () => moveFocus(-1) },
     Enter: { what: "open the unit", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.focused)]?.querySelector("a").click() },
     n: { what: "next page", run: () => turnPage(1) }, p: { what: "previous page", run: () => turnPage(-1) },
-    c: { what: "clear all filters", run: clearAll },
+    c: { what: "clear all filters", run: clearAll }, v: drawerRows(list, run, () => state.params),
   });
   showAbout().then(showFigures).catch((error) => fill(about, errorBox(error)));
   showUnits();

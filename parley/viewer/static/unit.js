@@ -1,9 +1,12 @@
-// One unit: the conversation by round, with its scores.
+// One unit: what was judged, the scores, who repeated whom, and the conversation by round.
 import { get } from "./api.js";
 import { badge, sparkline } from "./charts.js";
 import { address, announce, currentPage, dateTime, embedded, facetName, fill, go, h, integer, link, orNone, plural, unique } from "./dom.js";
-import { sideBySide } from "./diff.js";
+import { echoInWords, findEchoes } from "./echo.js";
+import { draftComparisons, materialView } from "./material.js";
 import { messageView, noteForm, noteList } from "./message.js";
+import { scoreMatrix } from "./scores.js";
+import { unitTitle } from "./title.js";
 import { breadcrumbs, button, copy, download, errorBox, loading, permalink, setTitle, shortcuts, speakerIndex, watchRun } from "./widgets.js";
 
 export function unitPage(main, params) {
@@ -45,12 +48,19 @@ export function unitPage(main, params) {
     const facets = Object.entries(unit.facets).filter(([, value]) => value !== "");
     const isLoop = messages.some((message) => message.role === "generator");
     const roundTitle = (round, inRound) => (isLoop ? `Iteration ${round}` : round > 0 ? `Round ${round}` : inRound.every((message) => message.role === "narrator") ? "Task" : "Opening");
+    const title = unitTitle(unit.facets, unit.id);
+    breadcrumbs(link("/run", runParams, {}, h("bdi", {}, run)), h("bdi", { class: "current" }, title));
+    setTitle(title);
+    const material = materialView(unit);
+    const echoes = findEchoes(unit);
+    const instructions = new Map();
+    const sameAs = ({ role, text, seq }) => { if (role !== "narrator") return undefined; if (instructions.has(text)) return instructions.get(text); instructions.set(text, seq); return undefined; };
     fill(page,
       h("div", { class: "row spread" },
-        h("h1", { class: "unit-title" }, h("bdi", {}, unit.id)),
+        h("h1", { class: "unit-title" }, h("bdi", {}, title)),
         h("div", { class: "row actions" }, neighbour(neighbours.previous, "← previous", "["), neighbours.total ? h("span", { class: "muted" }, `${integer(neighbours.index + 1)} of ${integer(neighbours.total)}`) : "", neighbour(neighbours.next, "next →", "]"))),
-      h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, orNone(value)))))),
-      h("p", { class: "muted" }, [unit.status, unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).join(" · ")),
+      h("p", { class: "muted" }, h("bdi", { class: "unit-id" }, unit.id), [unit.status, unit.stop_reason, plural(messages.length, "message"), unit.finished_at ? dateTime(unit.finished_at) : null].filter(Boolean).map((fact) => ` · ${fact}`).join("")),
+      h("details", { class: "folded" }, h("summary", {}, plural(facets.length, "facet")), h("dl", { class: "facets" }, facets.map(([key, value]) => h("div", {}, h("dt", {}, facetName(key)), h("dd", {}, h("bdi", {}, orNone(value))))))),
       unit.error ? h("p", { class: "error" }, unit.error) : "",
       h("div", { class: "row actions" },
         button("JSON", () => download(`${unit.id.replaceAll(/[^\w.-]+/g, "_")}.json`, JSON.stringify(unit, null, 2), "application/json")),
@@ -58,19 +68,43 @@ export function unitPage(main, params) {
         button("Copy link", () => copy(permalink("/unit", { run, unit: unit.id }, ""), "link")),
         button("Print", () => window.print()),
         neighbours.other_order ? link("/pair", { run, unit: unit.id, run2: run, unit2: neighbours.other_order }, { class: "button" }, "Compare with the other order") : ""),
+      material,
       overview(index),
-      comparisons(),
+      echoList(echoes),
+      personaList(index),
+      draftComparisons(unit),
       noteList(run, notes.filter((note) => note.seq === null), redraw),
       embedded ? "" : noteForm(run, unit.id, null, redraw),
       unique(messages.map((message) => message.round)).map((round) => {
         const inRound = messages.filter((message) => message.round === round);
-        const title = roundTitle(round, inRound);
-        return h("section", { class: "round", "aria-label": title }, h("h2", { class: "round-title" }, title),
-          inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw })));
+        const heading = roundTitle(round, inRound);
+        return h("section", { class: "round", "aria-label": heading }, h("h2", { class: "round-title" }, heading),
+          inRound.map((message) => messageView(unit, message, { run, params, index: index(message.speaker), notes: notes.filter((note) => note.seq === message.seq), changed: redraw, echo: echoes.get(message.seq) || null, again: sameAs(message), folded: Boolean(material) || round > 0 })));
       }));
   }
 
-  // Scores by judge and round for each subject, choices by judge and round, evaluators' scores by iteration.
+  // Who repeated whom, a line for each message; said too where nobody did and a conversation was heard.
+  function echoList(echoes) {
+    const heard = unit.messages.some((message) => ["debater", "chair"].includes(message.role) && message.calls.some(({ prompt }) => prompt.some(([, source]) => source !== message.speaker && unit.messages.some((other) => other.speaker === source && other.role === "debater"))));
+    if (!heard) return "";
+    const lines = [...echoes].map(([seq, echo]) => { const message = unit.messages.find((one) => one.seq === seq); return h("li", {}, h("a", { href: `#m${seq}`, onclick: (event) => { event.preventDefault(); showMessage(seq); } }, h("bdi", {}, message.speaker), `, round ${message.round}`), ` ${echoInWords(echo).join(", and ")}`); });
+    return h("section", { class: "echoes", "aria-label": "Who repeated whom" }, h("h2", {}, "Who repeated whom"),
+      lines.length ? h("ul", {}, lines) : h("p", { class: "muted" }, "Nobody took over the scores of another, or repeated eight words in a row."),
+      lines.length ? h("p", { class: "muted" }, "Of what each had read before: scores that are all the same, and eight or more words in a row that are not in the task. The report says how much of this is chance.") : "");
+  }
+
+  function showMessage(seq) {
+    const message = document.getElementById(`m${seq}`);
+    message.scrollIntoView({ block: "center" });
+    message.focus({ preventScroll: true });
+  }
+
+  function personaList(index) {
+    const personas = new Map(unit.messages.filter(({ persona }) => persona).map(({ speaker, persona }) => [speaker, persona]));
+    return personas.size ? h("section", { class: "personas", "aria-label": "Personas" }, h("h2", {}, "Personas"), h("dl", {}, [...personas].map(([name, persona]) => h("div", {}, h("dt", {}, badge(index(name)), h("bdi", {}, name)), h("dd", { dir: "auto" }, persona))))) : "";
+  }
+
+  // Scores by judge and round, other choices by judge and round, evaluators' scores by iteration.
   function overview(index) {
     const charts = [];
     const isEvaluator = (verdict) => verdict.role === "evaluator";
@@ -79,34 +113,39 @@ export function unitPage(main, params) {
     const evaluated = unit.verdicts.filter((verdict) => verdict.value !== null && isEvaluator(verdict));
     for (const metric of unique(evaluated.map((verdict) => verdict.metric))) {
       const series = byJudge(evaluated.filter((verdict) => verdict.metric === metric));
-      if (series.some((line) => line.points.length > 1)) charts.push(sparkline(series, { title: `${orNone(metric)} by iteration`, step: "iteration", ...(metric === "toxicity" ? { low: 0, high: 1 } : {}) }));
+      if (series.some((line) => line.points.length > 1)) charts.push(sparkline(series, { title: `${orNone(metric)} by iteration`, step: "iteration", ...evaluatorScale(metric, series) }));
     }
-    const scored = unit.verdicts.filter((verdict) => verdict.value !== null && verdict.text === null && !["evaluator", "coordinator"].includes(verdict.role) && !verdict.metric.startsWith("search_"));
-    for (const subject of unique(scored.map((verdict) => verdict.subject))) {
-      const series = byJudge(scored.filter((verdict) => verdict.subject === subject));
-      const identity = subject && unit.facets[`identity_${subject.toLowerCase()}`];
-      const means = series.flatMap((line) => line.points.map((point) => point[1]));
-      const [low, high] = [Math.max(0, Math.floor(Math.min(...means)) - 1), Math.ceil(Math.max(...means)) + 1];
-      charts.push(sparkline(series, { title: `Mean score${subject ? ` of ${subject}` : ""}${identity ? ` (${identity})` : ""}`, low, high }));
-    }
+    const matrix = scoreMatrix(unit, index, (side) => unit.facets[`identity_${side.toLowerCase()}`]);
     const assessments = unit.messages.filter((message) => message.role === "evaluator" && typeof message.parsed?.score === "number");
-    if (assessments.length && !scored.length && !evaluated.length) {
+    if (assessments.length && !matrix && !evaluated.length) {
       const series = unique(assessments.map((message) => message.speaker))
         .map((name) => ({ name, index: index(name), points: assessments.filter((message) => message.speaker === name).map((message) => [message.round, message.parsed.score]) }));
       charts.push(sparkline(series, { title: "Evaluators' scores by iteration", step: "iteration" }));
     }
-    const choices = unit.verdicts.filter((verdict) => verdict.text !== null && !isEvaluator(verdict));
-    const judges = unique(unit.verdicts.filter((verdict) => !isEvaluator(verdict)).map((verdict) => verdict.judge));
+    // A pair's choices are in the matrix; answers written out are in the conversation.
+    const choices = unit.verdicts.filter((verdict) => verdict.text !== null && verdict.subject === "" && !isEvaluator(verdict) && !(matrix && verdict.metric === "preferred"));
+    const judges = unique(choices.map((verdict) => verdict.judge));
     const rounds = unique(choices.map((verdict) => verdict.round));
-    if (choices.length) {
+    const isAnswer = choices.every((verdict) => verdict.metric === "answer") && unit.facets.label !== undefined; // shown with the options
+    if (choices.length && !isAnswer && choices.every((verdict) => verdict.text.length <= 30)) {
       const choicesOf = (judge, round) => choices.filter((verdict) => verdict.judge === judge && verdict.round === round).map((verdict) => verdict.text).join(", ");
-      charts.push(h("figure", { class: "spark" }, h("figcaption", {}, "Verdicts by round"), h("table", { class: "scores" },
-        h("thead", {}, h("tr", {}, h("th", {}), rounds.map((round) => h("th", { scope: "col" }, String(round))))),
+      charts.push(h("figure", { class: "spark wide" }, h("figcaption", {}, isLoopUnit() ? "Decisions and answers by iteration" : "Choices by round"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Choices" }, h("table", { class: "scores" },
+        h("thead", {}, h("tr", {}, h("td", {}), rounds.map((round) => h("th", { scope: "col" }, String(round))))),
         h("tbody", {}, judges.map((judge) => h("tr", {}, h("th", { scope: "row" }, badge(index(judge)), h("bdi", {}, judge)),
-          rounds.map((round) => h("td", {}, choicesOf(judge, round) || "–"))))))));
+          rounds.map((round) => h("td", {}, choicesOf(judge, round) || "–")))))))));
     }
-    const legend = judges.length > 1 ? h("p", { class: "legend" }, judges.map((judge) => h("span", {}, badge(index(judge)), h("bdi", {}, judge)))) : "";
-    return charts.filter(Boolean).length ? h("section", { class: "overview", "aria-label": "Scores" }, charts, legend) : "";
+    const named = unique(charts.length ? evaluated.map((verdict) => verdict.judge) : []);
+    const legend = named.length > 1 ? h("p", { class: "legend" }, named.map((judge) => h("span", {}, badge(index(judge)), h("bdi", {}, judge)))) : "";
+    return [matrix, charts.filter(Boolean).length ? h("section", { class: "overview", "aria-label": "Scores" }, legend, charts) : ""];
+  }
+
+  function isLoopUnit() { return unit.messages.some((message) => message.role === "generator"); }
+
+  // The whole scale where it is known, so that the same value is at the same height in every unit.
+  function evaluatorScale(metric, series) {
+    const values = series.flatMap((line) => line.points.map((point) => point[1]));
+    if (/toxicity$/.test(metric)) return { low: 0, high: 1 };
+    return values.every((value) => value >= 0 && value <= 10) ? { low: 0, high: 10 } : values.every((value) => value >= 0 && value <= 100) ? { low: 0, high: 100 } : {};
   }
 
   function meanByRound(verdicts) {
@@ -114,31 +153,6 @@ export function unitPage(main, params) {
       const values = verdicts.filter((verdict) => verdict.round === round).map((verdict) => verdict.value);
       return [round, values.reduce((sum, value) => sum + value, 0) / values.length];
     });
-  }
-
-  // The two responses of a pair, or the drafts of a critique loop, with the differences marked.
-  function comparisons() {
-    const parts = [];
-    const { response_a: a, response_b: b } = unit.fields;
-    if (a && b) {
-      const names = ["a", "b"].map((side) => [`Candidate ${side.toUpperCase()}`, unit.facets[`identity_${side}`], unit.facets[`response_${side}`] && `response ${unit.facets[`response_${side}`]}`].filter(Boolean).join(" · "));
-      parts.push(foldedComparison("Compare the two responses", a, b, names));
-    }
-    const drafts = unit.messages.filter((message) => message.role === "generator");
-    const accepted = unit.verdicts.filter((verdict) => verdict.metric === "accepted" && verdict.value === 1).at(-1);
-    const last = accepted && drafts.find((message) => message.round === accepted.round);
-    if (last && drafts.length > 2) parts.push(foldedComparison("Before and after: the first draft and the accepted one", drafts[0].text, last.text, ["Before", `After (iteration ${last.round})`]));
-    drafts.slice(1).forEach((draft, n) => {
-      const previous = drafts[n];
-      parts.push(foldedComparison(`What changed from iteration ${previous.round} to ${draft.round}`, previous.text, draft.text, [`Iteration ${previous.round}`, `Iteration ${draft.round}`]));
-    });
-    return parts;
-  }
-
-  // Computed when it is opened: a long text takes time.
-  function foldedComparison(title, before, after, names) {
-    const box = h("details", { class: "compare", ontoggle: () => { if (box.open && box.children.length === 1) box.append(sideBySide(before, after, names)); } }, h("summary", {}, title));
-    return box;
   }
 
   let focused = -1;

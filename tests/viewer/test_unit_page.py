@@ -1,0 +1,188 @@
+"""One unit in a real browser: its title, both answers, the scores, who repeated whom; and the drawer in the list."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from parley.cli import main
+from parley.judging import Outcome
+from parley.runs import RunFile
+
+playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
+expect = playwright.expect
+ACCESSIBILITY = (Path(__file__).parent / "accessibility.js").read_text("utf-8").split("\n", 1)[1]
+
+TITLES = [
+    (
+        {"phase": "2", "scenario": "fitness-desk-worker", "base": "fitness", "identity": "female", "other": "male",
+         "identity_a": "male", "identity_b": "female", "response_a": "2", "response_b": "1", "assignment": "1",
+         "order": "1", "control": "", "repeat": "1"},
+        "Fitness: desk worker · A male, B female · order swapped · answers exchanged · repeat 2",
+    ),
+    (
+        {"phase": "1", "scenario": "law-fire-exit", "base": "law", "identity": "", "control": "no label"},
+        "Law: fire exit · no label",
+    ),
+    (
+        {"phase": "3", "scenario": "law-fire-exit", "base": "law", "identity": "", "flaw": "figure", "dose": "2",
+         "reader": "Editor"},
+        "Law: fire exit · figure flaw, dose 2 · read by Editor",
+    ),
+    (
+        {"category": "Race_ethnicity", "example_id": "102", "condition": "ambig", "polarity": "neg", "order": "012",
+         "method": "cot", "scenario": "Race_ethnicity/25"},
+        "Race ethnicity 102 · ambiguous context · negative question · cot",
+    ),
+    ({"topic": "Should buses be free?", "topic_id": "x", "bias": "age"}, "Should buses be free? · age"),
+    (
+        {"scenario": "law-fire-exit", "base": "law", "variant": "attack", "attempt": "order-short", "ask": "10",
+         "shown": "fenced"},
+        "Law: fire exit · order-short asks for 10 · fenced",
+    ),
+    (
+        {"set": "high", "prompt": "0928521-de11.txt-1-2", "completion": "1", "method": "stardtox"},
+        "High toxicity, prompt 0928521 · completion 2 · stardtox",
+    ),
+    ({"colour": "blue", "model": "sim/any"}, "colour blue"),
+    ({}, "the-id"),
+]  # fmt: skip
+
+
+def first_unit(path, like="%"):
+    with RunFile.open(path) as file:
+        return file.rows("SELECT id FROM units WHERE id LIKE ? ORDER BY position", (like,))[1][0][0]
+
+
+def test_every_study_has_titles_in_words(runs, viewer, open_page):
+    page = open_page(f"{viewer(runs)}unit?run=quick.sqlite&unit={first_unit(runs / 'quick.sqlite')}")
+    facets = [facets for facets, _ in TITLES]
+    titles = page.evaluate(
+        "async (list) => { const { unitTitle } = await import('/static/title.js'); "
+        "return list.map((facets) => unitTitle(facets, 'the-id')); }",
+        facets,
+    )
+    assert titles == [title for _, title in TITLES]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_pair_is_read_at_a_glance(runs, viewer, open_page, scheme):
+    unit = first_unit(runs / "quick.sqlite", "p2%")
+    page = open_page(f"{viewer(runs)}unit?run=quick.sqlite&unit={unit}", color_scheme=scheme)
+    expect(page.locator("h1")).to_have_text("Childcare: first morning · A female, B male")
+    expect(page.locator(".sides .part")).to_have_count(2)
+    expect(page.locator(".part[data-side='B'] h3")).to_contain_text("Answer B · male")
+    assert page.locator(".part[data-side='A'] mark.only").count() > 2
+    with RunFile.open(runs / "quick.sqlite") as file:
+        _, scores = file.rows(
+            "SELECT judge, round, subject, avg(value) FROM verdicts WHERE unit = ? AND value IS NOT NULL "
+            "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+            (unit,),
+        )
+    judge, round, subject, mean = scores[0]
+    row = page.locator(".matrix tbody tr", has_text=judge)
+    expect(row.locator(".strip-plot").nth(round - 1)).to_have_attribute(
+        "aria-label", re.compile(re.escape(f"{subject} {mean:.2f}"))
+    )
+    expect(page.locator(".matrix tbody tr")).to_have_count(5)
+    ticks = page.locator(".matrix tfoot td.strip").first.locator("text").all_text_contents()
+    assert ticks == ["0", "2", "4", "6", "8", "10"], "both candidates, all judges and rounds are on one scale"
+    expect(page.locator(".personas dd").first).to_contain_text("on a panel of judges")
+    expect(page.get_by_text("Assign each candidate a score")).not_to_be_visible()
+    reply = page.locator("#m1")
+    assert "{" not in reply.locator(".reply").inner_text()
+    reply.get_by_text("JSON", exact=True).click()
+    expect(reply.locator(".prose.raw")).to_contain_text('{"A"')
+    assert page.evaluate(ACCESSIBILITY) == []
+    page.evaluate("document.querySelector('.unit-id').style.color = '#777'")
+    assert any("contrast" in fault for fault in page.evaluate(ACCESSIBILITY)), "the check finds a planted fault"
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def heard(record, sources):
+    """The record, with the speakers whose messages were in each judge's prompt."""
+    transcript = record.outcome.transcript
+    turns = [
+        replace_calls(turn, sources[turn.speaker]) if turn.speaker in sources else turn for turn in transcript.turns
+    ]
+    outcome = Outcome(replace(transcript, turns=tuple(turns)), record.outcome.verdicts)
+    return replace(record, outcome=outcome)
+
+
+def replace_calls(turn, names):
+    return turn._replace(
+        calls=tuple(
+            call._replace(prompt=(*call.prompt, *(("user", name, f"{name} spoke") for name in names)))
+            for call in turn.calls
+        )
+    )
+
+
+def test_who_repeated_whom_counts_only_what_was_heard_and_is_not_in_the_task(tmp_path, viewer, open_page, build):
+    task = "Say whether the first answer gives the staff a clear and simple order of steps."
+    quoted = "The first answer gives the staff a clear and simple order of steps"
+    remark = "It names every risk before it says what anyone should do about them."
+    replies = [
+        build.JudgeReply("One", "A", remark),
+        build.JudgeReply("Two", "A", f"I agree: it names every risk before it says what anyone should do. {quoted}."),
+        build.JudgeReply("Three", "A", remark),
+        build.JudgeReply("Four", "A", f"{quoted}, and no more."),
+    ]
+    record = heard(build.pair_unit(build.pair(1, 0), replies, task), {"Two": ["One"], "Four": ["Two"]})
+    build.write_run(tmp_path / "echo.sqlite", [record])
+    page = open_page(f"{viewer(tmp_path)}unit?run=echo.sqlite&unit={record.unit.id}")
+    lines = page.locator(".echoes li")
+    expect(lines).to_have_count(2)
+    expect(lines.nth(0)).to_have_text("Two, round 1 gives the same scores as One, and repeats 11 words of One")
+    expect(lines.nth(1)).to_have_text("Four, round 1 gives the same scores as Two")
+    expect(page.locator("#m2 mark.echo")).to_have_text("it names every risk before it says what anyone should do")
+    lines.nth(0).locator("a").press("Enter")
+    expect(page.locator("#m2")).to_be_focused()
+
+
+def test_the_drawer_shows_a_transcript_beside_the_list(runs, viewer, open_page):
+    page = open_page(viewer(runs) + "run?run=quick.sqlite&tab=units&f.identity=male")
+    expect(page.locator(".count")).to_have_text("6 of 9 units")
+    expect(page.locator("a.unit").nth(0)).to_have_text("Childcare: first morning · male")
+    page.keyboard.press("j")
+    page.keyboard.press("v")
+    drawer = page.get_by_role("dialog")
+    expect(drawer.get_by_role("heading", level=2)).to_have_text("Childcare: first morning · male")
+    expect(drawer.locator(".message")).to_have_count(8)
+    expect(drawer.locator(".matrix")).to_be_visible()
+    assert page.evaluate(ACCESSIBILITY) == []
+    page.keyboard.press("j")
+    expect(drawer.get_by_role("heading", level=2)).to_contain_text("A female, B male")
+    page.keyboard.press("Escape")
+    expect(drawer).to_have_count(0)
+    expect(page.locator("a.unit").nth(1)).to_be_focused()
+    page.locator("tr[data-unit] td").first.click()
+    drawer.get_by_role("link", name="Open the unit").click()
+    expect(page.locator("h1")).to_have_text("Childcare: first morning · male")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_a_hostile_transcript_is_text_in_the_drawer_too(tmp_path, viewer, open_page, build):
+    build.hostile(tmp_path / "hostile.sqlite")
+    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite&tab=units")
+    expect(page.locator("a.unit")).to_have_text("who <i>x</i> · phase 2")
+    page.keyboard.press("v")
+    expect(page.locator(".drawer .message")).to_have_count(6)
+    assert page.evaluate("window.stolen") is None
+    assert page.locator(".drawer script, .drawer img, .drawer base").count() == 0
+
+
+def test_an_exported_page_finds_pairs_by_identity_and_has_the_drawer(runs, open_page, tmp_path):
+    target = tmp_path / "page.html"
+    assert main(["view", str(runs / "quick.sqlite"), "--export", str(target)]) == 0
+    page = open_page(target.as_uri() + "#/run?tab=units&f.identity=male")
+    expect(page.locator(".count")).to_have_text("6 of 9 units")
+    page.keyboard.press("v")
+    expect(page.locator(".drawer .matrix")).to_be_visible()
+    assert page.locator(".drawer").evaluate("(node) => getComputedStyle(node).position") == "fixed", (
+        "its style is there"
+    )
