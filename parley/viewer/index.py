@@ -19,11 +19,13 @@ from typing import Any
 
 from parley.agents.home import home
 from parley.runs import RunFile
+from parley.studies import measures_of
 from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figures
+from parley.viewer.run_folder import parse_facets
 
 IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 """Position, figures by judge, usage."""
-FORMAT = 4
+FORMAT = 5
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 TEXT_TABLE = """
@@ -214,6 +216,11 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     """Figures and texts (position, replies, prompts) of units given by position and id."""
     ids = [unit for _, unit in batch]
     marks = ",".join("?" * len(ids))
+    measures = measures_of(file.info())
+    facets: dict[str, dict[str, str]] = {}
+    if any(measure.key for measure in measures):
+        rows = file.rows(f"SELECT id, facets FROM units WHERE id IN ({marks})", ids)[1]
+        facets = {unit: parse_facets(text) for unit, text in rows}
     messages: dict[str, list[tuple[Any, ...]]] = {unit: [] for unit in ids}
     verdicts: dict[str, list[VerdictRow]] = {unit: [] for unit in ids}
     for unit, *row in file.rows(
@@ -223,7 +230,7 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     )[1]:
         messages[unit].append(tuple(row))
     for unit, *values in file.rows(
-        f"SELECT unit, judge, role, round, subject, value, text FROM verdicts WHERE unit IN ({marks})", ids
+        f"SELECT unit, judge, role, round, subject, value, text, metric FROM verdicts WHERE unit IN ({marks})", ids
     )[1]:
         verdicts[unit].append(VerdictRow(*values))
     totals = {
@@ -238,7 +245,8 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     units, texts = [], []
     for position, unit in batch:
         spoken = [message for message in messages[unit] if message[1] != "narrator"]
-        figures = unit_figures(verdicts[unit], [(speaker, status) for speaker, _, status, _ in spoken])
+        replies_read = [(speaker, status) for speaker, _, status, _ in spoken]
+        figures = unit_figures(verdicts[unit], replies_read, measures, facets.get(unit))
         tokens, latency, cost, cached = totals.get(unit, (0, 0.0, 0.0, 0))
         units.append((position, figures, UnitUsage(len(messages[unit]), tokens, latency, cost, cached)))
         replies = "\n\n".join(text for *_, text in spoken)
