@@ -89,7 +89,8 @@ def measured_rows(
     """The verdicts that count, by the first of the study's measures of either kind that the unit has a verdict of."""
     if not measures:
         return MeasuredRows(_plain_scores(verdicts), [row for row in verdicts if row.role != EVALUATOR])
-    scored, chosen = [], []
+    scored: list[VerdictRow] = []
+    chosen: list[VerdictRow] = []
     for measure in measures:
         own = [row for row in verdicts if row.metric == measure.metric] if measure.metric else _plain_scores(verdicts)
         if measure.kind == "correct":

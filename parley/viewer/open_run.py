@@ -13,9 +13,9 @@ from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
 from parley.viewer import bitmaps, reading
-from parley.viewer.headline import headline
 from parley.viewer.index import SearchIndex, fts_query, search_terms
 from parley.viewer.notes import NotesFile
+from parley.viewer.reporter import FAILED, Reporter, compute
 from parley.viewer.run_folder import FileStamp, file_stamp, parse_facets
 from parley.viewer.table import UnitQuery, UnitTable
 
@@ -44,8 +44,6 @@ class OpenRun:
         self._worker: threading.Thread | None = None
         self._closed = threading.Event()
         self._index_error = ""
-        self._headline_lock = threading.Lock()
-        self._headline_due = 0.0
         self._cached_search = lru_cache(maxsize=32)(self._search)
         with RunFile.open(path) as file:
             self.size = int(file.rows("SELECT count(*) FROM units")[1][0][0])
@@ -184,19 +182,31 @@ class OpenRun:
             "index_error": self._index_error,
         }
 
-    def headline(self) -> dict[str, Any]:
-        """The report's figures, cached in the index until more units are done.
+    def headline(self, reporter: Reporter | None = None, *, first: bool = False) -> dict[str, Any]:
+        """What the run found, as of the last time it was computed; "pending" while it is being computed.
 
-        During a run they take at most a tenth of the time, so they may be slightly out of date.
+        Args:
+            reporter: computes it in the background; without one, it is computed now.
+            first: whether it goes before other runs.
         """
-        with self._headline_lock, self.file() as file:
+        with self._lock:
             self._index = self._index or SearchIndex(self.path)
+        with self.file() as file:
             done = file.counts()["done"]
-            cached = self._index.load("headline")
-            started = time.monotonic()
-            if cached is None or (cached["done"] != done and started > self._headline_due):
-                cached = {"done": done, "figures": headline(file)}
-                self._index.store("headline", cached)
-                self._headline_due = time.monotonic() + 10 * (time.monotonic() - started)
-        figures: dict[str, Any] = cached["figures"]
-        return figures
+        cached = self._index.load("headline")
+        if cached is not None and cached["done"] == done:
+            return dict(cached["figures"])
+        if reporter is None:
+            return dict(compute(self.path, self._index)["figures"])
+        if self.path in reporter.failed:
+            return {"cautions": [], "unavailable": FAILED}
+        # During a run it takes at most a tenth of the time, so it may be slightly out of date.
+        if cached is None or time.time() > cached["at"] + 10 * cached["seconds"]:
+            reporter.request(self.path, first=first)
+        return {**(cached["figures"] if cached else {"cautions": []}), "pending": cached is None}
+
+    def pictures(self) -> dict[str, str]:
+        """The report's figures by name, as SVG; none until the report was made."""
+        with self._lock:
+            self._index = self._index or SearchIndex(self.path)
+        return dict(self._index.load("pictures") or {})

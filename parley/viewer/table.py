@@ -11,6 +11,7 @@ import math
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 from parley.runs import RunFile
@@ -166,6 +167,12 @@ class UnitTable:
 
     def positions_by_id(self) -> dict[str, int]:
         return {unit: position for position, unit in enumerate(self.ids)}
+
+    def find(self, text: str, limit: int) -> list[str]:
+        """The first units whose id contains all words of the text, in any case."""
+        words = text.casefold().split()
+        matching = (unit for unit in self.ids if all(word in unit.casefold() for word in words))
+        return list(islice(matching, limit))
 
     def _all_masks(self, judge: str) -> dict[str, Masks]:
         """Every filter with its values: facets, status, the judge's figures, tags."""

@@ -32,6 +32,7 @@ def test_from_the_runs_page_to_one_reply_of_one_judge(tmp_path, viewer, open_pag
     expect(broken).to_contain_text("broken")
     expect(broken).to_contain_text(re.compile("is not a Parley run file|damaged"))
     page.get_by_role("link", name="flips.sqlite").click()
+    page.get_by_role("link", name="Units").click()
     expect(page.locator(".count")).to_have_text("4 units")
 
     page.get_by_label("judged by").select_option("Three")
@@ -64,14 +65,14 @@ def test_the_figures_match_the_report(runs, viewer, open_page):
 
     with RunFile.open(runs / "quick.sqlite") as file:
         gap = malibu.differences(frames.verdicts(file)).iloc[0]
-    row = page.locator(".intervals tr", has_text="female − male")
+    row = page.locator(".forest tr", has_text="female − male")
     difference = Decimal(gap.difference).quantize(Decimal("0.01"), ROUND_HALF_UP)
     expect(row).to_contain_text(f"{difference:+}".replace("-", "−"))
     assert gap.low == -math.inf, "three bases: the interval is unbounded"
 
 
 def test_keyboard_shortcuts(runs, viewer, open_page):
-    page = open_page(viewer(runs) + "run?run=quick.sqlite")
+    page = open_page(viewer(runs) + "run?run=quick.sqlite&tab=units")
     expect(page.locator("tr[data-unit]")).to_have_count(9)
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -227,7 +228,7 @@ def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, o
 
 def test_a_hostile_transcript_is_shown_as_text(tmp_path, viewer, open_page, build):
     build.hostile(tmp_path / "hostile.sqlite")
-    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite")
+    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite&tab=units")
     page.locator("a.unit").click()
     expect(page.locator(".message")).to_have_count(6)
     for text in build.HOSTILE[:2]:

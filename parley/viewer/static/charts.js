@@ -1,4 +1,4 @@
-// Small charts: intervals, sparklines, progress. Each also gives its numbers as text.
+// Small charts: sparklines, progress, scatter. Each also gives its numbers as text.
 import { h, number, svg, unique } from "./dom.js";
 
 // Okabe and Ito's colours can be told apart with any colour vision; each speaker also has a shape.
@@ -19,31 +19,6 @@ export function shape(kind, x, y, r, colour) {
 export function badge(index) {
   const { colour, shape: kind } = speakerStyle(index);
   return svg("svg", { class: "badge", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, shape(kind, 8, 8, 5.5, colour));
-}
-
-// Rows are { group, label, estimate, low, high }; `reference` is the value that means no effect.
-export function intervals(rows, { reference = null, format = number, title, onpick = null }) {
-  const known = rows.filter((row) => row.estimate !== null);
-  if (!known.length) return h("p", { class: "muted" }, "no figures");
-  const values = known.flatMap((row) => [row.low ?? row.estimate, row.high ?? row.estimate]).concat(reference === null ? [] : [reference]);
-  let [min, max] = [Math.min(...values), Math.max(...values)];
-  const margin = (max - min || 1) * 0.06;
-  [min, max] = [min - margin, max + margin];
-  const x = (value) => (100 * (value - min)) / (max - min);
-  let group = null;
-  const body = rows.map((row) => {
-    const first = row.group !== group;
-    group = row.group;
-    const text = row.low === null ? format(row.estimate) : `${format(row.estimate)} (${format(row.low)} to ${format(row.high)})`;
-    const bar = svg("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-      reference === null ? null : svg("line", { x1: x(reference), x2: x(reference), y1: 0, y2: 10, class: "reference" }),
-      row.low === null || row.low === undefined ? null
-        : svg("line", { x1: x(row.low), x2: x(row.high), y1: 5, y2: 5, class: "span" }),
-      row.estimate === null ? null : svg("line", { x1: x(row.estimate), x2: x(row.estimate), y1: 5, y2: 5, class: "dot" }));
-    const label = onpick ? h("button", { class: "plain", onclick: () => onpick(row), title: "show only these units" }, row.label) : row.label;
-    return h("tr", { class: first ? "group" : "" }, h("th", { scope: "row" }, label), h("td", { class: "wide" }, bar), h("td", { class: "figure" }, text));
-  });
-  return h("table", { class: "intervals" }, h("caption", {}, title), h("tbody", {}, body));
 }
 
 // Lines over rounds or iterations. Series are { name, index, points: [[round, value], …] }.

@@ -1,0 +1,128 @@
+"""Makes the reports that pages show, one after the other, in a process of its own: a report takes seconds of
+computing, during which requests would have to wait.
+
+The process reads one path per line, stores what it computed in the run's cache, and answers with a line.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from parley.runs import RunFile
+from parley.viewer.headline import headline
+from parley.viewer.index import SearchIndex
+
+FAILED = "the report could not be made: try parley report"
+
+
+def compute(path: Path, index: SearchIndex) -> dict[str, Any]:
+    """Compute what a run found and store it in the run's cache, with the number of units that it is from.
+
+    Args:
+        path: the run file.
+        index: the run's cache.
+    """
+    with RunFile.open(path) as file:
+        done, started = file.counts()["done"], time.time()
+        try:
+            figures = headline(file)
+        except Exception:  # whatever a file contains, its page says so and the next one's report is made
+            if __name__ != "__main__":
+                raise
+            figures = {"cautions": [], "unavailable": FAILED}
+    stored = {"done": done, "at": time.time(), "seconds": time.time() - started, "figures": figures}
+    index.store("pictures", {picture["name"]: picture.pop("svg") for picture in figures.get("figures", [])})
+    index.store("headline", stored)
+    return stored
+
+
+class Reporter:
+    """Runs the process and gives it one path at a time. The process ends when the viewer does."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Path] = deque()
+        self._current: Path | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self.failed: set[Path] = set()
+        """Runs whose report ended the process."""
+
+    def request(self, path: Path, *, first: bool) -> None:
+        """Have a report made, unless it is being made already.
+
+        Args:
+            path: the run file.
+            first: whether it goes before the others, because someone is looking at it.
+        """
+        with self._changed:
+            if path == self._current or self._closed:
+                return
+            if path in self._waiting:
+                if not first:
+                    return
+                self._waiting.remove(path)
+            self._waiting.insert(0 if first else len(self._waiting), path)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="reports", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._current = None
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                self._current = self._waiting.popleft()
+                path = self._current
+                if self._process is None or self._process.poll() is not None:
+                    self._process = _start()
+                process = self._process
+            try:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write(f"{path}\n")
+                process.stdin.flush()
+                answered = process.stdout.readline() != ""
+            except OSError:
+                answered = False
+            if not answered and not self._closed:
+                self.failed.add(path)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(5.0)
+
+
+def _start() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "parley.viewer.reporter"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+    )
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        run = Path(line.removesuffix("\n"))
+        compute(run, SearchIndex(run))
+        print("done", flush=True)
