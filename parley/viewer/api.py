@@ -292,9 +292,17 @@ async def get_comparison(request: web.Request) -> web.Response:
             facet: column.labels for facet, column in a.facets.items() if 2 <= len(column.labels) <= MAX_FACET_CHOICES
         }
         result["judges"] = a.judges()
+        result["points"] = compare.points(a, b, pairs, query.judge)
         return result
 
     return await respond(work)
+
+
+@routes.get("/api/comparison")
+async def get_tested_comparison(request: web.Request) -> web.Response:
+    """Another run minus this one, with intervals and tests, as `parley compare` gives them."""
+    name, other, state = required(request), required(request, "with"), request.app[STATE]
+    return await respond(lambda: state.run(name).comparison(state.folder.path(other), state.reporter))
 
 
 def download(name: str) -> dict[str, str]:

@@ -7,12 +7,14 @@ the same wherever it is shown.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ParleyError
-from parley.reports import cautions, make_report
+from parley.comparisons import compare_sides
+from parley.reports import cautions, load_run, make_report
 from parley.runs import RunFile
 
 if TYPE_CHECKING:
@@ -50,6 +52,47 @@ def headline(file: RunFile) -> dict[str, Any]:
     page["figures"] = _pictures(report)
     page["largest"] = next(filter(None, (_largest(plot) for plot in plots if plot["reference"] is not None)), None)
     return page
+
+
+def comparison(path: Path, other: Path) -> dict[str, Any]:
+    """The other run minus the first on the units that both have, as `parley compare OTHER RUN` gives it.
+
+    Args:
+        path: the first run.
+        other: the run that is compared with it.
+    """
+    from parley.analysis.reporting.report import json_values
+
+    try:
+        runs = [load_run(file) for file in (other, path)]
+        names = (other.name, path.name) if other.name != path.name else (str(other), str(path))
+        report = compare_sides(runs, runs[0].verdicts, runs[1].verdicts, names)
+    except (ParleyError, ValueError) as error:
+        return {"unavailable": str(error)}
+    rows = json_values(report.table("comparison"))
+    forests = [json_values(asdict(forest)) for forest in report.forests] or list(_comparison_forests(rows, names))
+    return {"cautions": list(report.cautions), "sentences": list(report.words), "rows": rows, "forests": forests}
+
+
+def _comparison_forests(rows: list[dict[str, Any]], names: tuple[str, str]) -> Iterator[dict[str, Any]]:
+    """One plot for each family of comparisons, the gaps between identities first."""
+    families = sorted({row["family"] for row in rows}, key=lambda family: not family.startswith("gaps"))
+    for family in families:
+        own = [row for row in rows if row["family"] == family and row["difference"] is not None]
+        lines = [
+            {**{key: row[key] for key in ("low", "high")}, "label": row["what"], "value": row["difference"],
+             "p": row["p_adjusted"], "group": "", "n": row["n"], "units": {}}
+            for row in own
+        ]  # fmt: skip
+        yield {
+            "name": family.replace(" ", "-"),
+            "question": f"{family[0].upper()}{family[1:]}: do the two differ?",
+            "axis": f"{names[0]} minus {names[1]}",
+            "estimates": lines,
+            "reference": 0.0,
+            "scale": "points",
+            "note": "95% intervals and p-values from sign flips over clusters; p-values adjusted by Holm.",
+        }
 
 
 def _pictures(report: Report) -> list[dict[str, str]]:

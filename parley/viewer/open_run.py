@@ -15,7 +15,7 @@ from parley.runs.diagnosis import find_damage
 from parley.viewer import bitmaps, reading
 from parley.viewer.index import SearchIndex, fts_query, search_terms
 from parley.viewer.notes import NotesFile
-from parley.viewer.reporter import FAILED, Reporter, compute
+from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, units_done
 from parley.viewer.run_folder import FileStamp, file_stamp, parse_facets
 from parley.viewer.table import UnitQuery, UnitTable
 
@@ -198,7 +198,7 @@ class OpenRun:
             return dict(cached["figures"])
         if reporter is None:
             return dict(compute(self.path, self._index)["figures"])
-        if self.path in reporter.failed:
+        if (self.path,) in reporter.failed:
             return {"cautions": [], "unavailable": FAILED}
         # During a run it takes at most a tenth of the time, so it may be slightly out of date.
         if cached is None or time.time() > cached["at"] + 10 * cached["seconds"]:
@@ -210,3 +210,20 @@ class OpenRun:
         with self._lock:
             self._index = self._index or SearchIndex(self.path)
         return dict(self._index.load("pictures") or {})
+
+    def comparison(self, other: Path, reporter: Reporter) -> dict[str, Any]:
+        """The other run minus this one on the units that both have; "pending" while it is being computed.
+
+        Args:
+            other: the other run's file.
+            reporter: computes it in the background.
+        """
+        with self._lock:
+            self._index = self._index or SearchIndex(self.path)
+        cached = self._index.load(comparison_key(other))
+        if cached is not None and cached["done"] == units_done(self.path, other):
+            return dict(cached["found"])
+        if (self.path, other) in reporter.failed:
+            return {"unavailable": NOT_COMPARED}
+        reporter.request(self.path, other, first=True)
+        return {**(cached["found"] if cached else {}), "pending": cached is None}

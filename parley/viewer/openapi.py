@@ -28,6 +28,7 @@ READS: dict[str, tuple[str, ...]] = {
     "/api/find": ("run", "text"),
     "/api/texts": ("run", "ids"),
     "/api/compare": ("run", "with?", "facet?", "x?", "y?", PAGE_PARAMS),
+    "/api/comparison": ("run", "with"),
     "/api/export": ("run", PAGE_PARAMS),
     "/api/notes": ("run", "format?"),
     "/api/label/sets": ("run",),

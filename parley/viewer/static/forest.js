@@ -12,7 +12,7 @@ export function ticks(min, max, count = 5) {
   return Array.from({ length: Math.floor(max / step + 1e-9) - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(12)));
 }
 
-function decimals(step) { return Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9) + (/25/.test(String(step)) ? 1 : 0))); }
+export function decimals(step) { return Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9) + (/25/.test(String(step)) ? 1 : 0))); }
 
 // The same axis for all rows: a function from values to percent of the width, and its ticks.
 function axisOf(plot) {
