@@ -2,6 +2,8 @@
 
 The index is derived from the run, grows while the viewer is open, and may be deleted at any time. It lives in Parley's
 home and not beside the run, so that viewing a run changes nothing in its folder. Why: docs/decisions.md.
+
+    python -m parley.viewer.index RUN        # indexes a run, and prints a line for each batch of units
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import os
 import re
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
@@ -30,7 +33,7 @@ FORMAT = 5
 BATCH_SIZE = 400
 TEXT_TABLE = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-    replies, prompts, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2'
+    replies, prompts, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2', prefix='1 2 3 4 5 6'
 );
 """
 SCHEMA = f"""
@@ -96,16 +99,17 @@ class SearchIndex:
             db.execute("INSERT INTO about VALUES ('run', ?)", (identity,))
             db.execute("COMMIT")
 
-    def units(self) -> list[IndexedUnit]:
-        """All units indexed so far."""
+    def units(self, first: int = 0, last: int = sys.maxsize) -> list[IndexedUnit]:
+        """The units indexed so far, by default all; otherwise those at positions from first to last."""
         with closing(self._open()) as db:
+            rows = db.execute("SELECT * FROM figures WHERE position BETWEEN ? AND ?", (first, last))
             return [
                 (
                     position,
                     {judge: UnitFigures(*values) for judge, values in json.loads(by_judge).items()},
                     UnitUsage(*usage),
                 )
-                for position, by_judge, *usage in db.execute("SELECT * FROM figures")
+                for position, by_judge, *usage in rows
             ]
 
     def store(self, key: str, value: Any) -> None:
@@ -253,3 +257,8 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
         prompts = "\n\n".join(text for _, role, _, text in messages[unit] if role == "narrator")
         texts.append((position, replies, prompts))
     return units, texts
+
+
+if __name__ == "__main__":
+    for units in SearchIndex(Path(sys.argv[1])).update():
+        print(units[0][0], units[-1][0], flush=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
 from parley.viewer import bitmaps, reading
-from parley.viewer.index import SearchIndex, fts_query, search_terms
+from parley.viewer.index import IndexedUnit, SearchIndex, fts_query, search_terms
 from parley.viewer.notes import NotesFile
 from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, units_done
 from parley.viewer.run_folder import FileStamp, file_stamp, parse_facets
@@ -109,7 +112,7 @@ class OpenRun:
             self._load()
             assert self._index is not None
             assert self._table is not None
-            for batch in self._index.update():
+            for batch in self._index.update() if self.size <= SMALL_RUN else self._indexed_elsewhere(self._index):
                 with self._lock:
                     self._table.add(batch)
                 self._cached_search.cache_clear()
@@ -121,6 +124,23 @@ class OpenRun:
             self._index_error = str(error)  # shown on the page, with the units indexed so far
         except Exception as error:
             self._index_error = find_damage(self.path) or f"indexing failed: {error!r}"
+
+    def _indexed_elsewhere(self, index: SearchIndex) -> Iterator[list[IndexedUnit]]:
+        """Batches indexed in a process of its own, so that requests do not have to wait for the interpreter."""
+        command = [sys.executable, "-m", "parley.viewer.index", str(self.path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            try:
+                for line in process.stdout:
+                    first, last = map(int, line.split())
+                    yield index.units(first, last)
+            finally:
+                if self._closed.is_set():
+                    process.kill()
+            complaint = process.stderr.read().strip().splitlines()
+        if process.returncode and not self._closed.is_set():
+            raise OSError(f"indexing failed: {complaint[-1] if complaint else process.returncode}")
 
     def _search(self, text: str, include_prompts: bool) -> int:
         assert self._index is not None

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from heapq import merge
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -22,6 +23,9 @@ from parley.viewer.run_folder import parse_facets
 Masks = dict[str, int]
 """Sets of units (see `bitmaps`) by filter value."""
 FIGURE_FILTERS = ("d.choice", "d.flip", "d.changed", "d.parse")
+PART = 5000
+"""So many are sorted in about 2 ms."""
+Sorter = Callable[..., Iterable[int]]
 MAX_FILTER_VALUES = 5000
 """A facet with more values identifies units and is not offered as a filter."""
 
@@ -157,7 +161,7 @@ class UnitTable:
         """Sort by the keys most used, before a request has to wait for it."""
         for key in ("score", "margin", "tokens", "latency"):
             for descending in (False, True):
-                self._order(UnitQuery(sort=key, descending=descending))
+                self._order(UnitQuery(sort=key, descending=descending), sort=_sort_in_parts)
 
     def figures(self, judge: str) -> JudgeFigures:
         return self.by_judge.get(judge) or self.by_judge[PANEL]
@@ -267,7 +271,7 @@ class UnitTable:
             return [column.labels[code] if code >= 0 else None for code in column.codes]
         return None
 
-    def _order(self, query: UnitQuery) -> Sequence[int] | None:
+    def _order(self, query: UnitQuery, sort: Sorter | None = None) -> Sequence[int] | None:
         """All positions in the requested order, sorted once; units without a value come last in both directions."""
         if query.sort == "position":
             return range(self.size - 1, -1, -1) if query.descending else None
@@ -277,9 +281,15 @@ class UnitTable:
             if values is None:
                 return None
             with_value = [position for position in range(self.size) if values[position] is not None]
-            with_value.sort(key=values.__getitem__, reverse=query.descending)
-            self._orders[key] = with_value + [position for position in range(self.size) if values[position] is None]
+            ordered = (sort or sorted)(with_value, key=values.__getitem__, reverse=query.descending)
+            self._orders[key] = list(ordered) + [position for position in range(self.size) if values[position] is None]
         return self._orders[key]
+
+
+def _sort_in_parts(positions: Sequence[int], *, key: Callable[[int], Any], reverse: bool) -> Iterable[int]:
+    """Sorted as by `sorted`, but without keeping the interpreter from other threads for the whole time."""
+    parts = (positions[start : start + PART] for start in range(0, len(positions), PART))
+    return merge(*(sorted(part, key=key, reverse=reverse) for part in parts), key=key, reverse=reverse)
 
 
 def _none_if_nan(value: float) -> float | None:
