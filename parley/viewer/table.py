@@ -65,10 +65,12 @@ class JudgeFigures:
         self.flip: list[str | None] = [None] * size
         self._bits: dict[str, dict[str, bytearray]] = {key: {} for key in FIGURE_FILTERS}
         self._width = (size >> 3) + 1
+        self._masks: dict[str, Masks] | None = None
 
     def add(self, position: int, figures: UnitFigures, partner: int) -> None:
         if self.parse[position] is not None or self.choice[position] is not None:
             return
+        self._masks = None
         self.score[position] = math.nan if figures.score is None else figures.score
         self.margin[position] = math.nan if figures.margin is None else figures.margin
         self.choice[position] = figures.choice
@@ -92,10 +94,12 @@ class JudgeFigures:
         masks[label][position >> 3] |= 1 << (position & 7)
 
     def masks(self) -> dict[str, Masks]:
-        return {
-            key: {label: int.from_bytes(buffer, "little") for label, buffer in sorted(masks.items())}
-            for key, masks in self._bits.items()
-        }
+        if self._masks is None:
+            self._masks = {
+                key: {label: int.from_bytes(buffer, "little") for label, buffer in sorted(masks.items())}
+                for key, masks in self._bits.items()
+            }
+        return self._masks
 
 
 def compare_orders(choice: str | None, other_choice: str | None) -> str | None:
@@ -192,11 +196,11 @@ class UnitTable:
             text_matches: the set of units that the text search found; None without a search.
         """
         base, selected, masks_by_filter = self._apply_filters(query, text_matches)
-        matches = self._matches(query, base, selected)
-        visible = matches[query.page * query.size : (query.page + 1) * query.size]
+        matches, start = _intersection(base, selected), query.page * query.size
+        visible = bitmaps.members(matches, self.size, self._order(query), start, start + query.size)
         return {
             "total": self.size,
-            "matching": len(matches),
+            "matching": matches.bit_count(),
             "rows": [self.row(position, query.judge) for position in visible],
             "filters": [
                 {"key": key, "values": values}
@@ -209,7 +213,7 @@ class UnitTable:
     def positions(self, query: UnitQuery, text_matches: int | None = None) -> list[int]:
         """All positions that match, in order."""
         base, selected, _ = self._apply_filters(query, text_matches)
-        return self._matches(query, base, selected)
+        return bitmaps.members(_intersection(base, selected), self.size, self._order(query))
 
     def _apply_filters(self, query: UnitQuery, text_matches: int | None) -> tuple[int, Masks, dict[str, Masks]]:
         """The units before filtering, the units that each used filter selects, and all filters with their values."""
@@ -221,11 +225,6 @@ class UnitTable:
             key: _union(masks_by_filter.get(key, {}), values) for key, values in query.filters.items() if values
         }
         return base, selected, masks_by_filter
-
-    def _matches(self, query: UnitQuery, base: int, selected: Masks) -> list[int]:
-        for mask in selected.values():
-            base &= mask
-        return bitmaps.members(base, self.size, self._order(query))
 
     def row(self, position: int, judge: str = PANEL) -> dict[str, Any]:
         figures, usage = self.figures(judge), self.usage[position]
@@ -333,6 +332,12 @@ def _partners(facets: Mapping[str, FacetColumn], size: int) -> array[int]:
         else:
             partner[position], partner[other] = other, position
     return partner
+
+
+def _intersection(base: int, selected: Masks) -> int:
+    for mask in selected.values():
+        base &= mask
+    return base
 
 
 def _union(masks: Masks, values: Sequence[str]) -> int:

@@ -259,10 +259,38 @@ def test_only_whole_words_are_redacted():
     assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard"
 
 
+def test_orders_sorted_in_parts_are_those_of_one_sort(tmp_path, build, open_run, monkeypatch):
+    monkeypatch.setattr("parley.viewer.table.PART", 2)
+    records = [
+        build.pair_unit(
+            build.pair(n, 0), [build.JudgeReply("One", "A", status="ok" if n % 3 else "unparsed")] * (n % 4)
+        )
+        for n in range(1, 9)
+    ]
+    table = open_run(build.write_run(tmp_path / "p.sqlite", records)).table()
+    for key in ("score", "tokens"):
+        for descending in (False, True):
+            query = UnitQuery(sort=key, descending=descending)
+            table._orders.clear()
+            at_once = table.positions(query)
+            table._orders.clear()
+            table.sort_common_keys()
+            assert table.positions(query) == at_once
+
+
+def test_a_large_run_is_indexed_in_a_process_of_its_own(tmp_path, build, open_run, monkeypatch):
+    monkeypatch.setattr("parley.viewer.open_run.SMALL_RUN", 2)
+    run = open_run(build.flipping(tmp_path / "flips.sqlite"))
+    page = run.page(UnitQuery(judge="Three"), "marm*", include_prompts=False)
+    assert [(row["id"], row["flip"]) for row in page["rows"]] == [("p2/s1/o1", "flipped")]
+    assert (page["indexed"], page["index_error"]) == (4, "")
+
+
 def test_bitmaps():
     mask = bitmaps.from_positions([0, 3, 9], 10)
     assert bitmaps.members(mask, 10) == [0, 3, 9]
     assert bitmaps.members(mask, 10, [9, 8, 3, 0]) == [9, 3, 0]
+    assert bitmaps.members(mask, 10, start=1, stop=2) == [3]
     assert [bitmaps.members(mask, 4) for mask in bitmaps.from_codes([1, -1, 0, 1], 2)] == [[2], [0, 3]]
     assert bitmaps.members(0, 0) == []
 
