@@ -50,7 +50,9 @@ def headline(file: RunFile) -> dict[str, Any]:
     plots = [json_values(asdict(forest)) for forest in forests if forest.estimates]
     page |= {"cautions": list(report.cautions), "sentences": list(report.words), "forests": plots}
     page["figures"] = _pictures(report)
-    page["largest"] = next(filter(None, (_largest(plot) for plot in plots if plot["reference"] is not None)), None)
+    page["largest"] = next(
+        filter(None, (largest_estimate(plot) for plot in plots if plot["reference"] is not None)), None
+    )
     return page
 
 
@@ -167,7 +169,7 @@ def _malibu_forests(report: Report) -> list[Forest]:
     ]
 
 
-def _largest(forest: dict[str, Any]) -> dict[str, Any] | None:
+def largest_estimate(forest: dict[str, Any]) -> dict[str, Any] | None:
     """The line of the runs page: the estimate furthest from the reference, of those with an interval.
 
     A difference without one, as from a run that was stopped early, may be anything.

@@ -90,7 +90,7 @@ class Reporter:
         """Jobs that ended the process."""
 
     def request(self, *paths: Path, first: bool) -> None:
-        """Have a report or a comparison made, unless it is being made already.
+        """Have a report or a comparison made, unless it is being made already; small runs come before large ones.
 
         Args:
             paths: the run file, or the two that are compared.
@@ -103,7 +103,8 @@ class Reporter:
                 if not first:
                     return
                 self._waiting.remove(paths)
-            self._waiting.insert(0 if first else len(self._waiting), paths)
+            larger = (place for place, job in enumerate(self._waiting) if _size(job) > _size(paths))
+            self._waiting.insert(0 if first else next(larger, len(self._waiting)), paths)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name="reports", daemon=True)
                 self._thread.start()
@@ -141,6 +142,10 @@ class Reporter:
             self._changed.notify()
         if self._thread is not None:
             self._thread.join(5.0)
+
+
+def _size(job: Job) -> int:
+    return sum(path.stat().st_size for path in job if path.exists())
 
 
 def _start() -> subprocess.Popen[str]:
