@@ -180,6 +180,7 @@ def largest_estimate(forest: dict[str, Any]) -> dict[str, Any] | None:
     line = max(known, key=lambda line: abs(line["value"] - forest["reference"]))
     return {
         **{key: line[key] for key in ("label", "value", "low", "high", "p")},
+        "axis": forest["axis"],
         "scale": forest["scale"],
         "reference": forest["reference"],
         "question": forest["question"],

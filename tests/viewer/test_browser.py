@@ -78,7 +78,7 @@ def test_estimates_and_p_values_are_the_reports_and_open_their_units(runs, viewe
     assert gap.low == -math.inf, "three bases: the interval is unbounded"
     expect(row).to_contain_text("no interval")
     for line in report.words[:4]:
-        expect(page.locator(".words")).to_contain_text(line)
+        expect(page.locator("main")).to_contain_text(line)
     page.get_by_text("All figures of the report").click()
     expect(page.locator(".picture")).to_have_count(len(report.figures))
     loaded = "images => images.every((image) => image.complete && image.naturalWidth > 0)"

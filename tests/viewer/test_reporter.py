@@ -89,7 +89,13 @@ def line(label: str, value: float, low: float | None, high: float | None) -> dic
 
 
 def test_an_estimate_without_an_interval_is_no_headline() -> None:
-    plot = {"reference": 0.0, "scale": "points", "question": "?", "estimates": [line("a − b", 3.0, None, None)]}
+    plot = {
+        "reference": 0.0,
+        "axis": "points",
+        "scale": "points",
+        "question": "?",
+        "estimates": [line("a − b", 3.0, None, None)],
+    }
     assert largest_estimate(plot) is None, "as of a run that was stopped early"
     plot["estimates"] = [line("a − b", 3.0, None, None), line("a − c", -0.5, -0.9, -0.1), line("b − c", 0.4, 0.1, 0.7)]
     found = largest_estimate(plot)

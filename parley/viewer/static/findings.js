@@ -1,4 +1,4 @@
-// The first tab of a run: cautions, then a forest plot for each question, what the report says in words, its figures.
+// The first tab of a run: cautions, the main finding, a forest plot for each question, what else the report says, figures.
 import { get } from "./api.js";
 import { embedded, fill, h } from "./dom.js";
 import { forestPlot } from "./forest.js";
@@ -41,9 +41,10 @@ export async function showFindings(box, run) {
   const pictures = figures.map((figure) => picture(run, figure));
   fill(box, cautions(found.cautions || []),
     empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
+    sentences.length ? h("p", { class: "lead" }, sentences[0]) : "",
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
       h("div", { class: "plots" }, forests.map((plot) => forestPlot(plot, (line) => unitParams(run, line))),
         !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
-      words(sentences)));
+      words(sentences.slice(1))));
   return false;
 }

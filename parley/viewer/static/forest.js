@@ -59,7 +59,7 @@ export function forestPlot(plot, unitsOf) {
   const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
   return h("figure", { class: "forest", "data-plot": plot.name },
     h("figcaption", {}, plot.question),
-    h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? "95% CI" : ""), tested ? h("th", { scope: "col", class: "num" }, "p") : null)),
+    h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? "95% CI" : ""), tested ? h("th", { scope: "col", class: "num" }, "p") : null)),
       h("tbody", {}, rows), h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: tested ? 3 : 2 })))),
     plot.note ? h("p", { class: "muted" }, plot.note) : "");
 }

@@ -101,7 +101,7 @@ export function runsPage(main, params) {
     const { key, descending } = sorting();
     const head = COLUMNS.map((column) => h("th", { scope: "col", class: column.numeric ? "num" : "", "aria-sort": key === column.key ? (descending ? "descending" : "ascending") : null },
       button(column.label + (key === column.key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(column), { class: "plain" })));
-    fill(list, h("div", { class: "scroll" }, h("table", { class: "table runs" }, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "choose" }, h("span", { class: "unseen" }, "choose")), head)), h("tbody", {}, rows.map(row)))));
+    fill(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" }, h("table", { class: "table runs" }, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "choose" }, h("span", { class: "unseen" }, "choose")), head)), h("tbody", {}, rows.map(row)))));
     if (!rows.length) fill(list, h("p", { class: "muted" }, "No run matches."));
     if (focusedRun) list.querySelector(`tr[data-run="${CSS.escape(focusedRun)}"] ${wasCheckbox ? "input" : "a"}`)?.focus();
     showChoice();
@@ -149,6 +149,7 @@ function finding(found) {
   if (!largest) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
   const format = largest.scale === "share" ? percent : largest.reference === 0 ? signed : number;
   const many = largest.count > 1 ? `The largest of ${largest.count} is partly chance: see the others on the run's page.` : "";
-  return h("span", { title: [largest.question, many].filter(Boolean).join(" ") }, h("bdi", {}, largest.label), " ", h("b", {}, format(largest.value)),
-    h("span", { class: "muted" }, ` (${format(largest.low)} to ${format(largest.high)})`, largest.p === null ? "" : ` p ${largest.p < 0.0001 ? "" : "= "}${pValue(largest.p)}`));
+  const what = largest.scale === "share" ? ` ${largest.axis.split(" (")[0]}` : "";
+  return h("span", { title: [largest.question, `${largest.axis}.`, many].filter(Boolean).join(" ") }, h("bdi", {}, largest.label), " ", h("b", {}, format(largest.value)),
+    h("span", { class: "muted" }, `${what} (${format(largest.low)} to ${format(largest.high)})`, largest.p === null ? "" : ` p ${largest.p < 0.0001 ? "" : "= "}${pValue(largest.p)}`));
 }

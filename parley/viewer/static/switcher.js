@@ -34,7 +34,7 @@ export async function openSwitcher() {
     state.at = Math.max(0, Math.min(state.at, state.shown.length - 1));
     fill(list, ...state.shown.map((item, index) => h("li", { id: `switch-${index}`, role: "option", "aria-selected": index === state.at ? "true" : "false", onclick: () => open(item) },
       h("span", { class: "pill" }, item.kind), h("bdi", {}, item.name), h("span", { class: "muted" }, item.detail))));
-    if (!state.shown.length) fill(list, h("li", { class: "muted" }, "Nothing matches."));
+    if (!state.shown.length) fill(list, h("li", { class: "muted", role: "option", "aria-disabled": "true" }, "Nothing matches."));
     input.setAttribute("aria-activedescendant", `switch-${state.at}`);
     list.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   }
