@@ -4,6 +4,8 @@ from parley.judging.stopping import HasComparisons, Stop, StopRule, stop_field
 from parley.judging.study import (
     Accepted,
     HasAnalysisPlan,
+    HasMeasures,
+    Measure,
     Outcome,
     Outdates,
     Prompt,
@@ -18,6 +20,8 @@ __all__ = [
     "Accepted",
     "HasAnalysisPlan",
     "HasComparisons",
+    "HasMeasures",
+    "Measure",
     "Outcome",
     "Outdates",
     "Prompt",

@@ -216,11 +216,13 @@ class Measure:
     """What a study's units are compared by, in lists and charts.
 
     Args:
-        metric: The metric of its verdicts.
-        label: The metric in words: "bias", "correct".
+        metric: The metric of its verdicts; "" for the mean of all its scores, where they share a scale.
+        label: The metric in words: "bias", "right".
         better: Which end of the scale is better; None where neither is.
         kind: "score" for numbers on a scale, "choice" for one of a pair's candidates, "correct" for an answer that is
             right or wrong.
+        key: The facet with the right answer, of kind "correct": the number of an option, or a JSON list of accepted
+            texts, which is empty if there is no answer.
         scale: Lowest and highest possible value of a score; None where it has no fixed ends.
     """
 
@@ -228,15 +230,17 @@ class Measure:
     label: str
     better: Literal["higher", "lower"] | None = None
     kind: Literal["score", "choice", "correct"] = "score"
+    key: str = ""
     scale: tuple[float, float] | None = None
 
 
 @runtime_checkable
 class HasMeasures(Protocol):
-    """A study that says which metric stands for a unit where there is room for one number."""
+    """A study that says which metric stands for a unit where there is room for one number and one word."""
 
     measures: ClassVar[tuple[Measure, ...]]
-    """A unit is shown by the first of these that it has a verdict of."""
+    """A unit's number is that of the first score or correct answer it has a verdict of, its word that of the first
+    choice. The first of all is the study's main measure."""
 
 
 @runtime_checkable

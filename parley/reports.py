@@ -21,12 +21,12 @@ from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue
 from parley.agents.redaction import HiddenAddresses
 from parley.agents.text import plural, without_surrogates
-from parley.judging import HasAnalysisPlan
+from parley.judging import HasAnalysisPlan, Measure
 from parley.runs import Replies, RunFile, StoredPlan, explain_damage, stored_plan
 from parley.runs.interim import counts, looks_made
 from parley.scenarios import Directions, aligned_directions, load_suite, read_directions
 from parley.scenarios.malibu import SHIPPED
-from parley.studies import STUDIES, find_report, find_study
+from parley.studies import STUDIES, find_report, find_study, measures_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -62,6 +62,8 @@ class LoadedRun:
     config: Mapping[str, Any]
     plan: str | None
     """The hash of the plan, that is, of the units."""
+    measures: Sequence[Measure]
+    """What its units are shown by."""
     analysis_plan: StoredPlan | None
     """What was planned to be analysed, if anything."""
     sources: Mapping[str, str]
@@ -319,6 +321,7 @@ def load_run(path: Path) -> LoadedRun:
         ),
         config=info["config"],
         plan=info.get("plan"),
+        measures=measures_of(info),
         analysis_plan=replace(plan, plan=addresses.hide(without_surrogates(plan.plan))) if plan else None,
         sources=info.get("sources", {}),
         versions=info.get("versions", {}),

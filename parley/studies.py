@@ -10,13 +10,15 @@ its own functions: `report = "module:function"` and `gaps = "module:function"`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from parley.agents import ConfigError
 from parley.agents.plugins import Registry, installed, load_object
-from parley.judging import Study
+from parley.judging import Measure, Study
 
 GENERIC_REPORT = "parley.analysis.reporting.generic:report"
 IDENTITY_GAPS = "parley.analysis.stats.sequential:identity_gaps"
@@ -74,6 +76,7 @@ STUDIES: dict[str, StudyEntry] = {
     "answers": StudyEntry(study="parley.judging.rldf.answers:AnswersStudy"),
     "rlaif": StudyEntry(study="parley.judging.rldf.rlaif:Rlaif"),
 }
+_MEASURES = TypeAdapter(tuple[Measure, ...])
 _REGISTRY = Registry(
     "study",
     group="parley.studies",
@@ -128,6 +131,21 @@ def find_comparable(study: str) -> Callable[..., Any] | None:
     """The function that turns a study's verdicts into values that can be averaged, if it needs one."""
     entry = STUDIES.get(study)
     return _function(entry.comparable) if entry and entry.comparable else None
+
+
+def measures_of(info: Mapping[str, Any]) -> tuple[Measure, ...]:
+    """What the units of a run are shown by: as stored in it, or as a shipped study of this name says; () if unknown.
+
+    Args:
+        info: The run's description, as `RunFile.info` gives it. No code of a user's own study is loaded for it.
+    """
+    if (stored := info.get("measures")) is not None:
+        try:
+            return _MEASURES.validate_python(stored)
+        except ValidationError:
+            return ()
+    study = find_study(str(info["study"])) if info.get("study") in STUDIES else None
+    return tuple(getattr(study, "measures", ()))
 
 
 def _function(target: Any) -> Callable[..., Any]:

@@ -11,7 +11,7 @@ answer's position), not an amount: a study with such values converts them first 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import combinations
 from typing import Any
 
@@ -44,6 +44,8 @@ def compare(
     first: pd.DataFrame,
     second: pd.DataFrame,
     names: tuple[str, str],
+    *,
+    measures: Collection[str] = (),
     **about: Any,
 ) -> Report:
     """First minus second on the units that both have, with Holm correction within each family of tests.
@@ -52,13 +54,15 @@ def compare(
         first: Verdicts of the first run or model.
         second: Verdicts of the second.
         names: What to call the two.
+        measures: The metrics that stand for a unit; they come first, and decide which units differ most. By default
+            all metrics do.
         about: Further fields of the report, such as `runs` and `cautions`.
 
     Raises:
         NothingShared: No unit has readable verdicts on both sides.
     """
     kind = str(cluster_of(first).name)
-    both = _paired(first, second)
+    both = _main_first(_paired(first, second), measures)
     rows = [*_values(both), *_preferences(both), *_gaps(both)] if len(both) else []
     if not rows:
         raise NothingShared("the two have no unit in common with readable verdicts on both sides")
@@ -78,7 +82,7 @@ def compare(
                 note=f"Means over {kind}s. p and interval: sign flips over {kind}s, about further {kind}s of this "
                 "kind. p_mcnemar takes every unit as independent.",
             ),
-            Table("largest", "The units that differ most", _largest(both)),
+            Table("largest", "The units that differ most", _largest(_main(both, measures))),
         ),
         **about,
     )
@@ -89,6 +93,20 @@ def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     left, right = _last_values(first), _last_values(second)
     right = right.drop(columns=[name for name in FACETS if name in right])
     return left.merge(right, on=KEYS, suffixes=("_first", "_second"))
+
+
+def _is_main(both: pd.DataFrame, measures: Collection[str]) -> pd.Series:
+    """Which rows are of one of these metrics, or of a part of one: "right, ambig" is a part of "right"."""
+    return both["metric"].str.split(", ").str[0].isin(measures)
+
+
+def _main_first(both: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
+    return both.loc[(~_is_main(both, measures)).sort_values(kind="stable").index].reset_index(drop=True)
+
+
+def _main(both: pd.DataFrame, measures: Collection[str]) -> pd.DataFrame:
+    main = both[_is_main(both, measures)]
+    return main if len(main) else both
 
 
 def _last_values(verdicts: pd.DataFrame) -> pd.DataFrame:

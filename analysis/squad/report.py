@@ -129,7 +129,7 @@ def comparable(verdicts: pd.DataFrame) -> pd.DataFrame:
     scored = answers(verdicts).assign(text=None)
     kind = np.where(scored["answerable"].astype(bool), "answerable", "unanswerable")
     return pd.concat(
-        [scored.assign(metric=f"{name}, " + pd.Series(kind), value=scored[name] / 100) for name in MEASURES]
+        [scored.assign(metric=f"{LABELS[name]}, " + pd.Series(kind), value=scored[name] / 100) for name in MEASURES]
     )
 
 

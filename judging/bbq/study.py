@@ -19,7 +19,7 @@ from parley.judging.bbq.registry import make_methods
 from parley.judging.config import NameList, call_options
 from parley.judging.methods import read_settings
 from parley.judging.stopping import Stop, stop_field
-from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
+from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
 HUB = "hub"
@@ -67,6 +67,9 @@ class BbqStudy:
 
     name: ClassVar[str] = "bbq"
     Config: ClassVar[type[BaseModel]] = BbqConfig
+    measures: ClassVar[tuple[Measure, ...]] = (
+        Measure("answer", "right", better="higher", kind="correct", key="label"),
+    )
 
     def __init__(self, config: BbqConfig) -> None:
         self.config = config

@@ -22,7 +22,7 @@ from parley.agents.fencing import JUDGED_CHARS, fence
 from parley.judging.injection.config import MALIBU, InjectionConfig
 from parley.judging.injection.target import Judged, Target
 from parley.judging.injection.targets import TARGETS
-from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
+from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios import Scenario, load_attempts, load_suite
 
 CLEAN, ATTACK, CONTROL = "clean", "attack", "control"
@@ -53,6 +53,7 @@ class Injection:
 
     name: ClassVar[str] = "injection"
     Config: ClassVar[type[BaseModel]] = InjectionConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
 
     def __init__(self, config: InjectionConfig) -> None:
         self.config = config

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.agents.text import plural
 from parley.judging.config import call_options
-from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import (
     Base,
@@ -63,6 +63,7 @@ class Derive:
 
     name: ClassVar[str] = "malibu-derive"
     Config: ClassVar[type[BaseModel]] = DeriveConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
 
     def __init__(self, config: DeriveConfig) -> None:
         self.config = config

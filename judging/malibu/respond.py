@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.judging.config import call_options
-from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
 
@@ -62,6 +62,7 @@ class Respond:
 
     name: ClassVar[str] = "malibu-respond"
     Config: ClassVar[type[BaseModel]] = RespondConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
 
     def __init__(self, config: RespondConfig) -> None:
         self.config = config

@@ -42,7 +42,7 @@ from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.shipped import shipped_personas
 from parley.judging.stopping import Stop, stop_field
-from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Design, Identities, LabelStyle, Scenario, Suite, aligned_directions, load_suite, select
 from parley.scenarios import Yardstick as YardstickMode
 
@@ -149,6 +149,10 @@ class Malibu:
 
     name: ClassVar[str] = "malibu"
     Config: ClassVar[type[BaseModel]] = MalibuConfig
+    measures: ClassVar[tuple[Measure, ...]] = (
+        Measure("", "score", better="higher", scale=(0, 10)),
+        Measure("preferred", "preferred", kind="choice"),
+    )
 
     def __init__(self, config: MalibuConfig, suite: Suite | None = None) -> None:
         whole, view = load_suite(config.suite)

@@ -18,7 +18,7 @@ from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Tu
 from parley.agents.fencing import fence_judged
 from parley.judging.config import call_options
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 FRAMES = ("ours", "model", "rival")
@@ -58,6 +58,7 @@ class Framing:
 
     name: ClassVar[str] = "framing"
     Config: ClassVar[type[BaseModel]] = FramingConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("biases", "biases named"),)
 
     def __init__(self, config: FramingConfig) -> None:
         self.config = config

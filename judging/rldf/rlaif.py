@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
 from parley.agents.fencing import fence_judged
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
-from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
 
 LABEL = Prompt.load("rlaif/label")
@@ -48,6 +48,7 @@ class Rlaif:
 
     name: ClassVar[str] = "rlaif"
     Config: ClassVar[type[BaseModel]] = RlaifPairsConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("agreed", "labels agree", better="higher", scale=(0, 1)),)
 
     def __init__(self, config: RlaifPairsConfig) -> None:
         self.config = config

@@ -46,7 +46,7 @@ from parley.judging.rldf.referee import (
 from parley.judging.rldf.roles import PERSONA, load_bias
 from parley.judging.rldf.statements import statement_verdicts
 from parley.judging.shipped import shipped_personas
-from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
 
 Mode = Literal["self-reflection", "teacher-student", "teacher-guides"]
@@ -103,6 +103,7 @@ class Rldf:
 
     name: ClassVar[str] = "rldf"
     Config: ClassVar[type[BaseModel]] = RldfConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("bias", "bias", better="lower", scale=(0, 10)),)
 
     def __init__(self, config: RldfConfig) -> None:
         self.config = config

@@ -21,7 +21,7 @@ from parley.agents import DEFAULT_MODEL, Models
 from parley.agents.text import plural
 from parley.judging.config import call_options
 from parley.judging.rldf.roles import load_bias
-from parley.judging.study import Accepted, Outcome, Prompt, Unit, UsageEstimate
+from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import BIASES, Known, load_topics, topic_areas, words
 from parley.scenarios.topics import NEAR
@@ -75,6 +75,7 @@ class WriteTopics:
 
     name: ClassVar[str] = "topics"
     Config: ClassVar[type[BaseModel]] = TopicsConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("accepted", "accepted", better="higher", scale=(0, 1)),)
 
     def __init__(self, config: TopicsConfig) -> None:
         self.config = config

@@ -32,7 +32,7 @@ from parley.agents import (
 from parley.judging.config import NameList, call_options
 from parley.judging.scoring.sheet import SCORE, ScoreSheet
 from parley.judging.shipped import shipped_personas
-from parley.judging.study import Outcome, Unit, UsageEstimate
+from parley.judging.study import Measure, Outcome, Unit, UsageEstimate
 
 
 class ScoringConfig(BaseModel):
@@ -77,6 +77,7 @@ class RubricScores:
 
     name: ClassVar[str] = "rubric"
     Config: ClassVar[type[BaseModel]] = ScoringConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("", "score"),)
 
     def __init__(self, config: ScoringConfig) -> None:
         self.config = config

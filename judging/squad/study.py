@@ -21,7 +21,7 @@ from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, T
 from parley.agents.search import make_engine
 from parley.judging.config import NameList, call_options
 from parley.judging.search.agent import FACTS, SearchAgent
-from parley.judging.study import Facet, Outcome, Prompt, Unit, UsageEstimate, Verdict
+from parley.judging.study import Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios.squad import Question, load, sample
 
 NONE = "none"
@@ -92,6 +92,9 @@ class SquadStudy:
 
     name: ClassVar[str] = "squad"
     Config: ClassVar[type[BaseModel]] = SquadConfig
+    measures: ClassVar[tuple[Measure, ...]] = (
+        Measure("answer", "exact match", better="higher", kind="correct", key="answers"),
+    )
 
     def __init__(self, config: SquadConfig) -> None:
         self.config = config

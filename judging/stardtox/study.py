@@ -24,7 +24,7 @@ from parley.judging.overcorrection import prompts as meaning_prompts
 from parley.judging.stardtox.method import CompletionContext, continuation
 from parley.judging.stardtox.registry import METHODS_OF_STARDTOX
 from parley.judging.stardtox.team import load_team
-from parley.judging.study import Facet, Outcome, Unit, UsageEstimate
+from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.rtp import HUB, Rtp, RtpRow, draw, load, load_hub
 
 
@@ -77,6 +77,7 @@ class StardtoxStudy:
 
     name: ClassVar[str] = "stardtox"
     Config: ClassVar[type[BaseModel]] = StardtoxConfig
+    measures: ClassVar[tuple[Measure, ...]] = (Measure("toxicity", "toxicity", better="lower", scale=(0, 1)),)
 
     def __init__(self, config: StardtoxConfig) -> None:
         self.config = config

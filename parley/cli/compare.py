@@ -14,9 +14,9 @@ from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
-from parley.reports import LoadedRun, all_models, cautions, load_run
+from parley.comparisons import compare_sides
+from parley.reports import LoadedRun, load_run
 from parley.runs import explain_damage
-from parley.studies import find_comparable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,25 +39,9 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
 
 
 def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
-    from parley.analysis.reporting.compare import NothingShared, compare
-    from parley.analysis.reporting.verdicts import MissingColumns
-
     runs = [load_run(path) for path in paths]
-    if len({run.study for run in runs}) > 1:
-        raise ConfigError("only runs of the same study can be compared")
     (first_name, first), (second_name, second) = _two_sides(runs, parsed.models)
-    try:
-        if comparable := find_comparable(runs[0].study):
-            first, second = comparable(first), comparable(second)
-        report = compare(
-            first,
-            second,
-            (first_name, second_name),
-            runs=tuple(run.record() for run in runs),
-            cautions=tuple(cautions(all_models(runs))),
-        )
-    except (NothingShared, MissingColumns) as error:
-        raise ConfigError(str(error)) from None
+    report = compare_sides(runs, first, second, (first_name, second_name))
     if not parsed.json:
         Console().print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
         table = report.table("comparison")[["what", "first", "second", "difference", "low", "high", "p_adjusted"]]

@@ -8,13 +8,13 @@ import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
 from parley.agents.models.weights import weights_sha256
-from parley.judging import Outdates, Study, Unit
+from parley.judging import HasMeasures, Measure, Outdates, Study, Unit
 from parley.runs.analysis_plan import describe_plan
 from parley.runs.store import RunFile
 
@@ -78,8 +78,17 @@ def describe(study: Study, target: str, size: Size) -> dict[str, Any]:
         "plan": size.digest,
         "units": size.units,
         "versions": {"python": platform.python_version(), **_versions()},
+        **_describe_measures(study),
         **describe_plan(study),
     }
+
+
+def _describe_measures(study: Study) -> dict[str, Any]:
+    if not isinstance(study, HasMeasures):
+        return {}
+    if not all(isinstance(measure, Measure) for measure in study.measures):
+        raise ConfigError(f"the measures of {study.name} must be instances of parley.judging.Measure")
+    return {"measures": [asdict(measure) for measure in study.measures]}
 
 
 def weights_of(study: Study) -> dict[str, str]:

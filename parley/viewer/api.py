@@ -18,13 +18,15 @@ from parley.viewer import compare, reading
 from parley.viewer.export import export_page
 from parley.viewer.notes import NotesFile
 from parley.viewer.open_run import OpenRun
-from parley.viewer.run_folder import RunFolder, file_stamp
+from parley.viewer.reporter import Reporter
+from parley.viewer.run_folder import NotFound, RunFolder, file_stamp
 from parley.viewer.table import UnitQuery, UnitTable
 
 BODY_TIMEOUT_SECONDS = 10.0
 """For reading a request's body: notes and labels are small."""
 MAX_FACET_CHOICES = 200
 """A facet with more values is not offered for comparison."""
+MAX_FOUND = 10
 Int64 = Annotated[int, Field(ge=-(2**63), lt=2**63)]
 """An integer that SQLite can store."""
 M = TypeVar("M", bound=BaseModel)
@@ -40,6 +42,7 @@ class ViewerState:
 
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
+        self.reporter = Reporter()
         self._runs: dict[str, tuple[int, OpenRun]] = {}
         self._lock = threading.Lock()
 
@@ -61,6 +64,7 @@ class ViewerState:
         return table
 
     def close(self) -> None:
+        self.reporter.close()
         for _, run in self._runs.values():
             run.close()
 
@@ -171,8 +175,41 @@ async def get_pulse(request: web.Request) -> web.Response:
 
 @routes.get("/api/headline")
 async def get_headline(request: web.Request) -> web.Response:
+    """What the run found. In a list of runs, `brief` leaves out what only the run's own page shows."""
+    name, state, brief = required(request), request.app[STATE], bool(request.query.get("brief"))
+
+    def work() -> dict[str, Any]:
+        found = state.run(name).headline(state.reporter, first=not brief)
+        if brief:
+            return {key: found.get(key) for key in ("largest", "unavailable", "pending", "cautions")}
+        return found
+
+    return await respond(work)
+
+
+@routes.get("/api/figure")
+async def get_figure(request: web.Request) -> web.Response:
+    """A figure of the report, as SVG."""
+    name, figure, state = required(request), required(request, "name"), request.app[STATE]
+
+    def work() -> str:
+        if (picture := state.run(name).pictures().get(figure)) is None:
+            raise NotFound(f"there is no figure '{figure}' of this run")
+        return picture
+
+    return web.Response(text=await asyncio.to_thread(work), content_type="image/svg+xml")
+
+
+@routes.get("/api/config")
+async def get_config(request: web.Request) -> web.Response:
+    """How the run was made: everything stored about it, and its prompts."""
     name, state = required(request), request.app[STATE]
-    return await respond(lambda: state.run(name).headline())
+
+    def work() -> dict[str, Any]:
+        with closing(state.run(name).file()) as file:
+            return reading.read_config(file)
+
+    return await respond(work)
 
 
 @routes.get("/api/units")
@@ -219,6 +256,13 @@ def _neighbours(run: OpenRun, query: UnitQuery, params: PageParams, position: in
     }
 
 
+@routes.get("/api/find")
+async def get_units_by_name(request: web.Request) -> web.Response:
+    """The first units whose id contains all words of a text."""
+    name, text, state = required(request), required(request, "text"), request.app[STATE]
+    return await respond(lambda: {"units": state.table(name).find(text, MAX_FOUND)})
+
+
 @routes.get("/api/texts")
 async def get_texts(request: web.Request) -> web.Response:
     name, ids, state = required(request), required(request, "ids").split(","), request.app[STATE]
@@ -248,9 +292,17 @@ async def get_comparison(request: web.Request) -> web.Response:
             facet: column.labels for facet, column in a.facets.items() if 2 <= len(column.labels) <= MAX_FACET_CHOICES
         }
         result["judges"] = a.judges()
+        result["points"] = compare.points(a, b, pairs, query.judge)
         return result
 
     return await respond(work)
+
+
+@routes.get("/api/comparison")
+async def get_tested_comparison(request: web.Request) -> web.Response:
+    """Another run minus this one, with intervals and tests, as `parley compare` gives them."""
+    name, other, state = required(request), required(request, "with"), request.app[STATE]
+    return await respond(lambda: state.run(name).comparison(state.folder.path(other), state.reporter))
 
 
 def download(name: str) -> dict[str, str]:

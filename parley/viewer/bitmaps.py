@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
+from itertools import compress, islice
 
 _DIGIT_ONE = ord("1")
 _DIGIT_TO_BIT = bytes(1 if byte == _DIGIT_ONE else 0 for byte in range(256))
@@ -30,9 +30,10 @@ def bits(mask: int, size: int) -> bytes:
     return format(mask, f"0{size}b")[::-1].encode().translate(_DIGIT_TO_BIT) if size else b""
 
 
-def members(mask: int, size: int, order: Sequence[int] | None = None) -> list[int]:
-    """The positions in the set, ascending or in the given order."""
+def members(
+    mask: int, size: int, order: Sequence[int] | None = None, start: int = 0, stop: int | None = None
+) -> list[int]:
+    """The positions in the set, ascending or in the given order; of these, those from start to stop."""
     flags = bits(mask, size)
-    if order is None:
-        return list(compress(range(size), flags))
-    return [position for position in order if flags[position]]
+    ordered = compress(range(size), flags) if order is None else (position for position in order if flags[position])
+    return list(islice(ordered, start, stop))

@@ -7,6 +7,9 @@ from typing import Any, NamedTuple
 
 from parley.viewer.table import UnitTable
 
+MAX_POINTS = 1000
+"""More points cannot be told apart in a scatter plot; of more pairs, evenly spaced ones are shown."""
+
 
 class UnitPair(NamedTuple):
     """The positions of two matched units, one per side."""
@@ -78,3 +81,11 @@ def differences(a: UnitTable, b: UnitTable, pairs: list[UnitPair], judge: str, p
             for pair in ordered[page * size : (page + 1) * size]
         ],
     }
+
+
+def points(a: UnitTable, b: UnitTable, pairs: list[UnitPair], judge: str) -> list[list[Any]]:
+    """Pairs for a scatter plot: both scores and both units."""
+    figures_a, figures_b = a.figures(judge), b.figures(judge)
+    scored = [pair for pair in pairs if not math.isnan(figures_a.score[pair.a] + figures_b.score[pair.b])]
+    shown = scored[:: math.ceil(len(scored) / MAX_POINTS) or 1]
+    return [[figures_a.score[pair.a], figures_b.score[pair.b], a.ids[pair.a], b.ids[pair.b]] for pair in shown]

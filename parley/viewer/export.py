@@ -28,13 +28,17 @@ MODULES = (
     "dom.js",
     "api.js",
     "charts.js",
+    "forest.js",
     "diff.js",
     "widgets.js",
     "title.js",
     "echo.js",
     "scores.js",
     "material.js",
+    "switcher.js",
     "runs.js",
+    "findings.js",
+    "config.js",
     "run.js",
     "message.js",
     "drawer.js",
@@ -77,6 +81,7 @@ def export_page(
             for _, _, text_id in call["prompt"]
         }
         texts = reading.read_texts(file, text_ids)
+        config = reading.read_config(file)
         addresses = HiddenAddresses(file.info())
     for unit in units:
         unit["notes"] = run.notes.notes(unit["id"])
@@ -86,6 +91,8 @@ def export_page(
         "name": name,
         "summary": folder.summary(name) | {"state": "exported"},
         "headline": run.headline(),
+        "pictures": run.pictures(),
+        "config": config,
         "judges": judges,
         "rows": {judge: [table.row(position, judge) for position in positions] for judge in [PANEL, *judges]},
         "units": units,

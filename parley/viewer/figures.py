@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
+
+from parley.analysis.squad.scores import normalise
+from parley.judging import Measure
 
 PANEL = ""
 """The key of the panel's figures, beside those of its judges by name."""
@@ -16,7 +20,7 @@ class UnitFigures(NamedTuple):
     """A unit's figures according to the panel or one judge. A missing figure is None, never 0."""
 
     score: float | None
-    """Mean value of the final verdicts; None where evaluators use different scales."""
+    """Mean value of the final verdicts, or the share of right answers; by the study's measure."""
     margin: float | None
     """For pairs: mean of subject A minus mean of subject B."""
     choice: str | None
@@ -42,29 +46,82 @@ class VerdictRow(NamedTuple):
     subject: str
     value: float | None
     text: str | None
+    metric: str = ""
 
 
-def unit_figures(verdicts: Sequence[VerdictRow], replies: Iterable[tuple[str, str | None]]) -> dict[str, UnitFigures]:
+class MeasuredRows(NamedTuple):
+    """The verdicts of a unit that its score is the mean of, and those that its choice is the majority of."""
+
+    scored: Sequence[VerdictRow]
+    chosen: Sequence[VerdictRow]
+
+
+def unit_figures(
+    verdicts: Sequence[VerdictRow],
+    replies: Iterable[tuple[str, str | None]],
+    measures: Sequence[Measure] = (),
+    facets: Mapping[str, str] | None = None,
+) -> dict[str, UnitFigures]:
     """Figures by judge, and under `PANEL` for the panel.
 
     Args:
         verdicts: all verdicts of the unit.
         replies: speaker and parse status of each reply.
+        measures: what the study's units are shown by; without any, the mean of all scores and the majority of texts.
+        facets: the unit's facets, one of which may have the right answer.
     """
     statuses: dict[str, list[str]] = {}
     for speaker, status in replies:
         if status is not None:
             statuses.setdefault(speaker, []).append(status)
     all_statuses = [status for by_speaker in statuses.values() for status in by_speaker]
-    chair = [row for row in verdicts if row.role == "chair"]  # the chair states the panel's verdict
-    figures = {PANEL: _figures(verdicts, chair or _of_round(verdicts, max), all_statuses)}
-    by_judge: dict[str, list[VerdictRow]] = {}
-    for row in verdicts:
-        by_judge.setdefault(row.judge, []).append(row)
-    for judge in dict.fromkeys([*by_judge, *statuses]):
-        rows = by_judge.get(judge, [])
-        figures[judge] = _figures(rows, _of_round(rows, max), statuses.get(judge, []))
+    rows = measured_rows(verdicts, measures, facets or {})
+    figures = {PANEL: _figures(rows, all_statuses, panel=True)}
+    for judge in dict.fromkeys([*(row.judge for row in verdicts), *statuses]):
+        own = MeasuredRows(*([row for row in part if row.judge == judge] for part in rows))
+        figures[judge] = _figures(own, statuses.get(judge, []))
     return figures
+
+
+def measured_rows(
+    verdicts: Sequence[VerdictRow], measures: Sequence[Measure], facets: Mapping[str, str]
+) -> MeasuredRows:
+    """The verdicts that count, by the first of the study's measures of either kind that the unit has a verdict of."""
+    if not measures:
+        return MeasuredRows(_plain_scores(verdicts), [row for row in verdicts if row.role != EVALUATOR])
+    scored: list[VerdictRow] = []
+    chosen: list[VerdictRow] = []
+    for measure in measures:
+        own = [row for row in verdicts if row.metric == measure.metric] if measure.metric else _plain_scores(verdicts)
+        if measure.kind == "correct":
+            chosen = chosen or own
+            own = [row._replace(value=is_right(row, facets.get(measure.key))) for row in own]
+        if measure.kind == "choice":
+            chosen = chosen or own
+        else:
+            scored = scored or own
+    return MeasuredRows(scored, chosen)
+
+
+def _plain_scores(verdicts: Sequence[VerdictRow]) -> list[VerdictRow]:
+    """A value with a text is the number of a chosen option, not a score, unless the text is an evaluator's reason."""
+    return [row for row in verdicts if row.text is None or row.role == EVALUATOR]
+
+
+def is_right(row: VerdictRow, key: str | None) -> float | None:
+    """1 for the right answer, 0 for another; None if the answer could not be read or the right one is not known.
+
+    Args:
+        row: the answer.
+        key: the number of the right option, or a JSON list of accepted texts, which is empty if there is no answer.
+    """
+    if row.value is None or key is None:
+        return None
+    if not key.startswith("["):
+        return float(str(int(row.value)) == key)
+    accepted = {normalise(str(text)) for text in json.loads(key)} - {""}
+    answer = normalise(row.text or "") if row.value else ""
+    return float(answer in accepted if accepted else not answer)
 
 
 def _of_round(rows: Sequence[VerdictRow], which: Callable[[Iterable[int]], int]) -> list[VerdictRow]:
@@ -75,14 +132,16 @@ def _of_round(rows: Sequence[VerdictRow], which: Callable[[Iterable[int]], int])
     return [row for row in rows if row.round == chosen_round]
 
 
-def _figures(rows: Sequence[VerdictRow], final: Sequence[VerdictRow], statuses: Sequence[str]) -> UnitFigures:
-    score, choice = _mean(final), _choice(final)
-    first = _of_round(rows, min)
+def _figures(rows: MeasuredRows, statuses: Sequence[str], *, panel: bool = False) -> UnitFigures:
+    scored, chosen = (_final(part, panel=panel) for part in rows)
+    score, choice = _mean(scored), majority(row.text for row in chosen)
+    part, final = (rows.chosen, chosen) if choice else (rows.scored, scored)
+    first = _of_round(part, min)
     changed: bool | None = None
     if final and first and first[0].round != final[0].round:
-        before, after = (_choice(first), choice) if choice else (_mean(first), score)
+        before, after = (majority(row.text for row in first), choice) if choice else (_mean(first), score)
         changed = before != after if before is not None and after is not None else None
-    a, b = (_mean([row for row in final if row.subject == subject]) for subject in ("A", "B"))
+    a, b = (_mean([row for row in scored if row.subject == subject]) for subject in ("A", "B"))
     return UnitFigures(
         score=score,
         margin=a - b if a is not None and b is not None else None,
@@ -92,20 +151,23 @@ def _figures(rows: Sequence[VerdictRow], final: Sequence[VerdictRow], statuses: 
     )
 
 
+def _final(rows: Sequence[VerdictRow], *, panel: bool) -> Sequence[VerdictRow]:
+    """The verdicts of the last round; for the panel those of its chair, if it has one, who states its verdict."""
+    chair = [row for row in rows if row.role == "chair"] if panel else []
+    return chair or _of_round(rows, max)
+
+
 def _severity(status: str) -> int:
     return WORST_FIRST.index(status) if status in WORST_FIRST else len(WORST_FIRST)
 
 
 def _mean(rows: Sequence[VerdictRow]) -> float | None:
-    """A value with a text is the number of a chosen option, not a score, unless the text is an evaluator's reason."""
-    scored = [row for row in rows if row.value is not None and (row.text is None or row.role == EVALUATOR)]
-    if len({row.judge for row in scored if row.role == EVALUATOR}) > 1:
+    """The mean value; None where evaluators with different metrics use different scales."""
+    evaluated = [row for row in rows if row.role == EVALUATOR]
+    if len({row.judge for row in evaluated}) > 1 and len({row.metric for row in evaluated}) > 1:
         return None
-    return sum(row.value or 0.0 for row in scored) / len(scored) if scored else None
-
-
-def _choice(rows: Sequence[VerdictRow]) -> str | None:
-    return majority(row.text for row in rows if row.role != EVALUATOR)
+    values = [row.value for row in rows if row.value is not None]
+    return sum(values) / len(values) if values else None
 
 
 def majority(votes: Iterable[str | None]) -> str | None:

@@ -2,6 +2,8 @@
 
 The index is derived from the run, grows while the viewer is open, and may be deleted at any time. It lives in Parley's
 home and not beside the run, so that viewing a run changes nothing in its folder. Why: docs/decisions.md.
+
+    python -m parley.viewer.index RUN        # indexes a run, and prints a line for each batch of units
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import json
 import os
 import re
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
@@ -19,16 +22,18 @@ from typing import Any
 
 from parley.agents.home import home
 from parley.runs import RunFile
+from parley.studies import measures_of
 from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figures
+from parley.viewer.run_folder import parse_facets
 
 IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 """Position, figures by judge, usage."""
-FORMAT = 4
+FORMAT = 5
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 TEXT_TABLE = """
 CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5 (
-    replies, prompts, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2'
+    replies, prompts, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2', prefix='1 2 3 4 5 6'
 );
 """
 SCHEMA = f"""
@@ -94,16 +99,17 @@ class SearchIndex:
             db.execute("INSERT INTO about VALUES ('run', ?)", (identity,))
             db.execute("COMMIT")
 
-    def units(self) -> list[IndexedUnit]:
-        """All units indexed so far."""
+    def units(self, first: int = 0, last: int = sys.maxsize) -> list[IndexedUnit]:
+        """The units indexed so far, by default all; otherwise those at positions from first to last."""
         with closing(self._open()) as db:
+            rows = db.execute("SELECT * FROM figures WHERE position BETWEEN ? AND ?", (first, last))
             return [
                 (
                     position,
                     {judge: UnitFigures(*values) for judge, values in json.loads(by_judge).items()},
                     UnitUsage(*usage),
                 )
-                for position, by_judge, *usage in db.execute("SELECT * FROM figures")
+                for position, by_judge, *usage in rows
             ]
 
     def store(self, key: str, value: Any) -> None:
@@ -214,6 +220,11 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     """Figures and texts (position, replies, prompts) of units given by position and id."""
     ids = [unit for _, unit in batch]
     marks = ",".join("?" * len(ids))
+    measures = measures_of(file.info())
+    facets: dict[str, dict[str, str]] = {}
+    if any(measure.key for measure in measures):
+        rows = file.rows(f"SELECT id, facets FROM units WHERE id IN ({marks})", ids)[1]
+        facets = {unit: parse_facets(text) for unit, text in rows}
     messages: dict[str, list[tuple[Any, ...]]] = {unit: [] for unit in ids}
     verdicts: dict[str, list[VerdictRow]] = {unit: [] for unit in ids}
     for unit, *row in file.rows(
@@ -223,7 +234,7 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     )[1]:
         messages[unit].append(tuple(row))
     for unit, *values in file.rows(
-        f"SELECT unit, judge, role, round, subject, value, text FROM verdicts WHERE unit IN ({marks})", ids
+        f"SELECT unit, judge, role, round, subject, value, text, metric FROM verdicts WHERE unit IN ({marks})", ids
     )[1]:
         verdicts[unit].append(VerdictRow(*values))
     totals = {
@@ -238,10 +249,16 @@ def read_batch(file: RunFile, batch: Sequence[tuple[int, str]]) -> tuple[list[In
     units, texts = [], []
     for position, unit in batch:
         spoken = [message for message in messages[unit] if message[1] != "narrator"]
-        figures = unit_figures(verdicts[unit], [(speaker, status) for speaker, _, status, _ in spoken])
+        replies_read = [(speaker, status) for speaker, _, status, _ in spoken]
+        figures = unit_figures(verdicts[unit], replies_read, measures, facets.get(unit))
         tokens, latency, cost, cached = totals.get(unit, (0, 0.0, 0.0, 0))
         units.append((position, figures, UnitUsage(len(messages[unit]), tokens, latency, cost, cached)))
         replies = "\n\n".join(text for *_, text in spoken)
         prompts = "\n\n".join(text for _, role, _, text in messages[unit] if role == "narrator")
         texts.append((position, replies, prompts))
     return units, texts
+
+
+if __name__ == "__main__":
+    for units in SearchIndex(Path(sys.argv[1])).update():
+        print(units[0][0], units[-1][0], flush=True)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,9 +16,9 @@ from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
 from parley.viewer import bitmaps, reading
-from parley.viewer.headline import headline
-from parley.viewer.index import SearchIndex, fts_query, search_terms
+from parley.viewer.index import IndexedUnit, SearchIndex, fts_query, search_terms
 from parley.viewer.notes import NotesFile
+from parley.viewer.reporter import FAILED, NOT_COMPARED, Reporter, comparison_key, compute, units_done
 from parley.viewer.run_folder import FileStamp, file_stamp, parse_facets
 from parley.viewer.table import UnitQuery, UnitTable
 
@@ -44,8 +47,6 @@ class OpenRun:
         self._worker: threading.Thread | None = None
         self._closed = threading.Event()
         self._index_error = ""
-        self._headline_lock = threading.Lock()
-        self._headline_due = 0.0
         self._cached_search = lru_cache(maxsize=32)(self._search)
         with RunFile.open(path) as file:
             self.size = int(file.rows("SELECT count(*) FROM units")[1][0][0])
@@ -111,7 +112,7 @@ class OpenRun:
             self._load()
             assert self._index is not None
             assert self._table is not None
-            for batch in self._index.update():
+            for batch in self._index.update() if self.size <= SMALL_RUN else self._indexed_elsewhere(self._index):
                 with self._lock:
                     self._table.add(batch)
                 self._cached_search.cache_clear()
@@ -123,6 +124,23 @@ class OpenRun:
             self._index_error = str(error)  # shown on the page, with the units indexed so far
         except Exception as error:
             self._index_error = find_damage(self.path) or f"indexing failed: {error!r}"
+
+    def _indexed_elsewhere(self, index: SearchIndex) -> Iterator[list[IndexedUnit]]:
+        """Batches indexed in a process of its own, so that requests do not have to wait for the interpreter."""
+        command = [sys.executable, "-m", "parley.viewer.index", str(self.path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            try:
+                for line in process.stdout:
+                    first, last = map(int, line.split())
+                    yield index.units(first, last)
+            finally:
+                if self._closed.is_set():
+                    process.kill()
+            complaint = process.stderr.read().strip().splitlines()
+        if process.returncode and not self._closed.is_set():
+            raise OSError(f"indexing failed: {complaint[-1] if complaint else process.returncode}")
 
     def _search(self, text: str, include_prompts: bool) -> int:
         assert self._index is not None
@@ -184,19 +202,48 @@ class OpenRun:
             "index_error": self._index_error,
         }
 
-    def headline(self) -> dict[str, Any]:
-        """The report's figures, cached in the index until more units are done.
+    def headline(self, reporter: Reporter | None = None, *, first: bool = False) -> dict[str, Any]:
+        """What the run found, as of the last time it was computed; "pending" while it is being computed.
 
-        During a run they take at most a tenth of the time, so they may be slightly out of date.
+        Args:
+            reporter: computes it in the background; without one, it is computed now.
+            first: whether it goes before other runs.
         """
-        with self._headline_lock, self.file() as file:
+        with self._lock:
             self._index = self._index or SearchIndex(self.path)
+        with self.file() as file:
             done = file.counts()["done"]
-            cached = self._index.load("headline")
-            started = time.monotonic()
-            if cached is None or (cached["done"] != done and started > self._headline_due):
-                cached = {"done": done, "figures": headline(file)}
-                self._index.store("headline", cached)
-                self._headline_due = time.monotonic() + 10 * (time.monotonic() - started)
-        figures: dict[str, Any] = cached["figures"]
-        return figures
+        cached = self._index.load("headline")
+        if cached is not None and cached["done"] == done:
+            return dict(cached["figures"])
+        if reporter is None:
+            return dict(compute(self.path, self._index)["figures"])
+        if (self.path,) in reporter.failed:
+            return {"cautions": [], "unavailable": FAILED}
+        # During a run it takes at most a tenth of the time, so it may be slightly out of date.
+        if cached is None or time.time() > cached["at"] + 10 * cached["seconds"]:
+            reporter.request(self.path, first=first)
+        return {**(cached["figures"] if cached else {"cautions": []}), "pending": cached is None}
+
+    def pictures(self) -> dict[str, str]:
+        """The report's figures by name, as SVG; none until the report was made."""
+        with self._lock:
+            self._index = self._index or SearchIndex(self.path)
+        return dict(self._index.load("pictures") or {})
+
+    def comparison(self, other: Path, reporter: Reporter) -> dict[str, Any]:
+        """The other run minus this one on the units that both have; "pending" while it is being computed.
+
+        Args:
+            other: the other run's file.
+            reporter: computes it in the background.
+        """
+        with self._lock:
+            self._index = self._index or SearchIndex(self.path)
+        cached = self._index.load(comparison_key(other))
+        if cached is not None and cached["done"] == units_done(self.path, other):
+            return dict(cached["found"])
+        if (self.path, other) in reporter.failed:
+            return {"unavailable": NOT_COMPARED}
+        reporter.request(self.path, other, first=True)
+        return {**(cached["found"] if cached else {}), "pending": cached is None}

@@ -43,6 +43,12 @@ def read_unit(file: RunFile, unit_id: str) -> dict[str, Any]:
     return unit
 
 
+def read_config(file: RunFile) -> dict[str, Any]:
+    """How the run was made: everything stored about it, and its prompts."""
+    prompts = file.rows("SELECT name, text FROM prompts ORDER BY name")[1]
+    return {"info": file.info(), "prompts": [{"name": name, "text": text} for name, text in prompts]}
+
+
 def _messages(file: RunFile, unit_id: str) -> list[dict[str, Any]]:
     columns, rows = file.rows(
         "SELECT seq, round, speaker, role, persona, text, parse_status, parsed, expected, thought, cut FROM transcript "

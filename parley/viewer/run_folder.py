@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.interim import counts
+from parley.studies import measures_of
 
 FileStamp = tuple[int, ...]
 STOPPED_AFTER_SECONDS = 120.0
@@ -92,6 +94,7 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
             "study": str(info["study"]),
             "models": [str(model) for model in info["models"]],
             "suite": str(config.get("suite") or "") if isinstance(config, dict) else "",
+            "measures": [asdict(measure) for measure in measures_of(info)],
             "config": config,
             "versions": info.get("versions"),
             "units": units,

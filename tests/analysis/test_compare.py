@@ -242,6 +242,18 @@ def test_the_units_that_differ_most_come_first() -> None:
     assert largest.head(3).to_numpy().tolist() == [["p1/s2/female", 7.0], ["p1/s1/male", -4.0], ["p1/s0/female", 1.0]]
 
 
+def test_the_studys_measure_comes_first_and_decides_which_units_differ_most() -> None:
+    def debate(unit: str, bias: float, rank: float) -> list[dict[str, Any]]:
+        row = {key: value for key, value in single(unit, "female", bias).items() if key not in ("identity", "category")}
+        return [row | {"unit": unit, "metric": "rank", "value": rank}, row | {"unit": unit, "metric": "bias"}]
+
+    first = pd.DataFrame([*debate("a", 5.0, 9.0), *debate("b", 7.0, 1.0)])
+    second = pd.DataFrame([*debate("a", 5.0, 1.0), *debate("b", 4.0, 1.0)])
+    report = compare(first, second, NAMES, measures={"bias"})
+    assert report.table("comparison")["what"].tolist() == ["bias", "rank"]
+    assert report.table("largest")["unit"].tolist() == ["b", "a"]
+
+
 def test_runs_without_a_common_unit_cannot_be_compared() -> None:
     first = run((6.0, 7.0), ())
     with pytest.raises(NothingShared, match="no unit in common"):
@@ -314,5 +326,5 @@ def test_answers_to_squad_are_compared_by_the_official_measures() -> None:
         return pd.DataFrame([answer(0, "", 1.0) | question | {"text": text}])
 
     result = table(compare(squad_comparable(answered("in Denmark")), squad_comparable(answered("Denmark")), NAMES))
-    assert result.loc["exact, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
-    assert result.loc["f1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2
+    assert result.loc["exact match, answerable", ["first", "second"]].tolist() == [1.0, 0.0]
+    assert result.loc["F1, answerable", "second"] == pytest.approx(2 / 3)  # precision 1, recall 1/2

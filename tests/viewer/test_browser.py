@@ -12,16 +12,25 @@ from contextlib import closing
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Decimal
 from hashlib import sha256
+from urllib.parse import parse_qs, urlparse
 
 import pytest
 
 import parley
 from parley.cli import main
-from parley.judging import Outcome, Verdict
+from parley.judging import Outcome, Unit, Verdict
+from parley.reports import make_report
 from parley.runs import RunFile
 
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'parley-autogen[dev]'")
 expect = playwright.expect
+
+
+def in_thread(work):
+    """In a thread of its own: the browser's event loop runs in this one."""
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
 
 
 def test_from_the_runs_page_to_one_reply_of_one_judge(tmp_path, viewer, open_page, build):
@@ -32,6 +41,7 @@ def test_from_the_runs_page_to_one_reply_of_one_judge(tmp_path, viewer, open_pag
     expect(broken).to_contain_text("broken")
     expect(broken).to_contain_text(re.compile("is not a Parley run file|damaged"))
     page.get_by_role("link", name="flips.sqlite").click()
+    page.get_by_role("link", name="Units").click()
     expect(page.locator(".count")).to_have_text("4 units")
 
     page.get_by_label("judged by").select_option("Three")
@@ -56,22 +66,119 @@ def test_from_the_runs_page_to_one_reply_of_one_judge(tmp_path, viewer, open_pag
     expect(page).to_have_url(re.compile("#m2$"))
 
 
-def test_the_figures_match_the_report(runs, viewer, open_page):
+def test_estimates_and_p_values_are_the_reports_and_open_their_units(runs, viewer, open_page):
+    report = make_report([runs / "quick.sqlite"])
+    gap = next(row for row in report.table("differences").itertuples() if row.metric == "all")
     page = open_page(viewer(runs) + "run?run=quick.sqlite")
     expect(page.locator(".caution").first).to_contain_text("SIMULATED")
-    from parley import frames
-    from parley.analysis import malibu
-
-    with RunFile.open(runs / "quick.sqlite") as file:
-        gap = malibu.differences(frames.verdicts(file)).iloc[0]
-    row = page.locator(".intervals tr", has_text="female − male")
+    row = page.locator(".forest tr", has_text="female − male").first
     difference = Decimal(gap.difference).quantize(Decimal("0.01"), ROUND_HALF_UP)
     expect(row).to_contain_text(f"{difference:+}".replace("-", "−"))
+    expect(row.locator(".p")).to_have_text(f"{float(f'{gap.p_adjusted:.2g}')}".removesuffix(".0"))
     assert gap.low == -math.inf, "three bases: the interval is unbounded"
+    expect(row).to_contain_text("no interval")
+    for line in report.words[:4]:
+        expect(page.locator("main")).to_contain_text(line)
+    page.get_by_text("All figures of the report").click()
+    expect(page.locator(".picture")).to_have_count(len(report.figures))
+    loaded = "images => images.every((image) => image.complete && image.naturalWidth > 0)"
+    page.locator(".picture").last.scroll_into_view_if_needed()
+    page.wait_for_function(f"({loaded})([...document.querySelectorAll('.picture img')])")
+    row.get_by_role("link").first.click()
+    assert set(parse_qs(urlparse(page.url).query)["f.identity"]) == {gap.first, gap.second}
+    expect(page.locator("tr[data-unit]").first).to_be_visible()
+
+
+def test_runs_are_sorted_chosen_and_compared_by_keyboard(tmp_path, viewer, open_page, build):
+    for name, numbers in (("a", (1,)), ("b", (1, 2)), ("c", (1, 2, 3))):
+        units = [Unit(f"u{number}", {"scenario": f"s{number}"}) for number in numbers]
+        build.write_run(
+            tmp_path / f"{name}.sqlite", [build.pair_unit(unit, [build.JudgeReply("One", "A")]) for unit in units]
+        )
+    (tmp_path / "cut.sqlite").write_bytes(b"not a run")
+    page = open_page(viewer(tmp_path))
+    rows = page.locator("tr[data-run]")
+    expect(page.locator("tr[data-run='cut.sqlite']")).to_contain_text("broken")
+
+    def order():
+        return rows.evaluate_all("rows => rows.map((row) => row.dataset.run[0]).join('')")
+
+    page.get_by_role("button", name="units").click()
+    expect(page.get_by_role("columnheader", name="units")).to_have_attribute("aria-sort", "descending")
+    assert order() == "cbac", "the broken file is last"
+    page.get_by_role("button", name="units").click()
+    expect(page.get_by_role("columnheader", name="units")).to_have_attribute("aria-sort", "ascending")
+    assert order() == "abcc"
+    expect(page.locator("main")).not_to_contain_text("computing…")
+    for key in ("j", "x", "j", "x", "j", "x", "c"):
+        page.keyboard.press(key)
+    expect(page.locator("h1")).to_have_text("Compare")
+    assert sorted([*parse_qs(urlparse(page.url).query)["with"], parse_qs(urlparse(page.url).query)["run"][0]]) == [
+        "a.sqlite",
+        "b.sqlite",
+        "c.sqlite",
+    ]
+    expect(page.locator(".numbers thead")).to_contain_text("b.sqlite")
+    expect(page.locator(".numbers thead")).to_contain_text("c.sqlite")
+    expect(page.locator(".forest").first).to_contain_text("no interval")
+
+
+def test_the_switcher_goes_to_pages_runs_and_units(runs, viewer, open_page):
+    page = open_page(viewer(runs))
+    expect(page.locator("tr[data-run]")).to_have_count(1)
+    page.keyboard.press("Control+k")
+    page.keyboard.type("quick")
+    expect(page.get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page.locator(".tabs [aria-current]")).to_have_text("Findings")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("conf")
+    page.keyboard.press("Enter")
+    expect(page.locator(".config").first).to_contain_text("malibu")
+    page.get_by_text("malibu/single").first.click()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("p2 female-male")
+    expect(page.get_by_role("option").first).to_contain_text("p2/")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator(".message").first).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+def test_escape_clears_search_and_filters(tmp_path, viewer, open_page, build):
+    build.flipping(tmp_path / "flips.sqlite")
+    page = open_page(viewer(tmp_path) + "run?run=flips.sqlite&f.scenario=s1")
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    search = page.get_by_label("Search the text of all messages")
+    search.fill("marmalade")
+    expect(page.locator(".count")).to_have_text("1 of 4 units")
+    search.press("Escape")
+    expect(page.locator(".count")).to_have_text("2 of 4 units")
+    for _ in range(2):  # leaves the empty box, then clears the filters
+        page.keyboard.press("Escape")
+    expect(page.locator(".count")).to_have_text("4 units")
+    assert "f.scenario" not in page.url
+
+
+def test_a_run_that_is_missing_or_stopped_early_says_so(tmp_path, viewer, chromium, build):
+    unit = build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])
+    build.write_run(tmp_path / "early.sqlite", [unit], planned=[build.pair(n, 0) for n in range(2, 30)])
+    address = viewer(tmp_path)
+    page = chromium.new_page()  # the browser logs an error for the run that is missing
+    page.goto(address)
+    early = page.locator("tr[data-run='early.sqlite']")
+    expect(early).to_contain_text("1 of 29")
+    expect(early.locator(".finding")).to_have_text("–")
+    page.goto(address + "run?run=gone.sqlite")
+    expect(page.get_by_role("alert")).to_contain_text("there is no run 'gone.sqlite'")
+    expect(page.locator("main")).not_to_contain_text("computed")
+    page.close()
 
 
 def test_keyboard_shortcuts(runs, viewer, open_page):
-    page = open_page(viewer(runs) + "run?run=quick.sqlite")
+    page = open_page(viewer(runs) + "run?run=quick.sqlite&tab=units")
     expect(page.locator("tr[data-unit]")).to_have_count(9)
     page.keyboard.press("j")
     page.keyboard.press("j")
@@ -103,7 +210,7 @@ def test_two_runs_are_compared_side_by_side(tmp_path, viewer, open_page, build):
     page = open_page(viewer(tmp_path) + "compare?run=a.sqlite")
     page.get_by_label("with run").select_option("b.sqlite")
     expect(page.locator("main")).to_contain_text("1 matched pair.")
-    expect(page.locator("tbody tr")).to_contain_text("A → B")
+    expect(page.locator("tbody tr", has_text="p2/s1/o0")).to_contain_text("A → B")
     page.locator("tbody a").click()
     expect(page.locator("del").first).to_have_text("brief")
     expect(page.locator("ins").first).to_have_text("long")
@@ -187,9 +294,7 @@ def test_a_debiased_chain_of_thought_is_shown_before_and_after(tmp_path, viewer,
     (tmp_path / "Age.jsonl").write_text(json.dumps(row))
     options = {"data": str(tmp_path), "method": ["mabrf"], "model": "sim/any?base=5&round=-2&noise=0"}
     out = str(tmp_path / "m.sqlite")
-    run = threading.Thread(target=lambda: parley.run("bbq", out=out, **options))
-    run.start()
-    run.join()
+    in_thread(lambda: parley.run("bbq", out=out, **options))
     page = open_page(viewer(tmp_path) + "unit?run=m.sqlite&unit=Age/1/mabrf/r0")
     bias = page.get_by_role("img", name=re.compile("bias by iteration"))
     expect(bias).to_have_attribute("aria-label", re.compile("Judge: iteration 0 5.0, iteration 1 3.0, iteration 2 1.0"))
@@ -227,7 +332,7 @@ def test_blind_labelling_hides_identities_and_measures_agreement(runs, viewer, o
 
 def test_a_hostile_transcript_is_shown_as_text(tmp_path, viewer, open_page, build):
     build.hostile(tmp_path / "hostile.sqlite")
-    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite")
+    page = open_page(viewer(tmp_path) + "run?run=hostile.sqlite&tab=units")
     page.locator("a.unit").click()
     expect(page.locator(".message")).to_have_count(6)
     for text in build.HOSTILE[:2]:

@@ -13,7 +13,12 @@ import pytest
 
 from parley.agents import Transcript
 from parley.judging import Outcome, Unit, Verdict
+from parley.judging.bbq import BbqStudy
+from parley.judging.malibu import Malibu
+from parley.judging.rldf import Rldf
+from parley.judging.squad import SquadStudy
 from parley.runs import Record, RunFile
+from parley.studies import measures_of
 from parley.viewer import bitmaps
 from parley.viewer.compare import match_by_facet
 from parley.viewer.figures import PANEL, VerdictRow, unit_figures
@@ -185,11 +190,54 @@ def test_the_chairs_verdict_is_the_panels():
 
 
 def test_different_scales_are_not_averaged_and_a_reason_is_not_a_choice():
-    toxic = VerdictRow(judge="words 1", role="evaluator", round=1, subject="", value=0.9, text="rude")
-    fluent = VerdictRow(judge="performance", role="evaluator", round=1, subject="", value=80.0, text="fine")
+    toxic = VerdictRow(
+        judge="words 1", role="evaluator", round=1, subject="", value=0.9, text="rude", metric="toxicity"
+    )
+    fluent = VerdictRow(
+        judge="performance", role="evaluator", round=1, subject="", value=80.0, text="fine", metric="fluency"
+    )
     figures = unit_figures([toxic, fluent], [])
     assert (figures[PANEL].score, figures[PANEL].choice) == (None, None)
     assert (figures["words 1"].score, figures["performance"].score) == (0.9, 80.0)
+
+
+def verdict(metric, value, text=None, *, judge="Referee", role="referee", round=1, subject=""):
+    return VerdictRow(judge=judge, role=role, round=round, subject=subject, value=value, text=text, metric=metric)
+
+
+def test_a_debates_score_is_its_bias_and_not_its_ranks_and_flags():
+    biases = [verdict("bias", value, round=number) for number, value in ((1, 8.0), (1, 8.0), (2, 4.0), (2, 2.0))]
+    others = [verdict("rank", 1.0, round=2), verdict("discordant", 1.0, "One (8) and Two (8)", round=2)]
+    flag = verdict("echo", 1.0, judge="rules", role="coordinator", round=2)
+    figures = unit_figures([*biases, *others, flag], [], Rldf.measures)[PANEL]
+    assert (figures.score, figures.choice, figures.changed) == (3.0, None, True)
+
+
+@pytest.mark.parametrize(("value", "right"), [(1.0, 1.0), (0.0, 0.0), (None, None)])
+def test_an_answer_of_bbq_is_right_or_wrong_and_an_unread_one_neither(value, right):
+    loop = [verdict("bias", 7.0, judge="Judge", role="evaluator", round=0), verdict("first_answer", 2.0, "Not known")]
+    answer = verdict("answer", value, None if value is None else "the boy", judge="Solver", role="debater")
+    figures = unit_figures([*loop, answer], [], BbqStudy.measures, {"label": "1"})[PANEL]
+    assert (figures.score, figures.choice) == (right, answer.text)
+
+
+@pytest.mark.parametrize(
+    ("answers", "value", "text", "right"),
+    [('["The Normans"]', 1.0, "normans", 1.0), ('["1066"]', 0.0, "unanswerable", 0.0), ("[]", 0.0, "n/a", 1.0),
+     ("[]", 1.0, "1066", 0.0)],
+)  # fmt: skip
+def test_an_answer_of_squad_is_right_by_the_official_rules(answers, value, text, right):
+    row = verdict("answer", value, text, judge="Solver", role="debater")
+    assert unit_figures([row], [], SquadStudy.measures, {"answers": answers})[PANEL].score == right
+
+
+def test_measures_come_from_the_run_file_or_from_the_shipped_study_of_that_name(tmp_path, build, runs):
+    with RunFile.open(runs / "quick.sqlite") as file:
+        assert file.info()["measures"][0]["label"] == "score"
+        assert measures_of(file.info()) == Malibu.measures
+    assert measures_of({"study": "rldf"}) == Rldf.measures, "a run of an earlier version"
+    assert measures_of({"study": "mine"}) == ()
+    assert measures_of({"study": "mine", "measures": [{"metric": "x", "label": "y", "kind": "lies"}]}) == ()
 
 
 def test_the_number_of_an_answer_is_not_a_score():
@@ -212,10 +260,38 @@ def test_only_whole_words_are_redacted():
     assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard"
 
 
+def test_orders_sorted_in_parts_are_those_of_one_sort(tmp_path, build, open_run, monkeypatch):
+    monkeypatch.setattr("parley.viewer.table.PART", 2)
+    records = [
+        build.pair_unit(
+            build.pair(n, 0), [build.JudgeReply("One", "A", status="ok" if n % 3 else "unparsed")] * (n % 4)
+        )
+        for n in range(1, 9)
+    ]
+    table = open_run(build.write_run(tmp_path / "p.sqlite", records)).table()
+    for key in ("score", "tokens"):
+        for descending in (False, True):
+            query = UnitQuery(sort=key, descending=descending)
+            table._orders.clear()
+            at_once = table.positions(query)
+            table._orders.clear()
+            table.sort_common_keys()
+            assert table.positions(query) == at_once
+
+
+def test_a_large_run_is_indexed_in_a_process_of_its_own(tmp_path, build, open_run, monkeypatch):
+    monkeypatch.setattr("parley.viewer.open_run.SMALL_RUN", 2)
+    run = open_run(build.flipping(tmp_path / "flips.sqlite"))
+    page = run.page(UnitQuery(judge="Three"), "marm*", include_prompts=False)
+    assert [(row["id"], row["flip"]) for row in page["rows"]] == [("p2/s1/o1", "flipped")]
+    assert (page["indexed"], page["index_error"]) == (4, "")
+
+
 def test_bitmaps():
     mask = bitmaps.from_positions([0, 3, 9], 10)
     assert bitmaps.members(mask, 10) == [0, 3, 9]
     assert bitmaps.members(mask, 10, [9, 8, 3, 0]) == [9, 3, 0]
+    assert bitmaps.members(mask, 10, start=1, stop=2) == [3]
     assert [bitmaps.members(mask, 4) for mask in bitmaps.from_codes([1, -1, 0, 1], 2)] == [[2], [0, 3]]
     assert bitmaps.members(0, 0) == []
 

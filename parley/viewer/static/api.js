@@ -25,6 +25,7 @@ function getEmbedded(path, params) {
   if (path === "headline") return embedded.headline;
   if (path === "units") return embeddedUnits(params);
   if (path === "unit") return embeddedUnit(params);
+  if (path === "config") return embedded.config;
   if (path === "texts") return embedded.texts;
   throw new Error("an exported file does not contain this page");
 }

@@ -4,6 +4,7 @@ import { comparePage, pairPage } from "./compare.js";
 import { labelPage } from "./label.js";
 import { runPage } from "./run.js";
 import { runsPage } from "./runs.js";
+import { listenForSwitcher, openSwitcher } from "./switcher.js";
 import { unitPage } from "./unit.js";
 import { button, listenForKeys, showHelp } from "./widgets.js";
 
@@ -31,11 +32,12 @@ function showTools() {
   const label = () => `theme: ${document.documentElement.dataset.theme}`;
   const nextTheme = () => THEMES[(THEMES.indexOf(document.documentElement.dataset.theme) + 1) % THEMES.length];
   const toggle = button(label(), () => { setTheme(nextTheme()); toggle.textContent = label(); }, { class: "plain" });
-  fill(document.getElementById("tools"), toggle, h("button", { type: "button", class: "plain", onclick: showHelp, "aria-label": "keyboard shortcuts", title: "keyboard shortcuts" }, "?"));
+  fill(document.getElementById("tools"), button("Go to… ⌃K", openSwitcher, { class: "plain", "aria-keyshortcuts": "Control+K", "aria-label": "go to a page, run or unit" }), toggle, h("button", { type: "button", class: "plain", onclick: showHelp, "aria-label": "keyboard shortcuts", title: "keyboard shortcuts" }, "?"));
 }
 
 onNavigate(showPage);
 window.addEventListener("popstate", showPage);
 showTools();
 listenForKeys();
+listenForSwitcher();
 showPage();

@@ -1,5 +1,6 @@
-// Small charts: intervals, sparklines, progress. Each also gives its numbers as text.
+// Small charts: sparklines, progress, scatter. Each also gives its numbers as text.
 import { h, number, svg, unique } from "./dom.js";
+import { decimals, ticks } from "./forest.js";
 
 // Okabe and Ito's colours can be told apart with any colour vision; each speaker also has a shape.
 const SHAPES = ["circle", "square", "diamond", "triangle", "ring", "cross"];
@@ -19,31 +20,6 @@ export function shape(kind, x, y, r, colour) {
 export function badge(index) {
   const { colour, shape: kind } = speakerStyle(index);
   return svg("svg", { class: "badge", viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true" }, shape(kind, 8, 8, 5.5, colour));
-}
-
-// Rows are { group, label, estimate, low, high }; `reference` is the value that means no effect.
-export function intervals(rows, { reference = null, format = number, title, onpick = null }) {
-  const known = rows.filter((row) => row.estimate !== null);
-  if (!known.length) return h("p", { class: "muted" }, "no figures");
-  const values = known.flatMap((row) => [row.low ?? row.estimate, row.high ?? row.estimate]).concat(reference === null ? [] : [reference]);
-  let [min, max] = [Math.min(...values), Math.max(...values)];
-  const margin = (max - min || 1) * 0.06;
-  [min, max] = [min - margin, max + margin];
-  const x = (value) => (100 * (value - min)) / (max - min);
-  let group = null;
-  const body = rows.map((row) => {
-    const first = row.group !== group;
-    group = row.group;
-    const text = row.low === null ? format(row.estimate) : `${format(row.estimate)} (${format(row.low)} to ${format(row.high)})`;
-    const bar = svg("svg", { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" },
-      reference === null ? null : svg("line", { x1: x(reference), x2: x(reference), y1: 0, y2: 10, class: "reference" }),
-      row.low === null || row.low === undefined ? null
-        : svg("line", { x1: x(row.low), x2: x(row.high), y1: 5, y2: 5, class: "span" }),
-      row.estimate === null ? null : svg("line", { x1: x(row.estimate), x2: x(row.estimate), y1: 5, y2: 5, class: "dot" }));
-    const label = onpick ? h("button", { class: "plain", onclick: () => onpick(row), title: "show only these units" }, row.label) : row.label;
-    return h("tr", { class: first ? "group" : "" }, h("th", { scope: "row" }, label), h("td", { class: "wide" }, bar), h("td", { class: "figure" }, text));
-  });
-  return h("table", { class: "intervals" }, h("caption", {}, title), h("tbody", {}, body));
 }
 
 // Lines over rounds or iterations. Series are { name, index, points: [[round, value], …] }.
@@ -80,4 +56,26 @@ export function progress(units) {
   return h("div", { class: "progress", role: "img", "aria-label": text, title: text },
     h("span", { class: "done", vars: { width: `${(100 * units.done) / total}%` } }),
     h("span", { class: "failed", vars: { width: `${(100 * units.failed) / total}%` } }));
+}
+
+// One point per pair of units, { x, y, title, open }; on the diagonal both have the same score. The list beside it has
+// the same units as links.
+export function scatter(points, { title, left, right }) {
+  const values = points.flatMap(({ x, y }) => [x, y]);
+  const margin = (Math.max(...values) - Math.min(...values) || 1) * 0.05;
+  const [min, max] = [Math.min(...values) - margin, Math.max(...values) + margin];
+  const [size, start] = [320, 34];
+  const px = (value) => start + ((value - min) / (max - min)) * (size - start);
+  const py = (value) => size - px(value);
+  const [low, high] = [px(min), px(max)];
+  const marks = ticks(min, max, 4);
+  const digits = decimals(marks.length > 1 ? marks[1] - marks[0] : 1);
+  return h("figure", { class: "scatter" }, h("figcaption", {}, title),
+    svg("svg", { viewBox: `0 0 ${size + 4} ${size + 4}`, role: "img", "aria-label": `${title}: ${points.length} units, ${left} across, ${right} up` },
+      svg("rect", { x: low, y: size - high, width: high - low, height: high - low, class: "frame" }),
+      marks.map((mark) => [svg("text", { x: px(mark), y: size - start + 16, class: "tick", "text-anchor": "middle" }, number(mark, digits)), svg("text", { x: start - 6, y: py(mark) + 4, class: "tick", "text-anchor": "end" }, number(mark, digits))]),
+      svg("line", { x1: low, y1: py(min), x2: high, y2: py(max), class: "diagonal" }),
+      points.map(({ x, y, title: name, open }) => { const point = svg("circle", { cx: px(x), cy: py(y), r: 3.5, class: "point" }, svg("title", {}, `${name}: ${number(x)}, ${number(y)}`)); point.addEventListener("click", open); return point; }),
+      svg("text", { x: (low + high) / 2, y: size - 2, class: "name", "text-anchor": "middle" }, left),
+      svg("text", { x: 10, y: (size - start) / 2, class: "name", "text-anchor": "middle", transform: `rotate(-90 10 ${(size - start) / 2})` }, right)));
 }

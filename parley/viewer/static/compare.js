@@ -1,21 +1,30 @@
-// Two runs, or two values of a facet within one, largest differences first; and two units side by side.
+// Two or more runs, or two values of a facet within one; and two units side by side.
 import { get } from "./api.js";
-import { facetName, fill, go, h, integer, link, number, orNone, plural, signed, unique } from "./dom.js";
+import { scatter } from "./charts.js";
+import { facetName, fill, go, h, integer, link, number, orNone, plural, pValue, signed, unique } from "./dom.js";
 import { markChanges } from "./diff.js";
+import { forestPlot } from "./forest.js";
 import { isLongTask, parsedReply, speakerColour, speakerName } from "./message.js";
-import { breadcrumbs, errorBox, loading, pager, setTitle, shortcuts, speakerIndex } from "./widgets.js";
+import { breadcrumbs, button, cautions, errorBox, loading, pager, setTitle, shortcuts, speakerIndex } from "./widgets.js";
 
 export function comparePage(main, params) {
   const run = params.get("run");
+  const others = params.getAll("with").filter(Boolean);
+  const other = others.includes(params.get("shown")) ? params.get("shown") : others[0] || "";
   breadcrumbs(link("/run", { run }, {}, h("bdi", {}, run)), "compare");
   setTitle(`Compare ${run}`);
   shortcuts({ u: { what: "back to the run", run: () => go("/run", { run }) } });
-  const page = h("div", { class: "page" }, loading());
-  fill(main, page);
+  const choice = h("div", { class: "row" });
+  const tested = h("div", { class: "tested" });
+  const units = h("div", {}, loading());
+  fill(main, h("div", { class: "page" }, h("h1", {}, "Compare"), choice, tested, units));
+  let stopped = false;
 
-  const change = (changes) => {
+  const change = (changes, newOthers = others) => {
     const next = new URLSearchParams(params);
     next.delete("page");
+    next.delete("with");
+    for (const name of newOthers) next.append("with", name);
     for (const [key, value] of Object.entries(changes)) value ? next.set(key, value) : next.delete(key);
     go("/compare", next);
   };
@@ -26,37 +35,77 @@ export function comparePage(main, params) {
 
   async function show() {
     try {
-      const [{ runs }, comparison] = await Promise.all([get("runs"), get("compare", params)]);
-      const [facet, x, y, other] = ["facet", "x", "y", "with"].map((key) => params.get(key) || "");
+      const [{ runs }, comparison] = await Promise.all([get("runs"), get("compare", pairParams())]);
+      const [facet, x, y] = ["facet", "x", "y"].map((key) => params.get(key) || "");
       const values = comparison.facets[facet] || [];
-      const chosen = other || (facet && x && y);
-      fill(page, h("h1", {}, "Compare"),
-        h("div", { class: "row" }, chooser("with run", other, runs.map(({ name }) => name).filter((name) => name !== run), (value) => change({ with: value, facet: "", x: "", y: "" })),
-          chooser("or by facet", facet, Object.keys(comparison.facets), (value) => change({ facet: value, x: "", y: "", with: "" })),
-          facet ? chooser("from", x, values, (value) => change({ x: value })) : "", facet ? chooser("to", y, values, (value) => change({ y: value })) : "",
-          chooser("judged by", params.get("judge") || "", comparison.judges, (value) => change({ judge: value }), "the panel")),
-        chosen ? table(comparison, other) : h("p", { class: "muted" }, "Choose another run, or a facet and two of its values. Units of two runs are matched by id; units of one run are matched by all other facets."));
-    } catch (error) { fill(page, errorBox(error)); }
+      const free = runs.map(({ name }) => name).filter((name) => name !== run && !others.includes(name));
+      const byFacet = { facet: "", x: "", y: "" };
+      fill(choice, others.map((name) => h("span", { class: "pill" }, h("bdi", {}, name), button("×", () => change({}, others.filter((kept) => kept !== name)), { class: "plain", "aria-label": `remove ${name}` }))),
+        chooser("with run", "", free, (value) => value && change(byFacet, [...others, value])),
+        others.length ? "" : chooser("or by facet", facet, Object.keys(comparison.facets), (value) => change({ facet: value, x: "", y: "" }, [])),
+        facet ? chooser("from", x, values, (value) => change({ x: value })) : "", facet ? chooser("to", y, values, (value) => change({ y: value })) : "",
+        others.length > 1 ? h("label", {}, "units of ", h("select", { onchange: (event) => change({ shown: event.target.value }) }, others.map((name) => h("option", { value: name, selected: name === other }, name)))) : "",
+        chooser("judged by", params.get("judge") || "", comparison.judges, (value) => change({ judge: value }), "the panel"));
+      fill(units, other || (facet && x && y) ? pairs(comparison) : h("p", { class: "muted" }, "Choose another run, or a facet and two of its values. Units of two runs are matched by id; units of one run are matched by all other facets."));
+    } catch (error) { fill(units, errorBox(error)); }
   }
 
-  function table(comparison, other) {
+  // The list of units compares two runs at a time.
+  function pairParams() {
+    const query = new URLSearchParams(params);
+    query.delete("with");
+    if (other) query.set("with", other);
+    return query;
+  }
+
+  async function showTested() {
+    if (!others.length) return;
+    const found = await Promise.all(others.map((name) => get("comparison", { run, with: name }).catch((error) => ({ unavailable: error.message }))));
+    if (stopped) return;
+    const ready = found.map((comparison, index) => ({ ...comparison, name: others[index] })).filter(({ pending }) => !pending);
+    const plots = ({ name, forests, unavailable }) => [others.length > 1 ? h("h2", {}, h("bdi", {}, name), " minus ", h("bdi", {}, run)) : "",
+      unavailable ? h("p", { class: "notice" }, unavailable) : forests.filter(({ estimates }) => estimates.length).map((plot) => forestPlot(plot, () => null))];
+    const sentences = ready.flatMap((comparison) => comparison.sentences || []);
+    fill(tested, cautions(unique(ready.flatMap((comparison) => comparison.cautions || []))), ready.length < found.length ? loading("The comparison is being computed…") : "",
+      h("div", { class: "findings" }, h("div", { class: "plots" }, ready.map(plots), ready.some(({ rows }) => rows) ? values(ready.filter(({ rows }) => rows)) : ""),
+        sentences.length ? h("section", { class: "words" }, h("h2", {}, "In words"), h("ul", {}, sentences.map((line) => h("li", {}, line)))) : ""));
+    if (ready.length < found.length) setTimeout(showTested, 700);
+  }
+
+  // Runs as columns: what each has, and how far it is from the first.
+  function values(comparisons) {
+    const rows = unique(comparisons.flatMap((comparison) => comparison.rows.map((row) => row.what)));
+    const of = (comparison, what) => comparison.rows.find((row) => row.what === what);
+    const base = (what) => comparisons.map((comparison) => of(comparison, what)).find(Boolean);
+    const interval = (row) => (row.low === null || row.high === null ? "no interval" : `${signed(row.low)} to ${signed(row.high)}`);
+    return h("details", { class: "numbers", open: comparisons.length > 1 }, h("summary", {}, "Values by run"), h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Values by run" }, h("table", { class: "table" },
+      h("thead", {}, h("tr", {}, ["", run, ...comparisons.flatMap(({ name }) => [name, "difference (95% CI)", "p"])].map((name, column) => h("th", { scope: "col", class: column ? "num" : "" }, h("bdi", {}, name))))),
+      h("tbody", {}, rows.map((what) => h("tr", {}, h("th", { scope: "row" }, what), h("td", { class: "num", "data-label": run }, number(base(what).second)),
+        comparisons.map((comparison) => { const row = of(comparison, what); return row ? [h("td", { class: "num", "data-label": comparison.name }, number(row.first)), h("td", { class: "num", "data-label": "difference" }, signed(row.difference), h("span", { class: "muted" }, ` ${interval(row)}`)), h("td", { class: "num", "data-label": "p" }, pValue(row.p_adjusted))] : h("td", { colspan: 3 }, "–"); })))))));
+  }
+
+  function pairs(comparison) {
     const [left, right] = (other ? [run, other] : [params.get("x"), params.get("y")]).map(orNone);
     const { matched, scored, mean_difference, with_choice, same_choice } = comparison;
+    const pairAddress = (a, b) => ({ run, unit: a, run2: other || run, unit2: b });
     return [
+      h("h2", {}, "Units that differ most"),
       h("p", {}, `${plural(matched, "matched pair")}.`,
         mean_difference === null ? "" : [" Mean difference ", h("bdi", {}, right), " − ", h("bdi", {}, left), ": ", h("b", {}, signed(mean_difference)), ` (${plural(scored, "pair")} with scores).`],
         with_choice ? ` Same verdict in ${integer(same_choice)} of ${plural(with_choice, "pair")}.` : ""),
-      h("p", { class: "muted" }, "This describes these units only. For intervals and tests, see the report."),
-      h("div", { class: "scroll" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ["unit", left, right, "difference", "verdicts"].map((name, column) => h("th", { scope: "col", class: column && column < 4 ? "num" : "" }, h("bdi", {}, name))))),
-        h("tbody", {}, comparison.rows.map(({ a, b, difference }) => h("tr", {},
-          h("th", { scope: "row" }, link("/pair", { run, unit: a.id, run2: other || run, unit2: b.id }, {}, h("bdi", {}, a.id)), a.id === b.id ? "" : h("div", { class: "muted" }, h("bdi", {}, b.id))),
-          h("td", { class: "num" }, number(a.score)), h("td", { class: "num" }, number(b.score)), h("td", { class: "num" }, h("b", {}, signed(difference))),
-          h("td", {}, a.choice || b.choice ? (a.choice === b.choice ? a.choice : h("span", { class: "pill warn" }, `${a.choice || "–"} → ${b.choice || "–"}`)) : "–")))))),
-      pager(Number(params.get("page") || 0), matched, "/compare", params),
+      h("div", { class: "compare-runs" },
+        h("div", {}, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Pairs of units" }, h("table", { class: "table" }, h("thead", {}, h("tr", {}, ["unit", left, right, "difference", "verdicts"].map((name, column) => h("th", { scope: "col", class: column && column < 4 ? "num" : "" }, h("bdi", {}, name))))),
+          h("tbody", {}, comparison.rows.map(({ a, b, difference }) => h("tr", {},
+            h("th", { scope: "row" }, link("/pair", pairAddress(a.id, b.id), {}, h("bdi", {}, a.id)), a.id === b.id ? "" : h("div", { class: "muted" }, h("bdi", {}, b.id))),
+            h("td", { class: "num", "data-label": left }, number(a.score)), h("td", { class: "num", "data-label": right }, number(b.score)), h("td", { class: "num", "data-label": "difference" }, h("b", {}, signed(difference))),
+            h("td", {}, a.choice || b.choice ? (a.choice === b.choice ? a.choice : h("span", { class: "pill warn" }, `${a.choice || "–"} → ${b.choice || "–"}`)) : "–")))))),
+          pager(Number(params.get("page") || 0), matched, "/compare", params)),
+        comparison.points.length > 1 ? scatter(comparison.points.map(([x, y, a, b]) => ({ x, y, title: a === b ? a : `${a}, ${b}`, open: () => go("/pair", pairAddress(a, b)) })), { title: "The same units in both", left, right }) : ""),
     ];
   }
   show();
-  return { stop: () => {} };
+  showTested();
+  return { stop: () => { stopped = true; } };
 }
 
 export function pairPage(main, params) {

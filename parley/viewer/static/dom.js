@@ -71,13 +71,20 @@ function missing(value) { return value === null || value === undefined || Number
 export function number(value, digits = 2) { return missing(value) ? "–" : rounded(value, digits).replace("-", "−"); }
 export function signed(value, digits = 2) { return missing(value) ? "–" : (Number(rounded(value, digits)) > 0 ? "+" : "") + number(value, digits); }
 function rounded(value, digits) { return (Number(value.toFixed(digits)) + 0).toFixed(digits); }  // no "-0.00": -0 + 0 is 0
+export function pValue(value) { return missing(value) ? "–" : value < 0.0001 ? "< 0.0001" : String(Number(value.toPrecision(2))); }
 export function integer(value) { return missing(value) ? "–" : value.toLocaleString("en"); }
-export function percent(value) { return missing(value) ? "–" : `${(100 * value).toFixed(0)}%`; }
+export function percent(value) { return missing(value) ? "–" : `${number(100 * value, 0)}%`; }
 export function money(value) {
   return missing(value) ? "cost unknown" : value === 0 ? "$0" : value < 0.01 ? "< $0.01" : `$${value.toFixed(2)}`;
 }
 export function dateTime(seconds) {
   return seconds ? new Date(seconds * 1000).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "–";
+}
+export function age(seconds) {
+  if (!seconds) return "–";
+  const past = Math.max(0, Date.now() / 1000 - seconds);
+  const [size, unit] = [[60, "s"], [3600, "min"], [86400, "h"], [86400 * 60, "d"], [86400 * 730, "mo"], [Infinity, "y"]].find(([limit]) => past < limit);
+  return `${Math.floor(past / { s: 1, min: 60, h: 3600, d: 86400, mo: 86400 * 30, y: 86400 * 365 }[unit])} ${unit}`;
 }
 export function bytes(size) {
   return size < 1e6 ? `${Math.max(1, Math.round(size / 1e3))} kB` : size < 1e9 ? `${(size / 1e6).toFixed(1)} MB` : `${(size / 1e9).toFixed(1)} GB`;

@@ -1,31 +1,44 @@
-// One run: its figures and its units, filtered by any facet. The address contains the whole state.
+// One run: what it found, its units filtered by any facet, its config. The address contains the whole state.
 import { get } from "./api.js";
-import { intervals, progress } from "./charts.js";
-import { announce, dateTime, embedded, facetName, fill, go, h, integer, link, money, number, orNone, percent, plural, signed, unique } from "./dom.js";
+import { progress } from "./charts.js";
+import { showConfig } from "./config.js";
 import { drawerRows } from "./drawer.js";
+import { announce, dateTime, embedded, facetName, fill, go, h, integer, link, money, number, orNone, plural, signed, unique } from "./dom.js";
+import { showFindings } from "./findings.js";
 import { TITLE_FACETS, unitTitle } from "./title.js";
-import { breadcrumbs, button, cautions, errorBox, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
+import { breadcrumbs, button, errorBox, loading, PAGE_SIZE, pager, setTitle, shortcuts, watchRun } from "./widgets.js";
 
 const FILTER_NAMES = { "d.status": "status", "d.answer": "answer", "d.choice": "verdict", "d.flip": "in the other order", "d.changed": "between rounds", "d.parse": "parse status", "d.tag": "tag" };
 const SORT_KEYS = [["position", "plan"], ["score", "score"], ["margin", "margin A − B"], ["choice", "verdict"], ["flip", "other order"], ["parse", "parse status"], ["tokens", "tokens"], ["latency", "latency"], ["cost", "cost"], ["id", "unit"]];
 const VALUES_SHOWN = 8; // of one filter, before "more…"
 const FACET_COLUMNS = 6;
+const TABS = ["findings", "units", "config"];
+
+// Filters, a search or an order are about units; without any, what was found comes first.
+function tabOf(params) {
+  if (TABS.includes(params.get("tab"))) return params.get("tab");
+  return embedded || [...params.keys()].some((key) => key !== "run") ? "units" : "findings";
+}
 
 export function runPage(main, params) {
   const run = params.get("run") || (embedded ? embedded.name : "");
   breadcrumbs(h("span", {}, run));
   setTitle(run);
   const about = h("section", { class: "about" }, loading());
-  const figures = h("details", { class: "figures", open: true }, h("summary", {}, "Figures"), h("div", { class: "charts" }, loading("computing…")));
+  const tabs = h("nav", { class: "tabs", "aria-label": "Parts of the run" });
+  const findings = h("section", { class: "tab" }, loading("The report is being computed…"));
+  const config = h("section", { class: "tab" });
   const filters = h("aside", { class: "filters", "aria-label": "Filters" });
   const toolbar = h("div", { class: "toolbar" });
   const list = h("div", { class: "list" }, loading());
   const state = { params, page: null, focused: -1, openFilters: new Set(), expandedFilters: new Set(), shown: null, stopped: false };
-  fill(main, h("div", { class: "page" }, about, figures, h("div", { class: "split" }, filters, h("section", { class: "units" }, toolbar, list))));
+  const units = h("div", { class: "split" }, filters, h("section", { class: "units" }, toolbar, list));
+  fill(main, h("div", { class: "page" }, about, tabs, findings, units, config));
 
   const change = (edit, replace = false) => {
     const next = new URLSearchParams(state.params);
     next.delete("page");
+    next.set("tab", "units");
     edit(next);
     go("/run", next, { replace });
   };
@@ -36,26 +49,33 @@ export function runPage(main, params) {
     next.delete(key);
     for (const chosen of wasChosen ? others : [...others, value]) next.append(key, chosen);
   });
-  const clearAll = () => go("/run", { run });
+  const clearAll = () => { search.value = ""; go("/run", { run, tab: "units" }); };
 
   let typingTimer;
   const search = h("input", { type: "search", placeholder: "Search replies…", "aria-label": "Search the text of all messages", value: params.get("q") || "",
     title: 'All words must occur. Also: "a phrase", prefix*, -excluded',
-    oninput: () => { clearTimeout(typingTimer); typingTimer = setTimeout(() => change((next) => (search.value ? next.set("q", search.value) : next.delete("q")), true), 180); } });
+    onkeydown: (event) => { if (event.key === "Escape" && search.value) { event.preventDefault(); search.value = ""; applySearch(); } },
+    oninput: () => { clearTimeout(typingTimer); typingTimer = setTimeout(applySearch, 180); } });
+  function applySearch() {
+    clearTimeout(typingTimer);
+    if (search.value !== (state.params.get("q") || "")) change((next) => (search.value ? next.set("q", search.value) : next.delete("q")), true);
+  }
   const prompts = h("input", { type: "checkbox", onchange: () => setParam("prompts", prompts.checked ? "1" : "") });
   const judge = h("select", { onchange: () => setParam("judge", judge.value) });
   const [low, high] = [["low", "lowest score", "from"], ["high", "highest score", "to"]].map(([key, label, placeholder]) =>
     h("input", { type: "number", step: "any", class: "narrow", "aria-label": label, placeholder, value: params.get(key) || "", onchange: (event) => setParam(key, event.target.value) }));
+  const scoreName = h("span", {}, "score");
   const sort = h("select", { onchange: () => setParam("sort", sort.value === "position" ? "" : sort.value) });
   const direction = button("↑", () => setParam("desc", state.params.get("desc") ? "" : "1"), { "aria-label": "reverse the order", title: "reverse the order" });
   const count = h("p", { class: "count", role: "status" });
   const pages = h("div", {});
   toolbar.append(h("div", { class: "row grow" }, search, h("label", { class: "check" }, prompts, " also search prompts")),
-    h("div", { class: "row" }, h("label", {}, "judged by ", judge), h("span", { class: "inline-group" }, "score ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction)),
+    h("div", { class: "row" }, h("label", {}, "judged by ", judge), h("span", { class: "inline-group" }, scoreName, " ", low, " ", high), h("span", { class: "inline-group" }, h("label", {}, "sort by ", sort), direction)),
     h("div", { class: "row spread" }, count, pages));
 
   async function showAbout() {
     const summary = await get("run", { run });
+    state.measure = (summary.measures || []).find(({ kind }) => kind !== "choice") || null;
     if (summary.broken) { fill(main, h("div", { class: "page" }, h("h1", {}, run), h("p", { class: "notice bad" }, summary.broken))); return; }
     const { done, failed, planned } = summary.units;
     fill(about,
@@ -77,27 +97,24 @@ export function runPage(main, params) {
     return "/api/export?" + query;
   }
 
-  async function showFigures() {
-    const box = figures.querySelector(".charts");
-    try {
-      const headline = await get("headline", { run });
-      about.querySelectorAll(".caution").forEach((caution) => caution.remove());
-      about.append(...cautions(headline.cautions || []));
-      const filterByIdentity = (row) => change((next) => { next.delete("f.identity"); if (!row.label.startsWith("(")) next.set("f.identity", row.label); });
-      const models = unique([...(headline.scores || []), ...(headline.win_rates || [])].map((row) => row.model));
-      const withModel = (row, label) => ({ ...row, group: row.category, label: models.length > 1 ? `${label} · ${row.model}` : label });
-      const byIdentity = (rows) => rows.map((row) => withModel(row, row.identity));
-      const charts = [];
-      if (headline.scores) {
-        charts.push(intervals(byIdentity(headline.scores.filter((row) => row.metric === "all")), { title: "Mean scores (95% CI)", onpick: filterByIdentity }));
-        charts.push(intervals(headline.differences.map((row) => withModel(row, `${row.first} − ${row.second}`)), { title: "Differences on the same items (95% CI, unadjusted)", reference: 0, format: signed }));
-      }
-      if (headline.win_rates) charts.push(intervals(byIdentity(headline.win_rates), { title: "Win rates in pairs, without ties (95% CI)", reference: 0.5, format: percent, onpick: filterByIdentity }));
-      const sentences = headline.sentences || [];
-      if (!charts.length && !sentences.length) charts.push(h("p", { class: "muted" }, headline.unavailable || "no figures"));
-      fill(box, ...charts, h("div", { class: "sentences" }, sentences.map((line) => h("p", {}, line))));
-    } catch (error) { fill(box, errorBox(error)); }
+  let findingsShown = false;
+  async function refreshFindings() {
+    findingsShown = true;
+    if (await showFindings(findings, run) && !state.stopped) setTimeout(refreshFindings, 700);
   }
+
+  function showTab() {
+    const tab = tabOf(state.params);
+    const name = (key) => key.charAt(0).toUpperCase() + key.slice(1);
+    fill(tabs, ...TABS.map((key) => link("/run", tabParams(key), { "aria-current": key === tab ? "page" : null }, name(key))));
+    for (const [key, node] of Object.entries({ findings, units, config })) node.hidden = key !== tab;
+    if (tab === "findings" && !findingsShown) refreshFindings();
+    if (tab === "units") showUnits();
+    if (tab === "config" && !config.childElementCount) showConfig(config, run);
+  }
+
+  // The filters stay in the address, so that coming back shows the same units.
+  function tabParams(tab) { const next = new URLSearchParams(state.params); next.set("run", run); next.set("tab", tab); return next; }
 
   function showFilters() {
     const groups = state.page.filters.map(({ key, values }) => {
@@ -125,7 +142,7 @@ export function runPage(main, params) {
     return [
       ...facets.slice(0, FACET_COLUMNS).map((name) => ({ key: `f.${name}`, label: facetName(name), show: (row) => h("bdi", {}, row.facets[name] ?? "") })),
       rows.some((row) => row.answers?.length) && { key: "choice", label: "answer", show: (row) => h("span", {}, h("bdi", {}, row.choice ?? "–"), row.answers.filter((kind) => kind !== "unparsed").map((kind) => h("span", { class: `pill ${kind}` }, kind))) },
-      has("score") && { key: "score", label: "score", show: (row) => number(row.score), numeric: true },
+      has("score") && !rows.some((row) => row.answers?.length) && { key: "score", label: state.measure?.label || "score", show: scoreOf(state.measure), numeric: true },
       has("margin") && { key: "margin", label: "A − B", show: (row) => signed(row.margin), numeric: true },
       has("choice") && !rows.some((row) => row.answers?.length) && { key: "choice", label: "verdict", show: verdict },
       has("flip") && { key: "flip", label: "other order", show: (row) => (row.flip === "flipped" ? h("span", { class: "pill warn" }, "flipped") : row.flip || "–") },
@@ -166,12 +183,14 @@ export function runPage(main, params) {
       const query = new URLSearchParams(requested);
       query.set("run", run);
       const page = await get("units", query);
+      await described; // its measure names the column of scores
       if (requested !== state.params) return; // the filters have changed meanwhile
       state.page = page;
       fill(judge, h("option", { value: "" }, "the panel"), ...page.judges.map((name) => h("option", { value: name }, name)));
       judge.value = requested.get("judge") || "";
       const facets = unique(page.rows.flatMap((row) => Object.keys(row.facets)));
-      fill(sort, ...SORT_KEYS.map(([key, name]) => h("option", { value: key }, name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
+      scoreName.textContent = state.measure?.label || "score";
+      fill(sort, ...SORT_KEYS.map(([key, name]) => h("option", { value: key }, key === "score" ? scoreName.textContent : name)), ...facets.map((name) => h("option", { value: `f.${name}` }, facetName(name))));
       sort.value = requested.get("sort") || "position";
       direction.textContent = requested.get("desc") ? "↓" : "↑";
       prompts.checked = Boolean(requested.get("prompts"));
@@ -206,12 +225,22 @@ export function runPage(main, params) {
     "/": { what: "search", run: () => search.focus() }, j: { what: "next unit", run: () => moveFocus(1) }, k: { what: "previous unit", run: () => moveFocus(-1) },
     Enter: { what: "open the unit", run: () => list.querySelectorAll("tr[data-unit]")[Math.max(0, state.focused)]?.querySelector("a").click() },
     n: { what: "next page", run: () => turnPage(1) }, p: { what: "previous page", run: () => turnPage(-1) },
-    c: { what: "clear all filters", run: clearAll }, v: drawerRows(list, run, () => state.params),
+    c: { what: "clear all filters", run: clearAll }, v: drawerRows(list, run, () => state.params), Escape: { what: "clear search and filters", run: clearAll },
+    1: { what: "findings", run: () => go("/run", tabParams("findings")) }, 2: { what: "units", run: () => go("/run", tabParams("units")) }, 3: { what: "config", run: () => go("/run", tabParams("config")) },
   });
-  showAbout().then(showFigures).catch((error) => fill(about, errorBox(error)));
-  showUnits();
-  const stopWatching = watchRun(run, async () => { await Promise.all([showAbout().then(showFigures), showUnits()]); announce("updated"); });
-  return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showUnits(); return true; } };
+  const described = showAbout().catch((error) => { state.stopped = true; stopWatching(); fill(main, h("div", { class: "page" }, h("h1", {}, run), errorBox(error))); });
+  showTab();
+  const stopWatching = watchRun(run, async () => {
+    await Promise.all([showAbout(), tabOf(state.params) === "units" ? showUnits() : null, findingsShown ? refreshFindings() : null]);
+    announce("updated");
+  });
+  return { stop: () => { state.stopped = true; stopWatching(); }, update: (next) => { if ((next.get("run") || run) !== run) return false; state.params = next; showTab(); return true; } };
+}
+
+// A right or wrong answer in words, where one judge or rule says so; otherwise the number.
+function scoreOf(measure) {
+  if (measure?.kind === "correct") return (row) => (row.score === 1 ? h("span", { class: "right" }, "right") : row.score === 0 ? h("span", { class: "wrong" }, "wrong") : number(row.score));
+  return (row) => number(row.score);
 }
 
 function verdict(row) {

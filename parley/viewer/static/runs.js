@@ -1,86 +1,155 @@
-// All runs of the folder.
+// All runs of the folder, as a table that can be sorted; chosen runs can be compared.
 import { get } from "./api.js";
-import { progress } from "./charts.js";
-import { bytes, dateTime, fill, h, integer, link, money, number, percent, plural, signed } from "./dom.js";
-import { breadcrumbs, errorBox, loading, setTitle, shortcuts } from "./widgets.js";
+import { age, bytes, dateTime, fill, go, h, integer, link, money, number, percent, pValue, plural, signed, unique } from "./dom.js";
+import { breadcrumbs, button, errorBox, loading, setTitle, shortcuts } from "./widgets.js";
 
-export function runsPage(main) {
+const AT_ONCE = 4; // requests
+const COLUMNS = [
+  { key: "name", label: "run", value: (run) => run.name },
+  { key: "study", label: "study", value: (run) => run.study },
+  { key: "model", label: "model", value: (run) => run.models?.join(", ") },
+  { key: "units", label: "units", value: (run) => run.units?.done, numeric: true },
+  { key: "finding", label: "largest estimate (95% CI)", value: (run) => (run.found?.largest ? Math.abs(run.found.largest.value - run.found.largest.reference) : null), numeric: true },
+  { key: "cost", label: "cost", value: (run) => run.cost, numeric: true },
+  { key: "started", label: "age", value: (run) => run.started, numeric: true },
+  { key: "state", label: "state", value: (run) => run.state },
+];
+
+export function runsPage(main, params) {
   breadcrumbs();
   setTitle("Runs");
-  const list = h("div", { class: "cards" }, loading());
+  const list = h("div", { class: "list" }, loading());
   const title = h("h1", {}, "Runs");
-  const search = h("input", { type: "search", placeholder: "Find a run…", "aria-label": "Find a run by name, study or model", oninput: () => applySearch() });
-  fill(main, h("div", { class: "page" }, h("div", { class: "row spread" }, title, search), list));
-  const cards = new Map();
-  let stopped = false;
-  let focused = -1;
-
-  function applySearch() {
-    const text = search.value.toLowerCase();
-    for (const card of cards.values()) card.node.hidden = !card.node.textContent.toLowerCase().includes(text);
-  }
+  const search = h("input", { type: "search", placeholder: "Find a run…", "aria-label": "Find a run by name, study or model", oninput: () => draw(),
+    onkeydown: (event) => { if (event.key === "Escape" && search.value) { event.preventDefault(); search.value = ""; draw(); } } });
+  const compare = button("Compare", () => openComparison(), { class: "strong", disabled: true, title: "choose two or more runs of one study" });
+  fill(main, h("div", { class: "page" }, h("div", { class: "row spread" }, title, h("div", { class: "row grow end" }, search, compare)), list));
+  const state = { params, runs: new Map(), order: [], chosen: new Set(), focused: -1, stopped: false, drawn: "" };
 
   async function refresh() {
     try {
       const { folder, runs } = await get("runs");
       title.textContent = `Runs in ${folder}/`;
-      const names = runs.map((run) => run.name);
-      for (const name of [...cards.keys()]) if (!names.includes(name)) { cards.get(name).node.remove(); cards.delete(name); }
-      if (!names.length) return fill(list, h("p", { class: "muted" }, "No runs yet. Start one with ", h("code", {}, "parley run malibu --suite quick"), "; it will appear here."));
-      for (const name of names) if (!cards.has(name)) cards.set(name, { node: h("article", { class: "card", "data-run": name }, h("h2", {}, name), loading()), state: null });
-      fill(list, ...names.map((name) => cards.get(name).node));
-      for (const name of names) if (cards.get(name).state !== "finished") await showCard(name);
-      applySearch();
+      state.order = runs.map((run) => run.name);
+      if (!state.order.length) return fill(list, h("p", { class: "muted" }, "No runs yet. Start one with ", h("code", {}, "parley run malibu --suite quick"), "; it will appear here."));
+      for (const name of [...state.runs.keys()]) if (!state.order.includes(name)) { state.runs.delete(name); state.chosen.delete(name); }
+      const unsettled = state.order.filter((name) => !state.runs.get(name)?.settled);
+      draw();
+      const next = unsettled.values();
+      await Promise.all(Array.from({ length: AT_ONCE }, async () => { for (const name of next) { await load(name); draw(); } }));
     } catch (error) { fill(list, errorBox(error)); }
   }
 
-  async function showCard(name) {
-    if (stopped) return;
-    const card = cards.get(name);
+  async function load(name) {
+    if (state.stopped) return;
     let run;
     try { run = await get("run", { run: name }); } catch (error) { run = { name, broken: error.message }; }
-    const version = JSON.stringify(run);
-    if (card.version === version) return;
-    Object.assign(card, { version, state: run.broken ? "broken" : run.state });
-    if (run.broken) {
-      card.node.className = "card broken";
-      fill(card.node, h("h2", {}, name, h("span", { class: "pill bad" }, "broken")), h("p", {}, run.broken), h("p", { class: "muted" }, `${bytes(run.size || 0)} · ${dateTime(run.changed)}`));
-      return;
-    }
-    const headline = h("p", { class: "headline" }, card.headline || "…");
+    let found = state.runs.get(name)?.found || null;
+    if (!run.broken) { try { found = await get("headline", { run: name, brief: "1" }); } catch (error) { found = { unavailable: error.message }; } }
+    // A finished run does not change; a broken file may be one that is still being copied.
+    state.runs.set(name, { ...run, found, settled: run.state === "finished" && found && !found.pending });
+  }
+
+  function sorted() {
+    const { key, descending } = sorting();
+    const column = COLUMNS.find((candidate) => candidate.key === key);
+    const known = state.order.map((name) => state.runs.get(name) || { name, unread: true });
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const text = (run) => [run.name, run.study, run.suite, run.state, ...(run.models || []), run.broken ? "broken" : ""].join(" ").toLowerCase();
+    const rows = known.filter((run) => words.every((word) => text(run).includes(word)));
+    const missing = (value) => value === null || value === undefined;
+    return rows.map((run, place) => ({ run, place, value: column?.value(run) })).sort((a, b) =>
+      Boolean(a.run.broken) - Boolean(b.run.broken)
+      || (column ? missing(a.value) - missing(b.value) || (a.value < b.value ? -1 : a.value > b.value ? 1 : 0) * (descending ? -1 : 1) : 0)
+      || a.place - b.place).map(({ run }) => run);
+  }
+
+  function sorting() { return { key: state.params.get("sort") || "", descending: Boolean(state.params.get("desc")) }; }
+
+  function sortBy({ key, numeric }) {
+    const now = sorting();
+    const next = new URLSearchParams({ sort: key });
+    if (now.key === key ? !now.descending : numeric) next.set("desc", "1");
+    go("/", next, { replace: true });
+  }
+
+  function openComparison() {
+    const [run, ...others] = state.order.filter((name) => state.chosen.has(name));
+    go("/compare", [["run", run], ...others.map((name) => ["with", name])]);
+  }
+
+  function choose(name, chosen) {
+    if (chosen) state.chosen.add(name);
+    else state.chosen.delete(name);
+    showChoice();
+  }
+
+  function showChoice() {
+    const studies = unique([...state.chosen].map((name) => state.runs.get(name)?.study));
+    compare.disabled = state.chosen.size < 2 || studies.length > 1;
+    compare.textContent = state.chosen.size > 1 ? `Compare ${state.chosen.size} runs` : "Compare";
+    compare.title = studies.length > 1 ? "only runs of the same study can be compared" : "choose two or more runs of one study";
+  }
+
+  function draw() {
+    const rows = sorted();
+    const drawn = JSON.stringify([rows, [...state.params], [...state.chosen], Math.floor(Date.now() / 30000)]);
+    if (drawn === state.drawn || state.stopped) return;
+    state.drawn = drawn;
+    const focusedRun = document.activeElement?.closest?.("tr[data-run]")?.dataset.run;
+    const wasCheckbox = document.activeElement?.matches?.("input[type=checkbox]");
+    const { key, descending } = sorting();
+    const head = COLUMNS.map((column) => h("th", { scope: "col", class: column.numeric ? "num" : "", "aria-sort": key === column.key ? (descending ? "descending" : "ascending") : null },
+      button(column.label + (key === column.key ? (descending ? " ↓" : " ↑") : ""), () => sortBy(column), { class: "plain" })));
+    fill(list, h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Runs" }, h("table", { class: "table runs" }, h("thead", {}, h("tr", {}, h("th", { scope: "col", class: "choose" }, h("span", { class: "unseen" }, "choose")), head)), h("tbody", {}, rows.map(row)))));
+    if (!rows.length) fill(list, h("p", { class: "muted" }, "No run matches."));
+    if (focusedRun) list.querySelector(`tr[data-run="${CSS.escape(focusedRun)}"] ${wasCheckbox ? "input" : "a"}`)?.focus();
+    showChoice();
+  }
+
+  function row(run) {
+    const name = link("/run", { run: run.name }, { class: "unit" }, h("bdi", {}, run.name));
+    if (run.unread) return h("tr", { "data-run": run.name }, h("td", { class: "choose" }), h("th", { scope: "row" }, name), h("td", { colspan: 7, class: "muted" }, "…"));
+    if (run.broken) return h("tr", { "data-run": run.name, class: "broken" }, h("td", { class: "choose" }), h("th", { scope: "row" }, h("bdi", {}, run.name)),
+      h("td", { colspan: 6 }, h("span", { class: "error" }, run.broken), h("span", { class: "muted" }, ` ${bytes(run.size || 0)}`)), h("td", {}, h("span", { class: "pill bad" }, "broken")));
     const { done, planned, failed } = run.units;
-    fill(card.node,
-      h("h2", {}, link("/run", { run: name }, {}, name), h("span", { class: `pill ${run.state}` }, run.state)),
-      h("p", { class: "facts" }, h("strong", {}, run.study), run.suite ? ` · ${run.suite}` : "", " · ", h("bdi", {}, run.models.join(", "))),
-      progress(run.units),
-      headline,
-      h("p", { class: "muted" }, [`${plural(done, "unit")} done`, planned ? `${integer(planned)} planned` : null, failed ? `${integer(failed)} failed` : null,
-        plural(run.calls, "call"), money(run.cost), dateTime(run.started)].filter(Boolean).join(" · ")),
-      run.errors.length ? h("p", { class: "error" }, `${plural(run.errors[0].units, "unit")}: ${run.errors[0].error}`) : "");
-    get("headline", { run: name }).then((figures) => { card.headline = largestFigure(figures); fill(headline, card.headline); applySearch(); })
-      .catch((error) => fill(headline, error.message));
+    const total = done + planned + failed;
+    return h("tr", { "data-run": run.name },
+      h("td", { class: "choose" }, h("input", { type: "checkbox", checked: state.chosen.has(run.name), "aria-label": `choose ${run.name}`, onchange: (event) => choose(run.name, event.target.checked) })),
+      h("th", { scope: "row" }, name, run.errors.length ? h("div", { class: "error" }, `${plural(run.errors[0].units, "unit")}: ${run.errors[0].error}`) : ""),
+      h("td", {}, run.study, run.suite ? h("span", { class: "muted" }, ` ${run.suite}`) : ""),
+      h("td", { class: "model" }, run.models.map((model) => h("div", {}, h("bdi", { title: model }, model.split("?")[0])))),
+      h("td", { class: "num", "data-label": "units" }, done === total ? integer(done) : `${integer(done)} of ${integer(total)}`, failed ? h("div", { class: "error" }, `${integer(failed)} failed`) : ""),
+      h("td", { class: "num finding" }, finding(run.found)),
+      h("td", { class: "num" }, run.cost === null ? h("span", { class: "muted" }, "unknown") : money(run.cost)),
+      h("td", { class: "num", title: dateTime(run.started) }, age(run.started)),
+      h("td", {}, h("span", { class: `pill ${run.state}` }, run.state)));
   }
 
   function moveFocus(step) {
-    const links = [...list.querySelectorAll(".card:not([hidden]) h2 a")];
+    const links = [...list.querySelectorAll("tbody th a")];
     if (!links.length) return;
-    focused = Math.max(0, Math.min(links.length - 1, focused + step));
-    links[focused].focus();
+    state.focused = Math.max(0, Math.min(links.length - 1, state.focused + step));
+    links[state.focused].focus();
   }
-  shortcuts({ "/": { what: "find a run", run: () => search.focus() }, j: { what: "next run", run: () => moveFocus(1) }, k: { what: "previous run", run: () => moveFocus(-1) } });
-  const poll = async () => { if (stopped) return; if (!document.hidden) await refresh(); setTimeout(poll, 2000); };
+  const toggleFocused = () => document.activeElement?.closest("tr[data-run]")?.querySelector("input")?.click();
+  shortcuts({
+    "/": { what: "find a run", run: () => search.focus() }, j: { what: "next run", run: () => moveFocus(1) }, k: { what: "previous run", run: () => moveFocus(-1) },
+    x: { what: "choose the run for comparison", run: toggleFocused }, c: { what: "compare the chosen runs", run: () => compare.click() },
+    Escape: { what: "clear the search and the choice", run: () => { search.value = ""; state.chosen.clear(); draw(); } },
+  });
+  const poll = async () => { if (state.stopped) return; if (!document.hidden) await refresh(); setTimeout(poll, 1500); };
   poll();
-  return { stop: () => { stopped = true; } };
+  return { stop: () => { state.stopped = true; }, update: (next) => { state.params = next; draw(); return true; } };
 }
 
-function largestFigure({ largest, unavailable }) {
-  if (!largest) return h("span", { class: "muted" }, unavailable || "no overall figure");
-  const [format, noun] = largest.unit === "share" ? [percent, "win rate"] : [signed, "difference"];
-  const details = [
-    largest.low === null ? "no interval" : `95% CI ${format(largest.low)} to ${format(largest.high)}`,
-    largest.p_holm === null || largest.p_holm === undefined ? null : `Holm-adjusted p ${largest.p_holm < 0.001 ? "< 0.001" : "= " + number(largest.p_holm, 3)}`,
-    largest.count > 1 ? `largest of ${plural(largest.count, noun)}` : null,
-  ].filter(Boolean).join("; ");
-  return h("span", { title: largest.count > 1 ? "The largest of several is partly chance: see the others on the run's page." : null },
-    h("bdi", {}, largest.label), " ", h("b", {}, format(largest.estimate)), ` (${details})`);
+function finding(found) {
+  if (!found || found.pending) return h("span", { class: "muted" }, "computing…");
+  const { largest, unavailable } = found;
+  if (!largest) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
+  const format = largest.scale === "share" ? percent : largest.reference === 0 ? signed : number;
+  const many = largest.count > 1 ? `The largest of ${largest.count} is partly chance: see the others on the run's page.` : "";
+  const what = largest.scale === "share" ? ` ${largest.axis.split(" (")[0]}` : "";
+  return h("span", { title: [largest.question, `${largest.axis}.`, many].filter(Boolean).join(" ") }, h("bdi", {}, largest.label), " ", h("b", {}, format(largest.value)),
+    h("span", { class: "muted" }, `${what} (${format(largest.low)} to ${format(largest.high)})`, largest.p === null ? "" : ` p ${largest.p < 0.0001 ? "" : "= "}${pValue(largest.p)}`));
 }

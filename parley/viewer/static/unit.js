@@ -13,6 +13,7 @@ export function unitPage(main, params) {
   const [run, id] = [params.get("run") || (embedded ? embedded.name : ""), params.get("unit")];
   const runParams = new URLSearchParams(params);
   runParams.delete("unit");
+  runParams.set("tab", "units");
   breadcrumbs(link("/run", runParams, {}, h("bdi", {}, run)), h("bdi", { class: "current" }, id));
   setTitle(id);
   const page = h("div", { class: "page reading" }, loading());

@@ -48,8 +48,8 @@ export function listenForKeys() {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const input = event.target.closest("input, textarea, select");
-    if (event.key === "Escape" && input) return input.blur();
-    if (input || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape" && input && !["checkbox", "radio"].includes(input.type)) return input.blur();
+    if ((input && !["checkbox", "radio"].includes(input.type)) || document.querySelector("dialog[open]")) return;
     if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
     const action = event.key === "?" ? { run: showHelp } : keys[event.key];
     if (action) { event.preventDefault(); action.run(); }
@@ -57,7 +57,7 @@ export function listenForKeys() {
 }
 
 export function showHelp() {
-  const rows = Object.entries({ ...keys, "?": { what: "this help" } }).map(([key, { what }]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
+  const rows = Object.entries({ ...keys, "Ctrl-K": { what: "go to a page, run or unit" }, "?": { what: "this help" } }).map(([key, { what }]) => h("tr", {}, h("td", {}, h("kbd", {}, key)), h("td", {}, what)));
   const dialog = h("dialog", { class: "help", "aria-label": "Keyboard shortcuts" }, h("h2", {}, "Keyboard shortcuts"), h("table", {}, rows), button("Close", () => dialog.close()));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);

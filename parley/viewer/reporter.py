@@ -1,0 +1,168 @@
+"""Makes the reports and comparisons that pages show, one after the other, in a process of its own: they take seconds
+of computing, during which requests would have to wait.
+
+The process reads a JSON list of paths per line (one: its report; two: their comparison), stores what it computed in the
+first run's cache, and answers with a line.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from parley.runs import RunFile
+from parley.viewer.headline import comparison, headline
+from parley.viewer.index import SearchIndex
+
+FAILED = "the report could not be made: try parley report"
+NOT_COMPARED = "the runs could not be compared: try parley compare"
+
+
+def compute(path: Path, index: SearchIndex) -> dict[str, Any]:
+    """Compute what a run found and store it in the run's cache, with the number of units that it is from.
+
+    Args:
+        path: the run file.
+        index: the run's cache.
+    """
+    with RunFile.open(path) as file:
+        done, started = file.counts()["done"], time.time()
+        try:
+            figures = headline(file)
+        except Exception:  # whatever a file contains, its page says so and the next one's report is made
+            if __name__ != "__main__":
+                raise
+            figures = {"cautions": [], "unavailable": FAILED}
+    stored = {"done": done, "at": time.time(), "seconds": time.time() - started, "figures": figures}
+    index.store("pictures", {picture["name"]: picture.pop("svg") for picture in figures.get("figures", [])})
+    index.store("headline", stored)
+    return stored
+
+
+def comparison_key(other: Path) -> str:
+    return f"comparison with {other.resolve()}"
+
+
+def units_done(*paths: Path) -> list[int]:
+    done = []
+    for path in paths:
+        with RunFile.open(path) as file:
+            done.append(file.counts()["done"])
+    return done
+
+
+def compute_comparison(path: Path, other: Path, index: SearchIndex) -> None:
+    """Compare two runs and store the result in the first one's cache.
+
+    Args:
+        path: the first run, which the other is compared with.
+        other: the other run.
+        index: the first run's cache.
+    """
+    done = units_done(path, other)
+    try:
+        found = comparison(path, other)
+    except Exception:  # as above
+        found = {"unavailable": NOT_COMPARED}
+    index.store(comparison_key(other), {"done": done, "found": found})
+
+
+Job = tuple[Path, ...]
+
+
+class Reporter:
+    """Runs the process and gives it one job at a time. The process ends when the viewer does."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Job] = deque()
+        self._current: Job | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._changed = threading.Condition()
+        self._closed = False
+        self._thread: threading.Thread | None = None
+        self.failed: set[Job] = set()
+        """Jobs that ended the process."""
+
+    def request(self, *paths: Path, first: bool) -> None:
+        """Have a report or a comparison made, unless it is being made already; small runs come before large ones.
+
+        Args:
+            paths: the run file, or the two that are compared.
+            first: whether it goes before the others, because someone is looking at it.
+        """
+        with self._changed:
+            if paths == self._current or self._closed:
+                return
+            if paths in self._waiting:
+                if not first:
+                    return
+                self._waiting.remove(paths)
+            larger = (place for place, job in enumerate(self._waiting) if _size(job) > _size(paths))
+            self._waiting.insert(0 if first else next(larger, len(self._waiting)), paths)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._work, name="reports", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+
+    def _work(self) -> None:
+        while True:
+            with self._changed:
+                self._current = None
+                while not self._waiting and not self._closed:
+                    self._changed.wait()
+                if self._closed:
+                    return
+                self._current = self._waiting.popleft()
+                job = self._current
+                if self._process is None or self._process.poll() is not None:
+                    self._process = _start()
+                process = self._process
+            try:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write(json.dumps([str(path) for path in job]) + "\n")
+                process.stdin.flush()
+                answered = process.stdout.readline() != ""
+            except OSError:
+                answered = False
+            if not answered and not self._closed:
+                self.failed.add(job)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
+            self._changed.notify()
+        if self._thread is not None:
+            self._thread.join(5.0)
+
+
+def _size(job: Job) -> int:
+    return sum(path.stat().st_size for path in job if path.exists())
+
+
+def _start() -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "parley.viewer.reporter"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+
+
+if __name__ == "__main__":
+    for line in sys.stdin:
+        run, *others = map(Path, json.loads(line))
+        if others:
+            compute_comparison(run, others[0], SearchIndex(run))
+        else:
+            compute(run, SearchIndex(run))
+        print("done", flush=True)

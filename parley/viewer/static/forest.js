@@ -1,0 +1,65 @@
+// Forest plots: the estimates that answer one question on a shared axis, each a link to the units behind it.
+import { h, link, number, percent, pValue, signed, svg } from "./dom.js";
+
+const LEVEL = 0.05; // below it an adjusted p-value is marked by colour; without one, an interval without the reference
+
+// Round numbers from min to max, about `count` of them.
+export function ticks(min, max, count = 5) {
+  const rough = (max - min) / count || 1;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => size >= rough * 0.999);
+  const first = Math.ceil(min / step - 1e-9);
+  return Array.from({ length: Math.floor(max / step + 1e-9) - first + 1 }, (_, index) => Number(((first + index) * step).toPrecision(12)));
+}
+
+export function decimals(step) { return Math.max(0, Math.min(4, -Math.floor(Math.log10(step) + 1e-9) + (/25/.test(String(step)) ? 1 : 0))); }
+
+// The same axis for all rows: a function from values to percent of the width, and its ticks.
+function axisOf(plot) {
+  const ends = plot.estimates.flatMap((line) => [line.low ?? line.value, line.high ?? line.value]);
+  if (plot.reference !== null) ends.push(plot.reference);
+  let [min, max] = [Math.min(...ends), Math.max(...ends)];
+  const margin = (max - min || Math.abs(max) || 1) * 0.06;
+  [min, max] = [min - margin, max + margin];
+  if (plot.scale === "share") [min, max] = [Math.max(0, min), Math.min(1, max)];
+  const marks = ticks(min, max);
+  return { x: (value) => (100 * (value - min)) / (max - min), marks, digits: decimals(marks.length > 1 ? marks[1] - marks[0] : 1) };
+}
+
+function formats(plot, digits) {
+  const withSign = plot.reference === 0;
+  if (plot.scale === "share") return { value: (value) => (withSign && value > 0 ? "+" : "") + percent(value), tick: percent };
+  return { value: (value) => (withSign ? signed : number)(value), tick: (value) => number(value, digits) };
+}
+
+// `unitsOf` gives the address parameters of the units behind an estimate, or null.
+export function forestPlot(plot, unitsOf) {
+  const { x, marks, digits } = axisOf(plot);
+  const format = formats(plot, digits);
+  const grid = [...marks.map((mark) => ({ at: mark, class: "grid" })), ...(plot.reference === null ? [] : [{ at: plot.reference, class: "reference" }])];
+  const tested = plot.estimates.some((line) => line.p !== null);
+  const withInterval = plot.estimates.some((line) => line.low !== null);
+  let group = "";
+  const rows = plot.estimates.flatMap((line) => {
+    const heading = line.group && line.group !== group ? h("tr", { class: "group" }, h("th", { colspan: tested ? 5 : 4, scope: "rowgroup" }, h("bdi", {}, line.group))) : null;
+    group = line.group;
+    const sure = line.low !== null && line.high !== null;
+    const apart = line.p !== null ? line.p < LEVEL : sure && plot.reference !== null && (line.low > plot.reference || line.high < plot.reference);
+    const bar = svg("svg", { class: `bar ${apart ? "apart" : ""}`, "aria-hidden": "true" },
+      grid.map((mark) => svg("line", { x1: `${x(mark.at)}%`, x2: `${x(mark.at)}%`, y1: "0", y2: "100%", class: mark.class })),
+      sure ? svg("line", { x1: `${x(line.low)}%`, x2: `${x(line.high)}%`, y1: "50%", y2: "50%", class: "span" }) : null,
+      svg("circle", { cx: `${x(line.value)}%`, cy: "50%", r: 4, class: sure ? "dot" : "dot hollow" }));
+    const units = unitsOf(line);
+    const label = units ? link("/run", units, { title: "show these units" }, h("bdi", {}, line.label)) : h("bdi", {}, line.label);
+    return [heading, h("tr", {}, h("th", { scope: "row" }, label), h("td", { class: "wide" }, units ? link("/run", units, { class: "mark", tabindex: "-1", "aria-hidden": "true" }, bar) : bar),
+      h("td", { class: "num" }, format.value(line.value)),
+      h("td", { class: "num interval" }, sure ? `${format.value(line.low)} to ${format.value(line.high)}` : "no interval"),
+      tested ? h("td", { class: "num p" }, line.p === null ? "–" : pValue(line.p)) : null)];
+  });
+  const scale = h("div", { class: "axis", "aria-hidden": "true" }, marks.map((mark) => h("span", { vars: { left: `${x(mark)}%` } }, format.tick(mark))));
+  return h("figure", { class: "forest", "data-plot": plot.name },
+    h("figcaption", {}, plot.question),
+    h("table", {}, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "unseen" }, "what")), h("th", { scope: "col", class: "wide" }, plot.axis), h("th", { scope: "col", class: "num" }, "estimate"), h("th", { scope: "col", class: "num" }, withInterval ? "95% CI" : ""), tested ? h("th", { scope: "col", class: "num" }, "p") : null)),
+      h("tbody", {}, rows), h("tfoot", { "aria-hidden": "true" }, h("tr", {}, h("td", {}), h("td", { class: "wide" }, scale), h("td", { colspan: tested ? 3 : 2 })))),
+    plot.note ? h("p", { class: "muted" }, plot.note) : "");
+}

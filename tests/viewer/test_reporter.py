@@ -1,0 +1,103 @@
+"""Reports in the background: what is waited for comes first, and a report that fails does not stop the others."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from parley.viewer import reporter
+from parley.viewer.headline import largest_estimate
+from parley.viewer.open_run import OpenRun
+from parley.viewer.reporter import FAILED, Reporter
+
+
+class Process:
+    """Stands for the process: it answers when it is told to, and notes what it was given."""
+
+    def __init__(self) -> None:
+        self.given: list[str] = []
+        self.answer = threading.Semaphore(0)
+        self.stdin = self.stdout = self
+        self.ended = False
+
+    def write(self, text: str) -> None:
+        self.given.append(text)
+
+    def flush(self) -> None: ...
+
+    def readline(self) -> str:
+        self.answer.acquire()
+        return "" if self.ended else "done\n"
+
+    def poll(self) -> int | None:
+        return 1 if self.ended else None
+
+    def kill(self) -> None:
+        self.ended = True
+        self.answer.release()
+
+
+def wait_for(condition, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never happened"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def process(monkeypatch):
+    process = Process()
+    monkeypatch.setattr(reporter, "_start", lambda: process)
+    return process
+
+
+def test_the_run_on_screen_comes_first_and_small_runs_before_large_ones(tmp_path: Path, process: Process) -> None:
+    paths = {}
+    for name, size in (("now", 1), ("large", 300), ("small", 100), ("shown", 200)):
+        paths[name] = tmp_path / name
+        paths[name].write_bytes(b"x" * size)
+    reports = Reporter()
+    reports.request(paths["now"], first=False)
+    wait_for(lambda: process.given)
+    for name in ("large", "small", "large"):
+        reports.request(paths[name], first=False)
+    reports.request(paths["shown"], first=True)
+    for _ in range(4):
+        process.answer.release()
+    wait_for(lambda: len(process.given) == 4)
+    reports.close()
+    assert [Path(line.strip('[]"\n')).name for line in process.given] == ["now", "shown", "small", "large"]
+
+
+def test_a_report_that_ends_the_process_is_said_to_have_failed(tmp_path, build, process) -> None:
+    path = build.write_run(tmp_path / "a.sqlite", [build.pair_unit(build.pair(1, 0), [build.JudgeReply("One", "A")])])
+    reports, run = Reporter(), OpenRun(path)
+    assert run.headline(reports, first=True)["pending"]
+    wait_for(lambda: process.given)
+    process.kill()
+    wait_for(lambda: reports.failed)
+    assert run.headline(reports, first=True)["unavailable"] == FAILED
+    reports.close()
+    run.close()
+
+
+def line(label: str, value: float, low: float | None, high: float | None) -> dict[str, object]:
+    return {"label": label, "value": value, "low": low, "high": high, "p": None}
+
+
+def test_an_estimate_without_an_interval_is_no_headline() -> None:
+    plot = {
+        "reference": 0.0,
+        "axis": "points",
+        "scale": "points",
+        "question": "?",
+        "estimates": [line("a − b", 3.0, None, None)],
+    }
+    assert largest_estimate(plot) is None, "as of a run that was stopped early"
+    plot["estimates"] = [line("a − b", 3.0, None, None), line("a − c", -0.5, -0.9, -0.1), line("b − c", 0.4, 0.1, 0.7)]
+    found = largest_estimate(plot)
+    assert found is not None
+    assert (found["label"], found["count"]) == ("a − c", 3)
