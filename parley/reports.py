@@ -31,6 +31,7 @@ from parley.studies import STUDIES, find_report, find_study
 if TYPE_CHECKING:
     import pandas as pd
 
+    from parley.analysis.reporting.forest import Forest
     from parley.analysis.reporting.interim import MonitoredRun
     from parley.analysis.reporting.plan import PlannedRun
     from parley.analysis.reporting.report import Report
@@ -135,8 +136,11 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     studies = {run.study for run in runs}
     if len(studies) > 1:
         raise ConfigError(f"a report covers one study, and these runs are of {', '.join(sorted(studies))}")
+    stored = [list(run.verdicts["model"].astype(str).unique()) for run in runs]
     runs = _with_distinct_names(runs)
     _shorten_model_names(runs)
+    shown = [run.verdicts["model"].astype(str).unique() for run in runs]
+    facets = dict(pair for names in zip(shown, stored, strict=True) for pair in zip(*names, strict=True))
     models = all_models(runs)
     name = studies.pop()
     function = find_report(name, study)
@@ -171,8 +175,20 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
+    report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     report = with_interim_looks(report, looks)
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
+
+
+def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
+    """The plot with the models of its units as the run file has them, options included."""
+    lines = [
+        replace(line, units={**line.units, "model": tuple(models.get(name, name) for name in line.units["model"])})
+        if "model" in line.units
+        else line
+        for line in forest.estimates
+    ]
+    return replace(forest, estimates=tuple(lines))
 
 
 def all_models(runs: Sequence[LoadedRun]) -> list[str]:

@@ -3,9 +3,12 @@ Matplotlib, the viewer as SVG with links."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+import pandas as pd
 
 Scale = Literal["points", "share"]
 
@@ -59,3 +62,56 @@ class Forest:
     scale: Scale = "points"
     table: str = ""
     note: str = ""
+
+
+def estimates(
+    rows: pd.DataFrame,
+    label: Callable[[Any], str],
+    *,
+    value: str = "difference",
+    ends: tuple[str, str] = ("low", "high"),
+    p: str | None = None,
+    n: str | None = "n",
+    group: Callable[[Any], str] = lambda row: "",
+    units: Callable[[Any], Mapping[str, tuple[str, ...]]] = lambda row: {},
+) -> tuple[Estimate, ...]:
+    """The rows of a table as lines of a forest plot. Rows without a value are left out.
+
+    Args:
+        rows: The rows.
+        label: What a row's line is called.
+        value: Column of the estimates.
+        ends: Columns of the intervals' ends. A line whose interval is not bounded has none.
+        p: Column of p-values.
+        n: Column of counts.
+        group: The heading that a row stands under.
+        units: The facets of the units behind a row.
+    """
+    lines = []
+    for row in rows.itertuples():
+        if not math.isfinite(getattr(row, value)):
+            continue
+        low, high = (float(getattr(row, end)) for end in ends)
+        bounded = math.isfinite(low) and math.isfinite(high)
+        lines.append(
+            Estimate(
+                label=label(row),
+                value=float(getattr(row, value)),
+                low=low if bounded else None,
+                high=high if bounded else None,
+                p=_known(getattr(row, p)) if p else None,
+                group=group(row),
+                n=int(getattr(row, n)) if n else None,
+                units=units(row),
+            )
+        )
+    return tuple(lines)
+
+
+def _known(number: float) -> float | None:
+    return None if math.isnan(number) else float(number)
+
+
+def filled(forests: Iterable[Forest]) -> tuple[Forest, ...]:
+    """The forest plots that have a line."""
+    return tuple(forest for forest in forests if forest.estimates)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -97,6 +97,7 @@ class Report:
             "cautions": list(self.cautions),
             "summary": list(self.words),
             "settings": json_values(self.settings),
+            "forests": [json_values(asdict(forest)) for forest in self.forests],
             **{table.name: json_values(table.frame) for table in self.tables},
         }
 

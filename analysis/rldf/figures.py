@@ -7,15 +7,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from parley.analysis.reporting.figures import PALETTE, caption, dots, plain_text, sheet, tidy
-from parley.analysis.rldf.debates import AGAIN, FIRST, SAME_DEBATES
+from parley.analysis.rldf.forests import JUDGES
 from parley.analysis.rldf.framing import LABELS
 
 MARKERS = "os^Dv"
-JUDGES = {
-    FIRST: "referee, who knows the round",
-    AGAIN: "second referee, blind",
-    SAME_DEBATES: "first referee, on the blind one's debates",
-}
 
 
 def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float = 3.0) -> Figure:
