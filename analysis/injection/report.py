@@ -11,7 +11,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.injection import effects as injection
 from parley.analysis.injection.summary import malibu_alone, namer, summary
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, legend_beside, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Figure, Report, Table
 
@@ -231,7 +231,7 @@ def judges_figure(judges: pd.DataFrame, title: str, note: str) -> Drawing:
             )
     axis.axvline(0, color="#888888", linewidth=0.8)
     axis.set_xlabel("effect (percent of the judge's scale, towards the requested score)")
-    axis.legend(frameon=False, fontsize=8)
+    legend_beside(figure, [axis])
     caption(figure, title, note)
     return figure
 
@@ -263,6 +263,6 @@ def kinds_figure(kinds: pd.DataFrame, title: str, note: str) -> Drawing:
         axis.axvline(0, color="#888888", linewidth=0.8)
         axis.set_xlabel("effect (points towards the requested score)")
         axis.set_title(name(next(panel.itertuples())).replace("$", r"\$"), fontsize=10)
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    legend_beside(figure, axes.flat)
     caption(figure, title, note)
     return figure

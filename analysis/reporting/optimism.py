@@ -10,7 +10,9 @@ That in turn takes both measures for equally reliable, since noise spreads the f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,7 @@ BY = ["system", "outside"]
 SCORES = ("inside0", "inside1", "outside0", "outside1")
 """Before and after, by the loop's scorer and by the outside measure; lower is better."""
 GAIN_ENDS = ("gain_low", "gain_high", "outside_gain_low", "outside_gain_high")
+OWN = "by the loop's own scorer"
 QUANTILES = ("gap_quantiles", "quantiles_low", "quantiles_high")
 NOTE = (
     "Gain: mean of before minus after. gap: the gain that the loop's own scorer sees minus the one that the outside "
@@ -174,7 +177,7 @@ def gap_forests(
 
     own = estimates(
         gaps.drop_duplicates(names),
-        lambda row: "by the loop's own scorer",
+        lambda row: OWN,
         value="gain",
         ends=("gain_low", "gain_high"),
         group=group,
@@ -182,12 +185,13 @@ def gap_forests(
     )
     outside = estimates(
         gaps,
-        lambda row: f"by {row.outside}",
+        lambda row: f"by {_without_hash(row.outside)}",
         value="outside_gain",
         ends=("outside_gain_low", "outside_gain_high"),
         group=group,
         units=units,
     )
+    own = tuple(replace(line, secondary=True) for line in own)
     order = list(dict.fromkeys(line.group for line in own))
     yield Forest(
         name=name,
@@ -201,10 +205,17 @@ def gap_forests(
         name=f"{name}-gap",
         question="Does the loop's own scorer see more than an outside measure?",
         axis=f"optimism gap in {what}",
-        estimates=estimates(gaps, lambda row: f"{group(row)}, {row.outside}", value="gap", p="p", units=units),
+        estimates=estimates(
+            gaps, lambda row: f"{group(row)}, {_without_hash(row.outside)}", value="gap", p="p", units=units
+        ),
         table="optimism_gap",
         note=f"Above 0: the loop's scorer is too optimistic. {note} p-values are not corrected.",
     )
+
+
+def _without_hash(measure: str) -> str:
+    """The name of a measure without the hash of its weights."""
+    return re.sub(r",? (?:swaps )?[0-9a-f]{8}(?:-[0-9a-f]{8})?$", "", str(measure))
 
 
 def _interval(low: float, high: float, form: str = ".2f") -> str:

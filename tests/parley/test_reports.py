@@ -94,7 +94,7 @@ def test_a_report_is_one_object_with_the_promised_keys(
 
     assert (result.status, result.err) == (0, "")
     assert strict(result.out) == data, "the same from Python and from the command line"
-    assert set(data) == {"title", "runs", "cautions", "summary", "settings", "forests", *MALIBU, *MORE}
+    assert set(data) == {"title", "runs", "cautions", "summary", "settings", "finding", "forests", *MALIBU, *MORE}
     for key, columns in MALIBU.items():
         assert data[key], key
         assert {tuple(row) for row in data[key]} == {tuple(columns.split())}, key
@@ -161,7 +161,9 @@ def test_calibration_is_rows(parley: Parley) -> None:
 def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley, run: Path, place: Path) -> None:
     (place / "b.sqlite").write_bytes(run.read_bytes())
 
-    result = parley("report", "b.sqlite", *FEW, "--seed", 6)
+    result = parley(
+        "report", "b.sqlite", *FEW, "--seed", 6, "--figures", "all", "--formats", "svg", "--width", "single"
+    )
 
     assert result.status == 0
     page = place / "b-report" / "report.html"
@@ -176,9 +178,17 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
         "agreement",
         "talking",
         "variance-components",
+        *(f"forest-{name}" for name in ("differences", "preferences", "win-rates", "talking-1", "talking-2")),
     }
+    drawing = (page.parent / "figures" / "forest-differences.svg").read_text("utf-8")
+    assert 'width="252pt"' in drawing, "3.5 inches"
     assert "Phase 1: mean scores" in result.out
     assert "Phase 2: win rates" in result.out
+
+
+def test_an_unknown_format_is_refused(parley: Parley, run: Path) -> None:
+    result = parley("report", run, "--formats", "svg,gif")
+    assert (result.status, result.err) == (2, "parley: --formats takes svg, pdf, png, got 'gif'\n")
 
 
 def test_no_files_writes_nothing(parley: Parley, run: Path, place: Path) -> None:
