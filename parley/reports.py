@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ConfigError
-from parley.agents.models.catalogue import catalogue
 from parley.agents.redaction import HiddenAddresses
 from parley.agents.text import plural, without_surrogates
 from parley.judging import HasAnalysisPlan
@@ -279,8 +278,7 @@ def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
     """The runs with their analysis plans; none if neither the study nor a run has any."""
     from parley.analysis.reporting.plan import PlannedRun
 
-    offered = study in STUDIES and issubclass(find_study(study), HasAnalysisPlan)
-    if not offered and not any(run.analysis_plan for run in runs):
+    if not any(run.analysis_plan for run in runs) and not _offers_plan(study):
         return []
     stored = [(run.file, run.analysis_plan) for run in runs]
     return [
@@ -289,6 +287,10 @@ def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
         else PlannedRun(run=name, plan=None)
         for name, plan in stored
     ]
+
+
+def _offers_plan(study: str) -> bool:
+    return study in STUDIES and issubclass(find_study(study), HasAnalysisPlan)
 
 
 def check_draws(draws: int, seed: int) -> None:
@@ -430,6 +432,9 @@ def catalogue_cautions(models: Sequence[str]) -> list[str]:
     lines = []
     for name in models:
         provider, _, model = name.partition("?")[0].partition("/")
-        if provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
-            lines.append(f"{catalogue()[model].caution}.")
+        if provider in ("local", "hf"):
+            from parley.agents.models.catalogue import catalogue
+
+            if model in catalogue() and catalogue()[model].caution:
+                lines.append(f"{catalogue()[model].caution}.")
     return lines
