@@ -36,7 +36,7 @@ def write(
     folder: Path,
     *,
     figures: Figures = "main",
-    formats: Sequence[str] = ("svg", "pdf"),
+    formats: Sequence[str] = ("svg",),
     width: Width = "double",
 ) -> Path:
     """Write a report into a folder: `report.html`, `references.bib`, `tables/` and `figures/`.

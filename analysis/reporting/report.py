@@ -155,6 +155,8 @@ def format_cell(value: Any) -> str:
 
     The end of an interval that is not bounded is −∞ or ∞.
     """
+    if isinstance(value, str):
+        return value or "–"
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "−∞"
     value = json_values(value)

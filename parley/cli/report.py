@@ -48,9 +48,9 @@ def add_to(add_parser: AddParser) -> None:
     )
     parser.add_argument(
         "--formats",
-        default="svg,pdf",
+        default="svg",
         metavar="A,B",
-        help="file types of the figures: svg, pdf, png (default: svg,pdf)",
+        help="file types of the figures: svg, pdf, png (default: svg)",
     )
     parser.add_argument(
         "--width",
