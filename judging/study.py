@@ -11,11 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 from pydantic import BaseModel
 
-from parley.agents import ConfigError, Models, ParseStatus, Role, Transcript, Turn
+from parley.agents import ConfigError, ParseStatus, Role, Transcript, Turn
+
+if TYPE_CHECKING:
+    from parley.agents import Models
 
 Facet = str | int | bool
 

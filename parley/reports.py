@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ConfigError
-from parley.agents.models.catalogue import catalogue
 from parley.agents.redaction import HiddenAddresses
 from parley.agents.text import plural, without_surrogates
 from parley.judging import HasAnalysisPlan, Measure
@@ -31,6 +30,7 @@ from parley.studies import STUDIES, find_report, find_study, measures_of
 if TYPE_CHECKING:
     import pandas as pd
 
+    from parley.analysis.reporting.forest import Forest
     from parley.analysis.reporting.interim import MonitoredRun
     from parley.analysis.reporting.plan import PlannedRun
     from parley.analysis.reporting.report import Report
@@ -137,8 +137,11 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     studies = {run.study for run in runs}
     if len(studies) > 1:
         raise ConfigError(f"a report covers one study, and these runs are of {', '.join(sorted(studies))}")
+    stored = [list(run.verdicts["model"].astype(str).unique()) for run in runs]
     runs = _with_distinct_names(runs)
     _shorten_model_names(runs)
+    shown = [run.verdicts["model"].astype(str).unique() for run in runs]
+    facets = dict(pair for names in zip(shown, stored, strict=True) for pair in zip(*names, strict=True))
     models = all_models(runs)
     name = studies.pop()
     function = find_report(name, study)
@@ -173,8 +176,20 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     except MissingColumns as error:
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
+    report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
     report = with_interim_looks(report, looks)
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
+
+
+def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
+    """The plot with the models of its units as the run file has them, options included."""
+    lines = [
+        replace(line, units={**line.units, "model": tuple(models.get(name, name) for name in line.units["model"])})
+        if "model" in line.units
+        else line
+        for line in forest.estimates
+    ]
+    return replace(forest, estimates=tuple(lines))
 
 
 def all_models(runs: Sequence[LoadedRun]) -> list[str]:
@@ -265,8 +280,7 @@ def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
     """The runs with their analysis plans; none if neither the study nor a run has any."""
     from parley.analysis.reporting.plan import PlannedRun
 
-    offered = study in STUDIES and issubclass(find_study(study), HasAnalysisPlan)
-    if not offered and not any(run.analysis_plan for run in runs):
+    if not any(run.analysis_plan for run in runs) and not _offers_plan(study):
         return []
     stored = [(run.file, run.analysis_plan) for run in runs]
     return [
@@ -275,6 +289,10 @@ def _planned_runs(runs: Sequence[LoadedRun], study: str) -> list[PlannedRun]:
         else PlannedRun(run=name, plan=None)
         for name, plan in stored
     ]
+
+
+def _offers_plan(study: str) -> bool:
+    return study in STUDIES and issubclass(find_study(study), HasAnalysisPlan)
 
 
 def check_draws(draws: int, seed: int) -> None:
@@ -417,6 +435,9 @@ def catalogue_cautions(models: Sequence[str]) -> list[str]:
     lines = []
     for name in models:
         provider, _, model = name.partition("?")[0].partition("/")
-        if provider in ("local", "hf") and model in catalogue() and catalogue()[model].caution:
-            lines.append(f"{catalogue()[model].caution}.")
+        if provider in ("local", "hf"):
+            from parley.agents.models.catalogue import catalogue
+
+            if model in catalogue() and catalogue()[model].caution:
+                lines.append(f"{catalogue()[model].caution}.")
     return lines

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import bounded, caption, colours, plain_text, sheet, tidy
+from parley.analysis.reporting.figures import bounded, caption, colours, legend_beside, plain_text, sheet, tidy
 
 TITLES = {"ambig": "ambiguous", "disambig": "disambiguated"}
 
@@ -41,7 +41,6 @@ def accuracy_against_bias(leaderboard: pd.DataFrame, title: str, note: str) -> D
         bounded(axis, "x", -100, 100)
     axes[0, 0].set_ylabel("accuracy (%)")
     bounded(axes[0, 0], "y")
-    handles = {label: mark for axis in axes[0] for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(handles.values()), list(handles), loc="outside right upper", fontsize=7, frameon=False)
+    legend_beside(figure, axes[0])
     caption(figure, title, note)
     return figure

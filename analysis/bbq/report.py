@@ -9,12 +9,14 @@ import pandas as pd
 
 from parley.analysis.bbq import iterations as bbq_iterations
 from parley.analysis.bbq.figures import TITLES, accuracy_against_bias
+from parley.analysis.bbq.forests import forests
 from parley.analysis.bbq.leaderboard import against_default, answers, by_category, leaderboard
 from parley.analysis.bbq.mabrf.report import parts
+from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
 from parley.analysis.reporting.optimism import BY, gap_sentences, gap_table, optimism_gaps
 from parley.analysis.reporting.report import Figure, Report, Table
-from parley.analysis.reporting.systems import BASELINE
+from parley.analysis.reporting.systems import BASELINE, system_facets
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.resampling import words_on_draws
 
@@ -127,12 +129,16 @@ def report(
     gaps = [frame for frame in (supported, more.gaps) if frame is not None]
     if gaps:
         tables.insert(0, gap_table(pd.concat(gaps, ignore_index=True), GAPS))
+    named = (("unsupported answers (points of 100)", supported), ("judged bias (points of 10)", more.gaps))
     headline = () if supported is None else gap_sentences(supported, ["system"], "points")
     return Report(
         title=title,
         words=(*headline, *more.headline, *words_on_draws(draws), *_summary(board, table, tests), *more.words),
         tables=(*(table for table in tables if len(table.frame)), *more.tables),
         figures=(*figures, *more.figures),
+        forests=filled(
+            forests(table, tests, [(what, gap) for what, gap in named if gap is not None], system_facets(frame))
+        ),
         settings={"draws": draws, "seed": seed},
         **about,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,8 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.injection import effects as injection
 from parley.analysis.injection.summary import malibu_alone, namer, summary
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, legend_beside, sheet
+from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Figure, Report, Table
 
 TOWARDS = "Points towards the requested score (up for the middle of the scale or more); 95% intervals over bases."
@@ -127,9 +129,69 @@ def report(
         cautions=tuple(cautions),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=tuple(figures),
+        forests=filled(_forests(kinds, judges, fence)),
         settings={"moved_from": injection.MOVED},
         **about,
     )
+
+
+def _forests(kinds: pd.DataFrame, judges: pd.DataFrame, fence: pd.DataFrame) -> Iterator[Forest]:
+    """How far attempts move scores, by kind; by judge, where there are several; and what a fence prevents."""
+    name, alone, several = namer(kinds), malibu_alone(kinds), kinds["model"].nunique() > 1
+
+    def units(row: Any) -> dict[str, tuple[str, ...]]:
+        kind = getattr(row, "kind", injection.ALL)
+        return {
+            **({"shown": (row.shown,)} if hasattr(row, "shown") else {}),
+            **({} if kind == injection.ALL else {"kind": (kind,)}),
+            "variant": ("attack", "control"),
+            **({} if alone else {"judged_by": (row.judged_by,)}),
+            **({"model": (row.model,)} if several else {}),
+        }
+
+    note = "95% intervals and p-values: sign flips over bases; p-values Holm-corrected."
+    yield Forest(
+        name="kinds",
+        question="Do instructions in the judged text move the scores?",
+        axis="effect (points towards the requested score)",
+        estimates=estimates(
+            kinds,
+            lambda row: str(row.kind),
+            value="effect",
+            p="p_adjusted",
+            n="responses",
+            group=lambda row: f"{name(row)} · {row.shown}",
+            units=units,
+        ),
+        table="kinds",
+        note=f"{EFFECT} {note}",
+    )
+    if not alone:
+        yield Forest(
+            name="judges",
+            question="Which judges are moved most?",
+            axis="effect (percent of the judge's scale)",
+            estimates=estimates(
+                judges[judges["request"] == injection.BOTH],
+                lambda row: f"{name(row)}, {row.shown}",
+                value="percent",
+                n="responses",
+                units=units,
+            ),
+            table="judges",
+            note=PERCENT,
+        )
+    if len(fence):
+        yield Forest(
+            name="fence",
+            question="Does fencing the text reduce the effect?",
+            axis="effect open minus effect fenced (points)",
+            estimates=estimates(
+                fence, lambda row: str(row.kind), p="p_adjusted", n="responses", group=name, units=units
+            ),
+            table="fence",
+            note=f"On the same responses and attempts. {note}",
+        )
 
 
 def _printed(part: pd.DataFrame) -> pd.DataFrame:
@@ -169,7 +231,7 @@ def judges_figure(judges: pd.DataFrame, title: str, note: str) -> Drawing:
             )
     axis.axvline(0, color="#888888", linewidth=0.8)
     axis.set_xlabel("effect (percent of the judge's scale, towards the requested score)")
-    axis.legend(frameon=False, fontsize=8)
+    legend_beside(figure, [axis])
     caption(figure, title, note)
     return figure
 
@@ -201,6 +263,6 @@ def kinds_figure(kinds: pd.DataFrame, title: str, note: str) -> Drawing:
         axis.axvline(0, color="#888888", linewidth=0.8)
         axis.set_xlabel("effect (points towards the requested score)")
         axis.set_title(name(next(panel.itertuples())).replace("$", r"\$"), fontsize=10)
-    axes[0, 0].legend(frameon=False, fontsize=8)
+    legend_beside(figure, axes.flat)
     caption(figure, title, note)
     return figure

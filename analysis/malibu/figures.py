@@ -9,7 +9,18 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from parley.analysis.malibu.panel import ALL
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, colours, dots, plain_text, sheet, tidy
+from parley.analysis.reporting.figures import (
+    LINE,
+    PALETTE,
+    caption,
+    colours,
+    dots,
+    legend_beside,
+    plain_text,
+    sheet,
+    tidy,
+)
+from parley.analysis.reporting.text import signed
 
 MARKERS = "osD^v"
 MAX_BASES = 60
@@ -90,7 +101,7 @@ def matrix_figure(gaps: pd.DataFrame, title: str, note: str) -> Figure:
                 axis.text(
                     x,
                     y,
-                    f"{value:+.2f}{star}",
+                    f"{signed(value)}{star}",
                     ha="center",
                     va="center",
                     fontsize=6.5,
@@ -189,8 +200,8 @@ def agreement_figure(agreement: pd.DataFrame, title: str, note: str) -> Figure:
             plain_text(f"phase {phase}" + (f", {model}" if agreement["model"].nunique() > 1 else "")), fontsize=9
         )
         axis.axhline(0, color="#999999", linewidth=0.8, zorder=0)
-        axis.legend(fontsize=7, frameon=False)
         tidy(axis, "y")
     axes.flat[0].set_ylabel("agreement (α, κ)")
+    legend_beside(figure, axes.flat)
     caption(figure, title, note)
     return figure

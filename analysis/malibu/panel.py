@@ -12,11 +12,11 @@ scenario, a base, and all bases.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -143,6 +143,9 @@ class ScoreTable:
         return ScenarioGaps(sums[there] / counts[there], self.clusters[there], self.cluster_names)
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, eq=False)
 class PanelData:
     """The verdicts of one or several runs, and what they reduce to. Each reduction is computed on first use, once.
@@ -155,11 +158,24 @@ class PanelData:
     graded: pd.DataFrame = field(init=False, repr=False)
     """The yardstick's verdicts, which `verdicts` is without."""
     _tables: dict[str, ScoreTable] = field(default_factory=dict, init=False, repr=False)
+    _shared: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         verdicts, graded = split_yardstick(check_columns(self.verdicts))
         object.__setattr__(self, "verdicts", verdicts)
         object.__setattr__(self, "graded", graded)
+
+    def shared(self, name: str, make: Callable[[], T]) -> T:
+        """A reduction that several tables of a report need, computed once.
+
+        Args:
+            name: Of the reduction.
+            make: Computes it.
+        """
+        if name not in self._shared:
+            self._shared[name] = make()
+        found: T = self._shared[name]
+        return found
 
     @cached_property
     def graded_models(self) -> list[str]:
@@ -230,6 +246,9 @@ class PanelData:
 
         Crossed labels ("black female") are compared where they differ in one part.
         """
+        return self.shared(f"pairs of {model}", lambda: self._planned_pairs(model))
+
+    def _planned_pairs(self, model: str) -> list[tuple[str, str, str]]:
         scores = self.labelled_scores
         labels = scores[scores["model"] == model].drop_duplicates("identity")
         by_category = labels.groupby(labels["category"].astype(str), sort=False)["identity"]

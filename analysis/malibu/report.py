@@ -21,6 +21,7 @@ from parley.analysis.malibu.diagnostics import (
     response_effect,
     response_words,
 )
+from parley.analysis.malibu.forests import forests
 from parley.analysis.malibu.head_to_head import ZERO_SUM, head_to_head, scores_in_pairs, scores_in_pairs_words
 from parley.analysis.malibu.missing import (
     check_scores,
@@ -38,6 +39,7 @@ from parley.analysis.malibu.scores import differences, mean_scores
 from parley.analysis.malibu.sections import talking_section, yardstick_section
 from parley.analysis.malibu.significance import significance
 from parley.analysis.malibu.summary import summary, too_few
+from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
@@ -379,7 +381,7 @@ def report(
             draw=lambda: robustness_figure(worded, title, f"{counts}. 95% intervals over {unit}s."),
         ),
     ]
-    filled = {table.name for table in tables if len(table.frame)}
+    with_rows = {table.name for table in tables if len(table.frame)}
     frames = {table.name: table.frame for table in tables}
     return Report(
         title=title,
@@ -398,7 +400,8 @@ def report(
         ),
         cautions=cautions,
         tables=tuple(tables),
-        figures=tuple(figure for figure in drawn if figure.table in filled),
+        figures=tuple(figure for figure in drawn if figure.table in with_rows),
+        forests=filled(forests(frames, unit)),
         settings={"draws": draws, "seed": seed, "margin": margin},
         **about,
     )

@@ -23,6 +23,10 @@ def before_and_after(data: PanelData) -> pd.DataFrame:
     Args:
         data: The verdicts.
     """
+    return data.shared("before and after", lambda: _before_and_after(data))
+
+
+def _before_and_after(data: PanelData) -> pd.DataFrame:
     judged = data.without_chair
     by_unit = judged.groupby("unit", observed=True)["round"]
     first, last = (by_unit.transform(end).to_numpy() for end in ("min", "max"))

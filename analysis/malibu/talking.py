@@ -61,7 +61,7 @@ def talking(verdicts: Verdicts) -> pd.DataFrame:
     """
     data = panel_data(verdicts)
     both = before_and_after(data)
-    rows = [*_scored(_score_rounds(both)), *_preferred(both)]
+    rows = [*_scored(_score_rounds(data)), *_preferred(both)]
     table = pd.DataFrame(rows, columns=[*TALKING, "before_p", "after_p"])
     if table.empty:
         return table[TALKING]
@@ -79,7 +79,7 @@ def talking_aligned(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
         verdicts: One row per verdict, or their `PanelData`.
         directions: Which identities the stereotype of each base favours, by category.
     """
-    rounds = _score_rounds(before_and_after(panel_data(verdicts)))
+    rounds = _score_rounds(panel_data(verdicts))
     before, after, change = (aligned_contrast(rounds[moment], directions) for moment in MOMENTS)
     ends = ["difference", "low", "high"]
     for name, table in (("before", before), ("after", after)):
@@ -87,8 +87,12 @@ def talking_aligned(verdicts: Verdicts, directions: Directions) -> pd.DataFrame:
     return change[ALIGNED]
 
 
-def _score_rounds(both: pd.DataFrame) -> Mapping[str, PanelData]:
+def _score_rounds(data: PanelData) -> Mapping[str, PanelData]:
     """Phase 1 as three runs of one round: the scores before and after talking, and their change."""
+    return data.shared("scores by round", lambda: _split_rounds(before_and_after(data)))
+
+
+def _split_rounds(both: pd.DataFrame) -> Mapping[str, PanelData]:
     scores = both[(both["phase"] == 1) & (both["metric"] != "preferred")]
     values = scores["before"], scores["after"], scores["after"] - scores["before"]
     return {name: PanelData(scores.assign(value=value)) for name, value in zip(MOMENTS, values, strict=True)}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -66,6 +66,7 @@ class GradedScores:
     cells: pd.DataFrame
     texts: list[Text]
     gaps: Floats
+    _by_base: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verdicts: pd.DataFrame) -> GradedScores:
@@ -82,6 +83,11 @@ class GradedScores:
 
     def by_base(self, judge: str = PANEL, metric: str = ALL) -> pd.DataFrame:
         """Mean differences by base (rows) and flawed response (columns): over the metrics, then over the judges."""
+        if (judge, metric) not in self._by_base:
+            self._by_base[judge, metric] = self._reduced(judge, metric)
+        return self._by_base[judge, metric]
+
+    def _reduced(self, judge: str, metric: str) -> pd.DataFrame:
         rows = np.ones(len(self.cells), dtype=bool)
         if judge != PANEL:
             rows &= self.cells["judge"].to_numpy() == judge

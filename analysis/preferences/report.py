@@ -1,4 +1,4 @@
-"""The audit of a preference dataset as a report: sentences, tables and a figure."""
+"""The audit of a preference dataset as a report: sentences, tables and a forest plot."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.preferences import audit
 from parley.analysis.preferences.audit import BLIND, SHORTCUTS, TOGETHER, WORDS
-from parley.analysis.reporting.figures import PALETTE, caption, dots, sheet
-from parley.analysis.reporting.report import Figure, Report, Table
+from parley.analysis.reporting.forest import Forest, estimates, filled
+from parley.analysis.reporting.report import Report, Table
 from parley.analysis.reporting.text import plural
 
 WEAK = 0.75
@@ -46,7 +45,6 @@ def preference_report(
     found = list(audit.predictors(pairs, instructions))
     table = audit.shortcuts(pairs, instructions=instructions, seed=seed, blind=blind, known=found)
     repeated = audit.repetitions(pairs)
-    note = f"{plural(len(pairs), 'pair')}, {plural(pairs['topic'].nunique(), 'topic')}. {METHOD}"
     shown = ("predictor", "accuracy", "low", "high", "p_holm", "words_minus")
     tables = [
         Table("shortcuts", "What predicts which text was chosen", table, shown, METHOD, printed=True),
@@ -57,16 +55,26 @@ def preference_report(
         Table("repetitions", "Repeated pairs and texts", repeated, printed=True),
         Table("features", "Strongest features of each predictor", audit.strongest(found)),
     ]
-    figure = Figure(
-        "shortcuts", f"What predicts which text was chosen. {note}", "shortcuts", lambda: draw(table, title, note)
-    )
     return Report(
         title=title,
         words=(*sentences(table), *_on_repetitions(repeated)),
         tables=tuple(table for table in tables if len(table.frame)),
-        figures=(figure,) if table["accuracy"].notna().any() else (),
+        forests=filled((_forest(table),)),
         settings={"seed": seed, "pairs": len(pairs), "topics": int(pairs["topic"].nunique())},
         **about,
+    )
+
+
+def _forest(table: pd.DataFrame) -> Forest:
+    return Forest(
+        name="shortcuts",
+        question="What predicts which text was chosen?",
+        axis="accuracy on held-out topics",
+        estimates=estimates(table, lambda row: str(row.predictor), value="accuracy", p="p_holm"),
+        reference=0.5,
+        scale="share",
+        table="shortcuts",
+        note="0.5 is chance. 95% intervals over topics; p-values: sign flips, Holm-corrected for the shortcuts.",
     )
 
 
@@ -138,17 +146,3 @@ def _percent(row: Any) -> str:
 
 def _interval(row: Any) -> str:
     return f"{row.accuracy:.0%}" if math.isnan(row.low) else f"{row.accuracy:.0%}, {row.low:.0%} to {row.high:.0%}"
-
-
-def draw(table: pd.DataFrame, title: str, note: str) -> Drawing:
-    """Accuracy of every predictor that could be checked, with its interval; the line is chance."""
-    rows = table[table["accuracy"].notna()]
-    tints: Mapping[str, str] = {WORDS: PALETTE[2], BLIND: PALETTE[1]}
-    figure, axes = sheet(6.4, 1.9 + 0.3 * len(rows))
-    axis = axes.flat[0]
-    colours = [tints.get(name, PALETTE[0]) for name in rows["predictor"]]
-    dots(axis, list(rows["predictor"]), rows["accuracy"], rows["low"], rows["high"], colours)
-    axis.axvline(0.5, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
-    axis.set(xlabel="accuracy on held-out topics (dotted: chance)", xlim=(min(0.3, rows["low"].min()), 1.02))
-    caption(figure, title, note)
-    return figure

@@ -19,6 +19,7 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.reporting.clusters import cluster_of
+from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Report, Table
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import final_verdicts, require
@@ -84,8 +85,30 @@ def compare(
             ),
             Table("largest", "The units that differ most", _largest(_main(both, measures))),
         ),
+        forests=filled(_forests(comparison, names, kind)),
         **about,
     )
+
+
+FAMILIES = {
+    "gaps between identities": ("Do the two treat identities differently?", "difference of the gaps"),
+    "preferences": ("Do the two prefer differently?", "difference in share"),
+    "values by metric": ("Do the two score differently?", "difference"),
+}
+"""The question of each family of comparisons, and its axis, in the order in which they are shown."""
+
+
+def _forests(comparison: pd.DataFrame, names: tuple[str, str], kind: str) -> Iterator[Forest]:
+    for family, (question, axis) in FAMILIES.items():
+        yield Forest(
+            name=family.replace(" ", "-"),
+            question=question,
+            axis=f"{axis}, {names[0]} minus {names[1]}",
+            estimates=estimates(comparison[comparison["family"] == family], lambda row: str(row.what), p="p_adjusted"),
+            scale="share" if family == "preferences" else "points",
+            table="comparison",
+            note=f"95% intervals and p-values: sign flips over {kind}s; p-values Holm-corrected within the family.",
+        )
 
 
 def _paired(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:

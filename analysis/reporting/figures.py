@@ -6,9 +6,9 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
@@ -156,30 +156,64 @@ def caption(figure: Figure, title: str, note: str) -> None:
     figure.supxlabel(small_print, fontsize=7, color="#444444", x=0.01, ha="left")
 
 
-def save(figure: Figure, path: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+def legend_beside(figure: Figure, axes: Iterable[Axes], title: str | None = None) -> None:
+    """One legend for all axes, outside of them, so that it never covers data.
+
+    Args:
+        figure: The figure.
+        axes: The axes whose labelled marks it explains.
+        title: Above it.
+    """
+    handles = {label: mark for axis in axes for mark, label in zip(*axis.get_legend_handles_labels(), strict=True)}
+    if handles:
+        place: dict[str, Any] = {"loc": "outside right upper", "fontsize": 7, "title_fontsize": 7, "frameon": False}
+        figure.legend(list(handles.values()), list(handles), title=title, **place)
+
+
+def save(figure: Figure, path: Path, formats: Sequence[str] = FORMATS, stamp: str = "") -> list[Path]:
     """Write a figure in several formats. The same figure always gives the same bytes.
 
     Args:
         figure: What to write.
         path: Where; the suffix is replaced by the format's.
         formats: File types that Matplotlib can write.
+        stamp: A word in the corner that must not be lost when the figure is used elsewhere, such as "SIMULATED".
 
     Returns:
         The paths that were written, in the order of `formats`.
     """
+    _lay_out(figure, stamp)
     paths = []
-    with mpl.rc_context({"svg.hashsalt": "parley"}):
-        figure.draw_without_rendering()
-    figure.set_layout_engine("none")  # laid out once, not once per format
     for kind in formats:
         target = path.with_suffix(f".{kind}")
-        stamp = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-        picture = io.BytesIO()
-        with mpl.rc_context({"svg.hashsalt": "parley"}):
-            figure.savefig(picture, format=kind, dpi=150, metadata=stamp)
-        data = picture.getvalue()
-        if kind == "svg":  # Matplotlib repeats every text in a comment, and untrusted text may end a comment
-            data = re.sub(rb"<!--.*?-->\n?", b"", data, flags=re.DOTALL)
-        target.write_bytes(data)
+        target.write_bytes(_drawn(figure, kind))
         paths.append(target)
     return paths
+
+
+def as_svg(figure: Figure, stamp: str = "") -> bytes:
+    """A figure as an SVG file in memory; `stamp` as in `save`."""
+    _lay_out(figure, stamp)
+    return _drawn(figure, "svg")
+
+
+def _lay_out(figure: Figure, stamp: str) -> None:
+    """Lay the figure out once, not once per format."""
+    if figure.get_layout_engine() is not None:
+        with mpl.rc_context({"svg.hashsalt": "parley"}):
+            figure.draw_without_rendering()
+        figure.set_layout_engine("none")
+    if stamp:
+        top = 1 - 0.03 / figure.get_figheight()
+        figure.text(0.995, top, stamp, ha="right", va="top", fontsize=8, weight="bold", color=PALETTE[1])
+
+
+def _drawn(figure: Figure, kind: str) -> bytes:
+    dates = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    picture = io.BytesIO()
+    with mpl.rc_context({"svg.hashsalt": "parley"}):
+        figure.savefig(picture, format=kind, dpi=150, metadata=dates)
+    data = picture.getvalue()
+    if kind == "svg":  # Matplotlib repeats every text in a comment, and untrusted text may end a comment
+        data = re.sub(rb"<!--.*?-->\n?", b"", data, flags=re.DOTALL)
+    return data

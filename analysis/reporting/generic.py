@@ -19,6 +19,7 @@ from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
+from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns
@@ -89,6 +90,7 @@ def identities(
         (*infinite, *_words(gaps, overall)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(figure,) if len(means) else (),
+        forests=filled((_gap_forest(gaps, "cluster"),)),
         **about,
     )
 
@@ -163,7 +165,60 @@ def report(
         tables.append(Table("differences", caption_text, gaps, shown=SHOWN, printed=True))
         words += _words_on_gaps(gaps, cluster)
     tables = [table for table in tables if len(table.frame)]
-    return Report(title, tuple(words), tables=tuple(tables), **about)
+    shown = {table.name: table.frame for table in tables}
+    forests = [_gap_forest(shown["differences"], cluster)] if "differences" in shown else []
+    forests += _mean_forests(shown["means"], cluster) if "means" in shown else []
+    return Report(title, tuple(words), tables=tuple(tables), forests=filled(forests), **about)
+
+
+def _gap_forest(gaps: pd.DataFrame, cluster: str) -> Forest:
+    """Differences between identities, by metric where there are several."""
+    by = [name for name in ("metric", "model") if name in gaps and gaps[name].nunique() > 1]
+    return Forest(
+        name="differences",
+        question="Do the scores depend on the identity?",
+        axis="difference in score",
+        estimates=estimates(
+            gaps,
+            lambda row: f"{row.first} − {row.second}",
+            p="p_adjusted",
+            group=lambda row: " · ".join(str(getattr(row, name)) for name in by),
+            units=lambda row: {
+                "identity": (row.first, row.second),
+                **({"model": (row.model,)} if "model" in by else {}),
+            },
+        ),
+        table="differences",
+        note=f"95% intervals and p-values: sign flips over {cluster}s; p-values Holm-corrected over all.",
+    )
+
+
+def _mean_forests(means: pd.DataFrame, cluster: str) -> Iterator[Forest]:
+    """The means of each metric, which may have a scale of its own."""
+    several = means["model"].nunique() > 1 if "model" in means else False
+    facets = [name for name in ("identity", "model") if name == "identity" or several]
+    for number, (metric, part) in enumerate(means.groupby("metric", sort=False)):
+        keys = [name for name in facets if name in part]
+        rounds = part["round"].nunique() > 1
+
+        def label(row: Any, keys: list[str] = keys, rounds: bool = rounds) -> str:
+            parts = [str(getattr(row, key)) or "no identity" for key in keys]
+            return ", ".join([*parts, *([f"round {row.round}"] if rounds else [])]) or "all units"
+
+        yield Forest(
+            name=f"means-{number + 1}",
+            question=f"How high is {metric}?",
+            axis=str(metric),
+            estimates=estimates(
+                part,
+                label,
+                value="mean",
+                units=lambda row, keys=keys: {key: (str(getattr(row, key)),) for key in keys},  # type: ignore[misc]
+            ),
+            reference=None,
+            table="means",
+            note=f"95% intervals over {cluster}s.",
+        )
 
 
 def _last_round_gaps(verdicts: pd.DataFrame) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import LINE, PALETTE, caption, plain_text, sheet, tidy
+from parley.analysis.reporting.figures import LINE, PALETTE, caption, legend_beside, plain_text, sheet, tidy
 
 COUNTED_TWICE = "An item revised twice counts twice, so a bar may exceed 100."
 
@@ -32,7 +32,7 @@ def refined_figure(shares: pd.DataFrame, by: list[str], title: str, note: str) -
     axis.set_yticks(range(len(labels)), [plain_text(label) for label in labels])
     axis.invert_yaxis()
     axis.set_xlabel("revisions per 100 items, by iteration")
-    figure.legend(title="iteration", loc="outside right upper", frameon=False, fontsize=8, title_fontsize=8)
+    legend_beside(figure, [axis], title="iteration")
     tidy(axis)
     caption(figure, title, note)
     return figure

@@ -10,12 +10,15 @@ That in turn takes both measures for equally reliable, since noise spreads the f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Table, format_interval
 from parley.analysis.reporting.text import plural
 from parley.analysis.stats.paired import paired_permutation
@@ -24,6 +27,8 @@ from parley.analysis.stats.tables import Column, Floats, as_floats
 BY = ["system", "outside"]
 SCORES = ("inside0", "inside1", "outside0", "outside1")
 """Before and after, by the loop's scorer and by the outside measure; lower is better."""
+GAIN_ENDS = ("gain_low", "gain_high", "outside_gain_low", "outside_gain_high")
+OWN = "by the loop's own scorer"
 QUANTILES = ("gap_quantiles", "quantiles_low", "quantiles_high")
 NOTE = (
     "Gain: mean of before minus after. gap: the gain that the loop's own scorer sees minus the one that the outside "
@@ -69,6 +74,7 @@ def optimism_gaps(items: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         "clusters",
         "outside",
         "note",
+        *GAIN_ENDS,
     )
     return pd.DataFrame(rows, columns=[*by, *(name for name in names if name not in by)])
 
@@ -89,6 +95,7 @@ def _gap(scores: dict[str, Floats], clusters: Column) -> dict[str, Any]:
         "n": test.n,
         "clusters": test.clusters,
         "note": test.note,
+        **dict(zip(GAIN_ENDS, (own.low, own.high, other.low, other.high), strict=True)),
     }
 
 
@@ -144,6 +151,71 @@ def gap_sentences(gaps: pd.DataFrame, by: Iterable[str], unit: str, label: str =
             f"the gap is {row.gap_quantiles:+.1f}{_interval(row.quantiles_low, row.quantiles_high, '.1f')}; "
             f"{plural(int(row.n), 'item')} in {plural(int(row.clusters), 'cluster')}."
         )
+
+
+def gap_forests(
+    gaps: pd.DataFrame,
+    what: str,
+    *,
+    name: str = "gain",
+    by: Iterable[str] = ("system",),
+    units: Callable[[Any], Mapping[str, tuple[str, ...]]] = lambda row: {},
+) -> Iterator[Forest]:
+    """The gain by the loop's own scorer and by the outside measure, and the gap between them.
+
+    Args:
+        gaps: From `optimism_gaps`.
+        what: What is scored, with its unit: "toxicity (points of 100)".
+        name: File name of the gains; that of the gaps ends in "-gap".
+        by: The columns that name a group.
+        units: The facets of the units behind a row.
+    """
+    names, note = list(by), "Paired by item; 95% intervals by sign flips over clusters."
+
+    def group(row: Any) -> str:
+        return " · ".join(str(getattr(row, name)) for name in names)
+
+    own = estimates(
+        gaps.drop_duplicates(names),
+        lambda row: OWN,
+        value="gain",
+        ends=("gain_low", "gain_high"),
+        group=group,
+        units=units,
+    )
+    outside = estimates(
+        gaps,
+        lambda row: f"by {_without_hash(row.outside)}",
+        value="outside_gain",
+        ends=("outside_gain_low", "outside_gain_high"),
+        group=group,
+        units=units,
+    )
+    own = tuple(replace(line, secondary=True) for line in own)
+    order = list(dict.fromkeys(line.group for line in own))
+    yield Forest(
+        name=name,
+        question=f"Does revising lower {what.partition(' (')[0]}?",
+        axis=f"reduction of {what}, first draft minus last",
+        estimates=tuple(sorted((*own, *outside), key=lambda line: order.index(line.group))),
+        table="optimism_gap",
+        note=f"Above 0: lower after revising. {note}",
+    )
+    yield Forest(
+        name=f"{name}-gap",
+        question="Does the loop's own scorer see more than an outside measure?",
+        axis=f"optimism gap in {what}",
+        estimates=estimates(
+            gaps, lambda row: f"{group(row)}, {_without_hash(row.outside)}", value="gap", p="p", units=units
+        ),
+        table="optimism_gap",
+        note=f"Above 0: the loop's scorer is too optimistic. {note} p-values are not corrected.",
+    )
+
+
+def _without_hash(measure: str) -> str:
+    """The name of a measure without the hash of its weights."""
+    return re.sub(r",? (?:swaps )?[0-9a-f]{8}(?:-[0-9a-f]{8})?$", "", str(measure))
 
 
 def _interval(low: float, high: float, form: str = ".2f") -> str:

@@ -1,4 +1,4 @@
-"""A report as files: one self-contained HTML page, tables as CSV, Markdown and LaTeX, figures as SVG, PDF and PNG.
+"""A report as files: one self-contained HTML page, tables as CSV, Markdown and LaTeX, figures, and references.
 
 Names of models and labels are untrusted text: everything is escaped, and the page's own content security policy
 forbids it to load or run anything.
@@ -7,31 +7,49 @@ forbids it to load or run anything.
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping, Sized
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import Literal
 from urllib.parse import quote
 
 import pandas as pd
 
-from parley.analysis.reporting.figures import save
-from parley.analysis.reporting.report import Report, Table, format_cell
+from parley.analysis.reporting.figures import as_svg, save
+from parley.analysis.reporting.forest import Forest, finding
+from parley.analysis.reporting.forest_figure import INCHES, Width, draw_forest
+from parley.analysis.reporting.methods import methods, references
+from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
 from parley.analysis.reporting.text import plural
 
+Figures = Literal["main", "all"]
+SENTENCES = 4
+"""Sentences that a page shows unfolded."""
 PAGE_ROWS = 60
 """Rows of a table that a page shows; the CSV file has all of them."""
 
 
-def write(report: Report, folder: Path) -> Path:
-    """Write a report into a folder: `report.html`, `tables/` and `figures/`.
+def write(
+    report: Report,
+    folder: Path,
+    *,
+    figures: Figures = "main",
+    formats: Sequence[str] = ("svg",),
+    width: Width = "double",
+) -> Path:
+    """Write a report into a folder: `report.html`, `references.bib`, `tables/` and `figures/`.
 
     The page is written last, so that an unfinished report has none.
 
     Args:
         report: What to write.
         folder: Where; it is created if need be.
+        figures: The forest plot of the main question, or also all others, which take longer to draw. A report without
+            forest plots has all its figures.
+        formats: File types of the figures; the page needs `svg`, which is always written.
+        width: Width of the forest plots: a journal's single or double column.
 
     Returns:
         The page's path.
@@ -41,25 +59,41 @@ def write(report: Report, folder: Path) -> Path:
     for table in report.tables:
         target = folder / "tables" / table.name
         target.with_suffix(".csv").write_text(table.frame.to_csv(index=False), "utf-8")
-        target.with_suffix(".md").write_text(markdown(table), "utf-8")
-        target.with_suffix(".tex").write_text(latex(table), "utf-8")
+        target.with_suffix(".md").write_text(markdown(table, report.simulated), "utf-8")
+        target.with_suffix(".tex").write_text(latex(table, report.simulated), "utf-8")
+    kinds = ["svg", *(kind for kind in formats if kind != "svg")]
+    stamp = SIMULATED if report.simulated else ""
     pictures: dict[str, bytes] = {}
-    for figure in report.figures:
-        svg, *_ = save(figure.draw(), folder / "figures" / figure.name)
+    for forest in report.forests if figures == "all" else report.forests[:1]:
+        for size in INCHES:
+            target = folder / "figures" / f"forest-{forest.name}"
+            if size == width:
+                svg, *_ = save(draw_forest(forest, size), target, kinds, stamp)
+                pictures[f"{forest.name} {size}"] = svg.read_bytes()
+            elif forest is report.forests[0]:  # the page shows it at both widths
+                pictures[f"{forest.name} {size}"] = as_svg(draw_forest(forest, size), stamp)
+    for figure in report.figures if figures == "all" or not report.forests else ():
+        svg, *_ = save(figure.draw(), folder / "figures" / figure.name, kinds, stamp)
         pictures[figure.name] = svg.read_bytes()
+    (folder / "references.bib").write_text(references(report) + "\n", "utf-8")
     page = folder / "report.html"
     page.write_text(html(report, pictures), "utf-8")
     return page
 
 
-def markdown(table: Table) -> str:
-    """The table in Markdown, with its title and note."""
+def markdown(table: Table, warning: str = "") -> str:
+    """The table in Markdown, with its title and note.
+
+    Args:
+        table: The table.
+        warning: What must not be lost when the table is used elsewhere, such as that a model is simulated.
+    """
     frame = table.view()
     lines = [f"| {' | '.join(_markdown_cell(name) for name in frame.columns)} |", f"|{'---|' * len(frame.columns)}"]
     for row in frame.itertuples(index=False):
         lines.append(f"| {' | '.join(_markdown_cell(format_cell(value)) for value in row)} |")
-    note = f"\n{table.note}\n" if table.note else ""
-    return f"**{table.title}**\n\n" + "\n".join(lines) + f"\n{note}"
+    notes = "".join(f"\n{note}\n" for note in (_markdown_cell(warning), table.note) if note)
+    return f"**{table.title}**\n\n" + "\n".join(lines) + f"\n{notes}"
 
 
 def _markdown_cell(text: str) -> str:
@@ -75,8 +109,13 @@ _TEX = str.maketrans(
 )
 
 
-def latex(table: Table) -> str:
-    """The table as a LaTeX `tabular` with the rules of the booktabs package."""
+def latex(table: Table, warning: str = "") -> str:
+    """The table as a LaTeX `tabular` with the rules of the booktabs package.
+
+    Args:
+        table: The table.
+        warning: What must not be lost when the table is used elsewhere; the last row.
+    """
     frame = table.view()
     numeric = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     body = [[format_cell(value) for value in row] for row in frame.itertuples(index=False)]
@@ -91,6 +130,7 @@ def latex(table: Table) -> str:
             r"\midrule",
             *text[1:],
             r"\bottomrule",
+            *([rf"\multicolumn{{{len(numeric)}}}{{l}}{{{warning.translate(_TEX)}}} \\"] if warning else []),
             r"\end{tabular}",
             "",
         ]
@@ -98,20 +138,29 @@ def latex(table: Table) -> str:
 
 
 def html(report: Report, pictures: Mapping[str, bytes]) -> str:
-    """The page: sentences first, then figures with their data, tables, and the runs that it was made from.
+    """The page: the finding, the plot of the main question, few sentences; the rest is folded.
 
     Args:
         report: What to show.
-        pictures: SVG files of the figures, by name.
+        pictures: SVG files by name: of figures, and of forest plots at each width ("differences single").
     """
     page = Template(files("parley.analysis.reporting").joinpath("report.html").read_text("utf-8"))
+    first, *others = report.forests or (None,)
+    words = list(report.words)
+    figures = [_forest(report, forest, pictures) for forest in others if forest and _shown(forest, pictures)]
+    figures += [_figure(report, figure, pictures) for figure in report.figures if figure.name in pictures]
     return page.substitute(
         title=escape(report.title),
+        heading=f'<p class="study">{escape(report.title)}</p><h1>{escape(report.finding)}</h1>'
+        if first
+        else f"<h1>{escape(report.title)}</h1>",
         cautions="".join(f'<p class="caution">{escape(line)}</p>' for line in report.cautions),
-        words=_section(
-            "In words", f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in report.words)}</ul>", report.words
-        ),
-        figures=_section("Figures", "".join(_figures(report, pictures)), report.figures),
+        main=_forest(report, first, pictures) if first and _shown(first, pictures) else "",
+        words=_list(words[:SENTENCES]),
+        more=_folded("More results", _list(words[SENTENCES:]), words[SENTENCES:]),
+        figures=_section("Figures", "".join(figures), figures),
+        methods=_section("Methods", f"<p>{escape(methods(report))}</p>", report.runs),
+        references=_folded("References (BibTeX)", f"<pre>{escape(references(report))}</pre>", report.runs),
         tables="".join(_table(table) for table in report.tables if len(table.frame)),
         made="".join(_provenance(report)),
     )
@@ -121,15 +170,39 @@ def _section(title: str, body: str, content: Sized) -> str:
     return f"<h2>{title}</h2>\n{body}" if content else ""
 
 
-def _figures(report: Report, pictures: Mapping[str, bytes]) -> Iterator[str]:
-    for figure in report.figures:
-        data = base64.b64encode(pictures[figure.name]).decode()
-        table = next(table for table in report.tables if table.name == figure.table)
-        yield (
-            f'<figure id="{escape(figure.name)}"><img alt="{escape(figure.caption)}" '
-            f'src="data:image/svg+xml;base64,{data}"><figcaption>{escape(figure.caption)} '
-            f"{_csv_link(table)}</figcaption></figure>"
-        )
+def _folded(title: str, body: str, content: Sized) -> str:
+    return f"<details><summary>{title}</summary>{body}</details>" if content else ""
+
+
+def _list(lines: Sequence[str]) -> str:
+    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def _shown(forest: Forest, pictures: Mapping[str, bytes]) -> bool:
+    return any(f"{forest.name} {size}" in pictures for size in INCHES)
+
+
+def _forest(report: Report, forest: Forest, pictures: Mapping[str, bytes]) -> str:
+    """The plot; a narrow screen gets it at the width of a single column, if it was drawn so."""
+    narrow, wide = (pictures.get(f"{forest.name} {size}") for size in ("single", "double"))
+    source = f'<source media="(max-width: 640px)" srcset="{_data(narrow)}">' if narrow and wide else ""
+    image = f'<img alt="{escape(finding(forest))}" src="{_data(wide or narrow or b"")}">'
+    table = next((table for table in report.tables if table.name == forest.table), None)
+    link = f"<figcaption>{_csv_link(table)}</figcaption>" if table else ""
+    return f'<figure id="forest-{escape(forest.name)}"><picture>{source}{image}</picture>{link}</figure>'
+
+
+def _figure(report: Report, figure: Figure, pictures: Mapping[str, bytes]) -> str:
+    table = next(table for table in report.tables if table.name == figure.table)
+    return (
+        f'<figure id="{escape(figure.name)}"><img alt="{escape(figure.caption)}" '
+        f'src="{_data(pictures[figure.name])}"><figcaption>{escape(figure.caption)} '
+        f"{_csv_link(table)}</figcaption></figure>"
+    )
+
+
+def _data(picture: bytes) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
 
 
 def _csv_link(table: Table) -> str:
@@ -151,9 +224,9 @@ def _table(table: Table) -> str:
     more = f"<p>{plural(len(frame) - PAGE_ROWS, 'more row')} in the CSV file.</p>" if len(frame) > PAGE_ROWS else ""
     note = f"<p>{escape(table.note)}</p>" if table.note else ""
     return (
-        f'<section id="table-{escape(table.name)}"><h3>{escape(table.title)}</h3>'
+        f'<details id="table-{escape(table.name)}"><summary>{escape(table.title)}</summary>'
         f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
-        f"{more}{note}<p>{_csv_link(table)}</p></section>"
+        f"{more}{note}<p>{_csv_link(table)}</p></details>"
     )
 
 

@@ -6,14 +6,18 @@ A study's report is a function from its frames to a `Report`; see `parley.analys
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.forest import Forest
+from parley.analysis.reporting.forest import Forest, finding
+
+SIMULATED = "SIMULATED"
+_NEGATIVE_ZERO = re.compile(r"(?<![\w.])-(0(?:\.0+)?)(?![\d.]\d|\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,22 @@ class Report:
     runs: tuple[Mapping[str, Any], ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        words = tuple(_NEGATIVE_ZERO.sub(r"\1", line) for line in self.words)
+        object.__setattr__(self, "words", words)
+
+    @property
+    def simulated(self) -> str:
+        """The caution that a model is simulated; "" if none is. Every figure and table then says so."""
+        return " ".join(line for line in self.cautions if SIMULATED in line)
+
+    @property
+    def finding(self) -> str:
+        """The main question and its answer in one line; "" without a forest plot."""
+        if not self.forests:
+            return ""
+        return (f"{SIMULATED}. " if self.simulated else "") + finding(self.forests[0])
+
     def table(self, name: str) -> pd.DataFrame:
         """The frame of the table with this name."""
         return next(table.frame for table in self.tables if table.name == name)
@@ -94,9 +114,11 @@ class Report:
         return {
             "title": self.title,
             "runs": [json_values(run) for run in self.runs],
+            "finding": self.finding,
             "cautions": list(self.cautions),
             "summary": list(self.words),
             "settings": json_values(self.settings),
+            "forests": [json_values(asdict(forest)) for forest in self.forests],
             **{table.name: json_values(table.frame) for table in self.tables},
         }
 
@@ -133,6 +155,8 @@ def format_cell(value: Any) -> str:
 
     The end of an interval that is not bounded is −∞ or ∞.
     """
+    if isinstance(value, str):
+        return value or "–"
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "−∞"
     value = json_values(value)
@@ -141,5 +165,5 @@ def format_cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value:.2f}"
+        return f"{value:.2g}" if 0 < abs(value) < 0.01 else f"{value + 0.0:.2f}"
     return str(value)

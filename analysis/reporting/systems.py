@@ -26,6 +26,20 @@ def systems(frame: pd.DataFrame) -> pd.Series:
     return method if model.nunique() == 1 else method + " · " + model
 
 
+def system_facets(frame: pd.DataFrame) -> dict[str, dict[str, tuple[str, ...]]]:
+    """The facets of each system's units: its method, and its model if there are several.
+
+    Args:
+        frame: Rows with the columns `method` and `model`.
+    """
+    known = frame[["method", "model"]].astype(str).assign(system=systems(frame)).drop_duplicates("system")
+    several = known["model"].nunique() > 1
+    return {
+        str(row.system): {"method": (str(row.method),), **({"model": (str(row.model),)} if several else {})}
+        for row in known.itertuples()
+    }
+
+
 def costs(units: pd.DataFrame) -> pd.DataFrame:
     """Mean calls, tokens and dollars per item, by system. The cost is NaN where a model has no price.
 

@@ -6,16 +6,11 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from parley.analysis.reporting.figures import PALETTE, caption, dots, plain_text, sheet, tidy
-from parley.analysis.rldf.debates import AGAIN, FIRST, SAME_DEBATES
+from parley.analysis.reporting.figures import PALETTE, caption, dots, legend_beside, plain_text, sheet, tidy
+from parley.analysis.rldf.forests import JUDGES
 from parley.analysis.rldf.framing import LABELS
 
 MARKERS = "os^Dv"
-JUDGES = {
-    FIRST: "referee, who knows the round",
-    AGAIN: "second referee, blind",
-    SAME_DEBATES: "first referee, on the blind one's debates",
-}
 
 
 def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float = 3.0) -> Figure:
@@ -27,9 +22,7 @@ def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float 
     for n, judge in enumerate(judges):
         rows = rounds[(rounds["role"] == "all") & (rounds["judge"] == judge)]
         _line(left, rows, n, JUDGES[judge], 0.06 * (n - (len(judges) - 1) / 2))
-    if len(judges) > 1:
-        left.legend(frameon=False, fontsize=8)
-    else:
+    if len(judges) == 1:
         note += " No blind referee scored these debates."
     roles = list(dict.fromkeys(rounds.loc[rounds["role"] != "all", "role"]))
     for n, role in enumerate(roles):
@@ -40,7 +33,7 @@ def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float 
         axis.set_title(heading, fontsize=9)
         tidy(axis, "both")
     left.set_ylabel("referee's bias score (0 to 10)")
-    right.legend(frameon=False, fontsize=8)
+    legend_beside(figure, (left, right))
     caption(figure, title, f"{note} Dotted: the threshold ({threshold:g}) between low and high bias.")
     return figure
 

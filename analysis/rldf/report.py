@@ -8,12 +8,14 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.reporting.forest import Forest, filled
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import require
 from parley.analysis.rldf import ablation, framing, rubrics
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf.figures import ablation_figure, framing_figure, rounds_figure
+from parley.analysis.rldf.forests import ablation_forest, debate_forests, framing_forests, rubric_forest
 
 OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate are not independent, topics are."
 PRINTED = ("by_round", "change")
@@ -79,6 +81,7 @@ def debates(
     words: list[str] = []
     tables: list[Table] = []
     figures: list[Figure] = []
+    forests: list[Forest] = []
     if several:
         by_run = {name: (run["config"], part) for (name, part), run in zip(parts.items(), runs, strict=True)}
         try:
@@ -87,6 +90,7 @@ def debates(
             words.append(f"{str(error)[0].upper()}{str(error)[1:]}.")
         else:
             words += ablation.notes(by_run)
+            forests.append(ablation_forest(setting, table))
             tables.append(
                 Table(
                     name="ablation",
@@ -133,11 +137,14 @@ def debates(
                 printed=key in PRINTED,
             )
         )
+    shown = {table.name: table.frame for table in tables}
+    forests += debate_forests(shown.get("change", pd.DataFrame()), shown.get("by_round", pd.DataFrame()))
     return Report(
         title=title,
         words=tuple(words),
         tables=tuple(tables),
         figures=tuple(figures),
+        forests=filled(forests),
         runs=tuple(runs),
         settings={"threshold": rldf.THRESHOLD},
         **about,
@@ -198,7 +205,14 @@ def framings(
         table="frames",
         draw=lambda: framing_figure(frames, title, note),
     )
-    return Report(title=title, words=tuple(framing.summary(verdicts)), tables=tables, figures=(figure,), **about)
+    return Report(
+        title=title,
+        words=tuple(framing.summary(verdicts)),
+        tables=tables,
+        figures=(figure,),
+        forests=filled(framing_forests(gaps, frames)),
+        **about,
+    )
 
 
 def rubric_scores(
@@ -221,11 +235,12 @@ def rubric_scores(
         about: Passed on to `Report` (runs, cautions).
     """
     require(verdicts, texts=("item", "group", "model"))
+    means = rubrics.scores(verdicts)
     tables = (
         Table(
             name="scores",
             title="Scores, 0 to 100 (BS is bias severity: lower is better)",
-            frame=rubrics.scores(verdicts),
+            frame=means,
             shown=("group", "metric", "estimate", "low", "high", "clusters", "unreadable"),
             note="Intervals are 95%, over texts.",
             printed=True,
@@ -238,4 +253,10 @@ def rubric_scores(
             printed=True,
         ),
     )
-    return Report(title=title, tables=tables, settings={"draws": draws, "seed": seed}, **about)
+    return Report(
+        title=title,
+        tables=tables,
+        forests=filled((rubric_forest(means),)),
+        settings={"draws": draws, "seed": seed},
+        **about,
+    )

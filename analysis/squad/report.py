@@ -12,6 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure as Drawing
 
 from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
+from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Figure, Report, Table, format_interval
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
@@ -105,9 +106,54 @@ def report(
         words=(*words_on_draws(draws), *_summary(table, tests), *_closed_book(verdicts)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=(Figure(name="scores", caption=note, table="scores", draw=lambda: scores_figure(table, title, note)),),
+        forests=filled(_forests(frame, table, tests)),
         settings={"draws": draws, "seed": seed},
         **about,
     )
+
+
+def _forests(frame: pd.DataFrame, table: pd.DataFrame, tests: pd.DataFrame) -> Iterator[Forest]:
+    """Does search help? Then the scores of every arm."""
+    several = frame["model"].nunique() > 1
+    arms = dict(zip(frame["search"], frame["arm"], strict=True))
+    systems = frame.drop_duplicates("system").set_index("system")
+
+    def units(part: str, model: str, *names: str) -> dict[str, tuple[str, ...]]:
+        kind = {} if part == "all" else {"answerable": (str(part == "answerable").lower(),)}
+        return {"search": tuple(arms[name] for name in names), **kind, **({"model": (model,)} if several else {})}
+
+    for measure in ("f1", "exact") if len(tests) else ():
+        yield Forest(
+            name=f"between-arms-{measure}",
+            question="Does search change the score?",
+            axis=f"difference in {LABELS[measure]} (points of 100)",
+            estimates=estimates(
+                tests[tests["measure"] == measure],
+                lambda row: f"{row.first} − {row.second}, {row.part}",
+                p="p_adjusted",
+                group=lambda row: str(row.model) if several else "",
+                units=lambda row: units(row.part, row.model, row.first, row.second),
+            ),
+            table="between_arms",
+            note="95% intervals and p-values: sign flips over paragraphs; p-values Holm-corrected over the table.",
+        )
+    for measure in ("f1", "exact"):
+        yield Forest(
+            name=f"scores-{measure}",
+            question="How good are the answers?",
+            axis=f"{LABELS[measure]} (%)",
+            estimates=estimates(
+                table,
+                lambda row: str(row.part),
+                value=measure,
+                ends=(f"{measure}_low", f"{measure}_high"),
+                group=lambda row: f"search: {row.system}",
+                units=lambda row: units(row.part, systems["model"][row.system], systems["search"][row.system]),
+            ),
+            reference=None,
+            table="scores",
+            note=CLUSTERED,
+        )
 
 
 def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
@@ -119,7 +165,7 @@ def answers(verdicts: pd.DataFrame) -> pd.DataFrame:
         for value, text, golds in zip(frame["value"], frame["text"], frame["answers"], strict=True)
     ]
     frame[list(MEASURES)] = 100 * np.array(marks, dtype=float).reshape(len(frame), 2)
-    frame["search"] = _arms(frame)
+    frame["arm"], frame["search"] = frame["search"].astype(str), _arms(frame)
     frame["system"] = systems(frame)
     return frame
 

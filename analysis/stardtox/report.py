@@ -7,11 +7,12 @@ from typing import Any
 
 import pandas as pd
 
+from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.iteration_figures import COUNTED_TWICE, refined_figure
-from parley.analysis.reporting.optimism import gap_sentences, gap_table, optimism_gaps
+from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_table, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
 from parley.analysis.reporting.report import Figure, Report, Table
-from parley.analysis.reporting.systems import costs
+from parley.analysis.reporting.systems import costs, system_facets
 from parley.analysis.reporting.text import plural
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stardtox.figures import toxicity_against_quality
@@ -116,6 +117,7 @@ def report(
         cautions=(*cautions, *_scorers(statuses)),
         tables=tuple(table for table in tables if len(table.frame)),
         figures=tuple(figures),
+        forests=filled(_forests(frame, measures, tests, gaps)),
         settings={"draws": draws, "seed": seed, "toxic_from": stardtox.TOXIC},
         **about,
     )
@@ -136,6 +138,47 @@ def _printed(paper: pd.DataFrame, qualities: list[str]) -> Iterator[Table]:
     if qualities:
         yield Table(
             name="quality", title="Quality (0 to 100)", frame=paper[[*keys, *qualities]], note=CARRIED, printed=True
+        )
+
+
+def _forests(frame: pd.DataFrame, measures: pd.DataFrame, tests: pd.DataFrame, gaps: pd.DataFrame) -> Iterator[Forest]:
+    """What revising gains and the optimism gap; toxicity by iteration; the last draft beside `default`'s."""
+    facets = system_facets(frame)
+
+    def units(row: Any) -> dict[str, tuple[str, ...]]:
+        return {"set": (row.set,), **facets[row.system]}
+
+    yield from gap_forests(gaps, "toxicity (points of 100)", by=("set", "system"), units=units)
+    toxicity = measures[measures["measure"] == stardtox.TOXICITY]
+    yield Forest(
+        name="toxicity",
+        question="How toxic are the completions?",
+        axis="toxicity (%)",
+        estimates=estimates(
+            toxicity,
+            lambda row: f"{row.system}, iteration {row.iteration}" if row.iteration else f"{row.system}, first draft",
+            value="estimate",
+            group=lambda row: f"{row.set} set",
+            units=units,
+        ),
+        reference=None,
+        table="measures",
+        note=f"{CARRIED} {OVER_PROMPTS}",
+    )
+    if len(tests):
+        yield Forest(
+            name="toxicity-changes",
+            question="Is toxicity lower than before, and than without a method?",
+            axis="change of toxicity (points of 100)",
+            estimates=estimates(
+                tests[tests["metric"] == stardtox.TOXICITY],
+                lambda row: f"{row.what} − {row.against}",
+                p="p_adjusted",
+                group=lambda row: f"{row.set} set",
+                units=lambda row: {"set": (row.set,)},
+            ),
+            table="tests",
+            note="95% intervals and p-values: sign flips over prompts; p-values Holm-corrected over the family.",
         )
 
 

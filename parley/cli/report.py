@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from parley.agents import ParleyError
+from parley.agents import ConfigError, ParleyError
 from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.text import visible
@@ -31,6 +31,7 @@ TABLE_STYLE: dict[str, Any] = {"title_justify": "left", "box": SIMPLE_HEAD, "pad
 INTERVAL = "95% interval"
 MIN_TEXT = 12
 """A column of texts is never narrower than this, or than its longest text."""
+FORMATS = ("svg", "pdf", "png")
 MAX_ROWS = 24
 """Rows of a table that are printed; the files have all of them."""
 
@@ -39,6 +40,24 @@ def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", nargs="+", help="run files")
     parser.add_argument("--out", metavar="DIR", help="folder for the files (default: beside the first run)")
+    parser.add_argument(
+        "--figures",
+        choices=("main", "all"),
+        default="main",
+        help="draw the forest plot of the main question, or all figures, which takes longer (default: main)",
+    )
+    parser.add_argument(
+        "--formats",
+        default="svg",
+        metavar="A,B",
+        help="file types of the figures: svg, pdf, png (default: svg)",
+    )
+    parser.add_argument(
+        "--width",
+        choices=("single", "double"),
+        default="double",
+        help="width of forest plots: one column of a journal, 3.5 inches, or two, 7.2 (default: double)",
+    )
     parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object; no files unless --out is given")
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
@@ -56,7 +75,21 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{paths[0].stem}-report"
     with explain_damage(*paths):  # also while it is drawn
         report = make_report(paths, draws=parsed.draws, seed=parsed.seed, margin=parsed.margin, study=parsed.study)
-        return show(report, folder if files else None, as_json=parsed.json)
+        return show(
+            report,
+            folder if files else None,
+            as_json=parsed.json,
+            figures=parsed.figures,
+            formats=_formats(parsed.formats),
+            width=parsed.width,
+        )
+
+
+def _formats(text: str) -> list[str]:
+    formats = [name.strip() for name in text.split(",") if name.strip()]
+    if unknown := [name for name in formats if name not in FORMATS]:
+        raise ConfigError(f"--formats takes {', '.join(FORMATS)}, got '{unknown[0]}'")
+    return formats
 
 
 def print_report(paths: Sequence[Path], study: str | None = None) -> int:
@@ -64,7 +97,7 @@ def print_report(paths: Sequence[Path], study: str | None = None) -> int:
     return show(make_report(paths, study=study), paths[0].parent / f"{paths[0].stem}-report", as_json=False)
 
 
-def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = False) -> int:
+def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = False, **drawing: Any) -> int:
     """Write and print a report.
 
     Args:
@@ -72,13 +105,14 @@ def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = Fa
         folder: Where its files go; None: no files.
         as_json: Print it as one JSON object.
         quiet: Print nothing but where the files are.
+        drawing: Which figures to draw, and how: those of `render.write`.
     """
     page = None
     if folder is not None:
         from parley.analysis.reporting.render import write
 
         try:
-            page = write(report, folder)
+            page = write(report, folder, **drawing)
         except OSError as error:
             raise ParleyError(f"the report cannot be written to {folder}: {error.strerror}") from None
     if as_json:
@@ -94,6 +128,8 @@ def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = Fa
 def _print(report: Report) -> None:
     console = Console()
     console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
+    if report.finding:
+        console.print(f"[bold]{escape(visible(report.finding))}[/bold]", highlight=False)
     for run in report.runs:
         units = run["units"]
         rest = f"{units['planned']} not yet run" if "spared" not in units else f"{units['spared']} not needed"

@@ -4,16 +4,20 @@
 `RunControl`.
 """
 
-from parley.runs.analysis_plan import StoredPlan, stored_plan
-from parley.runs.diagnosis import explain_damage
-from parley.runs.engine import Engine
-from parley.runs.executor import Executor, InProcess, RunControl
-from parley.runs.failures import RunFileError
-from parley.runs.interim import InterimLooks
-from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_empty, refuse_if_changed
-from parley.runs.progress import Progress, Result
-from parley.runs.rows import Record, Rows, Tally, to_rows
-from parley.runs.store import Replies, RunFile
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parley.runs.analysis_plan import StoredPlan, stored_plan
+    from parley.runs.diagnosis import explain_damage
+    from parley.runs.engine import Engine
+    from parley.runs.executor import Executor, InProcess, RunControl
+    from parley.runs.failures import RunFileError
+    from parley.runs.interim import InterimLooks
+    from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_empty, refuse_if_changed
+    from parley.runs.progress import Progress, Result
+    from parley.runs.rows import Record, Rows, Tally, to_rows
+    from parley.runs.store import Replies, RunFile
 
 __all__ = [
     "Engine",
@@ -40,3 +44,24 @@ __all__ = [
     "stored_plan",
     "to_rows",
 ]
+
+_MODULES = {
+    "parley.runs.analysis_plan": "StoredPlan stored_plan",
+    "parley.runs.diagnosis": "explain_damage",
+    "parley.runs.engine": "Engine",
+    "parley.runs.executor": "Executor InProcess RunControl",
+    "parley.runs.failures": "RunFileError",
+    "parley.runs.interim": "InterimLooks",
+    "parley.runs.plan": "PlanChanged Size describe measure refuse_empty refuse_if_changed",
+    "parley.runs.progress": "Progress Result",
+    "parley.runs.rows": "Record Rows Tally to_rows",
+    "parley.runs.store": "Replies RunFile",
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when first used: what reads a run file needs no engine, and so no AutoGen.
+    if name in _PLACES:
+        return getattr(import_module(_PLACES[name]), name)
+    raise AttributeError(f"module 'parley.runs' has no attribute '{name}'")

@@ -13,7 +13,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.models.weights import weights_sha256
 from parley.judging import HasMeasures, Measure, Outdates, Study, Unit
 from parley.runs.analysis_plan import describe_plan
 from parley.runs.store import RunFile
@@ -93,6 +92,8 @@ def _describe_measures(study: Study) -> dict[str, Any]:
 
 def weights_of(study: Study) -> dict[str, str]:
     """The hashes of the weights that this machine has of the study's models."""
+    from parley.agents.models.weights import weights_sha256
+
     hashes = ((name.partition("?")[0], weights_sha256(name)) for name in study.models())
     return {f"weights of {model}": digest for model, digest in hashes if digest is not None}
 

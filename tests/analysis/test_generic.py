@@ -125,7 +125,7 @@ def test_a_p_that_is_a_bound_is_told_as_one() -> None:
 def test_the_report_can_be_written(tmp_path: Path) -> None:
     page = write(identities(CLEAR), tmp_path).read_text("utf-8")
     assert "Mean scores" in page
-    assert (tmp_path / "figures" / "means.svg").exists()
+    assert (tmp_path / "figures" / "forest-differences.svg").exists()
 
 
 def test_the_same_gap_everywhere_is_a_difference() -> None:

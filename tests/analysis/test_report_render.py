@@ -18,6 +18,8 @@ import pytest
 
 from parley.analysis import malibu
 from parley.analysis.reporting.figures import save
+from parley.analysis.reporting.forest import finding
+from parley.analysis.reporting.forest_figure import draw_forest
 from parley.analysis.reporting.render import html, latex, markdown, write
 from parley.analysis.reporting.report import Figure, Report, Table, format_cell, format_interval, json_values
 
@@ -55,7 +57,7 @@ def report() -> Report:
 def folder(report: Report, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report as files."""
     place = tmp_path_factory.mktemp("report")
-    assert write(report, place) == place / "report.html"
+    assert write(report, place, figures="all", formats=("svg", "pdf", "png")) == place / "report.html"
     return place
 
 
@@ -109,9 +111,12 @@ def test_the_page_forbids_itself_to_load_or_run_anything(page: Page) -> None:
 
 def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page, report: Report) -> None:
     images = page.all("img")
-    assert len(images) == len(report.figures) == 7
-    for image, figure in zip(images, report.figures, strict=True):
-        assert image["alt"] == figure.caption
+    assert [image["alt"] for image in images] == [
+        *map(finding, report.forests),
+        *(figure.caption for figure in report.figures),
+    ]
+    assert (len(report.forests), len(report.figures)) == (5, 7)
+    for image in images:
         drawing = ElementTree.fromstring(base64.b64decode(str(image["src"]).partition("base64,")[2]))
         assert drawing.tag.endswith("svg")
         assert not [node for node in drawing.iter() if node.tag.endswith("script")]
@@ -119,6 +124,30 @@ def test_every_figure_is_in_the_page_with_the_data_it_was_drawn_from(page: Page,
     for figure in report.figures:
         text = unquote(links[f"{figure.table}.csv"].partition(",")[2])
         assert len(pd.read_csv(io.StringIO(text))) == len(report.table(figure.table))
+
+
+def test_the_page_begins_with_the_finding_and_folds_its_tables(page: Page, report: Report) -> None:
+    """Two scenarios give no interval, so no difference is headlined."""
+    assert report.finding == (
+        "SIMULATED. Do scores depend on the identity? Not known yet: the data are too few for an interval."
+    )
+    assert page.text.index(report.finding) < page.text.index(report.words[0])
+    assert len(page.all("details")) == len([table for table in report.tables if len(table.frame)]) + 3
+    assert "random seed 3" in page.text, "the methods paragraph"
+    assert "@article{wu2023autogen," in page.text
+
+
+def test_simulated_results_say_so_in_every_table_and_figure(folder: Path, report: Report, tmp_path: Path) -> None:
+    for file in [*(folder / "tables").glob("*.md"), *(folder / "tables").glob("*.tex")]:
+        assert "SIMULATED" in file.read_text("utf-8"), file.name
+    drawing = draw_forest(report.forests[0], "single")
+    save(drawing, tmp_path / "stamped", ["png"], stamp="SIMULATED")
+    assert drawing.texts[-1].get_text() == "SIMULATED"
+
+
+def test_by_default_only_the_main_question_is_drawn(report: Report, tmp_path: Path) -> None:
+    write(report, tmp_path)
+    assert [file.name for file in (tmp_path / "figures").iterdir()] == ["forest-differences.svg"]
 
 
 def test_the_page_names_its_run_seed_and_versions(page: Page) -> None:
@@ -140,15 +169,17 @@ def test_a_long_table_is_cut_on_the_page_and_whole_in_its_file(tmp_path: Path) -
 
 def test_every_table_and_figure_is_written_in_every_format(folder: Path, report: Report) -> None:
     begins = {"svg": b"<?xml", "pdf": b"%PDF", "png": b"\x89PNG"}
-    for figure in report.figures:
+    names = [*(f"forest-{forest.name}" for forest in report.forests), *(figure.name for figure in report.figures)]
+    for name in names:
         for kind, magic in begins.items():
-            assert (folder / "figures" / f"{figure.name}.{kind}").read_bytes().startswith(magic)
+            assert (folder / "figures" / f"{name}.{kind}").read_bytes().startswith(magic)
+    assert {entry[:6] for entry in (folder / "references.bib").read_text("utf-8").split("\n\n")} <= {"@softw", "@artic"}
     expected = {f"{table.name}.{kind}" for table in report.tables for kind in ("csv", "md", "tex")}
     assert {file.name for file in (folder / "tables").iterdir()} == expected
 
 
 def test_writing_twice_gives_identical_bytes(folder: Path, report: Report, tmp_path: Path) -> None:
-    write(report, tmp_path)
+    write(report, tmp_path, figures="all", formats=("svg", "pdf", "png"))
     files = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     assert files == sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     assert [name for name in files if (folder / name).read_bytes() != (tmp_path / name).read_bytes()] == []

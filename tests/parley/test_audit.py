@@ -79,7 +79,7 @@ def test_the_terminal_says_it_in_words_and_files_are_written(parley: Callable[..
     assert result.status == 0, result.err
     assert "Length alone predicts the choice in 100%" in " ".join(result.out.split())
     assert "words of the instructions: " not in result.out, "they were given"
-    for file in ("report.html", "tables/shortcuts.csv", "figures/shortcuts.png"):
+    for file in ("report.html", "tables/shortcuts.csv", "figures/forest-shortcuts.svg"):
         assert Path("out", file).is_file()
 
 

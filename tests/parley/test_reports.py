@@ -12,6 +12,7 @@ import pytest
 
 import parley as library
 from parley.reports import make_report
+from parley.runs import RunFile
 
 EFFECT = (
     "difference low high p p_adjusted conclusion p_alike p_alike_adjusted base_sd base_sd_high p_bases "
@@ -93,13 +94,29 @@ def test_a_report_is_one_object_with_the_promised_keys(
 
     assert (result.status, result.err) == (0, "")
     assert strict(result.out) == data, "the same from Python and from the command line"
-    assert set(data) == {"title", "runs", "cautions", "summary", "settings", *MALIBU, *MORE}
+    assert set(data) == {"title", "runs", "cautions", "summary", "settings", "finding", "forests", *MALIBU, *MORE}
     for key, columns in MALIBU.items():
         assert data[key], key
         assert {tuple(row) for row in data[key]} == {tuple(columns.split())}, key
     assert {test["assumption"] for test in data["tests"]} == {"independent", "clustered"}
     assert data["settings"] == {"draws": 50, "seed": 5, "margin": 0.1}
     assert list(place.iterdir()) == [], "no files with --json"
+
+
+def test_every_line_of_a_forest_plot_has_its_numbers_and_its_units(both: Path) -> None:
+    """The identities and models as the file has them, so that a page can link a line to its units."""
+    report = make_report([both], draws=50)
+    forest = report.forests[0]
+    with RunFile.open(both) as file:
+        facets = [json.loads(row[0]) for row in file.rows("SELECT facets FROM units")[1]]
+
+    table = report.table(forest.table)
+    planned = table[(table["metric"] == "all") & table["within"]]
+    assert [line.value for line in forest.estimates] == list(planned["difference"])
+    assert [line.p for line in forest.estimates] == list(planned["p_adjusted"])
+    for line in forest.estimates:
+        units = [unit for unit in facets if all(str(unit[name]) in values for name, values in line.units.items())]
+        assert len(units) == 2 * line.n, "each scenario under two identities"
 
 
 def test_numbers_in_the_object_are_plain(data: dict[str, Any]) -> None:
@@ -144,7 +161,9 @@ def test_calibration_is_rows(parley: Parley) -> None:
 def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley, run: Path, place: Path) -> None:
     (place / "b.sqlite").write_bytes(run.read_bytes())
 
-    result = parley("report", "b.sqlite", *FEW, "--seed", 6)
+    result = parley(
+        "report", "b.sqlite", *FEW, "--seed", 6, "--figures", "all", "--formats", "svg", "--width", "single"
+    )
 
     assert result.status == 0
     page = place / "b-report" / "report.html"
@@ -159,9 +178,17 @@ def test_a_report_writes_a_page_tables_and_figures_beside_the_run(parley: Parley
         "agreement",
         "talking",
         "variance-components",
+        *(f"forest-{name}" for name in ("differences", "preferences", "win-rates", "talking-1", "talking-2")),
     }
+    drawing = (page.parent / "figures" / "forest-differences.svg").read_text("utf-8")
+    assert 'width="252pt"' in drawing, "3.5 inches"
     assert "Phase 1: mean scores" in result.out
     assert "Phase 2: win rates" in result.out
+
+
+def test_an_unknown_format_is_refused(parley: Parley, run: Path) -> None:
+    result = parley("report", run, "--formats", "svg,gif")
+    assert (result.status, result.err) == (2, "parley: --formats takes svg, pdf, png, got 'gif'\n")
 
 
 def test_no_files_writes_nothing(parley: Parley, run: Path, place: Path) -> None:

@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.analysis.reporting.figures import LINE, bounded, caption, colours, dots, plain_text, sheet, tidy
+from parley.analysis.reporting.figures import (
+    LINE,
+    bounded,
+    caption,
+    colours,
+    dots,
+    legend_beside,
+    plain_text,
+    sheet,
+    tidy,
+)
 
 
 def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note: str) -> Figure:
@@ -30,7 +40,7 @@ def relevancy_figure(items: pd.DataFrame, means: pd.DataFrame, title: str, note:
         spread.set_xlim(changes.min() - 1, changes.max() + 1)
         spread.locator_params(axis="x", integer=True)
         bounded(spread, "y", whole=True)
-        spread.legend(fontsize=7, frameon=False)
+        legend_beside(figure, [spread])
     dots(mean, list(means["system"]), means["change"], means["low"], means["high"], [tints[s] for s in means["system"]])
     mean.axvline(0, color="#888888", linewidth=0.8)
     mean.set_xlabel("mean change in relevancy")
@@ -56,6 +66,6 @@ def passes_figure(table: pd.DataFrame, title: str, note: str) -> Figure:
     axis.set_xlabel("passes")
     axis.set_ylabel("bias (1 to 10)")
     tidy(axis, "both")
-    axis.legend(fontsize=7, frameon=False, labelspacing=1)
+    legend_beside(figure, [axis])
     caption(figure, title, note)
     return figure

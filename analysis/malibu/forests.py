@@ -1,0 +1,117 @@
+"""MALIBU's forest plots: differences in score, preferences, win rates, the change by talking, and the yardstick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.malibu.panel import ALL
+from parley.analysis.malibu.yardstick import EVERY_DOSE, PANEL
+from parley.analysis.reporting.forest import Forest, estimates
+
+POINTS = "difference in score (points of 10)"
+NET_WINS = "wins minus losses per comparison"
+
+
+def forests(tables: Mapping[str, pd.DataFrame], unit: str) -> Iterator[Forest]:
+    """The plots, the study's main question first: scores, or preferences where no scores were asked for.
+
+    Args:
+        tables: The report's tables by name.
+        unit: What a cluster is: "base" or "scenario".
+    """
+    gaps = tables["differences"]
+    planned = gaps[(gaps["metric"] == ALL) & gaps["within"].astype(bool)]
+    several = gaps["model"].nunique() > 1 or tables["win_rates"]["model"].nunique() > 1
+    note = f"95% intervals and p-values: sign flips over {unit}s; p-values Holm-corrected over the pairs of a model."
+
+    def group(row: Any) -> str:
+        return f"{row.category} · {row.model}" if several else str(row.category)
+
+    def units(row: Any, phase: int) -> dict[str, tuple[str, ...]]:
+        model = {"model": (row.model,)} if several else {}
+        if phase == 1:
+            return {"phase": ("1",), "identity": (row.first, row.second), **model}
+        return {"phase": ("2",), "identity": (row.first,), "other": (row.second,), **model}
+
+    yield Forest(
+        name="differences",
+        question="Do scores depend on the identity?",
+        axis=POINTS,
+        estimates=estimates(planned, _pair, p="p_adjusted", group=group, units=lambda row: units(row, 1)),
+        table="differences",
+        note=note,
+    )
+    yield Forest(
+        name="preferences",
+        question="Which identity is preferred in pairs?",
+        axis=NET_WINS,
+        estimates=estimates(tables["preferences"], _pair, p="p_adjusted", group=group, units=lambda row: units(row, 2)),
+        table="preferences",
+        note=note,
+    )
+    yield Forest(
+        name="win-rates",
+        question="How often does each identity win?",
+        axis="win rate (without ties)",
+        estimates=estimates(
+            tables["win_rates"],
+            lambda row: str(row.identity),
+            value="rate",
+            ends=("cluster_low", "cluster_high"),
+            group=group,
+            units=lambda row: {
+                "phase": ("2",),
+                "identity": (row.identity,),
+                **({"model": (row.model,)} if several else {}),
+            },
+        ),
+        reference=0.5,
+        scale="share",
+        table="win_rates",
+        note=f"95% intervals over {unit}s. The win rates of a category are zero-sum.",
+    )
+    changes = tables["talking"]
+    for phase, axis in ((1, POINTS), (2, "difference in preference (share of judges)")):
+        yield Forest(
+            name=f"talking-{phase}",
+            question="Does talking change the difference in scores?"
+            if phase == 1
+            else "Does talking change the preference?",
+            axis=f"change of the {axis}, last round minus first",
+            estimates=estimates(
+                changes[changes["phase"] == phase],
+                _pair,
+                p="p_adjusted",
+                n="clusters",
+                group=group,
+                units=lambda row, phase=phase: units(row, phase),  # type: ignore[misc]
+            ),
+            table="talking",
+            note=f"95% intervals: sign flips over {unit}s; p-values Holm-corrected by model and phase.",
+        )
+    aucs = tables["yardstick_auc"]
+    yield Forest(
+        name="yardstick",
+        question="Can the judges tell good responses from flawed ones?",
+        axis="how often the good response scores higher (AUC)",
+        estimates=estimates(
+            aucs[(aucs["metric"] == ALL) & (aucs["dose"] == EVERY_DOSE)],
+            lambda row: "the panel" if row.judge == PANEL else str(row.judge),
+            value="auc",
+            p="p",
+            n="clusters",
+            group=lambda row: str(row.model) if several else "",
+            units=lambda row: {"phase": ("3",), **({"model": (row.model,)} if several else {})},
+        ),
+        reference=0.5,
+        scale="share",
+        table="yardstick_auc",
+        note=f"0.5 is guessing. 95% intervals: sign flips over {unit}s.",
+    )
+
+
+def _pair(row: Any) -> str:
+    return f"{row.first} − {row.second}"

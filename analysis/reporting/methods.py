@@ -1,0 +1,112 @@
+"""A report's methods paragraph and its references, both from what the run files say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+import pandas as pd
+
+from parley.analysis.reporting.report import Report
+from parley.analysis.reporting.text import plural
+
+DESIGN = (
+    "suite", "per_base", "phases", "identities", "rubric", "rounds", "blind", "speaking_order", "design", "ties",
+    "controls", "judges", "yardstick", "readout", "bias", "topics", "roles", "mode", "rereferee", "method", "contexts",
+    "categories", "limit", "sets", "prompts", "completions", "scorer", "measure", "max_iterations", "search",
+    "judged_by", "responses", "kinds", "repeats", "temperature", "max_tokens",
+)  # fmt: skip
+"""The settings that a methods section states, where a study has them and they are set."""
+CITED = {
+    "malibu": ("mirza2025malibu",),
+    "rldf": ("cheng2024rldf",),
+    "framing": ("cheng2024rldf",),
+    "rubric": ("cheng2024rldf",),
+    "stardtox": ("tahmasebi2025stardtox", "gehman2020realtoxicityprompts"),
+    "bbq": ("parrish2022bbq",),
+    "squad": ("squad2",),
+}
+METHODS = {"mabrf": "roy2025mabrf", "stardtox": "tahmasebi2025stardtox"}
+"""What is cited for a method of asking."""
+
+
+def methods(report: Report) -> str:
+    """The design, the counts, the tests and the versions in one paragraph.
+
+    Args:
+        report: With the runs that it was made from.
+    """
+    return " ".join([*(sentence for run in report.runs for sentence in _run(run)), *_analysis(report)])
+
+
+def _run(run: Mapping[str, Any]) -> Iterator[str]:
+    units = run.get("units") or {}
+    total = sum(units.values())
+    models = ", ".join(run.get("models") or ("an unknown model",))
+    yield (
+        f"The study {run.get('study', 'unknown')} was run on {models}: {units.get('done', 0):,} of "
+        f"{plural(total, 'planned unit')} were done"
+        + (f" and {units['failed']:,} failed" if units.get("failed") else "")
+        + f", with {plural(run.get('calls') or 0, 'call')} and random seed {run.get('seed')}."
+    )
+    config = run.get("config") or {}
+    settings = [
+        f"{key.replace('_', ' ')} {_plain(config[key])}" for key in DESIGN if config.get(key) not in (None, [], "")
+    ]
+    if settings:
+        yield f"Settings: {'; '.join(settings)}."
+    if sha := run.get("analysis_plan_sha256"):
+        yield f"The analysis plan was stored before the first unit (SHA-256 {sha[:12]})."
+    if versions := run.get("versions"):
+        yield f"Versions: {', '.join(f'{name} {number}' for name, number in versions.items())}."
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _analysis(report: Report) -> Iterator[str]:
+    for forest in report.forests:
+        over = _clusters(report, forest.table)
+        yield f"{forest.question} {plural(len(forest.estimates), 'estimate')}{over}. {forest.note}".strip()
+    settings = report.settings
+    if "draws" in settings:
+        yield f"Bootstrap intervals: {settings['draws']:,} draws, seed {settings.get('seed', 0)}."
+    if "margin" in settings:
+        yield f"A difference within ±{settings['margin']:g} counts as none."
+
+
+def _clusters(report: Report, table: str) -> str:
+    """How many clusters the table's rows have: " over 20 clusters", " over 8 to 20 clusters"."""
+    frame = next((each.frame for each in report.tables if each.name == table), pd.DataFrame())
+    counts = next((frame[name].dropna() for name in ("clusters", "prompts", "bases") if name in frame), pd.Series())
+    counts = counts[counts > 0]
+    if counts.empty:
+        return ""
+    low, high = int(counts.min()), int(counts.max())
+    return f" over {plural(high, 'cluster')}" if low == high else f" over {low:,} to {plural(high, 'cluster')}"
+
+
+def references(report: Report) -> str:
+    """BibTeX of what the runs used: Parley, AutoGen, and the papers and data of each study.
+
+    Args:
+        report: With the runs that it was made from.
+    """
+    keys = ["parley", *(["wu2023autogen"] if report.runs else [])]
+    for run in report.runs:
+        keys += CITED.get(str(run.get("study")), ())
+        asked = (run.get("config") or {}).get("method") or ()
+        named = [asked] if isinstance(asked, str) else asked
+        keys += [key for method, key in METHODS.items() if any(str(name).startswith(method) for name in named)]
+    known = _entries()
+    return "\n\n".join(known[key] for key in dict.fromkeys(keys))
+
+
+def _entries() -> dict[str, str]:
+    text = files("parley.analysis.reporting").joinpath("references.bib").read_text("utf-8")
+    return {match[1]: match[0].strip() for match in re.finditer(r"^@\w+\{(\w+),.*?^\}", text, re.DOTALL | re.MULTILINE)}
