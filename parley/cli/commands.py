@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "power": Command("parley.cli.power", "number of bases needed to detect an effect, or the reverse"),
     "models": Command("parley.cli.models", "list models, and fetch embedded ones"),
+    "doctor": Command("parley.cli.doctor", "what is installed, which keys are set, which models can be reached"),
     "new": Command("parley.cli.new", "start your own study: a small package with a test"),
     "salvage": Command("parley.cli.salvage", "copy what can be read of a damaged run file to a new one"),
     "import": Command("parley.cli.imports", "make a run file from Inspect's logs or AutoGen's teams"),
