@@ -31,6 +31,7 @@ from parley.agents.models import PROVIDERS, model
 from parley.agents.models.body import TooLong, read_body
 from parley.agents.models.catalogue import catalogue, is_fetched
 from parley.agents.models.weights import weights_sha256
+from parley.agents.text import plural
 
 DISTRIBUTION = "parley-autogen"
 SECONDS = 3.0
@@ -256,27 +257,25 @@ async def check_model(name: str, seconds: float = SECONDS) -> Reached:
 async def _ask(client: Client, name: str, seconds: float, wanted: str | None = None) -> Reached:
     """Ask for the list of models; `wanted` must be in it."""
     listing = client.model_list()
+    await client.close()
+    if listing is None:
+        return Reached(name=name, state="ready", detail="in this process")
+    host, started = listing[0].split("/")[2], time.monotonic()
     try:
-        if listing is None:
-            return Reached(name=name, state="ready", detail="in this process")
-        started = time.monotonic()
         found = await _list(*listing, seconds)
-        took = f"{time.monotonic() - started:.1f} s"
     except _Unexpected as answer:
         state: State = "refused" if answer.status in (401, 403) else "not reached"
         said = "the key is not accepted" if state == "refused" else "not with a list of models"
-        return Reached(name=name, state=state, detail=f"{_host(listing[0])} answered {answer.status}, {said}")
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        why = f"no answer in {seconds:g} s" if isinstance(error, TimeoutError) else "no connection"
-        return Reached(name=name, state="not reached", detail=f"{_host(listing[0])}: {why}")
-    finally:
-        await client.close()
+        return Reached(name=name, state=state, detail=f"{host} answered {answer.status}, {said}")
+    except TimeoutError:
+        return Reached(name=name, state="not reached", detail=f"{host}: no answer in {seconds:g} s")
+    except (aiohttp.ClientError, OSError):
+        return Reached(name=name, state="not reached", detail=f"{host}: no connection")
     if wanted and found and not {wanted, f"{wanted}:latest"} & set(found):
-        known = ", ".join(entry[:40] for entry in found[:3])
-        detail = f"{_host(listing[0])} has no '{wanted}' (it has: {known}{', …' * (len(found) > 3)})"
-        return Reached(name=name, state="not reached", detail=detail)
-    count = f"{len(found)} models, " if len(found) != 1 else f"{found[0][:60]}, "
-    return Reached(name=name, state="ready", detail=f"{_host(listing[0])}: {count if found else ''}{took}")
+        known = ", ".join(entry[:40] for entry in found[:3]) + ", …" * (len(found) > 3)
+        return Reached(name=name, state="not reached", detail=f"{host} has no '{wanted}' (it has: {known})")
+    count = f"{plural(len(found), 'model')}, " if found else ""
+    return Reached(name=name, state="ready", detail=f"{host}: {count}{time.monotonic() - started:.1f} s")
 
 
 class _Unexpected(Exception):
@@ -301,10 +300,6 @@ async def _list(url: str, headers: dict[str, str], seconds: float) -> list[str]:
             return [str(entry.get("id") or entry["name"]).removeprefix("models/") for entry in entries]
         except (ValueError, AttributeError, KeyError, TypeError, RecursionError, TooLong):
             return []
-
-
-def _host(url: str) -> str:
-    return url.split("/")[2]
 
 
 def _reason(error: Exception, name: str) -> str:
