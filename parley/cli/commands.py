@@ -81,6 +81,9 @@ def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Se
             module.add_to(add_parser)
             parser = subparsers.choices[name]
             parser.set_defaults(parser=parser)
+            for action in parser._actions:  # as the flags that are made from a study's config
+                if action.option_strings and action.metavar is None:
+                    action.metavar = {int: "N", float: "X"}.get(action.type)
 
 
 def refuse_unknown_command(typed: str, commands: Mapping[str, Command]) -> None:

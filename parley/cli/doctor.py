@@ -28,9 +28,7 @@ def add_to(add_parser: AddParser) -> None:
         "than 1 GB of disk is free; 0 if not."
     )
     parser.add_argument("model", nargs="*", metavar="MODEL", help="models to check by name, as provider/model")
-    parser.add_argument(
-        "--timeout", type=float, metavar="X", default=SECONDS, help="seconds to wait for an answer (default: 3)"
-    )
+    parser.add_argument("--timeout", type=float, default=SECONDS, help="seconds to wait for an answer (default: 3)")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     parser.set_defaults(handler=handle)
 

@@ -25,7 +25,7 @@ def add_to(add_parser: AddParser) -> None:
     )
     parser.add_argument("--out", metavar="RUN", help="the run file (default: runs/<kind>-<name>.sqlite)")
     parser.add_argument("--model", help="autogen, bbq: the model that spoke, if the file does not name it")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(handler=handle)
 
 

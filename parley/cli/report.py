@@ -42,14 +42,11 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--out", metavar="DIR", help="folder for the files (default: beside the first run)")
     parser.add_argument("--no-files", dest="files", action="store_false", help="print only, write nothing")
     parser.add_argument("--json", action="store_true", help="print one JSON object; no files unless --out is given")
-    parser.add_argument(
-        "--draws", type=int, metavar="N", default=2000, help="bootstrap and permutation draws (default: 2000)"
-    )
-    parser.add_argument("--seed", type=int, metavar="N", default=0, help="seed of the draws (default: 0)")
+    parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
     parser.add_argument(
         "--margin",
         type=float,
-        metavar="X",
         help="difference that still counts as none (default: as planned when the run began)",
     )
     parser.add_argument("--study", metavar="FILE.py:CLASS", help="your own study, whose report is used")

@@ -34,7 +34,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--plan", action="store_true", help="print the analysis plan and its SHA-256 instead")
     parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
     parser.add_argument("--thoughts", action="store_true", help="also print what the models thought before they spoke")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(handler=handle)
 
 

@@ -36,7 +36,7 @@ def add_to(add_parser: AddParser) -> None:
         default="127.0.0.1",
         help="address to listen on; any other than loopback requires a token",
     )
-    parser.add_argument("--port", type=int, metavar="N", default=PORT, help=f"default {PORT}; 0 takes a free one")
+    parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
     parser.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser")
     parser.add_argument("--export", metavar="FILE", help="write one self-contained HTML file instead of serving")
     parser.add_argument(
