@@ -201,11 +201,12 @@ def _gap_in_words(gaps: pd.DataFrame, names: tuple[str, str]) -> Iterator[str]:
     """The gap between identities that differs most between the two, with how many it was chosen from."""
     if gaps["difference"].notna().any():
         row = gaps.loc[gaps["difference"].abs().idxmax()]
-        interval = "" if np.isnan(row["low"]) else f"95% interval {row['low']:.2f} to {row['high']:.2f}; "
+        found = f"95% interval {row['low']:.2f} to {row['high']:.2f}"
+        interval = found if np.isfinite([row["low"], row["high"]]).all() else "too few clusters for an interval"
         most = "" if len(gaps) == 1 else f", the one of {len(gaps)} that differs most"
         yield (
             f"Gap {row['what']}{most}: {row['first']:+.2f} for {names[0]}, {row['second']:+.2f} for {names[1]}, "
-            f"a difference of {row['difference']:+.2f} ({interval}p = {row['p_adjusted']:.2g} after Holm correction)."
+            f"a difference of {row['difference']:+.2f} ({interval}; p = {row['p_adjusted']:.2g} after Holm correction)."
         )
 
 
