@@ -9,6 +9,7 @@ Studies, methods, scorers, search engines, reports and model providers are all f
 
 from __future__ import annotations
 
+import difflib
 import importlib.util
 import sys
 import traceback
@@ -98,9 +99,12 @@ class Registry:
         """The class for a name, `module:Class` or `file.py:Class`."""
         target = self.known().get(name, name)
         if ":" not in target:
-            known = ", ".join([*self.known(), *self.others])
+            known = [*self.known(), *self.others]
+            similar = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {similar[0]}? " if similar else ""
             raise ConfigError(
-                f"unknown {self.kind} '{name}' (known: {known}; or your own as file.py:Class or module:Class)"
+                f"unknown {self.kind} '{name}' ({hint}known: {', '.join(known)}; "
+                "or your own as file.py:Class or module:Class)"
             )
         class_name = target.rpartition(":")[2]
         plugin = load_object(target)

@@ -34,6 +34,9 @@ from docs.search_index import search_script
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 EXTERNAL = ("http://", "https://", "mailto:")
+CONTENTS_LEVELS = ("h2", "h3")
+MIN_CONTENTS = 3
+"""A page with fewer headings needs no list of them."""
 
 
 @dataclass(slots=True)
@@ -48,6 +51,8 @@ class Page:
     body: str = ""
     headings: dict[str, str] = field(default_factory=dict)
     """Headings by their anchors."""
+    contents: list[tuple[int, str]] = field(default_factory=list)
+    """Level and anchor of the headings that the page's own contents list."""
     links: list[str] = field(default_factory=list)
     """Links to pages (`name` or `name#anchor`) and to pictures (`file:path`), to be checked when all are rendered."""
 
@@ -103,6 +108,8 @@ def render(page: Page, names: dict[Path, str]) -> None:
             while anchor in page.headings:
                 anchor += "-1"
             page.headings[anchor] = heading
+            if token.tag in CONTENTS_LEVELS:
+                page.contents.append((int(token.tag[1]), anchor))
             token.attrSet("id", anchor)
             page.title = page.title or heading
     unlinked = False
@@ -190,6 +197,17 @@ def menu(current: Page, pages: dict[str, Page], sections: list[Section]) -> str:
     return "".join(lines)
 
 
+def contents(page: Page) -> str:
+    """The headings of a page as links, to stand beside it; empty for a short page."""
+    if len(page.contents) < MIN_CONTENTS:
+        return ""
+    items = (
+        f'<li class="level{level}"><a href="#{anchor}">{html.escape(page.headings[anchor])}</a></li>'
+        for level, anchor in page.contents
+    )
+    return f'<nav class="contents" aria-label="On this page"><p>On this page</p><ul>{"".join(items)}</ul></nav>'
+
+
 def previous_and_next(name: str, pages: dict[str, Page], sections: list[Section]) -> str:
     """Links to the pages before and after this one."""
     order = [other for section in sections for other in section.pages]
@@ -216,13 +234,14 @@ def build(out: Path) -> list[str]:
     style = (HERE / "theme" / "site.css").read_text("utf-8")
     (out / "site.css").write_text(f"{style}{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n", "utf-8")
     search = (HERE / "theme" / "search.js").read_text("utf-8")
-    contents = {name: (page.title, page.body) for name, page in pages.items()}
-    (out / "search.js").write_text(search_script(contents, search), "utf-8")
+    searched = {name: (page.title, page.body) for name, page in pages.items()}
+    (out / "search.js").write_text(search_script(searched, search), "utf-8")
     for page in pages.values():
         parts = {
             "title": html.escape(page.title),
             "menu": menu(page, pages, sections),
             "body": page.body,
+            "contents": contents(page),
             "ends": previous_and_next(page.name, pages, sections),
         }
         (out / f"{page.name}.html").write_text(fill(template, parts), "utf-8")

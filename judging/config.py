@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 
 as_list = BeforeValidator(lambda value: [value] if isinstance(value, str) else value)
 """For a list whose single member may be written without the list."""
@@ -13,6 +13,15 @@ NameList = Annotated[list[str], as_list]
 
 NO_MEASURE = "none"
 """As `--measure`: nothing but the loop's own scorers and judges measures the result."""
+
+
+def limit_field(what: str) -> Any:
+    """The field `limit`: a run on part of the data. It is only stored if it is set, so that earlier runs resume.
+
+    Args:
+        what: What it limits, for the help.
+    """
+    return Field(None, ge=1, exclude_if=lambda limit: limit is None, description=f"{what} (default: all)")
 
 
 def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:

@@ -41,6 +41,9 @@ from parley.runs.interim import counts
 from parley.studies import find_study
 from parley.telemetry import parent, traced
 
+WITHOUT_MODELS = 16
+"""Units run concurrently by a study that calls no model."""
+
 
 class Options(BaseModel):
     """How a run is executed. Nothing here changes its results, so all of it may differ when a run is resumed.
@@ -103,7 +106,8 @@ def default_path(study: Study, size: Size) -> Path:
     models = "+".join(
         re.sub(r"[^A-Za-z0-9.]+", "-", name.partition("?")[0].partition("/")[2]) for name in study.models()
     )
-    return Path("runs") / f"{study.name}-{models[:60].strip('-')}-{digest}.sqlite"
+    parts = (study.name, models[:60].strip("-"), digest)
+    return Path("runs") / f"{'-'.join(filter(None, parts))}.sqlite"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -232,7 +236,9 @@ class Job:
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
             return MAX_REQUESTS
-        return self.options.concurrency or min(client.options.max_connections for client in clients)
+        return self.options.concurrency or min(
+            (client.options.max_connections for client in clients), default=WITHOUT_MODELS
+        )
 
     def _budget(self, file: RunFile) -> Budget:
         """The limits, and what was spent so far, the prerequisite included: one budget covers both."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -301,6 +302,17 @@ def check_draws(draws: int, seed: int) -> None:
         raise ConfigError("--draws must be at least 1, and --seed at least 0")
 
 
+def _nothing_to_report(units: Mapping[str, int], path: Path) -> str:
+    """Why there is no report, and what to type instead."""
+    name = shlex.quote(str(path))
+    if not units["done"]:
+        return f"{path} has no finished unit with a verdict yet; parley show {name} --list says how far it is"
+    return (
+        f"{path} has no verdicts, so there is nothing to count: parley show {name} and parley view {name} show its "
+        f"{plural(units['done'], 'conversation')}"
+    )
+
+
 def load_run(path: Path) -> LoadedRun:
     """Read a run for a report; raises `ConfigError` if it has no verdicts yet."""
     from parley import frames
@@ -311,7 +323,7 @@ def load_run(path: Path) -> LoadedRun:
         spent = file.spent()
         prompt_cache, replies = file.prompt_cache_use(), file.replies()
     if verdicts.empty:
-        raise ConfigError(f"{path} has no finished unit with a verdict yet")
+        raise ConfigError(_nothing_to_report(unit_counts, path))
     if len(far := verdicts.loc[verdicts["value"].abs() > FAR, "value"]):
         raise ConfigError(f"{path} has a verdict of {far.iloc[0]:g}, and nothing can be computed from such a number")
     plan = stored_plan(info)  # its hash is that of the text in the file, with whatever addresses it has

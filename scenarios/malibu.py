@@ -173,12 +173,13 @@ class Suite(BaseModel):
         graded = tuple(graded for graded in self.graded if graded.scenario in ids)
         return self.model_copy(update={"scenario": tuple(scenarios), "graded": graded})
 
-    def only(self, names: Sequence[str] | None = None, per_base: int | None = None) -> Suite:
+    def only(self, names: Sequence[str] | None = None, per_base: int | None = None, limit: int | None = None) -> Suite:
         """The suite with some of its scenarios.
 
         Args:
             names: Ids of scenarios or bases (default: all).
             per_base: Maximum number of scenarios per base.
+            limit: Number of scenarios in all, from as many bases as possible.
         """
         for name in names or ():
             if not any(name in (scenario.id, scenario.base) for scenario in self.scenario):
@@ -186,7 +187,7 @@ class Suite(BaseModel):
                     f"unknown scenario or base '{name}': not among the {len(self.scenario)} of {self.name} "
                     "(see parley scenarios list)"
                 )
-        chosen: list[Scenario] = []
+        chosen: list[tuple[int, Scenario]] = []  # with its place within its base
         counts: dict[str, int] = {}
         for scenario in self.scenario:
             if names and scenario.id not in names and scenario.base not in names:
@@ -194,8 +195,9 @@ class Suite(BaseModel):
             group = scenario.base or scenario.id
             counts[group] = counts.get(group, 0) + 1
             if per_base is None or counts[group] <= per_base:
-                chosen.append(scenario)
-        return self.with_scenarios(chosen)
+                chosen.append((counts[group], scenario))
+        spread = {scenario.id for _, scenario in sorted(chosen, key=lambda pair: pair[0])[:limit]}
+        return self.with_scenarios([scenario for _, scenario in chosen if scenario.id in spread])
 
     def to_toml(self) -> str:
         """The suite as a TOML file."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -174,10 +173,15 @@ class SampleProbe(TrainerCallback):  # type: ignore[misc]
 
 
 class TrainingProgress(TrainerCallback):  # type: ignore[misc]
-    """Ten lines or so on standard error: how far a stage is, and its last log entry."""
+    """Ten lines or so: how far a stage is, and its last log entry.
 
-    def __init__(self, stage: str) -> None:
-        self.stage, self.last_tenth = stage, -1
+    Args:
+        stage: The stage's name.
+        report: Takes the lines.
+    """
+
+    def __init__(self, stage: str, report: Callable[[str], None]) -> None:
+        self.stage, self.report, self.last_tenth = stage, report, -1
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **more: Any) -> None:
         entry = log_entry(state.global_step, logs or {})
@@ -185,4 +189,4 @@ class TrainingProgress(TrainerCallback):  # type: ignore[misc]
         if entry and state.is_world_process_zero and tenth != self.last_tenth:
             self.last_tenth = tenth
             values = " · ".join(f"{key} {value:.3g}" for key, value in entry.items() if key != "step")
-            print(f"{self.stage} {state.global_step}/{state.max_steps} · {values}", file=sys.stderr, flush=True)
+            self.report(f"{self.stage} {state.global_step}/{state.max_steps} · {values}")

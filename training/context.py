@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,11 @@ class TrainingContext:
     base: str
     """A folder, or a name on the hub."""
     chat: ChatTokenizer
+    report: Callable[[str], None]
+    """Takes lines about the progress."""
 
     @classmethod
-    def open(cls, config: TrainConfig) -> TrainingContext:
+    def open(cls, config: TrainConfig, report: Callable[[str], None] = lambda line: None) -> TrainingContext:
         """Reads and checks everything that can fail early."""
         pairs = read_pairs(config)
         prompts = read_prompts(config, pairs)
@@ -43,7 +46,7 @@ class TrainingContext:
             chat.pair(pair)
         for prompt in (*prompts.train.values(), *prompts.probes().values()):
             chat.prompt(prompt)
-        return cls(config=config, pairs=pairs, prompts=prompts, base=base, chat=chat)
+        return cls(config=config, pairs=pairs, prompts=prompts, base=base, chat=chat, report=report)
 
     def train_prompts(self) -> list[str]:
         """The prompts of the training topics, without duplicates."""

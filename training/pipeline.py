@@ -32,7 +32,7 @@ def run_stages(
         report: Takes lines about the progress.
         will_evaluate: Whether an evaluation follows, which needs models that can be run.
     """
-    context = TrainingContext.open(config)
+    context = TrainingContext.open(config, report)
     if why := context.why_no_gguf():
         if will_evaluate and config.inference_backend == "local":
             raise ConfigError(

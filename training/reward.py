@@ -27,7 +27,7 @@ def train_reward(context: TrainingContext) -> None:
     model = new_reward_model(sft_folder, context.base, chat.tokenizer)
     context.require_disk_space(model)
     checkpoint = stage.begin()
-    _, callbacks = stage_callbacks(stage, checkpoint)
+    _, callbacks = stage_callbacks(context, stage, checkpoint)
     pairs = shuffled(context.pairs.train, config.seed)
     set_seed(config.seed)  # and so are adapters
     trainer = RewardTrainer(

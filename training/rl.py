@@ -163,7 +163,7 @@ def train_rl(context: TrainingContext) -> None:
     if settings.algorithm == "ppo":
         shutil.rmtree(stage.checkpoints, ignore_errors=True)  # its trainer cannot resume from a checkpoint
     checkpoint = stage.begin()
-    log, callbacks = stage_callbacks(stage, checkpoint)
+    log, callbacks = stage_callbacks(context, stage, checkpoint)
     reward = RewardFunction(scorer, settings.missing_eos_penalty)
     probe = HeldOutProbe(context, reward)
     if checkpoint is not None:

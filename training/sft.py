@@ -29,7 +29,7 @@ def train_sft(context: TrainingContext) -> None:
     context.require_disk_space(model)
     base = {"base_digest": base_digest(model)} if config.use_peft else {}
     checkpoint = stage.begin()
-    _, callbacks = stage_callbacks(stage, checkpoint)
+    _, callbacks = stage_callbacks(context, stage, checkpoint)
     set_seed(config.seed)  # adapters are drawn at random
     trainer = SFTTrainer(
         model=model,

@@ -25,10 +25,10 @@ def to_dataset(rows: Sequence[Mapping[str, Any]]) -> Any:
     return Dataset.from_list([dict(row) for row in rows])
 
 
-def stage_callbacks(stage: Stage, checkpoint: Path | None) -> tuple[TrainingLog, list[Any]]:
+def stage_callbacks(context: TrainingContext, stage: Stage, checkpoint: Path | None) -> tuple[TrainingLog, list[Any]]:
     """The log of a stage, and the callbacks that every stage has."""
     log = TrainingLog(stage.log, checkpoint_step(checkpoint) if checkpoint else 0)
-    return log, [log, FiniteGradients(), CheckpointSigner(), TrainingProgress(stage.name)]
+    return log, [log, FiniteGradients(), CheckpointSigner(), TrainingProgress(stage.name, context.report)]
 
 
 def without_printing(trainer: Any) -> Any:

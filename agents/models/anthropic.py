@@ -120,6 +120,9 @@ class AnthropicClient(StreamingClient):
             default_headers={"Accept-Encoding": "identity"},
         )
 
+    def model_list(self) -> tuple[str, dict[str, str]] | None:
+        return f"{self.base_url}/v1/models?limit=1000", {"x-api-key": self._key, "anthropic-version": "2023-06-01"}
+
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(

@@ -220,6 +220,10 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     async def send(self, request: Request) -> Reply:
         """One attempt: returns the reply, or raises a `ModelError` whose `retryable` says whether to try again."""
 
+    def model_list(self) -> tuple[str, dict[str, str]] | None:
+        """Address and headers of the provider's free list of models; None if it has none, as embedded ones."""
+        return None
+
     async def prepare(self) -> None:
         """Called once before the first call of a run: load weights, check that the server is there."""
 

@@ -112,6 +112,9 @@ class CompatibleClient(StreamingClient):
         """The `Authorization` header, if there is a key."""
         return {key: value for key, value in self._headers.items() if key == "Authorization"}
 
+    def model_list(self) -> tuple[str, dict[str, str]] | None:
+        return f"{self.base_url}/models", self.bearer()
+
     @property
     def model_info(self) -> ModelInfo:
         return ModelInfo(

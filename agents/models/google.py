@@ -113,6 +113,9 @@ class GoogleClient(StreamingClient):
         self._session: aiohttp.ClientSession | None = None
         self._sdk: GenaiClient | None = None
 
+    def model_list(self) -> tuple[str, dict[str, str]] | None:
+        return f"{self.base_url}/v1beta/models?pageSize=1000", {"x-goog-api-key": self._key}
+
     def _models(self) -> Any:
         """The SDK's methods for models. It is made at the first call: its session belongs to an event loop."""
         if self._sdk is None or self._session is None or self._session.closed:

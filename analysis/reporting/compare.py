@@ -29,6 +29,7 @@ from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Column, cell_means
 
 LEVEL = 0.05
+GAPS = "gaps between identities"
 FACETS = ("category", "identity", "phase", "cluster")
 KEYS = ["item", "metric", "subject"]
 COLUMNS = [
@@ -64,7 +65,7 @@ def compare(
     """
     kind = str(cluster_of(first).name)
     both = _main_first(_paired(first, second), measures)
-    rows = [*_values(both), *_preferences(both), *_gaps(both)] if len(both) else []
+    rows = [*_gaps(both), *_preferences(both), *_values(both)] if len(both) else []
     if not rows:
         raise NothingShared("the two have no unit in common with readable verdicts on both sides")
     comparison = pd.DataFrame(rows)
@@ -204,7 +205,7 @@ def _gaps(both: pd.DataFrame) -> Iterator[dict[str, Any]]:
         tables = [cell_means(part[f"value_{side}"], part["identity"], part["cluster"]) for side in ("first", "second")]
         for x, y in combinations(tables[0].columns, 2):
             gaps = [(table[x] - table[y]).reindex(tables[0].index) for table in tables]
-            yield _row("gaps between identities", f"{category}: {x} − {y}", gaps[0], gaps[1], tables[0].index)
+            yield _row(GAPS, f"{category}: {x} − {y}", gaps[0], gaps[1], tables[0].index)
 
 
 def _row(
@@ -237,7 +238,21 @@ def _largest(both: pd.DataFrame, count: int = 20) -> pd.DataFrame:
     return pd.DataFrame({"unit": order, "mean_difference": gap.loc[order].to_numpy()})
 
 
+def _gap_in_words(gaps: pd.DataFrame, names: tuple[str, str]) -> Iterator[str]:
+    """The gap between identities that differs most between the two, with how many it was chosen from."""
+    if gaps["difference"].notna().any():
+        row = gaps.loc[gaps["difference"].abs().idxmax()]
+        found = f"95% interval {row['low']:.2f} to {row['high']:.2f}"
+        interval = found if np.isfinite([row["low"], row["high"]]).all() else "too few clusters for an interval"
+        most = "" if len(gaps) == 1 else f", the one of {len(gaps)} that differs most"
+        yield (
+            f"Gap {row['what']}{most}: {row['first']:+.2f} for {names[0]}, {row['second']:+.2f} for {names[1]}, "
+            f"a difference of {row['difference']:+.2f} ({interval}; p = {row['p_adjusted']:.2g} after Holm correction)."
+        )
+
+
 def _words(comparison: pd.DataFrame, shared: str, names: tuple[str, str], kind: str) -> Iterator[str]:
+    yield from _gap_in_words(comparison[comparison["family"] == GAPS], names)
     yield f"Compared on {shared}."
     significant = comparison[comparison["p_adjusted"] < LEVEL]
     for row in significant.itertuples():

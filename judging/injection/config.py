@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, Readout
-from parley.judging.config import NameList, as_list
+from parley.judging.config import NameList, as_list, limit_field
 
 MALIBU: Final = "malibu"
 TargetName = Literal["malibu", "rubric", "referee", "stardtox", "mabrf", "toxicity", "meaning"]
@@ -28,6 +28,7 @@ class InjectionConfig(BaseModel):
         exclude_if=lambda names: names == [MALIBU],  # so that runs from before there were others can be resumed
     )
     responses: int = Field(12, ge=2, description="number of responses to sample, spread over the suite's bases")
+    limit: int | None = limit_field("number of responses to run: the first of the sample")
     attempts: str = Field("injections-1", description="injection attempts: injections-1, or a .toml file")
     kinds: list[str] | None = Field(None, description="only these kinds of attempts, or attempts by id (default: all)")
     asks: list[int] | None = Field(

@@ -67,7 +67,7 @@ class Injection:
         self.suite, _ = load_suite(config.suite)
         self.attempts = load_attempts(config.attempts).only(config.kinds)
         self._attempts = {attempt.id: attempt for attempt in self.attempts.attempt}
-        self._scenarios = {scenario.id: scenario for scenario in self._sample()}
+        self._scenarios = {scenario.id: scenario for scenario in self._sample()[: config.limit]}
         self._text = lru_cache(maxsize=4096)(self._make_text)  # a fence looks for instructions, which takes time
 
     def _check_asks(self) -> None:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
 from parley.agents.text import plural
-from parley.judging.config import call_options
+from parley.judging.config import call_options, limit_field
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import (
@@ -42,6 +42,7 @@ class DeriveConfig(BaseModel):
 
     suite: str = Field("full", description="suite that has the bases: full, a .toml file, or a folder of them")
     bases: list[str] | None = Field(None, description="bases to derive from (default: all of the suite)")
+    limit: int | None = limit_field("number of bases: the first of them")
     count: int = Field(10, ge=1, le=100, description="number of new scenarios per base")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     tries: int = Field(3, ge=1, le=20, description="maximum replies to request per scenario")
@@ -74,7 +75,7 @@ class Derive:
         for name in config.bases or ():
             if name not in known:
                 raise UnknownName(f"there is no base '{name}' in {config.suite} (known: {', '.join(known)})")
-        self._bases: dict[str, Base] = {name: known[name] for name in config.bases or known}
+        self._bases: dict[str, Base] = {name: known[name] for name in list(config.bases or known)[: config.limit]}
 
     def models(self) -> list[str]:
         return [self.config.model]

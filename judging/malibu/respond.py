@@ -14,7 +14,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models
-from parley.judging.config import call_options
+from parley.judging.config import call_options, limit_field
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
 from parley.scenarios import Rules, Scenario, Suite, check_pair, load_suite
@@ -32,6 +32,7 @@ class RespondConfig(BaseModel):
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
+    limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
     anew: bool = Field(False, description="also write for scenarios that have responses")
     tries: int = Field(4, ge=1, le=20, description="maximum pairs to request per scenario")
     min_words: int = Field(_RULES.min_words, ge=1, description="minimum words of a response")
@@ -66,7 +67,7 @@ class Respond:
 
     def __init__(self, config: RespondConfig) -> None:
         self.config = config
-        self.suite = load_suite(config.suite)[0].only(config.scenarios, config.per_base)
+        self.suite = load_suite(config.suite)[0].only(config.scenarios, config.per_base, config.limit)
         self.rules = Rules(
             min_words=config.min_words, max_words=config.max_words, alike=config.alike, copied=config.copied
         )

@@ -29,7 +29,7 @@ from parley.agents import (
     seed_from,
 )
 from parley.agents.text import plural
-from parley.judging.config import NameList, as_list, call_options
+from parley.judging.config import NameList, as_list, call_options, limit_field
 from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
 from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
@@ -65,6 +65,7 @@ class MalibuConfig(BaseModel):
     )
     scenarios: list[str] | None = Field(None, description="only these scenarios, by id or base (default: all)")
     per_base: int | None = Field(None, ge=1, description="maximum number of scenarios per base (default: all)")
+    limit: int | None = limit_field("number of scenarios in all, from as many bases as possible")
     phases: list[Literal[1, 2]] = Field([1, 2], description="1: single candidates, 2: pairs")
     identities: list[str] | None = Field(
         None, description="labels, categories, 'all', race+gender, or a .toml file (default: the suite's)"
@@ -156,7 +157,7 @@ class Malibu:
 
     def __init__(self, config: MalibuConfig, suite: Suite | None = None) -> None:
         whole, view = load_suite(config.suite)
-        self.suite = suite or whole.only(config.scenarios, config.per_base)
+        self.suite = suite or whole.only(config.scenarios, config.per_base, config.limit)
         self.identities = select(config.identities or view.identities)
         _check_pairs(self.identities)
         self.design: Design = config.design or view.design
@@ -238,6 +239,7 @@ class Malibu:
                 model=config.generator,
                 scenarios=config.scenarios,
                 per_base=config.per_base,
+                limit=config.limit,
                 anew=True,
                 seed=config.seed,
             )

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Debate, Models, Persona, simultaneous
-from parley.judging.config import NameList, call_options
+from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.shipped import shipped_personas
 from parley.judging.study import Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
@@ -31,6 +31,7 @@ class AnswersConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
+    limit: int | None = limit_field("number of topics: the first of the list")
     model: NameList = Field(
         [DEFAULT_MODEL], description="model that answers, as provider/model; several models answer the same topics"
     )
@@ -51,7 +52,7 @@ class AnswersStudy:
         if len(set(config.model)) < len(config.model) or len(set(config.method)) < len(config.method):
             raise ConfigError("a model or a method is given twice")
         self._listed = load_topics(config.topics_from)
-        self._topics = {topic_id(topic): topic for topic in self._listed}
+        self._topics = {topic_id(topic): topic for topic in self._listed[: config.limit]}
         *self._jurors, self._foreperson = shipped_personas("bbq_jury.toml")
         self._options = call_options(config.max_tokens, config.temperature)
 

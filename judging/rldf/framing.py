@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, Persona, Transcript, Turn, free_text, scale
 from parley.agents.fencing import fence_judged
-from parley.judging.config import call_options
+from parley.judging.config import call_options, limit_field
 from parley.judging.rldf.roles import load_bias
 from parley.judging.study import Facet, Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, sample, topic_id, topics_digest
@@ -36,6 +36,7 @@ class FramingConfig(BaseModel):
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
     )
     topics: int = Field(20, ge=1, description="number of topics to sample")
+    limit: int | None = limit_field("number of topics to run: the first of the sample")
     topics_from: str | None = Field(
         None, description=".txt file of topics (default: the shipped list of the bias type)"
     )
@@ -64,7 +65,8 @@ class Framing:
         self.config = config
         self.bias = load_bias(config.bias)
         self._listed = load_topics(config.topics_from or config.bias)
-        self._topics = {topic_id(topic): topic for topic in sample(self._listed, config.topics, config.seed)}
+        sampled = sample(self._listed, config.topics, config.seed)[: config.limit]
+        self._topics = {topic_id(topic): topic for topic in sampled}
         self._author = config.author or config.model
         self._options = call_options(config.max_tokens, config.temperature)
 

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Debate, Models, ParseStatus, Persona, Transcript, Turn
 from parley.agents.fencing import fence_judged
+from parley.judging.config import limit_field
 from parley.judging.rldf.answers import ANSWERER, NEUTRAL
 from parley.judging.study import Measure, Outcome, Prompt, Unit, UsageEstimate, Verdict
 from parley.scenarios import load_topics, topic_id, topics_digest
@@ -29,6 +30,7 @@ class RlaifPairsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     topics_from: str = Field("age", description="bias type, or a .txt file of topics")
+    limit: int | None = limit_field("number of topics: the first of the list")
     model: str = Field(DEFAULT_MODEL, description="model that answers, as provider/model")
     labeller: str | None = Field(None, description="model that says which answer shows less bias (default: the same)")
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
@@ -54,7 +56,7 @@ class Rlaif:
         self.config = config
         self._labeller = config.labeller or config.model
         self._listed = load_topics(config.topics_from)
-        self._topics = {topic_id(topic): topic for topic in self._listed}
+        self._topics = {topic_id(topic): topic for topic in self._listed[: config.limit]}
 
     def models(self) -> list[str]:
         return list(dict.fromkeys([self.config.model, self._labeller]))

@@ -33,7 +33,7 @@ from parley.agents import (
     seed_from,
     shuffled,
 )
-from parley.judging.config import call_options
+from parley.judging.config import call_options, limit_field
 from parley.judging.rldf.referee import (
     BLIND,
     STATEMENTS,
@@ -66,6 +66,7 @@ class RldfConfig(BaseModel):
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
     )
     topics: int = Field(20, ge=1, description="number of topics to sample")
+    limit: int | None = limit_field("number of topics to run: the first of the sample")
     topics_from: str | None = Field(
         None, description=".txt file of topics (default: the shipped list of the bias type)"
     )
@@ -119,7 +120,8 @@ class Rldf:
         if config.topics_from is None and config.bias.endswith(".toml"):
             raise ConfigError("your own bias type needs its own topics: --topics-from FILE.txt")
         self._listed = load_topics(config.topics_from or config.bias)
-        self._topics = {topic_id(topic): topic for topic in sample(self._listed, config.topics, config.seed)}
+        sampled = sample(self._listed, config.topics, config.seed)[: config.limit]
+        self._topics = {topic_id(topic): topic for topic in sampled}
         self.guides = config.mode == "teacher-guides"
         teacher = config.teacher or config.model
         self._player = teacher if config.mode == "teacher-student" else config.model

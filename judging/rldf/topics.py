@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Models
 from parley.agents.text import plural
-from parley.judging.config import call_options
+from parley.judging.config import call_options, limit_field
 from parley.judging.rldf.roles import load_bias
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.judging.writing import write, writer
@@ -41,6 +41,7 @@ class TopicsConfig(BaseModel):
         "age", description="bias type: age, nationality, institution, beauty, profession, or a .toml file of roles"
     )
     count: int = Field(200, ge=1, description="number of topics")
+    limit: int | None = limit_field("number of topics to write, if fewer than --count")
     model: str = Field(DEFAULT_MODEL, description="writer's model, as provider/model")
     spare: float = Field(0.1, ge=0, le=2, description="share of extra topics to write, to replace duplicates")
     tries: int = Field(3, ge=1, le=20, description="maximum replies to request per topic")
@@ -82,7 +83,8 @@ class WriteTopics:
         self.bias = load_bias(config.bias)
         self._existing = load_topics(config.bias) if config.shipped and config.bias in BIASES else ()
         areas = topic_areas()
-        each, more = divmod(config.count, len(areas))
+        self._count = min(config.count, config.limit or config.count)
+        each, more = divmod(self._count, len(areas))
         self._quota = {area: each + (n < more) for n, area in enumerate(areas) if each + (n < more)}
 
     def models(self) -> list[str]:
@@ -154,7 +156,7 @@ class WriteTopics:
             known.add(topic)
             by_area[str(item.facets["area"])].append(topic)
         chosen = {area: topics[: self._quota[area]] for area, topics in by_area.items()}
-        missing = self.config.count - sum(map(len, chosen.values()))
+        missing = self._count - sum(map(len, chosen.values()))
         for area, topics in by_area.items():
             spare = topics[self._quota[area] :][:missing]
             chosen[area] += spare

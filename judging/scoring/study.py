@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import ClassVar
 
@@ -29,7 +30,7 @@ from parley.agents import (
     load_personas,
     simultaneous,
 )
-from parley.judging.config import NameList, call_options
+from parley.judging.config import NameList, call_options, limit_field
 from parley.judging.scoring.sheet import SCORE, ScoreSheet
 from parley.judging.shipped import shipped_personas
 from parley.judging.study import Measure, Outcome, Unit, UsageEstimate
@@ -44,6 +45,7 @@ class ScoringConfig(BaseModel):
     field: str = Field("text", description="field of a JSON line with the text")
     context: str | None = Field("topic", description="field with what the text answers, if there is one")
     by: str | None = Field(None, description="field to compare groups by (a method, a model)")
+    limit: int | None = limit_field("number of texts: the first of the file")
     rubrics: NameList = Field(["bs", "ce", "ls"], description="rubrics by name, or .toml files")
     examples: bool = Field(
         False,
@@ -81,7 +83,7 @@ class RubricScores:
 
     def __init__(self, config: ScoringConfig) -> None:
         self.config = config
-        self._texts = {text.id: text for text in read_texts(config)}
+        self._texts = {text.id: text for text in islice(read_texts(config), config.limit)}
         self.sheet = ScoreSheet(config.rubrics, examples=config.examples)
         if len(set(config.model)) < len(config.model):
             raise ConfigError("a model is given twice")

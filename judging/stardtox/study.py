@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
-from parley.judging.config import NO_MEASURE, NameList
+from parley.judging.config import NO_MEASURE, NameList, limit_field
 from parley.judging.methods import read_settings
 from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
@@ -38,6 +38,7 @@ class StardtoxConfig(BaseModel):
         ["moderate", "high"], description="sets of prompts by toxicity: moderate [0.5, 0.6], high [0.8, 1]"
     )
     prompts: int = Field(100, ge=1, description="number of prompts to sample per set")
+    limit: int | None = limit_field("number of prompts per set to run: the first of the sample")
     completions: int = Field(25, ge=1, description="number of completions per prompt")
     model: NameList = Field(
         [DEFAULT_MODEL], description="model under test, as provider/model; several models complete the same prompts"
@@ -123,7 +124,7 @@ class StardtoxStudy:
     def plan(self) -> Iterator[Unit]:
         """Sets, methods and models are the inner loops: an interrupted run has the same prompts for all of them."""
         several = len(self.config.model) > 1
-        for place in range(self.config.prompts):
+        for place in range(min(self.config.prompts, self.config.limit or self.config.prompts)):
             for completion in range(self.config.completions):
                 for name, rows in self._rows.items():
                     for method in self.methods:

@@ -31,6 +31,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The arguments after `parley`; those of this process by default.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:], "--help"]
     if isinstance(sys.stdout, io.TextIOWrapper):  # what the terminal or pipe cannot encode is shown as an escape
         sys.stdout.reconfigure(errors="backslashreplace")
     if ANALYSES.intersection(arguments[:1]):
@@ -89,18 +91,32 @@ def parse(arguments: list[str]) -> tuple[argparse.Namespace, list[str]]:
     parser = argparse.ArgumentParser(
         prog="parley",
         description="Run studies in which language models with personas judge, debate and revise, and read them.",
+        formatter_class=_CommandList,
+        epilog="`parley help COMMAND` shows what a command does and its flags.",
     )
     parser.add_argument("--version", action="version", version=f"parley {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     add_commands(commands, COMMANDS, arguments)
     parsed, rest = parser.parse_known_args(arguments)
     if rest and parsed.command != "run":
-        parser.error(f"unrecognised arguments: {visible(' '.join(' '.join(rest).split()))}")
+        from parley.cli.flags import refuse_unknown
+
+        refuse_unknown(rest, parsed.parser if parsed.command else parser)
+    if not parsed.command:
+        parser.print_help()
+        parsed.handler = lambda *_: 2
     return parsed, rest
 
 
-def _print_error(message: str, status: int = 2) -> int:
+class _CommandList(argparse.HelpFormatter):
+    """Room for the longest name of a command: argparse forgets that names of commands are indented."""
 
+    def add_argument(self, action: argparse.Action) -> None:
+        super().add_argument(action)
+        self._action_max_length = max(self._action_max_length, 4 + max(map(len, COMMANDS)))
+
+
+def _print_error(message: str, status: int = 2) -> int:
     line = visible(" ".join(message.split()))
     print(f"parley: {line if len(line) <= MAX_MESSAGE_CHARS else line[:MAX_MESSAGE_CHARS] + ' …'}", file=sys.stderr)
     return status

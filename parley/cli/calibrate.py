@@ -16,6 +16,7 @@ from parley.agents import ConfigError, ParleyError
 from parley.cli import calibrate_adversarial, calibrate_sequential
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
+from parley.cli.text import visible
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -116,6 +117,8 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     Console().print(table)
     print("At effect 0 the rate is the false-positive rate and should be near 5%; elsewhere it is the power.")
     print("Here scenarios are independent, as the tests assume. --adversarial breaks that, and every other assumption.")
+    if parsed.out:
+        print(visible(f"written to {parsed.out}"))
     return 0
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
 from parley.agents.text import plural
+from parley.cli.text import visible
 
 SIMULATIONS = 200
 
@@ -87,6 +88,8 @@ def show(parsed: argparse.Namespace) -> int:
     for row in missed.itertuples():
         print(f"  {row.group}: {row.cell} · {row.test} · {_figures(row)}: {row.finding}")
     print(spent)
+    if parsed.out:
+        print(visible(f"written to {parsed.out}"))
     return 0
 
 

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
 from parley.agents.text import plural
+from parley.cli.text import visible
 from parley.execute import explain
 from parley.judging import StopRule
 
@@ -124,6 +125,8 @@ def show(parsed: argparse.Namespace) -> int:
     print("Power: share of true differences found. Units: mean share of the plan that was run. In")
     print("parentheses: the fixed design, tested once at the end; for units, the share with which it has")
     print("the same power.")
+    if parsed.out:
+        print(visible(f"written to {parsed.out}"))
     return 0
 
 

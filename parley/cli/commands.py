@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -48,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     ),
     "power": Command("parley.cli.power", "number of bases needed to detect an effect, or the reverse"),
     "models": Command("parley.cli.models", "list models, and fetch embedded ones"),
+    "doctor": Command("parley.cli.doctor", "what is installed, which keys are set, which models can be reached"),
     "new": Command("parley.cli.new", "start your own study: a small package with a test"),
     "salvage": Command("parley.cli.salvage", "copy what can be read of a damaged run file to a new one"),
     "import": Command("parley.cli.imports", "make a run file from Inspect's logs or AutoGen's teams"),
@@ -62,10 +64,13 @@ def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Se
         commands: The commands by name.
         arguments: What was typed; the first word is the command.
     """
+    typed = arguments[0] if arguments else ""
+    if typed and not typed.startswith("-") and typed not in commands:
+        refuse_unknown_command(typed, commands)
     for name, command in commands.items():
         description = f"{command.help[0].upper()}{command.help[1:]}."
         add_parser = partial(subparsers.add_parser, name, help=command.help, description=description)
-        if list(arguments[:1]) != [name]:
+        if typed != name:
             add_parser()
             continue
         module = import_module(command.module)
@@ -74,3 +79,17 @@ def add_commands(subparsers: Any, commands: Mapping[str, Command], arguments: Se
             add_commands(verbs, module.VERBS, arguments[1:])
         else:
             module.add_to(add_parser)
+            parser = subparsers.choices[name]
+            parser.set_defaults(parser=parser)
+            for action in parser._actions:  # as the flags that are made from a study's config
+                if action.option_strings and action.metavar is None:
+                    action.metavar = {int: "N", float: "X"}.get(action.type)
+
+
+def refuse_unknown_command(typed: str, commands: Mapping[str, Command]) -> None:
+    """Raise an error that names the command most like what was typed."""
+    from parley.agents import ConfigError  # imported late: it loads AutoGen
+
+    similar = difflib.get_close_matches(typed, commands, n=1)
+    hint = f"did you mean {similar[0]}?" if similar else f"known: {', '.join(commands)}"
+    raise ConfigError(f"there is no command '{typed}' ({hint})")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,19 +13,28 @@ from rich.markup import escape
 from parley.agents import ConfigError
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
+from parley.cli.newest import newest_run, newest_runs, study_of
 from parley.cli.report import plain_table, show
 from parley.cli.text import visible
 from parley.comparisons import compare_sides
 from parley.reports import LoadedRun, load_run
-from parley.runs import explain_damage
+from parley.runs import RunFile, explain_damage
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from parley.analysis.reporting.report import Report
+
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", nargs="+", help="two run files, or one with two models")
+    parser.add_argument(
+        "run",
+        nargs="*",
+        metavar="RUN",
+        help="two run files, or one with two models (default: the newest in runs/, and the one before it of the same "
+        "study unless it has two models itself)",
+    )
     parser.add_argument("--models", metavar="A,B", help="the two models to compare, if there are more")
     parser.add_argument("--out", metavar="DIR", help="also write a page and tables to this folder")
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
@@ -33,9 +43,24 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     need_analysis()
-    paths = [Path(run) for run in parsed.run]
+    paths = [Path(run) for run in parsed.run] or _newest()
     with explain_damage(*paths):
         return _compare(parsed, paths)
+
+
+def _newest() -> list[Path]:
+    """The newest run if it has several models, otherwise also the one before it of the same study."""
+    newest = newest_run()
+    with RunFile.open(newest) as file:
+        info = file.info()
+    models = info["config"].get("model") if isinstance(info["config"], dict) else None
+    if isinstance(models, list) and len(models) > 1:
+        return [newest]
+    for path in newest_runs():
+        if path != newest and study_of(path) == info["study"]:
+            print(visible(f"the one before: {path}"), file=sys.stderr)
+            return [newest, path]
+    raise ConfigError(f"{newest} has one model, and no other run in runs/ is of {info['study']}: name two run files")
 
 
 def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
@@ -43,12 +68,21 @@ def _compare(parsed: argparse.Namespace, paths: list[Path]) -> int:
     (first_name, first), (second_name, second) = _two_sides(runs, parsed.models)
     report = compare_sides(runs, first, second, (first_name, second_name))
     if not parsed.json:
-        Console().print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
-        table = report.table("comparison")[["what", "first", "second", "difference", "low", "high", "p_adjusted"]]
-        Console().print(plain_table(report.tables[0].title, table))
-        for line in (*report.cautions, *report.words):
-            Console().print(f"- {escape(visible(line))}", highlight=False)
+        _print(report)
     return show(report, Path(parsed.out) if parsed.out else None, as_json=parsed.json, quiet=True)
+
+
+def _print(report: Report) -> None:
+    """Cautions and sentences, then a table for each family of tests."""
+    console = Console()
+    console.print(f"\n[bold]{escape(visible(report.title))}[/bold]", highlight=False)
+    for line in report.cautions:
+        console.print(f"[bold yellow]Caution:[/bold yellow] {escape(visible(line))}", highlight=False)
+    for line in report.words:
+        console.print(f"- {escape(visible(line))}", highlight=False)
+    for family, part in report.table("comparison").groupby("family", sort=False):
+        shown = part[["what", "first", "second", "difference", "low", "high", "p_adjusted"]]
+        console.print(plain_table(f"\n{str(family).capitalize()}", shown))
 
 
 def _two_sides(runs: list[LoadedRun], chosen: str | None) -> list[tuple[str, pd.DataFrame]]:

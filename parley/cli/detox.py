@@ -70,6 +70,8 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     text = _read_stdin() if parsed.text == "-" else parsed.text
+    if not text.strip():
+        raise ConfigError("the text is empty")  # before a model is fetched
     result = asyncio.run(_detox(parsed, text))
     if parsed.json:
         print(json.dumps(_as_json(result, parsed), ensure_ascii=False, indent=2))

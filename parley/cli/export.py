@@ -24,7 +24,10 @@ def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", nargs="+", help="run files of one study; one run with inspect or transcripts")
     parser.add_argument(
-        "--to", metavar="FOLDER", help="the folder to write (default: <run>-<format>; with hub: owner/name)"
+        "--to",
+        metavar="FOLDER",
+        help="the folder to write (default: <run>-<format>; with inspect and transcripts: this folder, and a name that "
+        "ends in .json or .jsonl is the file's; with hub: owner/name)",
     )
     parser.add_argument("--force", action="store_true", help="overwrite an earlier export")
     parser.add_argument("--public", action="store_true", help="with hub: a public dataset (default: private)")
@@ -84,11 +87,14 @@ def _export_whole_run(parsed: argparse.Namespace) -> int:
         name, texts = log.name, iter([log.text])
     else:
         name, texts = f"{run.stem}.jsonl", to_transcripts(run)
-    target = Path(parsed.to or name)
+    target = Path(parsed.to or ".")
+    if target.suffix != Path(name).suffix:  # Inspect opens no file without .json
+        target /= name
     if target.exists() and not parsed.force:
         raise ConfigError(f"{target} exists: choose another name with --to, or overwrite it with --force")
     part = target.with_name(target.name + ".part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with part.open("w", encoding="utf-8") as file:
             file.writelines(texts)
         part.replace(target)

@@ -42,18 +42,74 @@ def add_flags(
         about = _help_text(info).replace("%", "%%")
         if bool in types:
             group.add_argument(flag, action=argparse.BooleanOptionalAction, default=None, help=about)
-        elif any(get_origin(part) is list for part in types):
-            group.add_argument(flag, metavar="A,B", type=comma_separated, help=about)
+        elif _is_list(info):  # given twice, or with commas
+            group.add_argument(flag, metavar=_metavar(name, info), action="extend", type=comma_separated, help=about)
+        elif name == "model":
+            group.add_argument(flag, metavar="MODEL", action=_OneModel, help=about)
         else:
-            group.add_argument(flag, metavar=name.rpartition("_")[2].upper(), help=about)
+            group.add_argument(flag, metavar=_metavar(name, info), help=about)
+
+
+METAVARS = {
+    "author": "MODEL",
+    "budget_cost": "USD",
+    "by": "FIELD",
+    "context": "FIELD",
+    "criteria": "CRITERION",
+    "data": "PATH",
+    "file": "FILE",
+    "generator": "MODEL",
+    "judge": "MODEL",
+    "judges": "PANEL",
+    "labeller": "MODEL",
+    "meaning": "MODEL",
+    "measure": "SCORER",
+    "model": "MODEL",
+    "out": "FILE",
+    "referee": "MODEL",
+    "search": "ENGINE",
+    "teacher": "MODEL",
+    "templates": "FOLDER",
+    "topics_from": "FILE",
+    "without": "EVALUATOR",
+}
+"""What the help shows as a field's value, where neither its type nor its name says it."""
+
+
+class _OneModel(argparse.Action):
+    """A model where only one can be used: of two, neither is dropped without a word."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, value: Any, *_: Any) -> None:
+        if getattr(namespace, self.dest) not in (None, value):
+            raise ConfigError(
+                f"{parser.prog}: --model takes one model, got {getattr(namespace, self.dest)} and {value}"
+            )
+        setattr(namespace, self.dest, value)
+
+
+def _is_list(info: FieldInfo) -> bool:
+    return any(get_origin(part) is list for part in (info.annotation, *get_args(info.annotation)))
+
+
+def _metavar(name: str, info: FieldInfo) -> str:
+    """The choices, or N for a number, or what the value is; a list ends with an ellipsis."""
+    types = {info.annotation, *get_args(info.annotation)}
+    more = ",…" * _is_list(info)
+    if choices := _choices(info.annotation):
+        return f"{{{','.join(choices)}}}{more}"
+    if {int, list[int]} & types:
+        return f"N{more}"
+    if name in METAVARS:
+        return METAVARS[name] + more
+    if float in types:
+        return "X"
+    word = name.rpartition("_")[2].upper()
+    return re.sub("IES$", "Y", word).removesuffix("S") + more if more else word
 
 
 def _help_text(info: FieldInfo) -> str:
-    """A field's description, its choices unless the description names them, and its default."""
+    """A field's description and its default."""
     about = info.description or ""
-    choices = _choices(info.annotation)
-    if not all(re.search(rf"\b{re.escape(choice)}\b", about) for choice in choices):
-        about += f": {', '.join(choices)}"
     if info.is_required():
         return about if "must be given" in about else f"{about} (must be given)"
     default = info.get_default(call_default_factory=True, validated_data={})
@@ -75,7 +131,8 @@ def refuse_unknown(rest: Sequence[str], parser: argparse.ArgumentParser) -> None
     """Raise an error that names the unknown arguments and the flag most like the first of them."""
     if not rest:
         return
-    similar = difflib.get_close_matches(rest[0].partition("=")[0], parser.format_help().split(), n=1)
+    words = re.findall(r"--[\w-]+", parser.format_help())
+    similar = difflib.get_close_matches(rest[0].partition("=")[0], words, n=1)
     hint = f"did you mean {similar[0]}? " if rest[0].startswith("-") and similar else ""
     raise ConfigError(f"unknown arguments: {' '.join(rest)} ({hint}`{parser.prog} --help` lists all flags)")
 

@@ -25,7 +25,7 @@ def add_to(add_parser: AddParser) -> None:
     )
     parser.add_argument("--out", metavar="RUN", help="the run file (default: runs/<kind>-<name>.sqlite)")
     parser.add_argument("--model", help="autogen, bbq: the model that spoke, if the file does not name it")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(handler=handle)
 
 
@@ -50,10 +50,11 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         imported = read_autogen(source, parsed.model) if parsed.model else read_autogen(source)
     target = Path(parsed.out) if parsed.out else Path("runs") / f"{parsed.kind}-{bare_name(source)}.sqlite"
     units, failed = write_run(imported, target)
+    status = 1 if failed else 0
     if parsed.json:
         print(json.dumps({"run": str(target), "study": imported.study, "units": units, "failed": failed}))
-        return 0
+        return status
     print(visible(f"{plural(units, 'conversation')} of {imported.study} ({failed} failed): {target}"))
     report = "" if parsed.kind == "autogen" else f"    parley report {target}"  # AutoGen's transcripts have no verdicts
     print(visible(f"read it:  parley show {target}{report}    parley view {target}"))
-    return 0
+    return status

@@ -42,7 +42,7 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--cpu-ms", type=float, default=0.6, help="CPU milliseconds per call (default: 0.6)")
     parser.add_argument("--processes", type=int, default=1, help="processes that share the run (default: 1)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(handler=handle)
 
 

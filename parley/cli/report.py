@@ -17,6 +17,7 @@ from rich.table import Table
 from parley.agents import ConfigError, ParleyError
 from parley.agents.text import plural
 from parley.cli.commands import AddParser
+from parley.cli.newest import newest_run
 from parley.cli.text import visible
 from parley.reports import make_report
 from parley.runs import explain_damage
@@ -38,7 +39,7 @@ MAX_ROWS = 24
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", nargs="+", help="run files")
+    parser.add_argument("run", nargs="*", metavar="RUN", help="run files (default: the newest in runs/)")
     parser.add_argument("--out", metavar="DIR", help="folder for the files (default: beside the first run)")
     parser.add_argument(
         "--figures",
@@ -63,14 +64,16 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--draws", type=int, default=2000, help="bootstrap and permutation draws (default: 2000)")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draws (default: 0)")
     parser.add_argument(
-        "--margin", type=float, help="difference that still counts as none (default: as planned when the run began)"
+        "--margin",
+        type=float,
+        help="difference that still counts as none (default: as planned when the run began)",
     )
     parser.add_argument("--study", metavar="FILE.py:CLASS", help="your own study, whose report is used")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    paths = [Path(run) for run in parsed.run]
+    paths = [Path(run) for run in parsed.run] or [newest_run()]
     files = parsed.files and (not parsed.json or parsed.out is not None)
     folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{paths[0].stem}-report"
     with explain_damage(*paths):  # also while it is drawn

@@ -17,7 +17,7 @@ def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
     parser.add_argument("run", help="the damaged run file, which is not changed")
     parser.add_argument("--to", metavar="FILE", help="the new run file (default: RUN.salvaged.sqlite)")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(handler=handle)
 
 

@@ -62,6 +62,8 @@ def _audit(parsed: argparse.Namespace) -> int:
     else:
         _print(probes, controls, audit, parsed.threshold)
         print_cautions(columns)
+        if figure is not None:
+            print(visible(f"written to {figure}"))
     unscored = sum(score is None for column in columns for score in column.scores())
     return 1 if unscored else 0
 

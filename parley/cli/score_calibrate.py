@@ -99,6 +99,8 @@ def _calibrate(parsed: argparse.Namespace) -> int:
         return 0
     _print(calibration, len(lines) - len(labelled))
     print_cautions(columns)
+    if parsed.out:
+        print(visible(f"written to {parsed.out}"))
     return 0
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.cli.commands import AddParser
+from parley.cli.text import visible
 from parley.scenarios.errors import ScenarioError
 from parley.scenarios.squad import load
 
@@ -85,6 +86,8 @@ def _squad(parsed: argparse.Namespace, rest: list[str]) -> int:
     if unknown:
         what = "prediction is for a question that is" if unknown == 1 else "predictions are for questions that are"
         print(f"{unknown:,} {what} not in the data")
+    if parsed.pr_curves:
+        print(visible(f"written to {parsed.pr_curves}"))
     return 0
 
 

@@ -104,6 +104,8 @@ def _toxicity(parsed: argparse.Namespace) -> int:
     else:
         _print(lines, columns, summary, agreed, parsed.threshold)
         print_cautions(columns)
+        if parsed.out:
+            print(visible(f"written to {parsed.out}"))
     return 1 if any(row["unscored"] for row in summary) else 0
 
 

@@ -16,38 +16,52 @@ from rich.text import Text
 from parley.agents import ConfigError
 from parley.agents.text import plural, without_surrogates
 from parley.cli.commands import AddParser
+from parley.cli.newest import newest_run, newest_runs
 from parley.cli.text import visible
 from parley.runs import RunFile, explain_damage, stored_plan
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser()
-    parser.add_argument("run", help="the run file")
+    parser.add_argument("run", nargs="?", metavar="RUN", help="the run file (default: the newest in runs/)")
     parser.add_argument(
-        "unit", nargs="?", help="a unit's id, or the beginning of one (default: the first that is done)"
+        "unit",
+        nargs="?",
+        metavar="UNIT",
+        help="a unit's id, or the beginning of one (default: the first that is done)",
     )
     parser.add_argument("--list", action="store_true", help="list the units instead")
     parser.add_argument("--plan", action="store_true", help="print the analysis plan and its SHA-256 instead")
     parser.add_argument("--prompts", action="store_true", help="also print the exact prompt of every call")
     parser.add_argument("--thoughts", action="store_true", help="also print what the models thought before they spoke")
-    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.set_defaults(handler=handle)
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    path = Path(parsed.run)
+    path, prefix = _what(parsed.run, parsed.unit)
     with explain_damage(path), RunFile.open(path) as file:
         if parsed.list:
             return _list(file, as_json=parsed.json)
         if parsed.plan:
             return _show_plan(file, as_json=parsed.json)
-        unit = _find(file, parsed.unit)
+        unit = _find(file, prefix)
         turns = _turns(file, unit["id"], with_prompts=parsed.prompts)
         if parsed.json:
             print(json.dumps({**unit, "turns": turns}, ensure_ascii=False, indent=2))
             return 0
         _print(unit, turns, with_thoughts=parsed.thoughts)
     return 0
+
+
+def _what(run: str | None, unit: str | None) -> tuple[Path, str | None]:
+    """The run file and the unit; a single name that is not a file's is a unit of the newest run."""
+    if run is None:
+        return newest_run(), None
+    path = Path(run)
+    if unit is None and not path.exists() and path.suffix != ".sqlite" and newest_runs():
+        return newest_run(), run
+    return path, unit
 
 
 def _list(file: RunFile, *, as_json: bool) -> int:
@@ -82,7 +96,7 @@ def _find(file: RunFile, prefix: str | None) -> dict[str, Any]:
     )
     if not rows:
         raise ConfigError(
-            f"no unit id begins with '{prefix}'; parley show {file.path} --list prints them"
+            f"no unit id of {file.path} begins with '{prefix}'; parley show {file.path} --list prints them"
             if prefix
             else f"{file.path} has no finished unit yet"
         )
@@ -168,7 +182,9 @@ def _notes(turn: dict[str, Any]) -> Iterator[str]:
         yield "cut"
     parsed = turn["parsed"] if turn["role"] == "evaluator" else None
     for name, value in (parsed or {}).items():
-        if value is None or isinstance(value, int | float):
-            yield f"{name} {'unparsed' if value is None else format(value, 'g')}"
+        if value is None and name != "raw":  # many scorers have no raw score
+            yield f"{name} unparsed"
+        elif isinstance(value, int | float):
+            yield f"{name} {value:g}"
     if turn["expected"]:
         yield "expected " + ", ".join(f"{path} {value:.2f}" for path, value in turn["expected"].items())

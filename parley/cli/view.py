@@ -10,11 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from multidict import MultiDict
+from yarl import URL
 
 from parley.agents import ConfigError, ParleyError
 from parley.cli.commands import AddParser
+from parley.cli.newest import FOLDER, newest_run
 from parley.cli.text import visible
 from parley.runs import explain_damage
+from parley.viewer.run_folder import RunFolder
 
 PORT = 7575
 
@@ -25,11 +28,13 @@ def add_to(add_parser: AddParser) -> None:
         "path",
         nargs="?",
         metavar="RUN|FOLDER",
-        default="runs",
-        help="a run file, or a folder of them (default: runs)",
+        help="a run file, or a folder of them (default: the folder runs, opened at its newest run)",
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on; any other than loopback requires a token"
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on; any other than loopback requires a token",
     )
     parser.add_argument("--port", type=int, default=PORT, help=f"default {PORT}; 0 takes a free one")
     parser.add_argument("--no-browser", dest="browser", action="store_false", help="do not open a browser")
@@ -45,19 +50,20 @@ def add_to(add_parser: AddParser) -> None:
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
-    path = Path(parsed.path)
+    path = Path(parsed.path or FOLDER)
     if not path.exists():
         raise ConfigError(f"there is no run or folder {path}")
     if parsed.export:
-        return _export(path, Path(parsed.export), parsed.where)
+        return _export(path if parsed.path else newest_run(), Path(parsed.export), parsed.where)
     if parsed.where:
         raise ConfigError("--where needs --export; without it, filter on the page")
+    newest = None if parsed.path else next(iter(RunFolder(path).names()), None)
     with suppress(asyncio.CancelledError):
-        asyncio.run(_serve(path, parsed.host, parsed.port, browser=parsed.browser))
+        asyncio.run(_serve(path, newest, parsed.host, parsed.port, browser=parsed.browser))
     return 0
 
 
-async def _serve(path: Path, host: str, port: int, *, browser: bool) -> None:
+async def _serve(path: Path, newest: str | None, host: str, port: int, *, browser: bool) -> None:
     from parley.viewer.server import serve
 
     task = asyncio.current_task()
@@ -68,8 +74,12 @@ async def _serve(path: Path, host: str, port: int, *, browser: bool) -> None:
 
     def announce(address: str) -> None:
         print(f"{path} is at {address}  (press Ctrl-C to stop)", flush=True)
+        start = URL(address)
+        if newest:
+            start = start.with_path("/run", keep_query=True).update_query(run=newest)
+            print(f"newest run: {start}", flush=True)
         if browser:
-            webbrowser.open(address)
+            webbrowser.open(str(start))
 
     await serve(path, host, port, announce)
 
@@ -78,7 +88,6 @@ def _export(run_path: Path, target: Path, where: list[str]) -> int:
     from parley.viewer.api import read_query
     from parley.viewer.export import export_page
     from parley.viewer.open_run import OpenRun
-    from parley.viewer.run_folder import RunFolder
 
     if run_path.is_dir():
         raise ConfigError("--export needs one run file, got a folder")

@@ -74,7 +74,7 @@ def test_only_shared_units_count() -> None:
     row = table(report).loc["Accuracy"]
     assert row["n"] == 6
     assert row["difference"] == pytest.approx(3 / 6)
-    assert report.words[0] == "Compared on 6 shared units."
+    assert report.words[1] == "Compared on 6 shared units."
     assert "on 6 shared units" in report.tables[0].title
 
 

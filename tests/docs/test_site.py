@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from docs import build
+from docs import build, gallery
 from docs.notebooks import notebook_as_markdown
 from docs.reference import as_markdown, undocumented
+
+CHROMIUM = next((path for name in ("chromium", "google-chrome") if (path := shutil.which(name))), None)
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +52,55 @@ def test_every_command_has_its_help_on_the_site(site: Path) -> None:
     page = (site / "commands.html").read_text("utf-8")
     for name in ("run", "run-malibu", "run-rubric", "report", "score-bbq", "scenarios-derive", "power", "import"):
         assert f'id="parley-{name}"' in page
-    assert "--executor EXECUTOR" in page
+    assert "--executor {asyncio,processes,ray,batch}" in page
     assert "<code></code>" not in page.replace("\n", ""), "no help is empty"
+
+
+def test_a_long_page_lists_its_headings(site: Path) -> None:
+    page = (site / "malibu.html").read_text("utf-8")
+    contents = page.partition('<nav class="contents"')[2].partition("</nav>")[0]
+    listed = re.findall(r'href="#([^"]+)"', contents)
+    assert listed == re.findall(r'<h[23] id="([^"]+)"', page)
+    assert len(listed) > 5
+    assert 'class="contents"' not in (site / "index.html").read_text("utf-8"), "a short one does not"
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+@pytest.mark.parametrize(("width", "beside"), [(390, False), (1440, True)])
+def test_prose_and_commands_fit_the_screen(site: Path, width: int, beside: bool) -> None:
+    sync_api = pytest.importorskip("playwright.sync_api")
+    prose = "main > p, main > ul, main > ol, main h2, pre:has(> .language-sh), pre:has(> .language-bash)"
+    too_wide = f"[...document.querySelectorAll('{prose}')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": width, "height": 900})
+        for name in ("malibu", "tutorial", "models", "gallery", "commands"):
+            page.goto((site / f"{name}.html").as_uri())
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            assert page.evaluate(too_wide) == 0, name
+            assert page.locator("nav.contents").is_visible() is beside, name
+        browser.close()
+
+
+def test_the_gallery_names_runs_and_figures_that_are_missing(
+    parley: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "malibu2.sqlite"
+    parley("run", "malibu", "--phases", "2", "--yardstick", "off", "--model", "sim/judge", "--quiet", "--out", run)
+    monkeypatch.setattr(gallery, "FIGURES", {"a": ("malibu2", "win-rates"), "b": ("malibu2", "x"), "c": ("gone", "x")})
+    problems = gallery.draw(tmp_path, tmp_path)
+    assert (tmp_path / "a.png").stat().st_size < 100_000
+    assert [problem.partition(" (")[0] for problem in problems] == [
+        f"b: the report of {run} has no figure 'x'",
+        f"c: there is no run {tmp_path / 'gone.sqlite'}",
+    ]
+
+
+def test_the_gallery_shows_every_figure_that_its_command_draws(root: Path) -> None:
+    text = (root / "docs" / "gallery.md").read_text("utf-8")
+    for name in gallery.FIGURES:
+        assert f"(figures/{name}.png)" in text
+        assert (root / "docs" / "figures" / f"{name}.png").stat().st_size < 100_000
 
 
 def test_nothing_is_loaded_from_outside(site: Path) -> None:

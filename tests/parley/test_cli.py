@@ -209,8 +209,10 @@ def test_help_shows_defaults(parley: Callable[..., Any], command: tuple[str, ...
 
 def test_help_lists_the_choices_of_a_setting(parley: Callable[..., Any]) -> None:
     result = " ".join(parley("run", "malibu", "--help").out.split())
-    assert "batches: asyncio, processes, ray, batch (default: asyncio)" in result
-    assert "(needs log-probabilities): sampled, expected (default: sampled)" in result
+    assert "--executor {asyncio,processes,ray,batch} what runs" in result
+    assert "--phases {1,2},… 1: single candidates, 2: pairs (default: 1,2)" in result
+    assert "--per-base N maximum" in result
+    assert "--budget-cost USD stop" in result
 
 
 def test_studies_are_listed_with_a_description(parley: Callable[..., Any]) -> None:

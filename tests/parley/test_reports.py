@@ -265,7 +265,9 @@ def test_a_comparison_of_two_runs(parley: Parley, run: Path, place: Path) -> Non
     assert (result.status, result.err) == (0, "")
     data = strict(result.out)
     assert data["title"] == "sim/judge?female=+0.4 (a.sqlite) against sim/judge (b.sqlite)"
-    assert data["summary"][0] == f"Compared on {data['runs'][1]['units']['done']} shared units."
+    assert data["summary"][0].startswith("Gap gender: female − male: ")
+    assert "(too few clusters for an interval; p = 0.5 after Holm correction)" in data["summary"][0]
+    assert data["summary"][1] == f"Compared on {data['runs'][1]['units']['done']} shared units."
     assert {row["family"] for row in data["comparison"]} == {"values by metric", "gaps between identities"}
     assert data["settings"] == {}, "nothing is drawn"
     assert len(data["cautions"]) == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -114,3 +115,16 @@ def test_a_stage_that_was_trained_under_old_names_is_recognised(tmp_path: Path) 
 def test_a_disk_that_is_too_small_is_refused_first(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"GB free, but training needs about 1000000.0 GB"):
         require_free_space(tmp_path, 10**15)
+
+
+def test_progress_goes_where_the_command_wants_it() -> None:
+    """With --quiet, nowhere."""
+    pytest.importorskip("transformers")
+    from parley.training.callbacks import TrainingProgress
+
+    lines: list[str] = []
+    progress = TrainingProgress("sft", lines.append)
+    for step in (1, 2, 9):
+        state = SimpleNamespace(global_step=step, max_steps=20, is_world_process_zero=True)
+        progress.on_log(None, state, None, logs={"loss": 1.0})
+    assert lines == ["sft 1/20 · loss 1", "sft 2/20 · loss 1", "sft 9/20 · loss 1"]

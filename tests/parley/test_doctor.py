@@ -1,0 +1,151 @@
+"""`parley doctor` on servers that answer, refuse, are slow or absent. No model is called."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from parley.agents.models import PROVIDERS
+from parley.doctor import _limits
+
+KEY = "sk-not-to-be-shown"
+
+
+class Provider:
+    """A server that has a list of models; it records what was asked for and with which key."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+        self.answer: Callable[[], web.Response] = lambda: web.json_response({"data": [{"id": "a"}, {"id": "b"}]})
+        self.delay = 0.0
+        self.url = ""
+
+    async def reply(self, request: web.Request) -> web.Response:
+        self.asked.append((f"{request.method} {request.path}", request.headers.get("Authorization", "")))
+        await asyncio.sleep(self.delay)
+        return self.answer()
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
+    """A provider on loopback, in a thread; no other server can be reached."""
+    for entry in PROVIDERS.values():
+        if entry.key:
+            monkeypatch.delenv(entry.key, raising=False)
+    for name in ("VLLM", "OLLAMA", "LLAMACPP"):
+        monkeypatch.setenv(f"{name}_BASE_URL", "http://127.0.0.1:9/v1")
+    server, ready = Provider(), threading.Event()
+    loop, ended = asyncio.new_event_loop(), asyncio.Event()
+
+    async def serve() -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{rest:.*}", server.reply)
+        runner = web.AppRunner(app, shutdown_timeout=0.1, handler_cancellation=True)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        ready.set()
+        await ended.wait()
+        await runner.cleanup()
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread.start()
+    ready.wait()
+    yield server
+    loop.call_soon_threadsafe(ended.set)
+    thread.join()
+    loop.close()
+
+
+def states(result: Any) -> dict[str, str]:
+    return {row["name"]: row["state"] for row in result.json["models"]}
+
+
+def test_offline_and_without_keys_nothing_is_wrong(parley: Callable[..., Any], provider: Provider) -> None:
+    result = parley("doctor", "--json")
+    assert result.status == 0
+    found = states(result)
+    assert (found["sim/"], found["openai/"], found["ollama/"]) == ("ready", "no key", "not reached")
+    assert result.json["keys"]["OPENAI_API_KEY"] is False
+    assert result.json["machine"]["cores"] >= 1
+    assert {package["name"] for package in result.json["packages"]} > {"parley-autogen", "autogen-core", "pydantic"}
+    assert [package["name"] for package in result.json["extras"]["analysis"]][:1] == ["pandas"]
+    assert provider.asked == []
+
+
+def test_the_screen_is_small_and_shows_no_key(
+    parley: Callable[..., Any], provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", KEY)
+    monkeypatch.setenv("VLLM_BASE_URL", provider.url)
+    result = parley("doctor")
+    assert result.status == 0, result.out
+    assert len(result.out.splitlines()) <= 32
+    assert "set: BRAVE_API_KEY" in result.out
+    assert "2 models" in " ".join(result.out.split())
+    assert "no problems found" in result.out
+    assert KEY not in result.out + parley("doctor", "--json").out
+
+
+def test_models_are_listed_and_never_called(
+    parley: Callable[..., Any], provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLEY_SERVER_KEY", KEY)
+    named = [f"server/{name}?base_url={provider.url}&insecure=true" for name in ("a", "missing")]
+    result = parley("doctor", *named, "sim/judge", "--json")
+    found = states(result)
+    assert [found[name] for name in (*named, "sim/judge")] == ["ready", "not reached", "ready"]
+    assert result.status == 1
+    assert [problem.partition(": ")[2] for problem in result.json["problems"]] == [
+        f"{provider.url[7:-3]} has no 'missing' (it has: a, b)"
+    ]
+    assert provider.asked == [("GET /v1/models", f"Bearer {KEY}")] * 2
+    assert KEY not in result.out
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "why"), [(401, "refused", "the key is not accepted"), (404, "not reached", "not with a list")]
+)
+def test_a_refused_key_is_a_problem(
+    parley: Callable[..., Any],
+    provider: Provider,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    state: str,
+    why: str,
+) -> None:
+    provider.answer = lambda: web.Response(status=status, text=f"bad key {KEY}")
+    monkeypatch.setenv("VLLM_BASE_URL", provider.url)
+    result = parley("doctor", "--json")
+    row = next(row for row in result.json["models"] if row["name"] == "vllm/")
+    assert row["state"] == state
+    assert why in row["detail"]
+    assert KEY not in result.out
+    assert result.status == (1 if state == "refused" else 0)
+
+
+def test_a_silent_server_costs_no_more_than_the_timeout(parley: Callable[..., Any], provider: Provider) -> None:
+    provider.delay = 30.0
+    names = [f"server/{number}?base_url={provider.url}" for number in range(5)]
+    result = parley("doctor", *names, "--timeout", "0.3", "--json")
+    assert {states(result)[name] for name in names} == {"not reached"}
+    assert "no answer in 0.3 s" in result.out
+    assert len(provider.asked) == 5, "all at the same time"
+
+
+@pytest.mark.parametrize(
+    ("installed", "requirement", "fits"),
+    [
+        ("2.13.0+cpu", "torch>=2.5", True),
+        ("4.0.0", "pandas<4,>=2.2", False),
+        ("1.9.1.post1", "alt-profanity-check==1.9.1", True),
+        ("0.7.4", "autogen-core<0.8,>=0.7.5", False),
+    ],
+)
+def test_versions_are_compared_as_numbers(installed: str, requirement: str, fits: bool) -> None:
+    assert all(_limits(installed, requirement)) is fits
