@@ -204,8 +204,9 @@ def _lay_out(figure: Figure, stamp: str) -> None:
             figure.draw_without_rendering()
         figure.set_layout_engine("none")
     if stamp:
-        top = 1 - 0.03 / figure.get_figheight()
-        figure.text(0.995, top, stamp, ha="right", va="top", fontsize=8, weight="bold", color=PALETTE[1])
+        edge = 0.03 / figure.get_figheight()
+        y, side = (edge, "bottom") if figure.legends else (1 - edge, "top")  # a legend is in the upper corner
+        figure.text(0.995, y, stamp, ha="right", va=side, fontsize=8, weight="bold", color=PALETTE[1])
 
 
 def _drawn(figure: Figure, kind: str) -> bytes:

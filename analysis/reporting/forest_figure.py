@@ -47,7 +47,7 @@ def draw_forest(forest: Forest, width: Width = "double") -> Figure:
     shown = forest.estimates[:MAX_LINES]
     values = [in_numbers(line, forest) for line in shown]
     p_values = [f"p {p_text(line.p)}" if width == "double" and line.p is not None else "" for line in shown]
-    right = sum(CHARACTER * max(map(len, column)) + 0.12 for column in (values, p_values) if any(column))
+    right = sum(CHARACTER * max(map(len, column)) + 0.2 for column in (values, p_values) if any(column))
     indent = 7.0 if any(line.group for line in shown) else 0.0
     longest = max(len(line.label) for line in shown)
     left = min(CHARACTER * longest + 0.2 + indent / 72, (0.36 if width == "double" else 0.33) * inches)

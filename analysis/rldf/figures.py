@@ -26,7 +26,7 @@ def rounds_figure(rounds: pd.DataFrame, title: str, note: str, threshold: float 
         note += " No blind referee scored these debates."
     roles = list(dict.fromkeys(rounds.loc[rounds["role"] != "all", "role"]))
     for n, role in enumerate(roles):
-        _line(right, rounds[rounds["role"] == role], n + 1, str(role), 0.06 * (n - (len(roles) - 1) / 2))
+        _line(right, rounds[rounds["role"] == role], n + len(judges), str(role), 0.06 * (n - (len(roles) - 1) / 2))
     for axis, heading in ((left, "all roles"), (right, "by role")):
         axis.axhline(threshold, color="#999999", linewidth=0.8, linestyle=":", zorder=0)
         axis.set(xlabel="round", ylim=(-0.2, 10.2), xticks=sorted(set(rounds["round"])))

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from parley.agents import ConfigError
 from parley.cli import main, parse
 from parley.cli.commands import COMMANDS
 from parley.cli.run import _parser
@@ -177,13 +178,16 @@ def ready(words: list[str], place: Path, shelf: Path) -> list[str]:
             continue  # parley score calibrate simulates nothing
         if has(given, required) and more[0] not in given and "--dry-run" not in given:
             given += more
+    if given == ["show"]:  # reads the newest run of the folder runs/
+        (place / "runs").mkdir()
+        shutil.copy(shelf / "malibu.sqlite", place / "runs")
     if given[0] in ("run", "detox") and "--model" not in given and "--config" not in given:
         given += ["--model", DEFAULT]
     return given
 
 
 def check_flags(words: list[str]) -> None:
-    """Exit as argparse does if a flag does not exist."""
+    """Raise, or exit as argparse does, if a flag does not exist."""
     parsed, rest = parse(words)
     if parsed.command == "run":
         _parser(parsed.study).parse_args(rest)
@@ -266,6 +270,8 @@ def has_flags(words: list[str]) -> bool:
     """Whether a command can be parsed; … may stand for a value or for more flags, or be left out at the end."""
     try:
         check_flags(words)
+    except ConfigError:
+        return False
     except SystemExit as end:
         return end.code == 0  # --help
     return True
@@ -317,5 +323,5 @@ def test_a_flag_that_does_not_exist_is_caught(tmp_path: Path) -> None:
     redirect_output("as printed", command.token, tmp_path)
     assert (tmp_path / "out").read_text() == "as printed"
     assert command.words == ["parley", "run", "malibu", "--temparature", "3"]
-    with pytest.raises(SystemExit):
+    with pytest.raises((SystemExit, ConfigError)):
         check_flags(command.words[1:])
