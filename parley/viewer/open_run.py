@@ -112,6 +112,7 @@ class OpenRun:
             self._load()
             assert self._index is not None
             assert self._table is not None
+            self._table.sort_common_keys()
             for batch in self._index.update() if self.size <= SMALL_RUN else self._indexed_elsewhere(self._index):
                 with self._lock:
                     self._table.add(batch)
