@@ -52,6 +52,7 @@ QUERIES = {
     "text: two words": "q=word5+word40",
     "text: a phrase": "q=%22word2+word7%22",
     "text: a prefix": "q=word19*",
+    "text: a letter": "q=w*",
     "text: a rarer prefix": "q=word1990*",
     "text and filters": "q=word30&" + FILTERS,
 }
@@ -139,6 +140,13 @@ RAW = {
 }
 
 
+def processor_ms(work: Callable[[], Any]) -> float:
+    """CPU of server and client, which are one process: it depends less on what else the machine does."""
+    start = time.process_time()
+    work()
+    return 1000 * (time.process_time() - start)
+
+
 def timed(work: Callable[[], Any], times: int) -> list[float]:
     milliseconds = []
     for _ in range(times):
@@ -175,7 +183,7 @@ def measure(path: Path, times: int) -> dict[str, Any]:
             page: dict[str, Any] = json.load(answer)
             return page
 
-    first = timed(lambda: ask(""), 1)[0]
+    first_page = timed(lambda: ask(""), 1)[0]
     start = time.perf_counter()
     slowest_meanwhile, table_after = 0.0, None
     while True:
@@ -190,10 +198,17 @@ def measure(path: Path, times: int) -> dict[str, Any]:
     built = time.perf_counter() - start
     answers = {}
     for name, query in QUERIES.items():
-        cold = timed(lambda query=query: ask(query), 1)[0]
+        cpu = 0.0
+
+        def first(query: str = query) -> None:
+            nonlocal cpu
+            cpu = processor_ms(lambda: ask(query))
+
+        cold = timed(first, 1)[0]
         warm = timed(lambda query=query: ask(query), times)
         answers[name] = {
             "first": cold,
+            "first_cpu": cpu,
             "median": statistics.median(warm),
             "most": max(warm),
             "matching": ask(query)["matching"],
@@ -207,7 +222,7 @@ def measure(path: Path, times: int) -> dict[str, Any]:
             )
     index = next((Path(os.environ["PARLEY_HOME"]) / "viewer").glob("*.sqlite"))
     return {
-        "first_page_ms": first,
+        "first_page_ms": first_page,
         "filters_after_s": table_after,
         "index_after_s": built,
         "slowest_meanwhile_ms": slowest_meanwhile,
@@ -249,10 +264,12 @@ def main() -> None:
         f"slowest answer meanwhile {results['slowest_meanwhile_ms']:.0f} ms; "
         f"peak memory {results['peak_memory_mb']:.0f} MB"
     )
-    print(f"{'ms':<50}{'first':>9}{'median':>9}{'max':>9}{'matching':>10}")
+    print(f"{'ms':<50}{'first':>9}{'its CPU':>9}{'median':>9}{'max':>9}{'matching':>10}")
     for name, row in results["answers_ms"].items():
         verdict = "" if row["first"] <= TARGET_MS else f"  over {TARGET_MS}"
-        print(f"{name:<50}{row['first']:>9.1f}{row['median']:>9.1f}{row['most']:>9.1f}{row['matching']:>10,}{verdict}")
+        print(
+            f"{name:<50}{row['first']:>9.1f}{row['first_cpu']:>9.1f}{row['median']:>9.1f}{row['most']:>9.1f}{row['matching']:>10,}{verdict}"
+        )
     for name, value in results["raw_ms"].items():
         print(f"{'raw SQLite, ' + name:<68}{value:>9.1f}")
 

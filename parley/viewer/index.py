@@ -28,7 +28,7 @@ from parley.viewer.run_folder import parse_facets
 
 IndexedUnit = tuple[int, dict[str, UnitFigures], UnitUsage]
 """Position, figures by judge, usage."""
-FORMAT = 5
+FORMAT = 7
 """Raised with every change of the schema, and of what a headline contains; an index of another format is rebuilt."""
 BATCH_SIZE = 400
 TEXT_TABLE = """

@@ -12,6 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from parley import __version__
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.diagnosis import find_damage
@@ -112,6 +113,7 @@ class OpenRun:
             self._load()
             assert self._index is not None
             assert self._table is not None
+            self._table.sort_common_keys()
             for batch in self._index.update() if self.size <= SMALL_RUN else self._indexed_elsewhere(self._index):
                 with self._lock:
                     self._table.add(batch)
@@ -213,7 +215,7 @@ class OpenRun:
             self._index = self._index or SearchIndex(self.path)
         with self.file() as file:
             done = file.counts()["done"]
-        cached = self._index.load("headline")
+        cached = self._cached("headline")
         if cached is not None and cached["done"] == done:
             return dict(cached["figures"])
         if reporter is None:
@@ -224,6 +226,12 @@ class OpenRun:
         if cached is None or time.time() > cached["at"] + 10 * cached["seconds"]:
             reporter.request(self.path, first=first)
         return {**(cached["figures"] if cached else {"cautions": []}), "pending": cached is None}
+
+    def _cached(self, key: str) -> dict[str, Any] | None:
+        """What this version of Parley computed; another version's numbers may not be those of its report."""
+        assert self._index is not None
+        stored: dict[str, Any] | None = self._index.load(key)
+        return stored if stored is not None and stored.get("version") == __version__ else None
 
     def pictures(self) -> dict[str, str]:
         """The report's figures by name, as SVG; none until the report was made."""
@@ -240,7 +248,7 @@ class OpenRun:
         """
         with self._lock:
             self._index = self._index or SearchIndex(self.path)
-        cached = self._index.load(comparison_key(other))
+        cached = self._cached(comparison_key(other))
         if cached is not None and cached["done"] == units_done(self.path, other):
             return dict(cached["found"])
         if (self.path, other) in reporter.failed:

@@ -16,6 +16,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
+from parley import __version__
 from parley.runs import RunFile
 from parley.viewer.headline import comparison, headline
 from parley.viewer.index import SearchIndex
@@ -39,7 +40,13 @@ def compute(path: Path, index: SearchIndex) -> dict[str, Any]:
             if __name__ != "__main__":
                 raise
             figures = {"cautions": [], "unavailable": FAILED}
-    stored = {"done": done, "at": time.time(), "seconds": time.time() - started, "figures": figures}
+    stored = {
+        "version": __version__,
+        "done": done,
+        "at": time.time(),
+        "seconds": time.time() - started,
+        "figures": figures,
+    }
     index.store("pictures", {picture["name"]: picture.pop("svg") for picture in figures.get("figures", [])})
     index.store("headline", stored)
     return stored
@@ -70,7 +77,7 @@ def compute_comparison(path: Path, other: Path, index: SearchIndex) -> None:
         found = comparison(path, other)
     except Exception:  # as above
         found = {"unavailable": NOT_COMPARED}
-    index.store(comparison_key(other), {"done": done, "found": found})
+    index.store(comparison_key(other), {"version": __version__, "done": done, "found": found})
 
 
 Job = tuple[Path, ...]

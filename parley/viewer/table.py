@@ -8,10 +8,10 @@ the other values would give.
 from __future__ import annotations
 
 import math
+import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from heapq import merge
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -27,9 +27,8 @@ IDENTITIES = ("identity", "other", "identity_a", "identity_b")
 """The filter "f.identity" finds a pair by either of its candidates."""
 ANSWER_FACETS = ("label", "target", "unknown")
 """The right, the stereotyped and the unknown answer of a question with options, by their numbers."""
-PART = 5000
-"""So many are sorted in about 2 ms."""
-Sorter = Callable[..., Iterable[int]]
+PAUSE_SECONDS = 0.1
+"""Between two sorts in the background, each of which keeps the interpreter from requests."""
 MAX_FILTER_VALUES = 5000
 """A facet with more values identifies units and is not offered as a filter."""
 
@@ -197,7 +196,8 @@ class UnitTable:
         """Sort by the keys most used, before a request has to wait for it."""
         for key in ("score", "margin", "tokens", "latency"):
             for descending in (False, True):
-                self._order(UnitQuery(sort=key, descending=descending), sort=_sort_in_parts)
+                self._order(UnitQuery(sort=key, descending=descending))
+                time.sleep(PAUSE_SECONDS)
 
     def figures(self, judge: str) -> JudgeFigures:
         return self.by_judge.get(judge) or self.by_judge[PANEL]
@@ -289,12 +289,12 @@ class UnitTable:
         low = -math.inf if query.low is None else query.low
         high = math.inf if query.high is None else query.high
         scores = enumerate(self.figures(query.judge).score)  # a missing score is NaN, which is in no range
-        return bitmaps.from_positions((position for position, score in scores if low <= score <= high), self.size)
+        return bitmaps.from_positions([position for position, score in scores if low <= score <= high], self.size)
 
     def _sort_values(self, query: UnitQuery) -> Sequence[Any] | None:
         key, figures = query.sort, self.figures(query.judge)
         if key in ("score", "margin"):
-            return [_none_if_nan(value) for value in (figures.score if key == "score" else figures.margin)]
+            return figures.score if key == "score" else figures.margin
         if key in ("choice", "parse", "flip"):
             return {"choice": figures.choice, "parse": figures.parse, "flip": figures.flip}[key]
         if key == "id":
@@ -306,7 +306,7 @@ class UnitTable:
             return [column.labels[code] if code >= 0 else None for code in column.codes]
         return None
 
-    def _order(self, query: UnitQuery, sort: Sorter | None = None) -> Sequence[int] | None:
+    def _order(self, query: UnitQuery) -> Sequence[int] | None:
         """All positions in the requested order, sorted once; units without a value come last in both directions."""
         if query.sort == "position":
             return range(self.size - 1, -1, -1) if query.descending else None
@@ -315,16 +315,12 @@ class UnitTable:
             values = self._sort_values(query)
             if values is None:
                 return None
-            with_value = [position for position in range(self.size) if values[position] is not None]
-            ordered = (sort or sorted)(with_value, key=values.__getitem__, reverse=query.descending)
-            self._orders[key] = list(ordered) + [position for position in range(self.size) if values[position] is None]
+            # A missing figure is None, or NaN, which is not equal to itself.
+            with_value = [position for position, value in enumerate(values) if value is not None and value == value]
+            with_value.sort(key=values.__getitem__, reverse=query.descending)
+            missing = set(range(self.size)).difference(with_value) if len(with_value) < self.size else ()
+            self._orders[key] = with_value + sorted(missing)
         return self._orders[key]
-
-
-def _sort_in_parts(positions: Sequence[int], *, key: Callable[[int], Any], reverse: bool) -> Iterable[int]:
-    """Sorted as by `sorted`, but without keeping the interpreter from other threads for the whole time."""
-    parts = (positions[start : start + PART] for start in range(0, len(positions), PART))
-    return merge(*(sorted(part, key=key, reverse=reverse) for part in parts), key=key, reverse=reverse)
 
 
 def _none_if_nan(value: float) -> float | None:

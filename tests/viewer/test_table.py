@@ -260,25 +260,6 @@ def test_only_whole_words_are_redacted():
     assert redact("Black tea, blackboard", ["black"]) == "▇▇▇▇ tea, blackboard"
 
 
-def test_orders_sorted_in_parts_are_those_of_one_sort(tmp_path, build, open_run, monkeypatch):
-    monkeypatch.setattr("parley.viewer.table.PART", 2)
-    records = [
-        build.pair_unit(
-            build.pair(n, 0), [build.JudgeReply("One", "A", status="ok" if n % 3 else "unparsed")] * (n % 4)
-        )
-        for n in range(1, 9)
-    ]
-    table = open_run(build.write_run(tmp_path / "p.sqlite", records)).table()
-    for key in ("score", "tokens"):
-        for descending in (False, True):
-            query = UnitQuery(sort=key, descending=descending)
-            table._orders.clear()
-            at_once = table.positions(query)
-            table._orders.clear()
-            table.sort_common_keys()
-            assert table.positions(query) == at_once
-
-
 def test_a_large_run_is_indexed_in_a_process_of_its_own(tmp_path, build, open_run, monkeypatch):
     monkeypatch.setattr("parley.viewer.open_run.SMALL_RUN", 2)
     run = open_run(build.flipping(tmp_path / "flips.sqlite"))

@@ -149,7 +149,7 @@ function finding(found) {
   if (!largest) return h("span", { class: "muted", title: unavailable || null }, unavailable ? "no report" : "–");
   const format = largest.scale === "share" ? percent : largest.reference === 0 ? signed : number;
   const many = largest.count > 1 ? `The largest of ${largest.count} is partly chance: see the others on the run's page.` : "";
-  const what = largest.scale === "share" ? ` ${largest.axis.split(" (")[0]}` : "";
+  const what = ` ${largest.axis.split(/ \(|,/)[0]}`;
   return h("span", { title: [largest.question, `${largest.axis}.`, many].filter(Boolean).join(" ") }, h("bdi", {}, largest.label), " ", h("b", {}, format(largest.value)),
     h("span", { class: "muted" }, `${what} (${format(largest.low)} to ${format(largest.high)})`, largest.p === null ? "" : ` p ${largest.p < 0.0001 ? "" : "= "}${pValue(largest.p)}`));
 }
