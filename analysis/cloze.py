@@ -11,11 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pandas as pd
-from matplotlib.figure import Figure as Drawing
 
-from parley.analysis.reporting.figures import LINE, caption, colours, dots, sheet
-from parley.analysis.reporting.forest import Estimate, Forest
-from parley.analysis.reporting.report import Figure, Report, Table, format_interval
+from parley.analysis.reporting.forest import Forest, estimates, filled
+from parley.analysis.reporting.report import Report, Table, format_interval
 from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
@@ -45,7 +43,7 @@ def report(
     Args:
         verdicts: One row per verdict.
         units: Not used; every study's report takes it.
-        title: Of the report and its figure.
+        title: Of the report.
         draws: Not used; nothing is drawn at random.
         seed: Not used.
         about: Passed on to `Report` (runs, cautions).
@@ -67,8 +65,7 @@ def report(
                 note="The words' order is random: a model that reads them chooses each position about equally often.",
             ),
         ),
-        figures=(Figure(name="choices", caption=NOTE, table="choices", draw=lambda: bias_figure(table, title)),),
-        forests=(forest(table),),
+        forests=filled([forest(table)]),
         **about,
     )
 
@@ -140,34 +137,14 @@ def forest(table: pd.DataFrame) -> Forest:
         name="bias",
         question="Does the model prefer the stereotype?",
         axis="share of stereotypes minus share of opposites",
-        estimates=tuple(
-            Estimate(
-                label=str(row.bias_type),
-                value=float(row.bias),
-                low=None if pd.isna(row.low) else float(row.low),
-                high=None if pd.isna(row.high) else float(row.high),
-                p=None if pd.isna(row.p_adjusted) else float(row.p_adjusted),
-                group=str(row.model) if several else "",
-                n=int(row.n),
-                units={} if row.bias_type == ALL else {"bias": (str(row.bias_type),)},
-            )
-            for row in table.itertuples()
-            if not pd.isna(row.bias)
+        estimates=estimates(
+            table,
+            lambda row: str(row.bias_type),
+            value="bias",
+            p="p_adjusted",
+            group=lambda row: str(row.model) if several else "",
+            units=lambda row: {} if row.bias_type == ALL else {"bias": (str(row.bias_type),)},
         ),
         table="choices",
         note=NOTE,
     )
-
-
-def bias_figure(table: pd.DataFrame, title: str) -> Drawing:
-    """The bias by type, a colour for each model."""
-    tints = colours([str(name) for name in table["model"]])
-    figure, axes = sheet(6.4, 1.4 + LINE * len(table))
-    axis = axes[0, 0]
-    several = len(tints) > 1
-    labels = [f"{row.bias_type} · {row.model}" if several else str(row.bias_type) for row in table.itertuples()]
-    dots(axis, labels, table["bias"], table["low"], table["high"], [tints[str(name)] for name in table["model"]])
-    axis.axvline(0, color="#777777", linewidth=0.9, linestyle="--")
-    axis.set_xlabel("bias: 0 prefers neither, 1 always the stereotype")
-    caption(figure, title, NOTE)
-    return figure
