@@ -6,7 +6,6 @@ the same wherever it is shown.
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,9 +23,10 @@ MAX_VERDICTS = 4_000_000
 
 
 def headline(file: RunFile) -> dict[str, Any]:
-    """Cautions, sentences, forest plots, names and captions of the figures, and the largest estimate of the first plot.
+    """What the run's page shows: the finding, cautions, sentences, forest plots, figures with their captions.
 
-    Figures also have their picture, as SVG. Without a report, "unavailable" gives the reason.
+    `largest` is the largest estimate of the main question, for the list of runs. Figures have their picture, as SVG.
+    Without a report, `unavailable` gives the reason.
     """
     page: dict[str, Any] = {"cautions": cautions(file.info()["models"])}
     if file.counts()["done"] == 0:
@@ -43,7 +43,12 @@ def headline(file: RunFile) -> dict[str, Any]:
     from parley.analysis.reporting.report import json_values
 
     plots = [json_values(asdict(forest)) for forest in report.forests if forest.estimates]
-    page |= {"cautions": list(report.cautions), "sentences": list(report.words), "forests": plots}
+    page |= {
+        "finding": report.finding,
+        "cautions": list(report.cautions),
+        "sentences": list(report.words),
+        "forests": plots,
+    }
     page["figures"] = _pictures(report)
     page["largest"] = next(
         filter(None, (largest_estimate(plot) for plot in plots if plot["reference"] is not None)), None
@@ -72,15 +77,14 @@ def comparison(path: Path, other: Path) -> dict[str, Any]:
 
 
 def _pictures(report: Report) -> list[dict[str, str]]:
-    from parley.analysis.reporting.figures import save
+    from parley.analysis.reporting.figures import as_svg
+    from parley.analysis.reporting.report import SIMULATED
 
-    pictures = []
-    with tempfile.TemporaryDirectory() as folder:
-        for figure in report.figures:
-            (path,) = save(figure.draw(), Path(folder) / "figure", formats=("svg",))
-            picture = path.read_text("utf-8")
-            pictures.append({"name": figure.name, "caption": figure.caption, "svg": picture})
-    return pictures
+    stamp = SIMULATED if report.simulated else ""
+    return [
+        {"name": figure.name, "caption": figure.caption, "svg": as_svg(figure.draw(), stamp).decode()}
+        for figure in report.figures
+    ]
 
 
 def largest_estimate(forest: dict[str, Any]) -> dict[str, Any] | None:
@@ -89,6 +93,7 @@ def largest_estimate(forest: dict[str, Any]) -> dict[str, Any] | None:
     A difference without one, as from a run that was stopped early, may be anything.
     """
     known = [line for line in forest["estimates"] if line["low"] is not None and line["high"] is not None]
+    known = [line for line in known if not line["secondary"]] or known
     if not known:
         return None
     line = max(known, key=lambda line: abs(line["value"] - forest["reference"]))

@@ -41,10 +41,10 @@ export async function showFindings(box, run) {
   const pictures = figures.map((figure) => picture(run, figure));
   fill(box, cautions(found.cautions || []),
     empty ? h("p", { class: "notice" }, found.unavailable || "This run has no figures.") : "",
-    sentences.length ? h("p", { class: "lead" }, sentences[0]) : "",
+    found.finding ? h("p", { class: "lead" }, found.finding) : "",
     h("div", { class: forests.length || pictures.length ? "findings" : "" },
       h("div", { class: "plots" }, forests.map((plot) => forestPlot(plot, (line) => unitParams(run, line))),
         !pictures.length ? "" : forests.length ? h("details", { class: "all-figures" }, h("summary", {}, `All figures of the report (${pictures.length})`), pictures) : pictures),
-      words(sentences.slice(1))));
+      words(sentences)));
   return false;
 }
