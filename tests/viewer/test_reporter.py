@@ -85,7 +85,7 @@ def test_a_report_that_ends_the_process_is_said_to_have_failed(tmp_path, build, 
 
 
 def line(label: str, value: float, low: float | None, high: float | None) -> dict[str, object]:
-    return {"label": label, "value": value, "low": low, "high": high, "p": None}
+    return {"label": label, "value": value, "low": low, "high": high, "p": None, "secondary": False}
 
 
 def test_an_estimate_without_an_interval_is_no_headline() -> None:
@@ -101,3 +101,7 @@ def test_an_estimate_without_an_interval_is_no_headline() -> None:
     found = largest_estimate(plot)
     assert found is not None
     assert (found["label"], found["count"]) == ("a − c", 3)
+    plot["estimates"][1]["secondary"] = True
+    found = largest_estimate(plot)
+    assert found is not None
+    assert found["label"] == "b − c", "a loop's own scorer is no headline"
