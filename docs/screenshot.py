@@ -1,7 +1,7 @@
 """Take the picture that README and docs begin with: a run of a real judge in the viewer, with Chromium.
 
-    python -m docs.screenshot malibu2.sqlite                   # the run's page
-    python -m docs.screenshot malibu2.sqlite --unit p2/fitness # one of its units
+    python -m docs.screenshot malibu1.sqlite                   # the run's page
+    python -m docs.screenshot malibu1.sqlite --unit p2/fitness # one of its units
 
 `gallery.md` says how that run was made. Needs playwright and Pillow (extra `dev`), and Chromium.
 """
@@ -24,7 +24,7 @@ from parley.viewer.server import serve
 
 OUT = Path(__file__).parent / "figures" / "hero.png"
 SIZE = (1280, 860)
-SETTLED = "!/computing…|reading…|indexing/.test(document.body.innerText)"
+SETTLED = "!/comput(ing|ed)…|reading…|loading…|indexed/.test(document.body.innerText)"
 """Whether everything on the page has been computed."""
 TIMEOUT_MS = 120_000
 
@@ -52,7 +52,9 @@ async def take_screenshot(run: Path, unit: str | None, out: Path, *, dark: bool 
             chromium = shutil.which("chromium") or shutil.which("google-chrome")
             browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = await browser.new_page(
-                viewport={"width": SIZE[0], "height": SIZE[1]}, color_scheme="dark" if dark else "light"
+                viewport={"width": SIZE[0], "height": SIZE[1]},
+                color_scheme="dark" if dark else "light",
+                bypass_csp=True,  # the viewer's policy also forbids the expression that is waited for
             )
             await page.goto(f"{await address}{page_name}?{query}")
             await page.wait_for_load_state("networkidle", timeout=TIMEOUT_MS)
