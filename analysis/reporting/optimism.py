@@ -192,7 +192,7 @@ def gap_forests(
         units=units,
     )
     own = tuple(replace(line, secondary=True) for line in own)
-    order = list(dict.fromkeys(line.group for line in own))
+    order = list(dict.fromkeys(line.group for line in (*own, *outside)))
     yield Forest(
         name=name,
         question=f"Does revising lower {what.partition(' (')[0]}?",

@@ -50,11 +50,10 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         imported = read_autogen(source, parsed.model) if parsed.model else read_autogen(source)
     target = Path(parsed.out) if parsed.out else Path("runs") / f"{parsed.kind}-{bare_name(source)}.sqlite"
     units, failed = write_run(imported, target)
-    status = 1 if failed else 0
     if parsed.json:
         print(json.dumps({"run": str(target), "study": imported.study, "units": units, "failed": failed}))
-        return status
+        return 0
     print(visible(f"{plural(units, 'conversation')} of {imported.study} ({failed} failed): {target}"))
     report = "" if parsed.kind == "autogen" else f"    parley report {target}"  # AutoGen's transcripts have no verdicts
     print(visible(f"read it:  parley show {target}{report}    parley view {target}"))
-    return status
+    return 0  # what failed in its log is imported as failed

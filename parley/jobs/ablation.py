@@ -24,13 +24,13 @@ def ablate(
         train: Trains and evaluates one config, and gives the numbers to compare.
         report: Takes lines about the progress.
     """
-    from parley.training.rl import WeakReward
-
     levels = list(ablation_levels(config))
     if not levels:
         raise ConfigError(
             "nothing to ablate: set ablate.pairs, ablate.topics, ablate.rounds, ablate.roles or ablate.data"
         )
+    from parley.training.rl import WeakReward
+
     table = Path(config.out) / "ablate" / "table.json"
     rows: list[dict[str, Any]] = []
     for number, (factor, level, level_config) in enumerate(levels, 1):

@@ -101,11 +101,11 @@ def test_an_exported_page_has_no_address(parley: Callable[..., Any], run: str) -
     assert any(unit["error"] and unit["error"].startswith("server/judge: http://…") for unit in data["units"])
 
 
-@pytest.mark.parametrize("kind", ["inspect", "transcripts"])
-def test_an_exported_log_has_no_address(parley: Callable[..., Any], run: str, kind: str) -> None:
-    assert parley("export", run, "--format", kind, "--to", "log").status == 0
-    assert_no_address(Path("log").read_bytes())
-    assert "server/judge?base_url=…2" in Path("log").read_text("utf-8")
+@pytest.mark.parametrize(("kind", "log"), [("inspect", "log.json"), ("transcripts", "log.jsonl")])
+def test_an_exported_log_has_no_address(parley: Callable[..., Any], run: str, kind: str, log: str) -> None:
+    assert parley("export", run, "--format", kind, "--to", log).status == 0
+    assert_no_address(Path(log).read_bytes())
+    assert "server/judge?base_url=…2" in Path(log).read_text("utf-8")
 
 
 @pytest.mark.parametrize("kind", ["trl", "sft", "jsonl"])

@@ -213,11 +213,11 @@ def test_a_run_without_verdicts_says_what_can_be_read(parley: Callable[..., Any]
     assert "has no verdicts, so there is nothing to count: parley show t.sqlite and parley view t.sqlite" in result.err
 
 
-def test_an_import_with_failed_conversations_has_status_1(parley: Callable[..., Any]) -> None:
+def test_a_conversation_that_failed_in_its_log_is_no_failure_of_the_import(parley: Callable[..., Any]) -> None:
     log = Path(__file__).parent / "data" / "inspect-0.3.285.json"
     result = parley("import", "inspect", log, "--out", "a.sqlite")
     assert "(1 failed)" in result.out
-    assert result.status == 1
+    assert result.status == 0
 
 
 class Dice:

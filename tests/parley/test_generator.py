@@ -133,7 +133,8 @@ def test_a_second_run_sends_nothing_and_another_judge_reuses_the_responses(
     assert parley(*command).status == 0
     assert len(server.asked) == asked
 
-    assert parley(*command, "--model", "sim/judge", "--out", "other.sqlite").status == 0
+    other = [{server.model(): "sim/judge", "judged.sqlite": "other.sqlite"}.get(word, word) for word in command]
+    assert parley(*other).status == 0
     assert len(server.asked) == asked, "the responses are stored"
 
 

@@ -40,8 +40,9 @@ def test_a_new_study_is_forty_lines_and_runs_from_its_file(parley: Callable[...,
     assert {(row["identity"], row["n"]) for row in report.json["means"]} == {("Ada", 2), ("Ben", 2)}
     with RunFile.open(Path(run.json["run"])) as file:
         seen = headline(file)
-    assert [row["identity"] for row in seen["scores"]] == ["Ada", "Ben"]
-    assert (seen["largest"]["label"], seen["largest"]["p_holm"]) == ("Ada − Ben", 1.0), "two letters show nothing"
+    (line,) = seen["forests"][0]["estimates"]
+    assert (line["label"], line["p"]) == ("Ada − Ben", 1.0), "two letters show nothing"
+    assert seen["largest"] is None, "nor do they have an interval"
 
 
 def test_it_can_be_installed_killed_resumed_reported_and_viewed(

@@ -241,7 +241,7 @@ def test_a_wrong_argument_gives_one_line(
     assert words in result.err
 
 
-@pytest.mark.parametrize("arguments", [(), ("paint",), ("show",), ("validate",), ("list", "full", "--loud")])
+@pytest.mark.parametrize("arguments", [(), ("paint",), ("show",), ("validate",)])
 def test_an_unknown_command_prints_the_usage(parley: Callable[..., Any], arguments: tuple[str, ...]) -> None:
     result = parley("scenarios", *arguments)
 

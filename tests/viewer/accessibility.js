@@ -10,6 +10,11 @@
   const ids = [...document.querySelectorAll("[id]")].map(({ id }) => id);
   for (const id of new Set(ids)) if (ids.filter((other) => other === id).length > 1) faults.push(`id twice: ${id}`);
   if (document.querySelectorAll("h1").length !== 1) faults.push("not exactly one h1");
+  let level = 0;
+  for (const node of [...document.querySelectorAll("h1, h2, h3, h4, h5")].filter(visible)) {
+    if (Number(node.tagName[1]) > level + 1) faults.push(`heading skips a level: ${say(node)}`);
+    level = Number(node.tagName[1]);
+  }
   for (const node of document.querySelectorAll("table th")) if (!node.hasAttribute("scope")) faults.push(`th without scope: ${say(node)}`);
   for (const node of document.querySelectorAll("[tabindex]")) if (node.tabIndex > 0) faults.push(`positive tabindex: ${say(node)}`);
   const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });

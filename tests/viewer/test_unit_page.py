@@ -74,7 +74,7 @@ def test_a_pair_is_read_at_a_glance(runs, viewer, open_page, scheme):
     page = open_page(f"{viewer(runs)}unit?run=quick.sqlite&unit={unit}", color_scheme=scheme)
     expect(page.locator("h1")).to_have_text("Childcare: first morning · A female, B male")
     expect(page.locator(".sides .part")).to_have_count(2)
-    expect(page.locator(".part[data-side='B'] h3")).to_contain_text("Answer B · male")
+    expect(page.locator(".part[data-side='B'] h2")).to_contain_text("Answer B · male")
     assert page.locator(".part[data-side='A'] mark.only").count() > 2
     with RunFile.open(runs / "quick.sqlite") as file:
         _, scores = file.rows(
@@ -151,12 +151,12 @@ def test_the_drawer_shows_a_transcript_beside_the_list(runs, viewer, open_page):
     page.keyboard.press("j")
     page.keyboard.press("v")
     drawer = page.get_by_role("dialog")
-    expect(drawer.get_by_role("heading", level=2)).to_have_text("Childcare: first morning · male")
+    expect(drawer.locator("#drawer-title")).to_have_text("Childcare: first morning · male")
     expect(drawer.locator(".message")).to_have_count(8)
     expect(drawer.locator(".matrix")).to_be_visible()
     assert page.evaluate(ACCESSIBILITY) == []
     page.keyboard.press("j")
-    expect(drawer.get_by_role("heading", level=2)).to_contain_text("A female, B male")
+    expect(drawer.locator("#drawer-title")).to_contain_text("A female, B male")
     page.keyboard.press("Escape")
     expect(drawer).to_have_count(0)
     expect(page.locator("a.unit").nth(1)).to_be_focused()

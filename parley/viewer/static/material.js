@@ -10,7 +10,7 @@ export function withoutFence(text) {
   return fenced ? fenced[2].split("\n").map((line) => line.replace(/^> ?/, "")).join("\n") : text;
 }
 
-function part(title, content, props = {}) { return h("section", { class: "part", ...props }, h("h3", {}, title), h("div", { class: "prose", dir: "auto" }, content)); }
+function part(title, content, props = {}) { return h("section", { class: "part", ...props }, h("h2", {}, title), h("div", { class: "prose", dir: "auto" }, content)); }
 
 // In the prompt of a rubric, the context comes after the metrics, with nothing between them but its heading.
 function leadsOf(fields) {
@@ -42,7 +42,7 @@ function optionsOf({ fields, facets, verdicts }) {
   const order = facets.order || "012";
   const answer = verdicts.filter(({ metric }) => metric === "answer").at(-1);
   const kinds = [["label", "right"], ["target", "stereotyped"], ["unknown", "unknown"]];
-  return h("section", { class: "part" }, h("h3", {}, "Options"), h("ul", { class: "options" }, shown.map((text, n) => {
+  return h("section", { class: "part" }, h("h2", {}, "Options"), h("ul", { class: "options" }, shown.map((text, n) => {
     const published = order[n] ?? String(n);
     const chosen = answer && answer.value !== null && String(answer.value) === published;
     return h("li", { class: chosen ? "chosen" : "" }, h("span", { class: "mark", "aria-hidden": "true" }, chosen ? "●" : "○"), h("span", {}, h("bdi", {}, text.trim()), chosen ? h("span", { class: "pill" }, "chosen") : "",
