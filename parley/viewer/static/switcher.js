@@ -19,7 +19,7 @@ function pagesOf(run) {
 export async function openSwitcher() {
   if (document.querySelector("dialog[open]")) return;
   const run = currentPage().params.get("run") || (embedded ? embedded.name : "");
-  const state = { items: pagesOf(run), units: [], shown: [], at: 0, asked: "" };
+  const state = { items: pagesOf(run), units: [], shown: [], at: 0, loading: !embedded, entered: false };
   const input = h("input", { type: "search", placeholder: "Go to a page, run or unit…", "aria-label": "Go to a page, run or unit", role: "combobox", "aria-expanded": "true", "aria-controls": "switcher-list", autocomplete: "off", oninput: () => find() });
   const list = h("ul", { id: "switcher-list", role: "listbox", "aria-label": "Pages, runs and units" });
   const dialog = h("dialog", { class: "switcher", "aria-label": "Go to" }, input, list);
@@ -34,13 +34,14 @@ export async function openSwitcher() {
     state.at = Math.max(0, Math.min(state.at, state.shown.length - 1));
     fill(list, ...state.shown.map((item, index) => h("li", { id: `switch-${index}`, role: "option", "aria-selected": index === state.at ? "true" : "false", onclick: () => open(item) },
       h("span", { class: "pill" }, item.kind), h("bdi", {}, item.name), h("span", { class: "muted" }, item.detail))));
-    if (!state.shown.length) fill(list, h("li", { class: "muted", role: "option", "aria-disabled": "true" }, "Nothing matches."));
+    if (!state.shown.length) fill(list, h("li", { class: "muted", role: "presentation" }, state.loading ? "loading…" : "Nothing matches."));
     input.setAttribute("aria-activedescendant", `switch-${state.at}`);
     list.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   }
 
   async function find() {
     state.at = 0;
+    state.entered = false;
     const text = input.value.trim();
     if (!text) state.units = [];
     draw();
@@ -53,10 +54,16 @@ export async function openSwitcher() {
     } catch { /* the run cannot be read: pages and runs are still offered */ }
   }
 
+  // Whoever types faster than the runs are read goes there as soon as they are.
+  function enter() {
+    if (state.shown[state.at]) open(state.shown[state.at]);
+    else state.entered = state.loading;
+  }
+
   input.addEventListener("keydown", (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) { event.preventDefault(); state.at = (state.at + step + state.shown.length) % (state.shown.length || 1); draw(); }
-    if (event.key === "Enter" && state.shown[state.at]) { event.preventDefault(); open(state.shown[state.at]); }
+    if (event.key === "Enter") { event.preventDefault(); enter(); }
     if (event.key === "Escape") { event.preventDefault(); dialog.close(); }
   });
   document.body.append(dialog);
@@ -66,6 +73,8 @@ export async function openSwitcher() {
   try {
     const { runs } = await get("runs");
     state.items.push(...runs.map(({ name }) => ({ kind: "run", name, detail: "", path: "/run", params: { run: name } })));
-    draw();
   } catch { /* pages are still offered */ }
+  state.loading = false;
+  draw();
+  if (state.entered && dialog.open) enter();
 }
