@@ -56,6 +56,8 @@ probe_steps = 10
 probe_prompts = 20
 """
 
+SHORT = ["--sft-max-steps", "2", "--reward-max-steps", "2", "--rl-max-steps", "2", "--rl-probe-steps", "1"]
+
 
 @pytest.fixture(autouse=True)
 def _one_thread() -> None:
@@ -98,7 +100,7 @@ def test_all_stages(prepared: Path, parley: Callable[..., Any]) -> None:
 
     lines = log(prepared / "out" / "rl")
     rewards = [line["reward"] for line in lines if "reward" in line]
-    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.5, "RL raises its reward"
+    assert sum(rewards[-3:]) / 3 > rewards[0] + 0.5, "RL raises its reward"
     probes = [line for line in lines if "win_rate" in line]
     assert [line["step"] for line in probes] == [0, 10, 20]
     assert probes[0]["win_rate"] == 0.5, "at the start the policy is the SFT model"
@@ -179,7 +181,7 @@ def test_a_killed_stage_resumes_from_its_last_complete_checkpoint(prepared: Path
 
 @pytest.mark.parametrize("algorithm", ["grpo", "dpo"])
 def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], algorithm: str) -> None:
-    short = ["--sft-max-steps", "2", "--reward-max-steps", "2", "--rl-max-steps", "2", "--rl-probe-steps", "1"]
+    short = [*SHORT, "--rl-allow-weak-reward"]
     result = parley(
         "train", "all", "--config", "rldf.toml", "--rl-algorithm", algorithm, "--use-peft", *short, "--json"
     )
@@ -190,7 +192,7 @@ def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], al
 
 
 def test_ppo_runs_or_says_what_to_install(prepared: Path, parley: Callable[..., Any]) -> None:
-    short = ["--sft-max-steps", "2", "--reward-max-steps", "2", "--rl-max-steps", "2", "--rl-probe-steps", "1"]
+    short = [*SHORT, "--rl-allow-weak-reward"]
     result = parley("train", "all", "--config", "rldf.toml", "--rl-algorithm", "ppo", *short, "--json")
     try:
         import trl.experimental.ppo  # noqa: F401
