@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from glob import glob
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -246,3 +247,12 @@ def test_the_study_of_the_docs_runs(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert '"done": 2' in done.stdout
+
+
+@pytest.mark.parametrize("package", ["parley", "parley.agents", "parley.runs"])
+def test_every_name_that_is_loaded_when_first_used_exists(package: str) -> None:
+    """Neither the linter nor the type checker sees a wrong module in these tables."""
+    module = import_module(package)
+    assert [name for name in module.__all__ if not hasattr(module, name)] == []
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        module.nothing  # noqa: B018
