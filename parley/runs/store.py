@@ -97,6 +97,8 @@ class RunFile:
         self._lock = lock
         self._state = os.stat(path)
         self._plan_checked = False
+        self.pending_units: set[str] = set()
+        """Units in the table `pending_replies`, if the file is open for writing (see `parley.runs.pending`)."""
         self.rescued_from: Path | None = None
         """Where the file was until it was removed or replaced; then `path` is the file that has everything."""
 
@@ -160,7 +162,8 @@ class RunFile:
                 db.close()
                 lock = lock or RunLock(path)
                 db = open_to_write(path)
-                prepare_to_write(db, check_run(db))  # again: it may have been written before we had the lock
+                tables = check_run(db)  # again: it may have been written before we had the lock
+                prepare_to_write(db, tables)
             else:
                 complete_old_format(db, tables)
         except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError) as error:
@@ -169,7 +172,10 @@ class RunFile:
             if lock is not None:
                 lock.release()
             raise RunFileError(describe_open_error(path, error)) from None
-        return cls(path, db, lock)
+        file = cls(path, db, lock)
+        if write and "pending_replies" in tables:
+            file.pending_units.update(unit for (unit,) in file._rows("SELECT DISTINCT unit FROM pending_replies"))
+        return file
 
     def info(self) -> dict[str, Any]:
         """The table `run`: study, target, config, models, sources, plan, units, versions."""
@@ -308,8 +314,13 @@ class RunFile:
                 "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
                 (rows.unit for rows in units),
             )
-            add_checks(db, [rows for rows in units if not rows.failed])
+            done = [rows for rows in units if not rows.failed]
+            add_checks(db, done)
+            pending = [rows.id for rows in done if rows.id in self.pending_units]
+            if pending:
+                db.executemany("DELETE FROM pending_replies WHERE unit = ?", ((unit,) for unit in pending))
             db.execute("COMMIT")
+            self.pending_units.difference_update(pending)
         except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -409,6 +420,9 @@ class RunFile:
         """Close the file; a writer also merges SQLite's write-ahead log into it, unless a reader keeps it open."""
         if self._lock is not None:
             if self._is_there() or self.rescued_from is not None:
+                if not self.pending_units:
+                    with suppress(sqlite3.Error):
+                        self.db.execute("DROP TABLE IF EXISTS pending_replies")
                 self._merge_log()
             self.db.close()
             self._lock.release()
