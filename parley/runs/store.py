@@ -35,6 +35,7 @@ from parley.runs.creating import create_file
 from parley.runs.failures import MORE_THAN_ITS_SIZE, RunFileError, describe_open_error, reason
 from parley.runs.locking import NotLocked, RunLock
 from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
+from parley.runs.packing import is_packed, open_packed, packed_path
 from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
 from parley.runs.schema import (
     check_run,
@@ -146,17 +147,22 @@ class RunFile:
         """Open a run file.
 
         Args:
-            path: The file.
+            path: The file, which may be packed (see `parley.runs.packing`) unless it is to be written.
             write: Open it for writing, which one process at a time can do. By default it is only read.
             salvage: Open it even if its end is missing.
             lock: The writer's lock, if `create` already has it.
         """
         if not os.path.isfile(path):
-            folder = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
-            raise ConfigError(f"there is no run file {path}{folder}")
+            hint = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
+            if (packed := packed_path(path)).is_file():
+                hint = f"; it is packed: name {packed}, or unpack it with parley unpack {quote(str(packed))}"
+            raise ConfigError(f"there is no run file {path}{hint}")
         db = None
         try:
-            db = open_to_read(path, salvage=salvage)  # changes nothing
+            as_archive = is_packed(path)
+            if as_archive and write:
+                raise NotOpened(f"is packed: unpack it first with parley unpack {quote(str(path))}")
+            db = (open_packed if as_archive else open_to_read)(path, salvage=salvage)  # changes nothing
             tables = check_run(db)
             if write:
                 db.close()
