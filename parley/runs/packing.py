@@ -33,7 +33,7 @@ from parley.runs.schema import check_run
 GZIP_MAGIC, SQLITE_MAGIC = b"\x1f\x8b", b"SQLite format 3\x00"
 CHUNK = 2**20
 MAX_EXPANSION, EXPANSION_FREE = 100, 64 * 2**20
-"""An archive may become this many times longer, and this many bytes more. Runs become 4 to 30 times longer."""
+"""An archive may become this many times longer, and this many bytes more. Runs become 4 to 13 times longer."""
 MAX_RESERVE = 256 * 2**20
 """Room that is left on the disk, at most; on a small disk a twentieth of it."""
 CACHE_BYTES, CACHE_SECONDS = 4 * 2**30, 7 * 24 * 3600
