@@ -58,7 +58,7 @@ class Options(BaseModel):
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
-    cache: bool = Field(True, description="store model replies, so that a resumed run pays for none of them twice")
+    cache: bool = Field(True, description="store model replies for later runs; otherwise until their unit is done")
     executor: Literal["asyncio", "processes", "ray", "batch"] = Field(
         "asyncio", description="what runs the units: this process, worker processes, Ray, or the provider's batches"
     )
