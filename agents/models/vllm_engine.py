@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import queue
 import threading
 from collections.abc import Iterable
@@ -30,6 +31,8 @@ class VllmEngine:
     """
 
     def __init__(self, source: str, end_tokens: Iterable[int], **settings: Any) -> None:
+        # Its engine is a process of its own, and a fork of one that has looked at the GPU cannot use it.
+        os.environ.setdefault("VLLM_WORKER_MULTIPROC_METHOD", "spawn")
         try:
             vllm: Any = import_module("vllm")
         except ImportError:
