@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 import re
 import reprlib
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from parley.agents import Budget, Client, ConfigError, Models, ParleyError, ReplyCache
 from parley.agents.home import home, say
@@ -39,6 +41,7 @@ from parley.runs import (
 )
 from parley.runs.interim import counts
 from parley.runs.packing import pack, packed_path, unpack
+from parley.runs.times import to_seconds
 from parley.studies import find_study
 from parley.telemetry import parent, traced
 
@@ -68,7 +71,26 @@ class Options(BaseModel):
     budget_tokens: int | None = Field(None, ge=0, description="stop after this many tokens in total")
     budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
     pack: bool = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
+    grace: float = Field(
+        60.0, gt=0, description="seconds in which the run ends after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
+    )
+    wall_time: str | None = Field(
+        None, description="end by itself before this time is over: 90m, 2h30m, 02:00:00 or 1-12:00:00"
+    )
     trace: bool = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
+
+    @field_validator("wall_time")
+    @classmethod
+    def _is_a_time(cls, text: str | None, info: ValidationInfo) -> str | None:
+        if text is None:
+            return None
+        try:
+            seconds = to_seconds(text)
+        except ValueError:
+            raise PydanticCustomError("time", "write it as 90m, 2h30m, 02:00:00 or 1-12:00:00") from None
+        if seconds <= info.data.get("grace", 0.0):
+            raise PydanticCustomError("time", "it must be longer than the grace of {grace} s", info.data)
+        return text
 
 
 def make_study(target: str, config: Mapping[str, Any]) -> Study:
@@ -130,6 +152,8 @@ class Job:
     """Units of the prerequisite from which nothing was accepted."""
     accepted: tuple[Accepted, ...] | None = None
     """What the prerequisite wrote."""
+    began: float = field(default_factory=time.monotonic)
+    """When the wall time began, for this job and its prerequisite together."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
@@ -213,6 +237,11 @@ class Job:
                     )
         return clients
 
+    def seconds_left(self) -> float | None:
+        """Seconds until the wall time is over; None if there is none."""
+        wall_time = self.options.wall_time
+        return None if wall_time is None else self.began + to_seconds(wall_time) - time.monotonic()
+
     def make_executor(self, file: RunFile) -> Executor:
         """The executor that the options name."""
         if self.options.executor == "asyncio":
@@ -245,6 +274,22 @@ class Job:
             return file
         info = describe(self.study, self.target, self.size)
         return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
+
+    @contextmanager
+    def _within_wall_time(self, engine: Engine) -> Iterator[None]:
+        """Have the engine end before the wall time is over, and begin to do so by the grace earlier."""
+        if (left := self.seconds_left()) is None:
+            yield
+            return
+        grace = self.options.grace
+        reason = f"the wall time of {self.options.wall_time} is nearly over"
+        timer = asyncio.get_running_loop().call_later(
+            max(0.0, left - grace), engine.end_within, min(grace, max(0.0, left)), reason
+        )
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
@@ -310,7 +355,8 @@ class Job:
             )
             if on_engine:
                 on_engine(engine)
-            result = await engine.run()
+            with self._within_wall_time(engine):
+                result = await engine.run()
         finally:
             await self.models.close()
             file.close()

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import count
 from typing import Any
 
 from parley.agents.calls import Call, record_call
@@ -47,6 +48,8 @@ class Session:
     occurrences: dict[bytes, int] = field(default_factory=dict)
     failure: ParleyError | None = None
     """The first error of a call: AutoGen's runtime raises a `RuntimeError` in its place."""
+    order: int = field(default_factory=count(1).__next__)
+    """The number of the session in this process: calls of the units that began first are sent first."""
 
     def occurrence(self, request_key: bytes) -> int:
         """How often this request was made before in this unit; counts it. Each repetition is a sample of its own."""
@@ -68,6 +71,12 @@ class Session:
 
 
 SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
+
+
+def unit_order() -> int:
+    """The rank of a call that is made now; one that belongs to no unit goes first."""
+    current = SESSION.get()
+    return 0 if current is None else current.order
 
 
 @contextmanager

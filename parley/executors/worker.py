@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from parley.agents import Call, Models, ParleyError, ReplyCache
 from parley.agents.home import home
-from parley.agents.models.throttle import Throttle
 from parley.executors.shared_budget import BorrowedBudget
 from parley.executors.study_spec import StudySpec
 from parley.judging import Study, Unit
@@ -118,8 +117,9 @@ class Worker:
                 self._cache = ReplyCache(home() / "replies.sqlite")
             for name in self._study.models():
                 client = self._models[name]
-                connections = self._slot.share(client.options.max_connections)
-                client.throttle = Throttle(connections, 1 / self._slot.workers, partial(self._on_slow, name))
+                client.throttle = client.make_throttle(
+                    self._slot.share, 1 / self._slot.workers, partial(self._on_slow, name)
+                )
                 await client.prepare()
         except ParleyError as error:
             return f"a worker on {socket.gethostname()} cannot work: {error}"

@@ -30,6 +30,8 @@ from parley.runs.unit import GC_THRESHOLDS, stored_error
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""
 TICK_SECONDS = 0.5
+MAX_CLOSING_SECONDS = 10.0
+"""Of the time that a scheduler gives, this much (at most half) is for closing workers, models and files."""
 
 
 class Engine:
@@ -79,6 +81,10 @@ class Engine:
         self._flush_due = False
         self._stop_reason: str | None = None
         self.interrupted = False
+        self.scheduled = False
+        """Whether a scheduler or the wall time is stopping the run."""
+        self._task: asyncio.Task[object] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._first_error: str | None = None
         self._failures_in_a_row = 0
 
@@ -86,6 +92,23 @@ class Engine:
         """For the first Ctrl-C: start no new units, finish those in progress."""
         self.interrupted = True
         self.stop("interrupted")
+
+    def end_within(self, seconds: float, reason: str) -> float:
+        """For a scheduler's signal or the wall time: start no new units, and abandon those that do not finish in time.
+
+        Args:
+            seconds: When the whole run must have ended, files closed.
+            reason: What the user is told.
+
+        Returns:
+            The seconds that units in progress have.
+        """
+        self.interrupted = self.scheduled = True
+        self.stop(reason)
+        seconds = max(0.0, seconds - min(MAX_CLOSING_SECONDS, seconds / 2))
+        if self._deadline is None and self._task is not None:
+            self._deadline = asyncio.get_running_loop().call_later(seconds, self._task.cancel)
+        return seconds
 
     def stop(self, reason: str) -> None:
         """Start no new units. The first reason given is the one that is reported."""
@@ -102,6 +125,7 @@ class Engine:
 
     async def run(self) -> Result:
         """Run all units that are not done, or as many as a stopping rule, a budget or Ctrl-C allows."""
+        self._task = asyncio.current_task()
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
         ticker = asyncio.create_task(self._tick())
         thresholds = gc.get_threshold()
@@ -117,11 +141,15 @@ class Engine:
                 self.progress.skipped = count_skipped(self.study, self.file)
         except asyncio.CancelledError:
             self.interrupt()
+            if self._task is not None:
+                self._task.uncancel()  # the caller's task continues, and may use timeouts of its own
         except RunFileError:
             raise  # a file that cannot be read cannot be resumed either
         except ParleyError as error:
             self.stop(str(error))
         finally:
+            if self._deadline is not None:
+                self._deadline.cancel()
             ticker.cancel()
             gc.set_threshold(*thresholds)
             gc.unfreeze()
@@ -142,6 +170,7 @@ class Engine:
             self._stop_reason,
             self.interrupted,
             self._first_error,
+            scheduled=self.scheduled,
             unread=self._unread(),
             rescued=self.file.path if self.file.rescued_from else None,
         )

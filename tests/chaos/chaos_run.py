@@ -26,7 +26,7 @@ from tests.chaos.studies import Trial
 from tests.conftest import File
 
 SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
-CLEAN_EXITS = (0, 1, 130)
+CLEAN_EXITS = (0, 1, 75, 130)
 """Done, not all done, interrupted."""
 MAX_PROCESSES = 300
 """With more than this, the run makes no progress."""
