@@ -77,6 +77,10 @@ class ClientOptions(BaseModel):
         return {key: value for key, value in values if value is not None}
 
 
+class UnlinkedToken(CancellationToken):
+    """The token of a conversation that was given none: nobody cancels it, so that no call needs a task for it."""
+
+
 class ClientConfig(BaseModel):
     """What AutoGen's `dump_component` saves of a client: never a key, which comes from the environment."""
 
@@ -257,7 +261,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             tool_choice=tool_choice,
             shared=shared,
         )
-        if cancellation_token is None:
+        if cancellation_token is None or type(cancellation_token) is UnlinkedToken:
             return await self._reply(request)
         task = asyncio.ensure_future(self._reply(request))
         cancellation_token.link_future(task)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from autogen_core import Image
-from autogen_core.models import AssistantMessage, FunctionExecutionResultMessage, LLMMessage, SystemMessage
+from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
@@ -45,14 +45,19 @@ class Request(NamedTuple):
 
 def prompt_message(message: LLMMessage) -> PromptMessage:
     """A message as it is recorded in a `Call`."""
-    if isinstance(message, SystemMessage):
+    # The most frequent first: `isinstance` with another class of pydantic's runs Python code.
+    if isinstance(message, UserMessage):
+        role = "user"
+    elif isinstance(message, AssistantMessage):
+        role = "assistant"
+    elif isinstance(message, SystemMessage):
         return PromptMessage("system", "", message.content)
-    if isinstance(message, FunctionExecutionResultMessage):
+    else:
         text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
         return PromptMessage("tool", "", text)
     content = message.content
     text = content if isinstance(content, str) else json.dumps([_part_text(part) for part in content])
-    return PromptMessage("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
+    return PromptMessage(role, message.source, text)
 
 
 def _part_text(part: Any) -> str:

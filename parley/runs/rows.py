@@ -112,9 +112,9 @@ def to_rows(record: Record) -> Rows:
     texts: dict[str, int] = {}
 
     def add_text(text: str) -> int:
-        text = storable(text)
         number = texts.get(text)
         if number is None:
+            text = storable(text)
             number = texts[text] = text_id(text)
         return number
 
