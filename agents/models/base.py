@@ -175,6 +175,13 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     def for_wire(self, request: Request) -> Request:
         """The request as it is sent: with room to think, and without what the model does not accept."""
+        if not (
+            self.thinks
+            or "think_tokens" in request.options
+            or (self.default_max_tokens is not None and "max_tokens" not in request.options)
+            or not self.takes_temperature
+        ):
+            return request
         options = dict(request.options)
         room = options.pop("think_tokens", None)
         if room is None:

@@ -110,7 +110,7 @@ class Connections:
 
     def __init__(self, url: str, headers: Mapping[str, str], *, timeout: float, max_bytes: int) -> None:
         self._url, self._timeout, self._max_bytes = URL(url), timeout, max_bytes
-        fields = {"Host": self._url.host_port_subcomponent, "User-Agent": "parley", "Accept": "*/*"}
+        fields = {"Host": self._url.host_port_subcomponent or "", "User-Agent": "parley", "Accept": "*/*"}
         fields |= {"Accept-Encoding": "gzip", **headers}
         if any(mark in value for value in fields.values() for mark in "\r\n\0"):
             raise ValueError("a header has a line break")

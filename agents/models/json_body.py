@@ -11,6 +11,7 @@ from typing import Any
 _ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 _RARE = bytes(range(32)).replace(b"\n", b"")
 """Control characters, all but the line break: a text with one is left to `json`."""
+_ROLES = {role: f'"{role}"'.encode() for role in ("system", "user", "assistant")}
 
 
 def to_json(body: dict[str, Any]) -> bytes:
@@ -27,8 +28,8 @@ def to_json(body: dict[str, Any]) -> bytes:
 
 
 def _message(message: dict[str, Any]) -> bytes:
-    if len(message) == 2 and type(content := message.get("content")) is str:
-        return b'{"role":%s,"content":%s}' % (_plain(message["role"]), _text(content))
+    if len(message) == 2 and type(content := message.get("content")) is str and (role := _ROLES.get(message["role"])):
+        return b'{"role":%s,"content":%s}' % (role, _text(content))
     return _plain(message)
 
 

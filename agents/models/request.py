@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -87,6 +88,6 @@ def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]
         choice = request.tool_choice
         head += [json.dumps(tools, sort_keys=True), choice.name if isinstance(choice, Tool) else choice]
     digest = hashlib.blake2b(repr(head).encode(), digest_size=20)
-    for message in prompt:
-        digest.update("\x1f".join(("", *message)).encode("utf-8", "surrogatepass"))
+    if prompt:
+        digest.update(("\x1f" + "\x1f".join(chain.from_iterable(prompt))).encode("utf-8", "surrogatepass"))
     return digest.digest()

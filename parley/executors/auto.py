@@ -1,7 +1,7 @@
 """`--executor auto`, the default: the run's own process, and worker processes once one core is the limit.
 
 A run begins in its own process. If that one's event loop is busy nearly all the time, and enough is left to do, worker
-processes are started beside it. When they are ready, the units in progress are finished, and the workers run the others.
+processes are started beside it. When they are ready, units in progress are finished, and the workers run the others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 from parley.agents import ParleyError
-from parley.executors.pool import WorkerHandle
+from parley.agents.conversation import gather_or_cancel
 from parley.executors.processes import ProcessHandle, ProcessPool
 from parley.executors.study_spec import StudySpec
 from parley.executors.worker import WorkerSlot, nth_part
@@ -47,17 +47,22 @@ class _StartedPool(ProcessPool):
         workers = min(cores(), control.concurrency)
         budget = control.budget
         limited = any(limit is not None for limit in (budget.max_calls, budget.max_tokens, budget.max_cost))
-        for index in range(workers):
-            slot = WorkerSlot(
+        slots = [
+            WorkerSlot(
                 index=index,
                 workers=workers,
                 concurrency=nth_part(control.concurrency, workers, index),
                 limited=limited,
                 cache=control.cache is not None,
             )
-            self._started[index] = await super().start(slot)
+            for index in range(workers)
+        ]
+        await gather_or_cancel(map(self._start_early, slots))
 
-    async def start(self, slot: WorkerSlot) -> WorkerHandle:
+    async def _start_early(self, slot: WorkerSlot) -> None:
+        self._started[slot.index] = await super().start(slot)
+
+    async def start(self, slot: WorkerSlot) -> ProcessHandle:
         return self._started.pop(slot.index, None) or await super().start(slot)
 
     async def kill_unused(self) -> None:
@@ -114,6 +119,8 @@ class AutoExecutor(InProcess):
             await self._pool.start_all(control)
         except (ParleyError, OSError) as error:
             control.note("executor", f"{state}, and the run stays in one process: {error}")
+            if self._pool is not None:
+                await self._pool.kill_unused()
             return
         control.note("executor", f"{state}: worker processes run the other units")
         self._is_ready = True
