@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from parley.agents import Budget, Client, ConfigError, Models, ReplyCache
-from parley.agents.home import home
+from parley.agents import Budget, Client, ConfigError, Models, ParleyError, ReplyCache
+from parley.agents.home import home, say
 from parley.agents.models.batches import MAX_REQUESTS
 from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Staged, Study
@@ -38,6 +38,7 @@ from parley.runs import (
     refuse_if_changed,
 )
 from parley.runs.interim import counts
+from parley.runs.packing import pack, packed_path, unpack
 from parley.studies import find_study
 from parley.telemetry import parent, traced
 
@@ -57,7 +58,7 @@ class Options(BaseModel):
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
-    cache: bool = Field(True, description="store model replies, so that a resumed run pays for none of them twice")
+    cache: bool = Field(True, description="store model replies for later runs; otherwise until their unit is done")
     executor: Literal["auto", "asyncio", "processes", "ray", "batch"] = Field(
         "auto",
         description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
@@ -68,6 +69,7 @@ class Options(BaseModel):
     budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
     budget_tokens: int | None = Field(None, ge=0, description="stop after this many tokens in total")
     budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
+    pack: bool = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
     trace: bool = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
 
 
@@ -154,13 +156,21 @@ class Job:
         refuse_unknown_labels(study)
         InterimLooks.of(study)  # raises if the stopping rule cannot work
         path = Path(options.out) if options.out else default_path(study, size)
+        if path.name.endswith(".sqlite.gz"):  # while it is run it is not packed
+            path, options = path.with_name(path.name.removesuffix(".gz")), options.model_copy(update={"pack": True})
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
+
+    @property
+    def stored_path(self) -> Path:
+        """The run file, or the packed one in its place."""
+        packed = packed_path(self.path)
+        return packed if packed.exists() and not self.path.exists() else self.path
 
     def advance(self) -> Job:
         """This job after its prerequisite is done, with the study made from what that wrote."""
         assert self.prerequisite is not None, "this job has no prerequisite"
         assert isinstance(self.study, Staged), "only a staged study has a prerequisite"
-        with RunFile.open(self.prerequisite.path) as file:
+        with RunFile.open(self.prerequisite.stored_path) as file:
             accepted = tuple(file.accepted())
         study = self.study.after(accepted)
         size = measure(study)
@@ -232,7 +242,10 @@ class Job:
         return RayPool(spec, workers=self.options.workers, address=self.options.ray_address)
 
     def open_file(self) -> RunFile:
-        """The run file, opened for writing: created, or resumed if it has the same plan."""
+        """The run file, opened for writing: created, or resumed if it has the same plan. A packed one is unpacked."""
+        if self.stored_path != self.path:
+            say(f"unpacked {self.stored_path}, to resume it")
+            unpack(self.stored_path)
         if self.path.exists():
             file = RunFile.open(self.path, write=True)
             try:
@@ -255,7 +268,7 @@ class Job:
         """The limits, and what was spent so far, the prerequisite included: one budget covers both."""
         spent = [file.spent()]
         if self.prerequisite is not None:
-            with RunFile.open(self.prerequisite.path) as before:
+            with RunFile.open(self.prerequisite.stored_path) as before:
                 spent.append(before.spent())
         return Budget(
             max_calls=self.options.budget_calls,
@@ -308,13 +321,19 @@ class Job:
             )
             if on_engine:
                 on_engine(engine)
-            return await engine.run()
+            result = await engine.run()
         finally:
             await self.models.close()
             file.close()
             if cache is not None:
                 with suppress(Exception):
                     cache.close()
+        if self.options.pack and result.complete:
+            try:
+                pack(self.path)
+            except ParleyError as error:  # the run is done, and its file is there
+                say(str(error))
+        return result
 
 
 def run(target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any) -> Result:

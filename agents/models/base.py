@@ -304,15 +304,15 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
             request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
-        cached = current.cache.get(address) if current.cache is not None and self.cacheable else None
+        cached = current.stored_reply(address) if self.cacheable else None
         if cached is not None:
             report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
         return request, address, cached
 
     def _keep_reply(self, current: Session, address: bytes, reply: Reply) -> None:
         # A reply that was cut before it said anything is asked for again when there is more room.
-        if current.cache is not None and self.cacheable and not (reply.cut and reply.empty):
-            current.cache.put(address, self.name, reply)
+        if self.cacheable and not (reply.cut and reply.empty):
+            current.store_reply(address, self.name, reply)
 
     async def _send_by_session(
         self, request: Request, prompt: tuple[PromptMessage, ...], current: Session, address: bytes

@@ -15,6 +15,7 @@ from parley.agents.calls import Call, record_call
 from parley.agents.errors import ParleyError
 from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
+from parley.agents.models.pending import PendingReplies
 from parley.agents.models.reply import Reply
 
 Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]
@@ -28,6 +29,7 @@ class Session:
     Args:
         sample: identifies the unit in cache keys and seeds, so that repeats of a unit get replies of their own.
         cache: where replies are stored; None turns caching off.
+        pending: replies of this unit, kept until it is done; None if it has none and they need not be kept.
         budget: the run's limits; None for no limit.
         on_call: called with every finished call.
         sender: sends requests instead of `Client.send`; None for the normal way.
@@ -38,6 +40,7 @@ class Session:
     sample: str = ""
     _: KW_ONLY
     cache: ReplyCache | None = None
+    pending: PendingReplies | None = None
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
     sender: Sender | None = None
@@ -50,6 +53,18 @@ class Session:
         earlier = self.occurrences.get(request_key, 0)
         self.occurrences[request_key] = earlier + 1
         return earlier
+
+    def stored_reply(self, address: bytes) -> Reply | None:
+        """The reply of an earlier attempt at this unit, or from the cache."""
+        reply = self.pending.get(address) if self.pending is not None else None
+        return self.cache.get(address) if reply is None and self.cache is not None else reply
+
+    def store_reply(self, address: bytes, model: str, reply: Reply) -> None:
+        """Store a reply in the cache, or else until the unit is done."""
+        if self.cache is not None:
+            self.cache.put(address, model, reply)
+        elif self.pending is not None:
+            self.pending.put(address, reply)
 
 
 SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)

@@ -83,10 +83,10 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         if job.rejected:
             print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
     status = execute_job(job, quiet=flags.quiet, as_json=flags.json)
-    if flags.report and status in (0, 1) and job.path.exists():
+    if flags.report and status in (0, 1) and job.stored_path.exists():
         from parley.cli.report import print_report
 
-        print_report([job.path], parsed.study)
+        print_report([job.stored_path], parsed.study)
     return status
 
 
@@ -157,7 +157,7 @@ async def _execute(job: Job, *, quiet: bool) -> Result:
 
 
 def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
-    progress, path = result.progress, result.rescued or job.path
+    progress, path = result.progress, result.rescued or job.stored_path
     status = 0 if result.complete and not result.unread else 130 if result.interrupted else 1
     if as_json:
         line = {

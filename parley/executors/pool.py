@@ -114,7 +114,10 @@ class WorkerPool:
                     await asyncio.sleep(IDLE_SECONDS)  # another worker may die and its units come back
                     continue
                 slowed, self._slowed[index] = self._slowed[index], []
-                instructions = instructions._replace(units=units, slowed=slowed, stop=control.stopping.is_set())
+                replies = [(unit.id, *row) for unit in units for row in control.pending.of(unit.id).items()]
+                instructions = instructions._replace(
+                    units=units, replies=replies, slowed=slowed, stop=control.stopping.is_set()
+                )
                 try:
                     if worker is None:
                         worker = await self.start(slot)
@@ -130,6 +133,7 @@ class WorkerPool:
         """Hand in finished units; return the answer to the worker's request for calls."""
         control.progress.merge(report.tally)
         self._budget.report(report.tally)
+        control.keep(report.replies)
         for rows in report.finished:
             if self._assigned[index].pop(rows.id, None) is not None:
                 control.finish(rows)

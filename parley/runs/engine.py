@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 from parley.agents import Budget, Models, ParleyError, ReplyCache
 from parley.agents.text import plural
@@ -20,6 +21,7 @@ from parley.judging import Study
 from parley.runs.executor import Executor, InProcess
 from parley.runs.failures import RunFileError
 from parley.runs.interim import count_skipped, waves
+from parley.runs.pending import KEEP_SECONDS, PendingRow, PendingTable, UnfinishedUnits
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
 from parley.runs.store import RunFile
@@ -65,6 +67,8 @@ class Engine:
         self.study, self.file, self.models = study, file, models
         self.executor = executor or InProcess()
         self.concurrency, self.cache, self.budget = concurrency, cache, budget or Budget()
+        self.pending = PendingTable(file)
+        self.unfinished = UnfinishedUnits(self.pending.of, collect=cache is None)
         counts = file.counts()
         total, done = sum(counts.values()), counts["done"]
         share = 1 - done / total if total else 0.0
@@ -122,6 +126,7 @@ class Engine:
             gc.set_threshold(*thresholds)
             gc.unfreeze()
             self._flush()
+            self.keep(self.unfinished.take())
             if self.cache is not None:
                 self.cache.commit()
         if self._stop_reason:
@@ -157,10 +162,21 @@ class Engine:
         return f"none of {plural(sum(statuses.values()), *what)} could be read ({kinds}){hint}"
 
     async def _tick(self) -> None:
-        """Report progress between commits too, so that calls to slow models are visible."""
+        """Between commits, report progress, so that calls to slow models are visible, and keep their replies."""
+        next_keeping = 0.0
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._on_progress(self.progress)
+            if time.monotonic() >= next_keeping:
+                self.keep(self.unfinished.take())
+                next_keeping = time.monotonic() + KEEP_SECONDS
+
+    def keep(self, replies: Sequence[PendingRow]) -> None:
+        """Write replies of units that are not done; if the file cannot be written, stop the run."""
+        try:
+            self.pending.add(replies)
+        except RunFileError as error:
+            self.stop(str(error))
 
     def finish(self, rows: Rows) -> None:
         """Take a unit that is done or failed; it is written in the next turn of the event loop."""
@@ -195,6 +211,8 @@ class Engine:
         if not written:
             return
         for rows in written:
+            if not rows.failed:
+                self.unfinished.done(rows.id)
             self._first_error = self._first_error or rows.error
             self.progress.add(rows)
         self._on_progress(self.progress)
