@@ -29,7 +29,7 @@ from parley.agents.components import ConversationConfig, load, load_model, save,
 from parley.agents.errors import BudgetSpent, ConfigError, CutShort
 from parley.agents.events import Emit, Event, stream_events
 from parley.agents.guests import wrap_clients
-from parley.agents.models.base import Client
+from parley.agents.models.base import Client, UnlinkedToken
 from parley.agents.models.registry import DEFAULT_MODEL, Models, as_client
 from parley.agents.models.wire import NARRATOR
 from parley.agents.persona_agent import PersonaAgent, Placement
@@ -168,7 +168,7 @@ class Conversation(Team):
                 return
             if task and await self._is_over(task):
                 return
-            async with aclosing(self._turns(task, token or CancellationToken())) as turns:
+            async with aclosing(self._turns(task, token or UnlinkedToken())) as turns:
                 async for spoken in turns:
                     self._turns_so_far.append(spoken.turn)
                     yield spoken
@@ -197,8 +197,9 @@ class Conversation(Team):
             task: What the conversation is about; the narrator says it first.
             cancellation_token: Cancels the conversation, and the calls in flight.
         """
-        async for _ in self.stream(task, cancellation_token):
-            pass
+        async with aclosing(self._converse(_as_messages(task), cancellation_token)) as conversation:
+            async for _ in conversation:
+                pass
         return self.transcript
 
     @property

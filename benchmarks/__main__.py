@@ -95,6 +95,7 @@ def write_page(bench: Bench, start: dict[str, Any], url: str, quick: bool) -> st
     lines += [fill(part, 120) + "\n" for part in INTRODUCTION.format(**facts).split("\n\n")]
     lines += ["## CPU per message", "", notes["CPU"], "", *page.cpu_section(cpu)]
     lines += ["## Wall time compared with the ideal", "", notes["Wall time"], "", *page.grid_section(grid)]
+    lines += ["## Compared with raw aiohttp", "", *page.raw_section(cpu, grid)]
     lines += ["## Memory", "", notes["Memory"], "", *page.memory_section(grid)]
     lines += ["## Log and resume", "", notes["Log and resume"], "", *page.log_section(cpu, resume)]
     lines += ["## Where Parley is not ahead", ""]

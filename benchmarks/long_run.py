@@ -55,7 +55,7 @@ def run_once(calls: int, concurrency: int, url: str | None) -> dict[str, Any]:
     model = f"server/bench?base_url={url}&max_connections={concurrency}" if url else "instant/bench"
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.sqlite"
-        options = Options(out=str(path), concurrency=concurrency, cache=False)
+        options = Options(out=str(path), concurrency=concurrency, cache=False, executor="asyncio")
         job = Job.make("benchmarks.panel:Panel", {"conversations": units, "model": model}, options)
         marks.append((0, time.perf_counter(), time.process_time(), resident_mb()))
         result = asyncio.run(job.execute(on_progress=watch))

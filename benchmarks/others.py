@@ -43,5 +43,17 @@ OTHERS = (
         ["--rounds", "2"],
         ["--rounds", "1", "--conversations", "64"],
     ),
+    Other(
+        "RLDF: debates against a server that answers after 100 ms",
+        "rldf",
+        ["--topics", "320", "--only-speed"],
+        ["--topics", "64", "--only-speed"],
+    ),
+    Other(
+        "The full suite on a model that answers immediately",
+        "malibu_full",
+        ["--per-base", "5", "--executors", "auto,processes"],
+        ["--per-base", "1", "--executors", "auto"],
+    ),
     Other("The viewer", "viewer", ["--messages", "20000", "--times", "5"], ["--messages", "5000", "--times", "3"]),
 )

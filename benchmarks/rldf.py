@@ -125,7 +125,7 @@ def run_once(file: str, plan: Plan) -> None:
 
     model = f"server/bench?base_url={plan.url}&max_connections={plan.concurrency}"
     config = {"topics": plan.topics, "topics_from": f"{file}.txt", "model": model, "roles": ROLES, "rounds": ROUNDS}
-    workers = None if plan.executor == "asyncio" else plan.workers
+    workers = None if plan.executor in ("auto", "asyncio") else plan.workers
     options = {"out": file, "concurrency": plan.concurrency, "executor": plan.executor, "workers": workers}
     job = Job.make("rldf", config, Options.model_validate(options))
     half = 0.0
@@ -210,8 +210,9 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=2000)
     parser.add_argument("--concurrency", type=int, default=64, help="concurrent debates")
     parser.add_argument("--latency", type=float, default=0.1, help="seconds until the server answers")
-    parser.add_argument("--executor", choices=("asyncio", "processes", "ray"), default="asyncio")
+    parser.add_argument("--executor", choices=("auto", "asyncio", "processes", "ray"), default="asyncio")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--only-speed", action="store_true", help="neither kill a run nor export one")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve", type=float, metavar="LATENCY", help=argparse.SUPPRESS)
     parser.add_argument("--child", metavar="FILE", help=argparse.SUPPRESS)
@@ -248,8 +249,8 @@ def main() -> None:
         )
         plan = plan_for(url)
         uninterrupted = finish(start(folder, "straight.sqlite", plan))
-        killed = killed_and_resumed(folder, plan, arguments.latency)
-        export_seconds = exports(folder, folder / "straight.sqlite")
+        killed = None if arguments.only_speed else killed_and_resumed(folder, plan, arguments.latency)
+        export_seconds = {} if arguments.only_speed else exports(folder, folder / "straight.sqlite")
         size = (folder / "straight.sqlite").stat().st_size / 2**20
     seconds, half_mb, peak = (uninterrupted[key] for key in ("seconds", "half_mb", "peak_mb"))
     share = ideal / seconds
@@ -268,15 +269,17 @@ def main() -> None:
     print(
         f"{topics:,} topics, {calls:,} calls, {topics * ROLES * ROUNDS:,} statements, {concurrency} concurrent debates"
     )
-    executor = (
-        arguments.executor if arguments.executor == "asyncio" else f"{arguments.executor}, {arguments.workers} workers"
-    )
+    executor = arguments.executor
+    if executor in ("processes", "ray"):
+        executor = f"{executor}, {arguments.workers} workers"
     print(f"executor: {executor}; the first debate started after {uninterrupted['start']:.1f} s")
     print(f"ideal {ideal:.1f} s, measured {seconds:.1f} s, CPU {1e3 * uninterrupted['cpu'] / calls:.2f} ms per call")
     print(verdict("share of the ideal", share, TARGET, at_least=True))
     print(f"share of the ideal by plain aiohttp, nothing stored: {raw:.3f}")
     print(f"memory: {half_mb:.1f} MB halfway, {peak:.1f} MB at the end; run file {size:.0f} MB")
     print(verdict("growth in MB", peak - half_mb, GROWTH_MB, at_least=False))
+    if killed is None:
+        return
     print(
         f"killed with {killed['kept']:.0f} debates done: resumed with {killed['calls_after']:.0f} calls and "
         f"{killed['cached_after']:.0f} cached replies; nothing is missing or stored twice"

@@ -39,7 +39,9 @@ def run_once(url: str, calls: int) -> None:
         os.environ["PARLEY_HOME"] = str(Path(folder) / "home")
         out = Path(folder) / "run.sqlite"
         config = PanelConfig(conversations=calls // MESSAGES, model=f"server/bench?base_url={url}/v1")
-        job = Job.of(Panel(config), "benchmarks.panel:Panel", Options(out=str(out), concurrency=CONCURRENCY))
+        job = Job.of(
+            Panel(config), "benchmarks.panel:Panel", Options(out=str(out), concurrency=CONCURRENCY, executor="asyncio")
+        )
         start, cpu = time.perf_counter(), time.process_time()
         result = asyncio.run(job.execute())
         figures = {"seconds": time.perf_counter() - start, "cpu": time.process_time() - cpu, "peak_mb": peak_mb()}

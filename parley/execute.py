@@ -62,8 +62,10 @@ class Options(BaseModel):
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
     cache: bool = Field(True, description="store model replies for later runs; otherwise until their unit is done")
-    executor: Literal["asyncio", "processes", "ray", "batch"] = Field(
-        "asyncio", description="what runs the units: this process, worker processes, Ray, or the provider's batches"
+    executor: Literal["auto", "asyncio", "processes", "ray", "batch"] = Field(
+        "auto",
+        description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
+        "in this process, and starts worker processes if one core is too slow",
     )
     workers: int | None = Field(None, ge=1, description="worker processes or Ray actors (default: one per core)")
     ray_address: str | None = Field(None, description="address of a Ray cluster (default: Ray on this machine)")
@@ -250,7 +252,16 @@ class Job:
             from parley.executors.batch import BatchExecutor
 
             return BatchExecutor(file)
-        spec = StudySpec.of(self.study, self.target, self.accepted, trace=parent() if self.options.trace else None)
+        trace = parent() if self.options.trace else None
+
+        def make_spec() -> StudySpec:
+            return StudySpec.of(self.study, self.target, self.accepted, trace=trace)
+
+        if self.options.executor == "auto":
+            from parley.executors.auto import AutoExecutor
+
+            return AutoExecutor(make_spec)
+        spec = make_spec()
         if self.options.executor == "processes":
             from parley.executors.processes import ProcessPool
 

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from parley.agents import Client, ConfigError, Models, RecordedTeam, Transcript
 from parley.execute import Job, Options
 from parley.judging import Outcome, Unit, UsageEstimate, Verdict
-from parley.runs import Result, measure, refuse_empty
+from parley.runs import Executor, InProcess, Result, RunFile, measure, refuse_empty
 
 Task = str | Mapping[str, Any]
 """A task, or a mapping with the key `task`; its other keys become facets of the unit."""
@@ -111,8 +111,11 @@ class TeamJob(Job):
 
     clients: list[Client]
 
+    def make_executor(self, file: RunFile) -> Executor:
+        return InProcess()
+
     def open_models(self) -> list[Client]:
-        if self.options.executor != "asyncio":
+        if self.options.executor not in ("auto", "asyncio"):
             raise ConfigError("a team that was made in Python runs in this process; leave the executor out")
         unpriced = [client.name for client in self.clients if not client.price.known]
         if self.options.budget_cost is not None and unpriced:

@@ -80,6 +80,10 @@ class ClientOptions(BaseModel):
         return {key: value for key, value in values if value is not None}
 
 
+class UnlinkedToken(CancellationToken):
+    """The token of a conversation that was given none: nobody cancels it, so that no call needs a task for it."""
+
+
 class ClientConfig(BaseModel):
     """What AutoGen's `dump_component` saves of a client: never a key, which comes from the environment."""
 
@@ -193,6 +197,13 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
 
     def for_wire(self, request: Request) -> Request:
         """The request as it is sent: with room to think, and without what the model does not accept."""
+        if not (
+            self.thinks
+            or "think_tokens" in request.options
+            or (self.default_max_tokens is not None and "max_tokens" not in request.options)
+            or not self.takes_temperature
+        ):
+            return request
         options = dict(request.options)
         room = options.pop("think_tokens", None)
         if room is None:
@@ -279,7 +290,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             tool_choice=tool_choice,
             shared=shared,
         )
-        if cancellation_token is None:
+        if cancellation_token is None or type(cancellation_token) is UnlinkedToken:
             return await self._reply(request)
         task = asyncio.ensure_future(self._reply(request))
         cancellation_token.link_future(task)

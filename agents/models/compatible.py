@@ -22,6 +22,8 @@ from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environ
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.base import ClientOptions, Effort
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
+from parley.agents.models.connections import Connections
+from parley.agents.models.json_body import to_json
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient
@@ -43,7 +45,6 @@ from parley.agents.models.wire import (
 
 LINE_BYTES = 2**20
 """Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""
-_ENCODE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
 
 
 class ServerOptions(ClientOptions):
@@ -96,6 +97,8 @@ class CompatibleClient(StreamingClient):
         self._headers = {"Content-Type": "application/json"}
         self._key = os.environ.get(self.key_variable, "").strip() if self.key_variable else ""
         if self._key:
+            if not self._key.isprintable():
+                raise ConfigError(f"{name}: {self.key_variable} contains a line break; a key has none")
             if not self.options.insecure:
                 require_https(name, url, INSECURE_HINT)
             self._headers["Authorization"] = f"Bearer {self._key}"
@@ -106,6 +109,7 @@ class CompatibleClient(StreamingClient):
             self.vision = self.options.vision
         self.native_schema = self.mode == "schema"
         self._session: aiohttp.ClientSession | None = None
+        self._connections: Connections | None = None
         self._schemas: dict[type[BaseModel], dict[str, Any]] = {}
 
     def bearer(self) -> dict[str, str]:
@@ -193,17 +197,20 @@ class CompatibleClient(StreamingClient):
         return self._session
 
     async def send(self, request: Request) -> Reply:
-        url, payload = self.base_url + self.path(request), _ENCODE(self.body(request)).encode("utf-8", "replace")
+        payload = to_json(self.body(request))
         try:
-            async with self._open_session().post(url, data=payload, allow_redirects=False) as response:
-                raw = await read_body(response, self.max_bytes)
-                if response.status != 200:
-                    raise self.error_for(response.status, response.headers, raw)
+            if self._connections is None:
+                self._connections = Connections(
+                    self.base_url, self._headers, timeout=self.options.timeout, max_bytes=self.max_bytes
+                )
+            answer = await self._connections.post(self.path(request), payload)
         except TimeoutError:
             raise ServerFault(f"{self.name}: no answer within {self.options.timeout:g} s") from None
-        except aiohttp.ClientError as error:
+        except (aiohttp.ClientError, OSError, ValueError) as error:
             raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
-        return self._read(raw)
+        if answer.status != 200:
+            raise self.error_for(answer.status, answer.headers, answer.body)
+        return self._read(answer.body)
 
     def _read(self, raw: bytes) -> Reply:
         data: Any = None
@@ -277,6 +284,8 @@ class CompatibleClient(StreamingClient):
             raise ServerFault(f"{self.name}: {self.base_url}: {_short(error)}") from None
 
     async def close(self) -> None:
+        if self._connections is not None:
+            self._connections.close()
         if self._session is not None:
             await self._session.close()
 

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from autogen_core import FunctionCall
 from autogen_core.models import CreateResult, RequestUsage
-from pydantic import field_validator, model_validator
+from pydantic import model_validator
 
 from parley.agents.models.thoughts import join_thoughts, of_answer, split_thought
 
@@ -53,33 +53,32 @@ class Reply(CreateResult):
         """Whether the model was seen to think."""
         return bool(self.thought or self.thought_tokens)
 
-    @field_validator("usage")
-    @classmethod
-    def _valid_counts(cls, usage: RequestUsage) -> RequestUsage:
-        return RequestUsage(_token_count(usage.prompt_tokens), _token_count(usage.completion_tokens))
-
-    @field_validator("thought_tokens")
-    @classmethod
-    def _valid_count(cls, count: Any) -> int | None:
-        return None if count is None else _token_count(count)
-
-    @field_validator("content", "thought")
-    @classmethod
-    def _encodable(cls, content: Any) -> Any:
-        """JSON may contain half a surrogate pair, which cannot be encoded as UTF-8: it becomes its escape."""
-        if not isinstance(content, str) or content.isascii():
-            return content
-        return content.encode("utf-8", "backslashreplace").decode()
-
     @model_validator(mode="after")
-    def _split(self) -> Self:
+    def _make_safe(self) -> Self:
+        """One validator for all fields: every reply passes through it, and each one takes as long as the rest."""
+        usage = self.usage
+        counts = (_token_count(usage.prompt_tokens), _token_count(usage.completion_tokens))
+        if counts != (usage.prompt_tokens, usage.completion_tokens):
+            self.usage = RequestUsage(*counts)
+        if self.thought_tokens is not None:
+            self.thought_tokens = _token_count(self.thought_tokens)
+        if self.thought:
+            self.thought = _encodable(self.thought)
         if isinstance(self.content, str):
-            thought, answer = split_thought(self.content)
-            if thought or len(answer) < len(self.content):
-                self.thought, self.content = join_thoughts([self.thought, thought]) or None, answer
+            content = _encodable(self.content)
+            thought, answer = split_thought(content)
+            if thought:
+                self.thought = join_thoughts([self.thought, thought]) or None
+            if answer is not self.content:
+                self.content = answer
             if self.logprobs and self.thought:
                 self.logprobs = of_answer(self.logprobs, answer)
         return self
+
+
+def _encodable(text: str) -> str:
+    """JSON may contain half a surrogate pair, which cannot be encoded as UTF-8: it becomes its escape."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def redact(text: str, key: str) -> str:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from autogen_core import Image
-from autogen_core.models import AssistantMessage, FunctionExecutionResultMessage, LLMMessage, SystemMessage
+from autogen_core.models import AssistantMessage, LLMMessage, SystemMessage, UserMessage
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
@@ -45,14 +46,19 @@ class Request(NamedTuple):
 
 def prompt_message(message: LLMMessage) -> PromptMessage:
     """A message as it is recorded in a `Call`."""
-    if isinstance(message, SystemMessage):
+    # The most frequent first: `isinstance` with another class of pydantic's runs Python code.
+    if isinstance(message, UserMessage):
+        role = "user"
+    elif isinstance(message, AssistantMessage):
+        role = "assistant"
+    elif isinstance(message, SystemMessage):
         return PromptMessage("system", "", message.content)
-    if isinstance(message, FunctionExecutionResultMessage):
+    else:
         text = json.dumps([result.model_dump() for result in message.content], ensure_ascii=False)
         return PromptMessage("tool", "", text)
     content = message.content
     text = content if isinstance(content, str) else json.dumps([_part_text(part) for part in content])
-    return PromptMessage("assistant" if isinstance(message, AssistantMessage) else "user", message.source, text)
+    return PromptMessage(role, message.source, text)
 
 
 def _part_text(part: Any) -> str:
@@ -82,6 +88,6 @@ def request_key(identity: str, request: Request, prompt: Sequence[PromptMessage]
         choice = request.tool_choice
         head += [json.dumps(tools, sort_keys=True), choice.name if isinstance(choice, Tool) else choice]
     digest = hashlib.blake2b(repr(head).encode(), digest_size=20)
-    for message in prompt:
-        digest.update("\x1f".join(("", *message)).encode("utf-8", "surrogatepass"))
+    if prompt:
+        digest.update(("\x1f" + "\x1f".join(chain.from_iterable(prompt))).encode("utf-8", "surrogatepass"))
     return digest.digest()

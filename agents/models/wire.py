@@ -18,7 +18,6 @@ from autogen_core.models import (
     AssistantMessage,
     ChatCompletionTokenLogprob,
     FinishReasons,
-    FunctionExecutionResultMessage,
     LLMMessage,
     RequestUsage,
     SystemMessage,
@@ -58,20 +57,7 @@ def to_chat(
     """
     chat: list[dict[str, Any]] = []
     for message in messages:
-        if isinstance(message, FunctionExecutionResultMessage):
-            chat.extend(
-                {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
-                for result in message.content
-            )
-            continue
-        if isinstance(message, SystemMessage):
-            role, text = "system", message.content
-        elif isinstance(message, AssistantMessage):
-            if not isinstance(message.content, str):
-                chat.append(_tool_calls(message, thought_key))
-                continue
-            role, text = "assistant", message.content
-        else:
+        if isinstance(message, UserMessage):
             role = "user"
             if not isinstance(message.content, str):
                 if not images:
@@ -79,6 +65,19 @@ def to_chat(
                 chat.append({"role": role, "content": _picture_parts(message)})
                 continue
             text = message.content if message.source == NARRATOR else f"{message.source}: {message.content}"
+        elif isinstance(message, AssistantMessage):
+            if not isinstance(message.content, str):
+                chat.append(_tool_calls(message, thought_key))
+                continue
+            role, text = "assistant", message.content
+        elif isinstance(message, SystemMessage):
+            role, text = "system", message.content
+        else:
+            chat.extend(
+                {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+                for result in message.content
+            )
+            continue
         if chat and chat[-1]["role"] == role and isinstance(chat[-1]["content"], str):
             chat[-1]["content"] += "\n\n" + text
         else:

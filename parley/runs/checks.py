@@ -38,8 +38,11 @@ _CALL_THOUGHTS = (
 _VERDICT = "v.nth, v.judge, v.role, v.round, v.subject, v.metric, v.value, v.sampled, v.text, v.status"
 _VERDICTS = f"SELECT {_VERDICT} FROM verdicts v WHERE v.unit = ? ORDER BY v.nth"
 _INTEGER, _TEXT, _REAL = (frozenset({plain, NoneType}) for plain in (int, str, float))
-_STORED_AS_GIVEN = (_INTEGER, _TEXT, _TEXT, _INTEGER, _TEXT, _TEXT, _REAL, _REAL, _TEXT, _TEXT)
-"""The types of a verdict's values that SQLite gives back as they are, except NaN and -0.0."""
+_STATUS_TYPES = (_TEXT, _TEXT, _TEXT, _REAL, _REAL)
+_MESSAGE_TYPES = (_INTEGER, _INTEGER, _TEXT, _TEXT, _INTEGER, _INTEGER, _TEXT, _TEXT, _TEXT)
+_CALL_TYPES = (*(_INTEGER, _INTEGER, _TEXT, _TEXT), *([_INTEGER] * 3), _REAL, _REAL, *([_INTEGER] * 4))
+_VERDICT_TYPES = (_INTEGER, _TEXT, _TEXT, _INTEGER, _TEXT, _TEXT, _REAL, _REAL, _TEXT, _TEXT)
+"""The types of values that SQLite gives back as they are, except NaN and -0.0, column by column as selected above."""
 FINISHED_VERDICTS = (
     f"SELECT u.position, {_VERDICT} FROM verdicts v JOIN units u ON u.id = v.unit "
     "WHERE u.status = 'done' ORDER BY u.position, v.nth"
@@ -77,8 +80,35 @@ def add_checks(db: sqlite3.Connection, units: Iterable[Rows]) -> None:
     db.executemany(
         "INSERT INTO checks (unit, outcome, verdicts) VALUES (?, ?, ?) "
         "ON CONFLICT (unit) DO UPDATE SET outcome = excluded.outcome, verdicts = excluded.verdicts",
-        [(rows.id, _outcome_checksum(db, rows.id), _verdicts_checksum(db, rows)) for rows in units],
+        [(rows.id, _written_checksum(db, rows), _verdicts_checksum(db, rows)) for rows in units],
     )
+
+
+def _written_checksum(db: sqlite3.Connection, unit: Rows) -> int:
+    """`_outcome_checksum` of a unit that was just written, which is read back only if that may make a difference."""
+    tables = (
+        ([unit.unit[:5]], _STATUS_TYPES),
+        ([row[1:10] for row in unit.messages], _MESSAGE_TYPES),
+        ([row[1:14] for row in unit.calls], _CALL_TYPES),
+        ([(row[1], *row[10:]) for row in unit.messages if row[10] is not None or row[11]], [_INTEGER] * 3),
+        ([(*row[1:3], *row[14:]) for row in unit.calls if row[14] is not None or row[15] is not None], [_INTEGER] * 4),
+    )
+    crc = 0
+    for rows, types in tables:
+        text = _stored_text(rows, types)
+        if text is None:
+            return _outcome_checksum(db, unit.id)
+        crc = crc32(text.encode(), crc)
+    return crc
+
+
+def _stored_text(rows: Sequence[Row], types: Sequence[frozenset[type]]) -> str | None:
+    """The text of rows as SQLite gives them back; None if it may have stored a value as another."""
+    columns = zip(types, zip(*rows, strict=True), strict=False)
+    if not all(known.issuperset(map(type, values)) for known, values in columns):
+        return None
+    text = _text_of(rows)
+    return None if "nan" in text or "-0.0" in text else text
 
 
 def _outcome_checksum(db: sqlite3.Connection, unit: str) -> int:
@@ -91,15 +121,8 @@ def _outcome_checksum(db: sqlite3.Connection, unit: str) -> int:
 def _verdicts_checksum(db: sqlite3.Connection, unit: Rows) -> int:
     """The checksum of verdicts that were just written. Most of a run's rows are verdicts: they are read back only
     if SQLite may have stored a value as another."""
-    rows = [row[1:] for row in unit.verdicts]
-    if all(
-        types.issuperset(map(type, values))
-        for types, values in zip(_STORED_AS_GIVEN, zip(*rows, strict=True), strict=False)
-    ):
-        text = _text_of(rows)
-        if "nan" not in text and "-0.0" not in text:
-            return crc32(text.encode())
-    return checksum(db.execute(_VERDICTS, (unit.id,)))
+    text = _stored_text([row[1:] for row in unit.verdicts], _VERDICT_TYPES)
+    return checksum(db.execute(_VERDICTS, (unit.id,))) if text is None else crc32(text.encode())
 
 
 def damaged_plan(db: sqlite3.Connection) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -98,6 +99,7 @@ def weights_of(study: Study) -> dict[str, str]:
     return {f"weights of {model}": digest for model, digest in hashes if digest is not None}
 
 
+@lru_cache(maxsize=1)
 def _versions() -> dict[str, str]:
     versions = {}
     for package in PACKAGES:

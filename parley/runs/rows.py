@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.agents import Call, Turn
+from parley.agents.calls import PromptMessage
 from parley.judging import Outcome, Unit, Verdict
 
 Row = tuple[Any, ...]
@@ -112,11 +113,21 @@ def to_rows(record: Record) -> Rows:
     texts: dict[str, int] = {}
 
     def add_text(text: str) -> int:
-        text = storable(text)
         number = texts.get(text)
         if number is None:
+            text = storable(text)
             number = texts[text] = text_id(text)
         return number
+
+    pieces: dict[PromptMessage, str] = {}
+
+    def add_piece(message: PromptMessage) -> str:
+        """A message of a prompt, as a reference: [role, source, text id]. Prompts repeat most of the one before."""
+        piece = pieces.get(message)
+        if piece is None:
+            role, source, text = message
+            piece = pieces[message] = _ENCODE((role, source, add_text(text)))
+        return piece
 
     name, outcome = record.unit.id, record.outcome
     error = None if outcome else storable(record.error or "no outcome")
@@ -131,7 +142,7 @@ def to_rows(record: Record) -> Rows:
             messages.append(_message_row(name, seq, turn, add_text))
             statuses[turn.parse_status or ""] += 1
             for nth, call in enumerate(turn.calls):
-                calls.append(_call_row(name, seq, nth, call, add_text))
+                calls.append(_call_row(name, seq, nth, call, add_text, add_piece))
                 tally.count(call)
         verdicts.extend(_verdict_row(name, nth, verdict) for nth, verdict in enumerate(outcome.verdicts))
     return Rows(
@@ -180,21 +191,21 @@ def _message_row(unit: str, seq: int, turn: Turn, add_text: AddText) -> Row:
     )
 
 
-def _call_row(unit: str, seq: int, nth: int, call: Call, add_text: AddText) -> Row:
-    """The prompt is stored as references: [[role, source, text id], …]."""
-    pieces = [(role, source, add_text(text)) for role, source, text in call.prompt]
+def _call_row(
+    unit: str, seq: int, nth: int, call: Call, add_text: AddText, add_piece: Callable[[PromptMessage], str]
+) -> Row:
     return (
         unit,
         seq,
         nth,
         call.model,
-        _ENCODE(pieces),
+        f"[{','.join(map(add_piece, call.prompt))}]",
         add_text(call.reply),
         call.prompt_tokens,
         call.completion_tokens,
         call.latency,
         call.cost,
-        call.cached,
+        int(call.cached),
         call.attempts,
         call.cached_tokens,
         call.written_tokens,

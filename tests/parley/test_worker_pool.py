@@ -191,7 +191,7 @@ def test_flags_without_effect_are_refused(parley: Callable[..., Any]) -> None:
     workers = parley(*RUN, "--model", "sim/judge", "--workers", "2")
     address = parley(*RUN, "--model", "sim/judge", "--executor", "processes", "--ray-address", "auto")
     assert (workers.status, address.status) == (2, 2)
-    assert workers.complaints == ["parley: --workers is for --executor processes or ray, not asyncio"]
+    assert workers.complaints == ["parley: --workers is for --executor processes or ray, not auto"]
     assert address.complaints == ["parley: --ray-address is for --executor ray"]
 
 

@@ -1,0 +1,131 @@
+"""`--executor auto`, the default: the run's own process, and worker processes once one core is the limit.
+
+A run begins in its own process. If that one's event loop is busy nearly all the time, and enough is left to do, worker
+processes are started beside it. When they are ready, units in progress are finished, and the workers run the others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+from parley.agents import ParleyError
+from parley.agents.conversation import gather_or_cancel
+from parley.executors.processes import ProcessHandle, ProcessPool
+from parley.executors.study_spec import StudySpec
+from parley.executors.worker import WorkerSlot, nth_part
+from parley.judging import Unit
+from parley.runs import InProcess, RunControl
+
+WATCH_SECONDS = 3.0
+"""How long the process must be busy."""
+BUSY = 0.9
+"""The share of that time in which its event loop does something."""
+WORTH_SECONDS = 20.0
+"""Workers take seconds to start: with less than this left to do, they would not pay."""
+EMBEDDED = ("local/", "hf/")
+"""Models that run in the process: each worker would load their weights."""
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _StartedPool(ProcessPool):
+    """A pool whose workers are started before it is given units."""
+
+    def __init__(self, spec: StudySpec) -> None:
+        super().__init__(spec, workers=cores())
+        self._started: dict[int, ProcessHandle] = {}
+
+    async def start_all(self, control: RunControl) -> None:
+        """Start every worker; raises `ParleyError` if one cannot work."""
+        workers = min(cores(), control.concurrency)
+        budget = control.budget
+        limited = any(limit is not None for limit in (budget.max_calls, budget.max_tokens, budget.max_cost))
+        slots = [
+            WorkerSlot(
+                index=index,
+                workers=workers,
+                concurrency=nth_part(control.concurrency, workers, index),
+                limited=limited,
+                cache=control.cache is not None,
+            )
+            for index in range(workers)
+        ]
+        await gather_or_cancel(map(self._start_early, slots))
+
+    async def _start_early(self, slot: WorkerSlot) -> None:
+        self._started[slot.index] = await super().start(slot)
+
+    async def start(self, slot: WorkerSlot) -> ProcessHandle:
+        return self._started.pop(slot.index, None) or await super().start(slot)
+
+    async def kill_unused(self) -> None:
+        """End the workers that were started and never given a unit."""
+        while self._started:
+            await self._started.popitem()[1].kill()
+
+
+class AutoExecutor(InProcess):
+    """Runs units in this process, and moves to worker processes when one core is the limit.
+
+    Args:
+        make_spec: How workers create the study; called if they are needed.
+    """
+
+    def __init__(self, make_spec: Callable[[], StudySpec]) -> None:
+        super().__init__()
+        self._make_spec = make_spec
+        self._pool: _StartedPool | None = None
+        self._is_ready = False
+
+    async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
+        watch = None if self._is_ready or not _may_move(control) else asyncio.create_task(self._watch(control))
+        try:
+            await super().run_units(self._until_ready(units), control)
+            if self._pool is not None and self._is_ready:
+                await self._pool.run_units(units, control)
+        finally:
+            if watch is not None:
+                watch.cancel()
+                with suppress(asyncio.CancelledError):
+                    await watch
+            if self._pool is not None:
+                await asyncio.shield(self._pool.kill_unused())
+
+    def _until_ready(self, units: Iterator[Unit]) -> Iterator[Unit]:
+        """The units, until the workers are ready: they take over then."""
+        while not self._is_ready and (unit := next(units, None)) is not None:
+            yield unit
+
+    async def _watch(self, control: RunControl) -> None:
+        """Wait until this process is the limit, and start the workers."""
+        share = 0.0
+        while share < BUSY or (control.progress.seconds_left or 0.0) < WORTH_SECONDS:
+            # The thread's time and not the process's: an embedded model's threads do not keep the loop from working.
+            busy, clock = time.thread_time(), time.perf_counter()
+            await asyncio.sleep(WATCH_SECONDS)
+            share = (time.thread_time() - busy) / (time.perf_counter() - clock)
+        if control.stopping.is_set():
+            return
+        state = f"one core was busy {share:.0%} of the time"
+        try:
+            self._pool = _StartedPool(self._make_spec())
+            await self._pool.start_all(control)
+        except (ParleyError, OSError) as error:
+            control.note("executor", f"{state}, and the run stays in one process: {error}")
+            if self._pool is not None:
+                await self._pool.kill_unused()
+            return
+        control.note("executor", f"{state}: worker processes run the other units")
+        self._is_ready = True
+
+
+def _may_move(control: RunControl) -> bool:
+    embedded = any(name.startswith(EMBEDDED) for name in control.study.models())
+    return cores() > 1 and control.concurrency > 1 and not embedded

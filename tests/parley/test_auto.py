@@ -1,0 +1,127 @@
+"""The default executor: this process, and worker processes when one core is the limit."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.execute import Job, Options
+from parley.executors import auto
+from parley.runs import Result
+
+MANY = {"suite": "quick", "phases": [1], "model": "sim/judge"}
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any process is too busy, and two cores are there."""
+    monkeypatch.setattr(auto, "WATCH_SECONDS", 0.02)
+    monkeypatch.setattr(auto, "BUSY", 0.0)
+    monkeypatch.setattr(auto, "WORTH_SECONDS", -1.0)
+    monkeypatch.setattr(auto, "cores", lambda: 2)
+
+
+def run(file: Path, executor: Any = "auto", **settings: Any) -> Result:
+    options = Options(out=str(file), cache=False, executor=executor, concurrency=4)
+    return asyncio.run(Job.make("malibu", {**MANY, **settings}, options).execute())
+
+
+def stored(file: Path) -> tuple[list[Any], list[Any]]:
+    """What the run said and judged, and what its events say of executors."""
+    with closing(sqlite3.connect(file)) as db:
+        said = db.execute("SELECT unit, seq, text FROM transcript ORDER BY unit, seq").fetchall()
+        judged = db.execute("SELECT * FROM verdicts ORDER BY unit, nth").fetchall()
+        return [said, judged], db.execute("SELECT detail FROM events WHERE kind = 'executor'").fetchall()
+
+
+def slow_units(monkeypatch: pytest.MonkeyPatch, seconds: float, is_over: Callable[[], bool] = lambda: True) -> None:
+    """Units of this process take a while, and until `is_over`, so that some are left when the workers are ready."""
+    from parley.judging.malibu.study import Malibu
+
+    fast = Malibu.run
+
+    async def slow(self: Any, unit: Any, models: Any) -> Any:
+        while True:
+            await asyncio.sleep(seconds)
+            if is_over():
+                return await fast(self, unit, models)
+
+    monkeypatch.setattr(Malibu, "run", slow)
+
+
+def when_started(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """A list that gets an entry when the workers are ready."""
+    start_all, started = auto._StartedPool.start_all, list[bool]()
+
+    async def note(self: Any, control: Any) -> None:
+        await start_all(self, control)
+        started.append(True)
+
+    monkeypatch.setattr(auto._StartedPool, "start_all", note)
+    return started
+
+
+@pytest.mark.usefixtures("impatient")
+def test_workers_take_over_and_write_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(tmp_path / "one.sqlite", "asyncio").complete
+    started = when_started(monkeypatch)
+    slow_units(monkeypatch, 0.05, lambda: bool(started))
+    assert run(tmp_path / "two.sqlite").complete
+    (one, remarks), (two, moved) = stored(tmp_path / "one.sqlite"), stored(tmp_path / "two.sqlite")
+    assert two == one
+    assert remarks == []
+    assert len(moved) == 1
+    assert moved[0][0].endswith("worker processes run the other units")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_run_stays_in_its_process_if_workers_cannot_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_units(monkeypatch, 0.1)
+    monkeypatch.setattr(auto.StudySpec, "of", lambda *_, **__: (_ for _ in ()).throw(OSError("no room")))
+    result = run(tmp_path / "run.sqlite")
+    assert result.complete
+    assert [detail.partition(", ")[2] for (detail,) in stored(tmp_path / "run.sqlite")[1]] == [
+        "and the run stays in one process: no room"
+    ]
+
+
+@pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize(("executor", "cores"), [("asyncio", 2), ("auto", 1)])
+def test_no_workers_where_they_are_not_wanted_or_have_no_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, executor: str, cores: int
+) -> None:
+    monkeypatch.setattr(auto, "cores", lambda: cores)
+    slow_units(monkeypatch, 0.02)
+    assert run(tmp_path / "run.sqlite", executor).complete
+    assert stored(tmp_path / "run.sqlite")[1] == []
+
+
+@pytest.mark.usefixtures("impatient")
+def test_workers_that_come_too_late_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    killed: list[int] = []
+    kill = auto.ProcessHandle.kill
+
+    async def record_kill(self: auto.ProcessHandle) -> None:
+        killed.append(1)
+        await kill(self)
+
+    monkeypatch.setattr(auto.ProcessHandle, "kill", record_kill)
+    slow_units(monkeypatch, 0.02)
+    assert run(tmp_path / "run.sqlite").complete
+    if not stored(tmp_path / "run.sqlite")[1]:  # on a very slow machine they come in time
+        assert killed
+
+
+def test_a_process_that_waits_for_replies_is_not_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auto, "WATCH_SECONDS", 0.05)
+    monkeypatch.setattr(auto, "WORTH_SECONDS", -1.0)
+    monkeypatch.setattr(auto, "cores", lambda: 2)
+    slow_units(monkeypatch, 0.2)
+    assert run(tmp_path / "run.sqlite").complete
+    assert stored(tmp_path / "run.sqlite")[1] == []
