@@ -193,7 +193,7 @@ class ChaosRun:
         )
 
     def _tables(self, path: Path) -> list[tuple[str, str]]:
-        """The report's tables, without those of latencies, the names of the files, and dollars: a cached reply is free."""
+        """The report's tables, without latencies, names of files, and dollars: a cached reply is free."""
         report = make_report([path], draws=20)
         left_out = ["run", "dollars_an_item"]
         frames = {table.title: table.frame.drop(columns=left_out, errors="ignore") for table in report.tables}

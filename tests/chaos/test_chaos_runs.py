@@ -85,17 +85,18 @@ def test_a_run_survives_every_fault(faulty: FaultServer, tmp_path: Path) -> None
     assert chaos_run.file.one("SELECT sum(attempts) - count(*) FROM calls") == len(FAULTS)
 
 
-def test_a_lost_unit_a_doubled_reply_and_another_verdict_are_counted(faulty: FaultServer, tmp_path: Path) -> None:
+def test_a_lost_unit_and_a_doubled_reply_are_counted(faulty: FaultServer, tmp_path: Path) -> None:
     chaos_run = ChaosRun(OWN, faulty, tmp_path / "run", seed=1, concurrency=8)
     chaos_run.run_undisturbed()
     chaos_run.run_disturbed([])
     faulty.answered[-1][next(iter(chaos_run.expected))] += 1
     with closing(sqlite3.connect(chaos_run.file.path)) as db:
-        db.execute("UPDATE units SET status = 'failed' WHERE id = 'guest/0'")
-        db.execute("UPDATE verdicts SET value = value + 1 WHERE unit = 'guest/1'")
+        for table in ("messages", "calls", "verdicts"):
+            db.execute(f"DELETE FROM {table} WHERE unit = 'guest/0'")
+        db.execute("UPDATE units SET status = 'planned' WHERE id = 'guest/0'")
         db.commit()
 
     tally = chaos_run.compare()
 
     assert (tally.lost, tally.doubled) == (1, 1)
-    assert tally.differing >= 2
+    assert tally.differing > 1, "the unit, and tables of the report"
