@@ -138,7 +138,8 @@ class ChaosRun:
         if self.file.path.exists():
             assert self.file.one("PRAGMA integrity_check") == "ok"
         answered, counted = self.server.answered[-1].total(), self._spent() - spent
-        self.tally.unstored += max(0, answered - (self._stored() - stored))
+        if self.executor != "batch":  # a batch keeps its replies
+            self.tally.unstored += max(0, answered - (self._stored() - stored))
         if status >= 0 and tries == self.tally.tries.total() and self.executor != "batch":
             assert counted == answered, f"the run counted {counted} replies, the server {answered}: {process.output()}"
         return status == 0

@@ -197,7 +197,7 @@ def all_trials(units: int) -> list[Trial]:
         *trials(units),
         Trial("rlaif", ("rlaif", "--topics-from", "topics.txt"), topics(some)),
         Trial("topics", ("topics", "--bias", "age", "--count", str(some), "--tries", "2")),
-        Trial("malibu-derive", ("malibu-derive", "--bases", "fitness", "--count", str(some), "--tries", "2")),
+        Trial("malibu-derive", ("malibu-derive", "--limit", str(some), "--count", "2", "--tries", "2")),
         Trial("malibu-respond", ("malibu-respond", "--limit", str(some), "--anew", "--tries", "2")),
         Trial("cloze", ("cloze", "--data", "cloze.csv"), cloze_sentences(many)),
     ]
