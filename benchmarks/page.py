@@ -52,6 +52,10 @@ def log_of(figure: Figure) -> float:
     return float(figure["log_bytes"]) / float(figure["messages"])
 
 
+def packed_of(figure: Figure) -> float:
+    return float(figure["gzip_bytes"]) / float(figure["messages"])
+
+
 def efficiency_of(figure: Figure) -> float:
     return float(figure["efficiency"])
 
@@ -119,11 +123,11 @@ def log_section(cpu: Sequence[Figure], resume: Sequence[Figure]) -> list[str]:
     rows = []
     for system in SYSTEMS:
         if system.resumes:
-            size = logs.text(system.name, log_of, ",.0f")
-            rows.append([system.title, size, resumes.text(system.name, resume_of, ".3f")])
+            sizes = (logs.text(system.name, size, ",.0f") for size in (log_of, packed_of))
+            rows.append([system.title, *sizes, resumes.text(system.name, resume_of, ".3f")])
         else:
-            rows.append([system.title, "nothing stored", "–"])
-    return table(["", "log, bytes per message", "first call after resuming, s"], rows)
+            rows.append([system.title, "nothing stored", "–", "–"])
+    return table(["", "log, bytes per message", "the same packed", "first call after resuming, s"], rows)
 
 
 def behind(cpu: Sequence[Figure], grid: Sequence[Figure], resume: Sequence[Figure]) -> list[str]:
@@ -133,7 +137,8 @@ def behind(cpu: Sequence[Figure], grid: Sequence[Figure], resume: Sequence[Figur
     lines = [
         *_ahead("CPU ms per message on the instant model", by_way["instant"], cpu_of, ".3f"),
         *_ahead("CPU ms per message over HTTP", by_way["http"], cpu_of, ".3f"),
-        *_ahead("log, bytes per message", with_log, log_of, ",.0f"),
+        *_ahead("log, bytes per message, as it is written", with_log, log_of, ",.0f"),
+        *_ahead("log, bytes per message, packed", with_log, packed_of, ",.0f"),
         *_ahead("seconds to the first call after resuming", resume, resume_of, ".3f"),
     ]
     for latency, many in sorted({(figure["latency"], figure["conversations"]) for figure in grid}):

@@ -8,17 +8,19 @@ from __future__ import annotations
 import asyncio
 import re
 import reprlib
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
-from parley.agents import Budget, Client, ConfigError, Models, ReplyCache
-from parley.agents.home import home
+from parley.agents import Budget, Client, ConfigError, Models, ParleyError, ReplyCache
+from parley.agents.home import home, say
 from parley.agents.models.batches import MAX_REQUESTS
 from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Staged, Study
@@ -38,6 +40,8 @@ from parley.runs import (
     refuse_if_changed,
 )
 from parley.runs.interim import counts
+from parley.runs.packing import pack, packed_path, unpack
+from parley.runs.times import to_seconds
 from parley.studies import find_study
 from parley.telemetry import parent, traced
 
@@ -57,7 +61,7 @@ class Options(BaseModel):
         None, description="the run file (default: runs/<study>-<model>-<hash of the config>.sqlite)"
     )
     concurrency: int | None = Field(None, ge=1, description="units run concurrently (default: the model's limit)")
-    cache: bool = Field(True, description="store model replies, so that a resumed run pays for none of them twice")
+    cache: bool = Field(True, description="store model replies for later runs; otherwise until their unit is done")
     executor: Literal["asyncio", "processes", "ray", "batch"] = Field(
         "asyncio", description="what runs the units: this process, worker processes, Ray, or the provider's batches"
     )
@@ -68,7 +72,27 @@ class Options(BaseModel):
     budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
     budget_tokens: int | None = Field(None, ge=0, description="stop after this many tokens in total")
     budget_cost: float | None = Field(None, ge=0, description="stop after this many US dollars in total")
+    pack: bool = Field(False, description="pack the run file when every unit is done (see `parley pack`)")
+    grace: float = Field(
+        60.0, gt=0, description="seconds in which the run ends after SIGTERM, SIGUSR1, SIGUSR2 or SIGHUP"
+    )
+    wall_time: str | None = Field(
+        None, description="end by itself before this time is over: 90m, 2h30m, 02:00:00 or 1-12:00:00"
+    )
     trace: bool = Field(False, description="send OpenTelemetry spans, as configured by the OTEL_* variables")
+
+    @field_validator("wall_time")
+    @classmethod
+    def _is_a_time(cls, text: str | None, info: ValidationInfo) -> str | None:
+        if text is None:
+            return None
+        try:
+            seconds = to_seconds(text)
+        except ValueError:
+            raise PydanticCustomError("time", "write it as 90m, 2h30m, 02:00:00 or 1-12:00:00") from None
+        if seconds <= info.data.get("grace", 0.0):
+            raise PydanticCustomError("time", "it must be longer than the grace of {grace} s", info.data)
+        return text
 
 
 def make_study(target: str, config: Mapping[str, Any]) -> Study:
@@ -130,6 +154,8 @@ class Job:
     """Units of the prerequisite from which nothing was accepted."""
     accepted: tuple[Accepted, ...] | None = None
     """What the prerequisite wrote."""
+    began: float = field(default_factory=time.monotonic)
+    """When the wall time began, for this job and its prerequisite together."""
 
     @classmethod
     def make(cls, target: str, config: Mapping[str, Any], options: Options) -> Job:
@@ -154,13 +180,21 @@ class Job:
         refuse_unknown_labels(study)
         InterimLooks.of(study)  # raises if the stopping rule cannot work
         path = Path(options.out) if options.out else default_path(study, size)
+        if path.name.endswith(".sqlite.gz"):  # while it is run it is not packed
+            path, options = path.with_name(path.name.removesuffix(".gz")), options.model_copy(update={"pack": True})
         return cls(study=study, target=target, options=options, size=size, path=path, models=Models())
+
+    @property
+    def stored_path(self) -> Path:
+        """The run file, or the packed one in its place."""
+        packed = packed_path(self.path)
+        return packed if packed.exists() and not self.path.exists() else self.path
 
     def advance(self) -> Job:
         """This job after its prerequisite is done, with the study made from what that wrote."""
         assert self.prerequisite is not None, "this job has no prerequisite"
         assert isinstance(self.study, Staged), "only a staged study has a prerequisite"
-        with RunFile.open(self.prerequisite.path) as file:
+        with RunFile.open(self.prerequisite.stored_path) as file:
             accepted = tuple(file.accepted())
         study = self.study.after(accepted)
         size = measure(study)
@@ -205,6 +239,11 @@ class Job:
                     )
         return clients
 
+    def seconds_left(self) -> float | None:
+        """Seconds until the wall time is over; None if there is none."""
+        wall_time = self.options.wall_time
+        return None if wall_time is None else self.began + to_seconds(wall_time) - time.monotonic()
+
     def make_executor(self, file: RunFile) -> Executor:
         """The executor that the options name."""
         if self.options.executor == "asyncio":
@@ -223,7 +262,10 @@ class Job:
         return RayPool(spec, workers=self.options.workers, address=self.options.ray_address)
 
     def open_file(self) -> RunFile:
-        """The run file, opened for writing: created, or resumed if it has the same plan."""
+        """The run file, opened for writing: created, or resumed if it has the same plan. A packed one is unpacked."""
+        if self.stored_path != self.path:
+            say(f"unpacked {self.stored_path}, to resume it")
+            unpack(self.stored_path)
         if self.path.exists():
             file = RunFile.open(self.path, write=True)
             try:
@@ -234,6 +276,22 @@ class Job:
             return file
         info = describe(self.study, self.target, self.size)
         return RunFile.create(self.path, info, self.study.prompts(), self.study.plan())
+
+    @contextmanager
+    def _within_wall_time(self, engine: Engine) -> Iterator[None]:
+        """Have the engine end before the wall time is over, and begin to do so by the grace earlier."""
+        if (left := self.seconds_left()) is None:
+            yield
+            return
+        grace = self.options.grace
+        reason = f"the wall time of {self.options.wall_time} is nearly over"
+        timer = asyncio.get_running_loop().call_later(
+            max(0.0, left - grace), engine.end_within, min(grace, max(0.0, left)), reason
+        )
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
@@ -246,7 +304,7 @@ class Job:
         """The limits, and what was spent so far, the prerequisite included: one budget covers both."""
         spent = [file.spent()]
         if self.prerequisite is not None:
-            with RunFile.open(self.prerequisite.path) as before:
+            with RunFile.open(self.prerequisite.stored_path) as before:
                 spent.append(before.spent())
         return Budget(
             max_calls=self.options.budget_calls,
@@ -299,13 +357,20 @@ class Job:
             )
             if on_engine:
                 on_engine(engine)
-            return await engine.run()
+            with self._within_wall_time(engine):
+                result = await engine.run()
         finally:
             await self.models.close()
             file.close()
             if cache is not None:
                 with suppress(Exception):
                     cache.close()
+        if self.options.pack and result.complete:
+            try:
+                pack(self.path)
+            except ParleyError as error:  # the run is done, and its file is there
+                say(str(error))
+        return result
 
 
 def run(target: str = "malibu", *, options: Options | None = None, out: str | None = None, **config: Any) -> Result:

@@ -12,12 +12,13 @@ from __future__ import annotations
 import heapq
 import math
 import random
-from collections import deque
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 
 from parley.agents import ConfigError
 from parley.agents.models.base import ClientOptions
+from parley.agents.models.limit_search import START_LIMIT, LimitSearch
 from parley.agents.models.throttle import Throttle
 
 MAX_SIMULATED_CALLS = 100_000
@@ -58,6 +59,8 @@ class ProviderLimits:
     """Share of calls that fail and are retried."""
     retry_after: float = 1.0
     """Seconds that a refused call must wait."""
+    capacity: int = 0
+    """Calls that the server works on at a time, while the others wait in its queue; 0 if it works on all."""
 
     @property
     def mean_latency(self) -> float:
@@ -73,6 +76,8 @@ class Machine:
     cpu_ms: float = 0.6
     """CPU milliseconds per call."""
     processes: int = 1
+    find_limit: bool = True
+    """Whether the number of concurrent calls is found during the run, or was set (`max_connections`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,8 @@ class Forecast:
     """Refusals (429) per call."""
     failed: float
     """Share of units that fail after all retries."""
+    unit_ends: tuple[float, ...]
+    """When each simulated unit was finished, in seconds."""
     cpu_hours: float
     run_gb: float
     cache_gb: float
@@ -125,6 +132,7 @@ def forecast(work: Work, provider: ProviderLimits, machine: Machine, seed: int =
         bounds=bounds(work, provider, machine),
         refused=simulation.refused / max(simulation.calls, 1),
         failed=simulation.failed / max(simulation.units, 1),
+        unit_ends=tuple(simulation.unit_ends),
         cpu_hours=simulation.cpu_seconds * share * machine.processes / 3600,
         run_gb=work.calls * (CALL_BYTES + REPLY_COPIES * reply_bytes) / 1e9,
         cache_gb=work.calls * (CACHED_BYTES + REPLY_COPIES * reply_bytes) / 1e9,
@@ -161,8 +169,10 @@ class _Bucket:
 
 @dataclass
 class _Unit:
+    number: int
     calls_left: int
     attempt: int = 0
+    sent: float = 0.0
 
 
 @dataclass
@@ -182,13 +192,16 @@ class _Simulation:
     cpu_seconds: float = 0.0
     half_time: float = 0.0
     half_calls: int = 0
+    unit_ends: list[float] = field(default_factory=list)
     _events: list[tuple[float, int, str, _Unit]] = field(default_factory=list)
-    _waiting: deque[_Unit] = field(default_factory=deque)
     _paused_until: float = 0.0
     _cpu_free: float = 0.0
 
     def __post_init__(self) -> None:
-        self._throttle = Throttle(self.machine.concurrency)
+        concurrency = self.machine.concurrency
+        search = LimitSearch(START_LIMIT, concurrency, lambda: self.now) if self.machine.find_limit else None
+        self._throttle = Throttle(concurrency, search=search)
+        self._places_free_at = [0.0] * self.provider.capacity
         self._random = random.Random(self.seed)
         self._event_numbers = count()  # ties in time are resolved in order
         self._started_calls = 0
@@ -211,7 +224,7 @@ class _Simulation:
     def _start_unit(self) -> None:
         """Start the next unit of the plan, if there is one."""
         if self._started_calls < self.work.calls:
-            unit = _Unit(min(self.work.calls_a_unit, self.work.calls - self._started_calls))
+            unit = _Unit(self.units, min(self.work.calls_a_unit, self.work.calls - self._started_calls))
             self._started_calls += unit.calls_left
             self.units += 1
             self._schedule(self.now, "ask", unit)
@@ -225,25 +238,30 @@ class _Simulation:
     def _ask(self, unit: _Unit) -> None:
         if self.now < self._paused_until:
             self._schedule(self._paused_until, "ask", unit)
-        elif self._throttle.under_way < int(self._throttle.limit) and not self._waiting:
-            self._throttle.under_way += 1
+        elif self._throttle.take():
             self._send(unit)
         else:
-            self._waiting.append(unit)
+            self._throttle.queue(unit.number, partial(self._send, unit))
 
-    def _send(self, unit: _Unit) -> None:
+    def _send(self, unit: _Unit) -> bool:
+        """Send a unit's call; always true, since no simulated call is cancelled while it waits."""
         if self.now < self._paused_until:
             self._schedule(self._paused_until, "send", unit)
-            return
+            return True
         unit.attempt += 1
+        unit.sent = self.now
         arrival = self._compute()
         if not self._admitted(arrival):
             self._schedule(arrival, "refuse", unit)
-            return
+            return True
         spread = self.provider.spread
         latency = self.provider.latency * (self._random.lognormvariate(0, spread) if spread else 1.0)
         kind = "fault" if self._random.random() < self.provider.faults else "answer"
+        if self._places_free_at:
+            arrival = max(arrival, self._places_free_at[0])
+            heapq.heapreplace(self._places_free_at, arrival + latency)
         self._schedule(arrival + latency, kind, unit)
+        return True
 
     def _admitted(self, now: float) -> bool:
         """Whether both limits have room; a call of more than a second's worth of tokens needs a full bucket."""
@@ -264,7 +282,7 @@ class _Simulation:
         self._fault(unit, self.provider.retry_after)
 
     def _fault(self, unit: _Unit, retry_after: float = 0.0) -> None:
-        self._leave()
+        self._throttle.leave()
         if unit.attempt > RETRIES:
             self.failed += 1
             self.lost += unit.calls_left
@@ -277,7 +295,7 @@ class _Simulation:
         self._schedule(self._compute(), "done", unit)
 
     def _done(self, unit: _Unit) -> None:
-        self._leave(ok=True)
+        self._throttle.leave(self.now - unit.sent)
         self.calls += 1
         if self.calls == self._half:
             self.half_time, self.half_calls = self.now, self.calls
@@ -285,10 +303,5 @@ class _Simulation:
         if unit.calls_left:
             self._ask(unit)
         else:
+            self.unit_ends.append(self.now)
             self._start_unit()
-
-    def _leave(self, *, ok: bool = False) -> None:
-        self._throttle.leave(ok=ok)
-        while self._waiting and self._throttle.under_way < int(self._throttle.limit):
-            self._throttle.under_way += 1
-            self._send(self._waiting.popleft())

@@ -193,8 +193,10 @@ class TrainConfig(SettingsTable):
     gguf_type: Literal["f16", "f32"] = Field(
         "f32", description="of its weights; f16 halves the file, and replies differ from the trained model's"
     )
-    inference_backend: Literal["local", "hf"] = Field(
-        "local", description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (batches on a GPU)"
+    inference_backend: Literal["local", "hf", "vllm"] = Field(
+        "local",
+        description="what runs models in evaluations and RLAIF: local (llama.cpp), hf (transformers, in batches on a "
+        "GPU), vllm (vLLM in the same process)",
     )
     seed: int = Field(0, ge=0, description="of every random choice")
     seeds: int = Field(

@@ -12,7 +12,7 @@ import json
 import random
 import time
 from abc import abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, Self
 
 from autogen_core import CancellationToken, Component
@@ -31,10 +31,11 @@ from parley.agents.calls import Call, PromptMessage, seed_from
 from parley.agents.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.agents.home import say
 from parley.agents.models.budget import Budget
+from parley.agents.models.limit_search import START_LIMIT, LimitSearch
 from parley.agents.models.prices import Price, price_of
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import SHARED, Request, prompt_message, request_key
-from parley.agents.models.session import SESSION, Session, report_call
+from parley.agents.models.session import SESSION, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import Throttle
 
@@ -61,7 +62,9 @@ class ClientOptions(BaseModel):
     effort: Effort | None = Field(None, description="how much the model thinks (default: the model's own)")
     seed: int | None = Field(None, description="sampling seed (default in a run: one per request)")
     timeout: float = Field(120.0, gt=0, description="seconds after which a call counts as failed")
-    max_connections: int = Field(256, ge=1, description="maximum number of concurrent calls")
+    max_connections: int = Field(
+        256, ge=1, description="number of concurrent calls (default: what the server can use, at most 256)"
+    )
     retries: int = Field(6, ge=0, description="further attempts after a failure that may pass")
     price_in: float | None = Field(None, ge=0, description="US dollars per million prompt tokens")
     price_out: float | None = Field(None, ge=0, description="US dollars per million reply tokens")
@@ -137,7 +140,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
         self.identity = name
         """The name, and whatever else tells two models of one name apart (server, weights): part of the cache's key."""
         self.price = self.price_for(name, options or {})
-        self.throttle = Throttle(self.options.max_connections)
+        self.throttle = self.make_throttle()
         self.thinks = known_to_think(self.model)
         """Whether the model is known, or was seen, to think before it answers."""
         self._defaults = self.options.sampling()
@@ -152,6 +155,25 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     @classmethod
     def _from_config(cls, config: ClientConfig) -> Self:
         return cls(config.name, config.options)
+
+    def make_throttle(
+        self,
+        share: Callable[[int], int] = lambda total: total,
+        step: float = 1.0,
+        on_slow: Callable[[float], None] | None = None,
+    ) -> Throttle:
+        """A throttle for this client, or for one of several workers.
+
+        Args:
+            share: a worker's share of a number of calls.
+            step: a worker's share of one call.
+            on_slow: called with the server's pause after each 429.
+        """
+        connections = share(self.options.max_connections)
+        # Who sets the number knows the server: it is used from the first call on.
+        known = "max_connections" in self.options.model_fields_set
+        search = None if known else LimitSearch(share(START_LIMIT), connections)
+        return Throttle(connections, step, on_slow, search)
 
     def _check_capabilities(self) -> None:
         """ConfigError if an option was set that this model does not have."""
@@ -293,15 +315,15 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             seeded = {**request.options, "seed": seed_from(current.sample, key.hex(), nth)}
             request = request._replace(options=seeded)
         address = hashlib.blake2b(key + f"\x1f{current.sample}\x1f{nth}".encode(), digest_size=20).digest()
-        cached = current.cache.get(address) if current.cache is not None and self.cacheable else None
+        cached = current.stored_reply(address) if self.cacheable else None
         if cached is not None:
             report_call(self._call(prompt, cached, 0.0, cached=True, attempts=0))
         return request, address, cached
 
     def _keep_reply(self, current: Session, address: bytes, reply: Reply) -> None:
         # A reply that was cut before it said anything is asked for again when there is more room.
-        if current.cache is not None and self.cacheable and not (reply.cut and reply.empty):
-            current.cache.put(address, self.name, reply)
+        if self.cacheable and not (reply.cut and reply.empty):
+            current.store_reply(address, self.name, reply)
 
     async def _send_by_session(
         self, request: Request, prompt: tuple[PromptMessage, ...], current: Session, address: bytes
@@ -357,7 +379,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
             attempt += 1
             if budget is not None:
                 await budget.take_call()
-            await self.throttle.enter()
+            await self.throttle.enter(unit_order())
             started = time.perf_counter()
             try:
                 reply = await self.send(sent)
@@ -376,7 +398,7 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
                 raise
             else:
                 latency = time.perf_counter() - started
-                self.throttle.leave(ok=True)
+                self.throttle.leave(latency)
                 reply = redact_reply(reply, self._key)
                 self._record(self._call(prompt, reply, latency, cached=False, attempts=attempt), budget)
                 wider = self._with_more_room(reply, request, sent)

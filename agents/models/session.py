@@ -9,12 +9,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import KW_ONLY, dataclass, field
+from itertools import count
 from typing import Any
 
 from parley.agents.calls import Call, record_call
 from parley.agents.errors import ParleyError
 from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
+from parley.agents.models.pending import PendingReplies
 from parley.agents.models.reply import Reply
 
 Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]
@@ -28,6 +30,7 @@ class Session:
     Args:
         sample: identifies the unit in cache keys and seeds, so that repeats of a unit get replies of their own.
         cache: where replies are stored; None turns caching off.
+        pending: replies of this unit, kept until it is done; None if it has none and they need not be kept.
         budget: the run's limits; None for no limit.
         on_call: called with every finished call.
         sender: sends requests instead of `Client.send`; None for the normal way.
@@ -38,12 +41,15 @@ class Session:
     sample: str = ""
     _: KW_ONLY
     cache: ReplyCache | None = None
+    pending: PendingReplies | None = None
     budget: Budget | None = None
     on_call: Callable[[Call], None] | None = None
     sender: Sender | None = None
     occurrences: dict[bytes, int] = field(default_factory=dict)
     failure: ParleyError | None = None
     """The first error of a call: AutoGen's runtime raises a `RuntimeError` in its place."""
+    order: int = field(default_factory=count(1).__next__)
+    """The number of the session in this process: calls of the units that began first are sent first."""
 
     def occurrence(self, request_key: bytes) -> int:
         """How often this request was made before in this unit; counts it. Each repetition is a sample of its own."""
@@ -51,8 +57,26 @@ class Session:
         self.occurrences[request_key] = earlier + 1
         return earlier
 
+    def stored_reply(self, address: bytes) -> Reply | None:
+        """The reply of an earlier attempt at this unit, or from the cache."""
+        reply = self.pending.get(address) if self.pending is not None else None
+        return self.cache.get(address) if reply is None and self.cache is not None else reply
+
+    def store_reply(self, address: bytes, model: str, reply: Reply) -> None:
+        """Store a reply in the cache, or else until the unit is done."""
+        if self.cache is not None:
+            self.cache.put(address, model, reply)
+        elif self.pending is not None:
+            self.pending.put(address, reply)
+
 
 SESSION: ContextVar[Session | None] = ContextVar("parley_session", default=None)
+
+
+def unit_order() -> int:
+    """The rank of a call that is made now; one that belongs to no unit goes first."""
+    current = SESSION.get()
+    return 0 if current is None else current.order
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from parley.agents.models.base import MAX_WAIT_SECONDS, Client, estimate_tokens
 from parley.agents.models.budget import Budget
 from parley.agents.models.reply import Reply, StreamRedactor, redact_reply
 from parley.agents.models.request import SHARED, Request
-from parley.agents.models.session import SESSION
+from parley.agents.models.session import SESSION, unit_order
 from parley.agents.models.thoughts import ThoughtSplitter
 
 
@@ -113,7 +113,7 @@ class StreamingClient(Client):
             if budget is not None:
                 await budget.take_call()
             arrived, splitter, redactor = self.arriving(), ThoughtSplitter(), StreamRedactor(self._key)
-            await self.throttle.enter()
+            await self.throttle.enter(unit_order())
             started = time.perf_counter()
             ok = False
             try:
@@ -140,7 +140,7 @@ class StreamingClient(Client):
                     raise
                 delay = self.retry_delay(attempt, error.retry_after)
             finally:
-                self.throttle.leave(ok=ok)
+                self.throttle.leave(time.perf_counter() - started if ok else None)
             if ok:
                 break
             await asyncio.sleep(delay)

@@ -1,44 +1,68 @@
-"""Limits the number of concurrent calls to one server, and adapts the limit to the server's answers.
+"""Limits the number of concurrent calls to one server, adapts the limit to the server, and orders the calls that wait.
 
-The limit starts at its maximum. A 429 lowers it by a third and pauses all calls for as long as the server asks; further
-429s during the pause do not lower it again. After as many successful calls as the limit, it grows by one. Workers that
-share a server each have a part of its limit, grow by a part of one, and report a 429 to the others (`on_slow`).
+Calls that wait start in the order in which their units began, so that units are finished one after the other and not
+all at the end. The limit is the one that was set, or is found during the run (`limit_search`). A 429 lowers it
+by a third and pauses all calls for as long as the server asks; further 429s during the pause do not lower it again.
+After as many successful calls as the limit, it then grows by one (a limit that is found: from the second time on).
+Workers that share a server each have a part of its limit, grow by a part of one, and report a 429 to the others
+(`on_slow`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import heapq
 import time
-from collections import deque
 from collections.abc import Callable
+from itertools import count
+
+from parley.agents.models.limit_search import LimitSearch
 
 
 class Throttle:
     """An adaptive limit on concurrent calls.
 
     Args:
-        max_limit: the limit to start with, and never to exceed.
+        max_limit: the limit never to exceed.
         step: how much the limit grows after as many successful calls as the limit.
         on_slow: called with the server's pause in seconds after each 429 of this process.
+        search: finds the limit. Default: the limit starts at its maximum.
     """
 
-    def __init__(self, max_limit: int, step: float = 1.0, on_slow: Callable[[float], None] | None = None) -> None:
+    def __init__(
+        self,
+        max_limit: int,
+        step: float = 1.0,
+        on_slow: Callable[[float], None] | None = None,
+        search: LimitSearch | None = None,
+    ) -> None:
         self.max_limit = max_limit
-        self._step, self._on_slow = step, on_slow
-        self.limit = float(max_limit)
+        self._step, self._on_slow, self._search = step, on_slow, search
+        self.limit = float(max_limit if search is None else search.limit)
         self.under_way = 0
         self.slowed = 0
         self._paused_until = 0.0
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: list[tuple[int, int, Callable[[], bool]]] = []
+        self._arrivals = count()
 
-    async def enter(self) -> None:
-        """Wait until a call may start."""
+    async def enter(self, order: int = 0) -> None:
+        """Wait until a call may start.
+
+        Args:
+            order: the call's rank among those that wait, the least first: the number of its unit.
+        """
         await self._wait_out_pause()
-        if self.under_way < int(self.limit) and not self._waiting:
-            self.under_way += 1
+        if self.take():
             return
         slot = asyncio.get_running_loop().create_future()
-        self._waiting.append(slot)
+
+        def start() -> bool:
+            if slot.done():
+                return False
+            slot.set_result(None)
+            return True
+
+        self.queue(order, start)
         try:
             await slot
         except asyncio.CancelledError:
@@ -51,6 +75,19 @@ class Throttle:
             self.leave()
             raise
 
+    def take(self) -> bool:
+        """Take a free slot, unless there is none or a call waits for it."""
+        if self.under_way >= int(self.limit) or self._waiting:
+            return False
+        self.under_way += 1
+        return True
+
+    def queue(self, order: int, start: Callable[[], bool]) -> None:
+        """Have `start` called when there is a slot; it returns whether the call still wants it."""
+        heapq.heappush(self._waiting, (order, next(self._arrivals), start))
+        if self._search is not None:
+            self._search.pressed = True
+
     async def _wait_out_pause(self) -> None:
         while self._paused_until:
             remaining = self._paused_until - time.monotonic()
@@ -59,16 +96,26 @@ class Throttle:
             else:
                 await asyncio.sleep(remaining)
 
-    def leave(self, *, ok: bool = False) -> None:
-        """A call has ended; only successful ones (`ok`) raise the limit."""
+    def leave(self, seconds: float | None = None) -> None:
+        """A call has ended.
+
+        Args:
+            seconds: how long a successful call took; None for one that failed. Only successful ones raise the limit.
+        """
         self.under_way -= 1
-        if ok and self.limit < self.max_limit:
+        if self._search is not None:
+            if seconds is not None:
+                self._search.reply(seconds)
+                self.limit = float(self._search.limit)
+            if not self.under_way and not self._waiting:
+                self._search.idle()
+        elif seconds is not None and self.limit < self.max_limit:
             self.limit = min(float(self.max_limit), self.limit + self._step / self.limit)
         while self._waiting and self.under_way < int(self.limit):
-            slot = self._waiting.popleft()
-            if not slot.done():
-                self.under_way += 1
-                slot.set_result(None)
+            _, _, start = heapq.heappop(self._waiting)
+            self.under_way += 1
+            if not start():
+                self.under_way -= 1
 
     def slow_down(self, retry_after: float | None, *, reported: bool = False) -> None:
         """Lower the limit after a 429: of this process, or `reported` by another worker."""
@@ -78,5 +125,9 @@ class Throttle:
         # The 429s of calls that were sent before the first one carry no new information.
         if time.monotonic() >= self._paused_until:
             self.limit = max(1.0, min(self.limit, self.under_way + 1.0) * 0.67)
+            if self._search is not None and self._search.retried:
+                self._search = None  # a server that refuses calls again says itself how many are too many
+            elif self._search is not None:
+                self._search.lower(int(self.limit))
         if retry_after:
             self._paused_until = max(self._paused_until, time.monotonic() + retry_after)

@@ -56,12 +56,16 @@ class SearchClient:
     async def _search_cached(self, query: str, limit: int) -> list[SearchResult]:
         session = SESSION.get()
         cache = session.cache if session is not None and self._cacheable else None
+        pending = session.pending if session is not None and self._cacheable else None
         address = hashlib.blake2b(f"{self.name}\x1f{query}\x1f{limit}".encode(), digest_size=20).digest()
-        if cache is not None and (cached := cache.read(address, read_results)) is not None:
-            return cached
+        for stored in (pending, cache):
+            if stored is not None and (cached := stored.read(address, read_results)) is not None:
+                return cached
         results = await self._search_with_retries(query, limit)
         if cache is not None:
             cache.put_text(address, self.name, json.dumps(results))
+        elif pending is not None:
+            pending.put(address, json.dumps(results))
         return results
 
     async def _search_with_retries(self, query: str, limit: int) -> list[SearchResult]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import gzip
 import json
 import resource
 import sys
@@ -87,12 +88,23 @@ def written(folder: str) -> int:
     return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
 
 
+def gzipped(folder: str) -> int:
+    """The same compressed, as by `parley pack`."""
+    return sum(len(gzip.compress(file.read_bytes(), 6)) for file in Path(folder).rglob("*") if file.is_file())
+
+
 def measured(run: RunCase, case: Case) -> dict[str, float]:
     gc.collect()
     wall, cpu = time.perf_counter(), time.process_time()
     asyncio.run(run(case))  # type: ignore[arg-type]
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return {"wall": wall, "cpu": cpu, "peak_mb": peak_mb(), "log_bytes": written(case.folder)}
+    return {
+        "wall": wall,
+        "cpu": cpu,
+        "peak_mb": peak_mb(),
+        "log_bytes": written(case.folder),
+        "gzip_bytes": gzipped(case.folder),
+    }
 
 
 def resumed(run: RunCase, case: Case) -> dict[str, float]:

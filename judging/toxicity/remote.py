@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 import random
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -78,10 +79,10 @@ class Remote(ABC):
         while True:
             attempt += 1
             await self._throttle.enter()
-            answered = False
+            started, seconds = time.monotonic(), None
             try:
                 scores = await self.ask(texts)
-                answered, self._failures = True, 0
+                seconds, self._failures = time.monotonic() - started, 0
                 return scores
             except AuthError:
                 raise
@@ -99,7 +100,7 @@ class Remote(ABC):
                     self._throttle.slow_down(error.retry_after)
                 pause = max(min(30.0, 0.5 * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.5), error.retry_after or 0.0)
             finally:
-                self._throttle.leave(ok=answered)
+                self._throttle.leave(seconds)
             await asyncio.sleep(pause)
         # The server rejects one of the texts: score each separately, so that the others get a score.
         singles = await gather_or_cancel(self._score_batch([text]) for text in texts)

@@ -1,7 +1,7 @@
 """The command line: a thin layer, since everything it does can also be done in Python.
 
 Exit status: 0 if all is done, 1 if something failed or is left to do, 2 if the command or one of its files is wrong,
-130 if interrupted.
+75 if a scheduler or the wall time stopped a run, 130 if interrupted.
 """
 
 from __future__ import annotations

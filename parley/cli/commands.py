@@ -52,6 +52,8 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("parley.cli.doctor", "what is installed, which keys are set, which models can be reached"),
     "new": Command("parley.cli.new", "start your own study: a small package with a test"),
     "salvage": Command("parley.cli.salvage", "copy what can be read of a damaged run file to a new one"),
+    "pack": Command("parley.cli.pack", "compress runs to about a fifth; every command reads them as they are"),
+    "unpack": Command("parley.cli.unpack", "restore packed runs"),
     "import": Command("parley.cli.imports", "make a run file from Inspect's logs or AutoGen's teams"),
 }
 

@@ -15,6 +15,7 @@ from parley.cli.flags import add_flags, given
 from parley.cli.text import visible
 from parley.execute import explain
 from parley.export.settings import Settings
+from parley.runs.packing import run_stem
 
 WHOLE_RUN = ("inspect", "transcripts")
 """Formats for any whole run; all others make a dataset."""
@@ -51,7 +52,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     if settings.format == "hub" and not parsed.to:
         raise ConfigError("name the dataset on the hub: --to owner/name")
     dataset = make_dataset(runs, settings)
-    target = parsed.to or f"{runs[0].stem}-{settings.format}"
+    target = parsed.to or f"{run_stem(runs[0])}-{settings.format}"
     if settings.format == "hub":
         location = push(dataset, target, public=parsed.public)
     else:
@@ -86,7 +87,7 @@ def _export_whole_run(parsed: argparse.Namespace) -> int:
         log = to_inspect(run)
         name, texts = log.name, iter([log.text])
     else:
-        name, texts = f"{run.stem}.jsonl", to_transcripts(run)
+        name, texts = f"{run_stem(run)}.jsonl", to_transcripts(run)
     target = Path(parsed.to or ".")
     if target.suffix != Path(name).suffix:  # Inspect opens no file without .json
         target /= name

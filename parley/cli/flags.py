@@ -59,6 +59,7 @@ METAVARS = {
     "data": "PATH",
     "file": "FILE",
     "generator": "MODEL",
+    "grace": "SECONDS",
     "judge": "MODEL",
     "judges": "PANEL",
     "labeller": "MODEL",

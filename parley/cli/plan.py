@@ -66,6 +66,7 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     cost = _cost(parsed.model, work) if parsed.model else planned.get("cost")
     if parsed.json:
         output = asdict(expected) | {"bound_by": expected.bound_by, "cost": cost, "calls": work.calls}
+        del output["unit_ends"]
         output["bounds"] = {name: None if math.isinf(value) else value for name, value in expected.bounds.items()}
         print(json.dumps(output))
     else:

@@ -21,6 +21,7 @@ from parley.cli.newest import newest_run
 from parley.cli.text import visible
 from parley.reports import make_report
 from parley.runs import explain_damage
+from parley.runs.packing import run_stem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -75,7 +76,7 @@ def add_to(add_parser: AddParser) -> None:
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     paths = [Path(run) for run in parsed.run] or [newest_run()]
     files = parsed.files and (not parsed.json or parsed.out is not None)
-    folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{paths[0].stem}-report"
+    folder = Path(parsed.out) if parsed.out else paths[0].parent / f"{run_stem(paths[0])}-report"
     with explain_damage(*paths):  # also while it is drawn
         report = make_report(paths, draws=parsed.draws, seed=parsed.seed, margin=parsed.margin, study=parsed.study)
         return show(
@@ -97,7 +98,7 @@ def _formats(text: str) -> list[str]:
 
 def print_report(paths: Sequence[Path], study: str | None = None) -> int:
     """The report of a run that has just ended."""
-    return show(make_report(paths, study=study), paths[0].parent / f"{paths[0].stem}-report", as_json=False)
+    return show(make_report(paths, study=study), paths[0].parent / f"{run_stem(paths[0])}-report", as_json=False)
 
 
 def show(report: Report, folder: Path | None, *, as_json: bool, quiet: bool = False, **drawing: Any) -> int:

@@ -6,10 +6,8 @@ import argparse
 import asyncio
 import json
 import shlex
-import signal
 import sys
 import textwrap
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +23,7 @@ from parley.agents.text import plural
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
+from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.runs import Engine, InterimLooks, Result
@@ -83,10 +82,10 @@ def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
         if job.rejected:
             print(f"{plural(job.rejected, 'scenario')} left out: no accepted responses", file=sys.stderr)
     status = execute_job(job, quiet=flags.quiet, as_json=flags.json)
-    if flags.report and status in (0, 1) and job.path.exists():
+    if flags.report and status in (0, 1) and job.stored_path.exists():
         from parley.cli.report import print_report
 
-        print_report([job.path], parsed.study)
+        print_report([job.stored_path], parsed.study)
     return status
 
 
@@ -130,35 +129,23 @@ def fetch_weights(client: Client) -> None:
 
 
 async def _execute(job: Job, *, quiet: bool) -> Result:
-    loop = asyncio.get_running_loop()
-    main_task = asyncio.current_task()
     console = Console(stderr=True)
-
-    with ProgressView(console, job.size.units, quiet=quiet) as view:
+    with (
+        Signals(console, grace=job.options.grace, seconds_left=job.seconds_left()) as signals,
+        ProgressView(console, job.size.units, quiet=quiet) as view,
+    ):
 
         def on_engine(engine: Engine) -> None:
             view.update(engine.progress)
-            signals = 0
-
-            def on_signal() -> None:
-                nonlocal signals
-                signals += 1
-                if signals == 1:
-                    engine.interrupt()
-                    console.print(engine.executor.on_interrupt)
-                elif main_task is not None:
-                    main_task.cancel()
-
-            with suppress(NotImplementedError):  # Windows has no such handlers
-                loop.add_signal_handler(signal.SIGINT, on_signal)
-                loop.add_signal_handler(signal.SIGTERM, on_signal)
+            signals.attach(engine)
 
         return await job.execute(on_progress=view.update, on_engine=on_engine)
 
 
 def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
-    progress, path = result.progress, result.rescued or job.path
-    status = 0 if result.complete and not result.unread else 130 if result.interrupted else 1
+    progress, path = result.progress, result.rescued or job.stored_path
+    early = STOPPED_IN_TIME if result.scheduled else 130 if result.interrupted else 1
+    status = 0 if result.complete and not result.unread else early
     if as_json:
         line = {
             "run": str(path),

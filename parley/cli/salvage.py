@@ -10,6 +10,7 @@ from pathlib import Path
 
 from parley.agents.text import plural
 from parley.cli.commands import AddParser
+from parley.runs.packing import run_stem
 from parley.runs.salvage import salvage
 
 
@@ -23,7 +24,7 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     damaged = Path(parsed.run)
-    target = Path(parsed.to or damaged.with_name(damaged.name.removesuffix(".sqlite") + ".salvaged.sqlite"))
+    target = Path(parsed.to or damaged.with_name(f"{run_stem(damaged)}.salvaged.sqlite"))
     found = salvage(damaged, target)
     status = 1 if found.lost or found.incomplete or not found.has_settings else 0
     if parsed.json:

@@ -154,7 +154,8 @@ class WorkerPool:
                     continue
                 slowed, worker.slowed = worker.slowed, []
                 stop = control.stopping.is_set()
-                instructions = worker.instructions._replace(units=units, slowed=slowed, stop=stop)
+                replies = [(unit.id, *row) for unit in units for row in control.pending.of(unit.id).items()]
+                instructions = worker.instructions._replace(units=units, replies=replies, slowed=slowed, stop=stop)
                 worker.instructions = Instructions()
                 report = await worker.handle.exchange(instructions)
                 worker.instructions = self._handle_report(report, worker)
@@ -185,6 +186,7 @@ class WorkerPool:
         control = self._control
         control.progress.merge(report.tally)
         self._budget.report(report.tally)
+        control.keep(report.replies)
         for rows in report.finished:
             if worker.assigned.pop(rows.id, None) is not None:
                 control.finish(rows)

@@ -11,6 +11,8 @@ import pickle
 import signal
 import struct
 import sys
+import threading
+import time
 from typing import Any, BinaryIO
 
 from parley.agents import ConfigError
@@ -102,10 +104,20 @@ class ProcessPool(WorkerPool):
 
 def serve() -> None:
     """The worker's process: serve one call after the other, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run's process, which sends instructions
+    for name in ("SIGINT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP"):
+        if hasattr(signal, name):  # they are for the run's process, which sends instructions
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    threading.Thread(target=_exit_with_parent, args=(os.getppid(),), daemon=True).start()
     results = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # a study's print() goes to stderr, not between the results
     asyncio.run(_serve(results))
+
+
+def _exit_with_parent(parent: int) -> None:
+    """End this worker when the run's process has died, even if the event loop is busy and does not see the pipe."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 async def _serve(results: BinaryIO) -> None:

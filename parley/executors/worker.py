@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import socket
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -17,11 +18,11 @@ from typing import NamedTuple
 
 from parley.agents import Call, Models, ParleyError, ReplyCache
 from parley.agents.home import home
-from parley.agents.models.throttle import Throttle
 from parley.executors.shared_budget import BorrowedBudget
 from parley.executors.study_spec import StudySpec
 from parley.judging import Study, Unit
 from parley.runs import Rows, Tally
+from parley.runs.pending import KEEP_SECONDS, PendingRow, UnfinishedUnits
 from parley.runs.unit import GC_THRESHOLDS, RunStopped, run_unit
 from parley.telemetry import traced_in_worker
 
@@ -57,6 +58,8 @@ class Instructions(NamedTuple):
     """From the pool to a worker."""
 
     units: Sequence[Unit] = ()
+    replies: Sequence[PendingRow] = ()
+    """What earlier attempts at these units have paid for."""
     calls: int = 0
     """Calls that the shared budget lends."""
     spent: str | None = None
@@ -71,6 +74,8 @@ class WorkerReport:
     """From a worker to the pool: what happened since its last report."""
 
     finished: list[Rows] = field(default_factory=list)
+    replies: list[PendingRow] = field(default_factory=list)
+    """Replies of units that are not finished, to be kept in the run file."""
     dropped: list[str] = field(default_factory=list)
     """Units that were assigned and will not be finished here, since the run is stopping."""
     tally: Tally = field(default_factory=Tally)
@@ -95,6 +100,9 @@ class Worker:
         self._cache: ReplyCache | None = None
         self._until_closed = ExitStack()
         self._units: asyncio.Queue[Unit] = asyncio.Queue()
+        self._earlier: dict[str, dict[bytes, str]] = {}
+        self._unfinished = UnfinishedUnits(lambda unit: self._earlier.pop(unit, {}), collect=not slot.cache)
+        self._next_keeping = 0.0
         self._running = 0
         self._report = WorkerReport()
 
@@ -109,8 +117,9 @@ class Worker:
                 self._cache = ReplyCache(home() / "replies.sqlite")
             for name in self._study.models():
                 client = self._models[name]
-                connections = self._slot.share(client.options.max_connections)
-                client.throttle = Throttle(connections, 1 / self._slot.workers, partial(self._on_slow, name))
+                client.throttle = client.make_throttle(
+                    self._slot.share, 1 / self._slot.workers, partial(self._on_slow, name)
+                )
                 await client.prepare()
         except ParleyError as error:
             return f"a worker on {socket.gethostname()} cannot work: {error}"
@@ -121,6 +130,8 @@ class Worker:
 
     async def exchange(self, instructions: Instructions) -> WorkerReport:
         """Take instructions, and report once something has happened or half a second has passed."""
+        for name, address, reply in instructions.replies:
+            self._earlier.setdefault(name, {})[address] = reply
         for unit in instructions.units:
             self._units.put_nowait(unit)
         self._budget.receive(instructions.calls, instructions.spent)
@@ -135,6 +146,9 @@ class Worker:
                     await self._wake.wait()
             await asyncio.sleep(LINGER_SECONDS)
         self._wake.clear()
+        if time.monotonic() >= self._next_keeping:
+            self._report.replies = self._unfinished.take()
+            self._next_keeping = time.monotonic() + KEEP_SECONDS
         return self._take_report()
 
     def _take_report(self) -> WorkerReport:
@@ -143,7 +157,7 @@ class Worker:
         return report
 
     async def close(self) -> WorkerReport:
-        """Abandon the units in progress; the replies they have paid for stay in the cache."""
+        """Abandon the units in progress; the replies they have paid for are in the cache, or in the last report."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -152,6 +166,7 @@ class Worker:
         if self._cache is not None:
             with suppress(ParleyError):
                 self._cache.close()
+        self._report.replies = self._unfinished.take()
         return self._take_report()
 
     def _on_slow(self, model: str, pause: float) -> None:
@@ -168,6 +183,7 @@ class Worker:
                     unit,
                     self._models,
                     cache=self._cache,
+                    pending=self._unfinished.begin(unit.id),
                     budget=self._budget,
                     on_call=self._count,
                 )
@@ -176,6 +192,8 @@ class Worker:
                 self._report.stop_reason = self._report.stop_reason or str(error)
             else:
                 self._report.finished.append(rows)
+                if not rows.failed:
+                    self._unfinished.done(unit.id)
             finally:
                 self._running -= 1
                 self._wake.set()

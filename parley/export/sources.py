@@ -16,6 +16,7 @@ from parley.export.conversations import Opened, judged, labelled
 from parley.export.settings import Settings
 from parley.export.statements import Statement, debated
 from parley.runs import RunFile, explain_damage
+from parley.runs.packing import run_stem
 
 _OF_JUDGES = re.compile("referee|judge|evaluat|criteria|rldf/statements", re.IGNORECASE)
 
@@ -49,9 +50,9 @@ def read_run(path: Path, settings: Settings | None = None) -> Source:
         run_id = hashlib.sha256(identity.encode()).hexdigest()[:12]
         addresses = HiddenAddresses(info)
         if study == "rldf" and chosen.metric == "bias" and not chosen.labels:
-            statements = list(debated(file, path.stem, run_id, addresses))
+            statements = list(debated(file, run_stem(path), run_id, addresses))
         else:
-            opened = Opened(file, path.stem, run_id, study, addresses)
+            opened = Opened(file, run_stem(path), run_id, study, addresses)
             statements = list((labelled if chosen.labels else judged)(opened, chosen))
         if not statements:
             raise ConfigError(f"{path} has no finished debate yet")

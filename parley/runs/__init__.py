@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from parley.runs.executor import Executor, InProcess, RunControl
     from parley.runs.failures import RunFileError
     from parley.runs.interim import InterimLooks
+    from parley.runs.packing import pack, unpack
     from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_empty, refuse_if_changed
     from parley.runs.progress import Progress, Result
     from parley.runs.rows import Record, Rows, Tally, to_rows
@@ -39,10 +40,12 @@ __all__ = [
     "describe",
     "explain_damage",
     "measure",
+    "pack",
     "refuse_empty",
     "refuse_if_changed",
     "stored_plan",
     "to_rows",
+    "unpack",
 ]
 
 _MODULES = {
@@ -52,6 +55,7 @@ _MODULES = {
     "parley.runs.executor": "Executor InProcess RunControl",
     "parley.runs.failures": "RunFileError",
     "parley.runs.interim": "InterimLooks",
+    "parley.runs.packing": "pack unpack",
     "parley.runs.plan": "PlanChanged Size describe measure refuse_empty refuse_if_changed",
     "parley.runs.progress": "Progress Result",
     "parley.runs.rows": "Record Rows Tally to_rows",

@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 
 from parley.agents import Budget, Models, ParleyError, ReplyCache
 from parley.agents.text import plural
@@ -20,6 +21,7 @@ from parley.judging import Study
 from parley.runs.executor import Executor, InProcess
 from parley.runs.failures import RunFileError
 from parley.runs.interim import count_skipped, waves
+from parley.runs.pending import KEEP_SECONDS, PendingRow, PendingTable, UnfinishedUnits
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
 from parley.runs.store import RunFile
@@ -28,6 +30,8 @@ from parley.runs.unit import GC_THRESHOLDS, stored_error
 MAX_FAILURES_IN_A_ROW = 20
 """After this many failed units without a successful one in between, the server is taken to be down."""
 TICK_SECONDS = 0.5
+MAX_CLOSING_SECONDS = 10.0
+"""Of the time that a scheduler gives, this much (at most half) is for closing workers, models and files."""
 
 
 class Engine:
@@ -65,6 +69,8 @@ class Engine:
         self.study, self.file, self.models = study, file, models
         self.executor = executor or InProcess()
         self.concurrency, self.cache, self.budget = concurrency, cache, budget or Budget()
+        self.pending = PendingTable(file)
+        self.unfinished = UnfinishedUnits(self.pending.of, collect=cache is None)
         counts = file.counts()
         total, done = sum(counts.values()), counts["done"]
         share = 1 - done / total if total else 0.0
@@ -75,6 +81,10 @@ class Engine:
         self._flush_due = False
         self._stop_reason: str | None = None
         self.interrupted = False
+        self.scheduled = False
+        """Whether a scheduler or the wall time is stopping the run."""
+        self._task: asyncio.Task[object] | None = None
+        self._deadline: asyncio.TimerHandle | None = None
         self._first_error: str | None = None
         self._failures_in_a_row = 0
 
@@ -82,6 +92,23 @@ class Engine:
         """For the first Ctrl-C: start no new units, finish those in progress."""
         self.interrupted = True
         self.stop("interrupted")
+
+    def end_within(self, seconds: float, reason: str) -> float:
+        """For a scheduler's signal or the wall time: start no new units, and abandon those that do not finish in time.
+
+        Args:
+            seconds: When the whole run must have ended, files closed.
+            reason: What the user is told.
+
+        Returns:
+            The seconds that units in progress have.
+        """
+        self.interrupted = self.scheduled = True
+        self.stop(reason)
+        seconds = max(0.0, seconds - min(MAX_CLOSING_SECONDS, seconds / 2))
+        if self._deadline is None and self._task is not None:
+            self._deadline = asyncio.get_running_loop().call_later(seconds, self._task.cancel)
+        return seconds
 
     def stop(self, reason: str) -> None:
         """Start no new units. The first reason given is the one that is reported."""
@@ -98,6 +125,7 @@ class Engine:
 
     async def run(self) -> Result:
         """Run all units that are not done, or as many as a stopping rule, a budget or Ctrl-C allows."""
+        self._task = asyncio.current_task()
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
         ticker = asyncio.create_task(self._tick())
         thresholds = gc.get_threshold()
@@ -110,15 +138,20 @@ class Engine:
                 await self.executor.close()
         except asyncio.CancelledError:
             self.interrupt()
+            if self._task is not None:
+                self._task.uncancel()  # the caller's task continues, and may use timeouts of its own
         except RunFileError:
             raise  # a file that cannot be read cannot be resumed either
         except ParleyError as error:
             self.stop(str(error))
         finally:
+            if self._deadline is not None:
+                self._deadline.cancel()
             ticker.cancel()
             gc.set_threshold(*thresholds)
             gc.unfreeze()
             self._flush()
+            self.keep(self.unfinished.take())
             if self.cache is not None:
                 self.cache.commit()
         if self._stop_reason:
@@ -134,6 +167,7 @@ class Engine:
             self._stop_reason,
             self.interrupted,
             self._first_error,
+            scheduled=self.scheduled,
             unread=self._unread(),
             rescued=self.file.path if self.file.rescued_from else None,
         )
@@ -162,10 +196,21 @@ class Engine:
         return f"none of {plural(sum(statuses.values()), *what)} could be read ({kinds}){hint}"
 
     async def _tick(self) -> None:
-        """Report progress between commits too, so that calls to slow models are visible."""
+        """Between commits, report progress, so that calls to slow models are visible, and keep their replies."""
+        next_keeping = 0.0
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self._on_progress(self.progress)
+            if time.monotonic() >= next_keeping:
+                self.keep(self.unfinished.take())
+                next_keeping = time.monotonic() + KEEP_SECONDS
+
+    def keep(self, replies: Sequence[PendingRow]) -> None:
+        """Write replies of units that are not done; if the file cannot be written, stop the run."""
+        try:
+            self.pending.add(replies)
+        except RunFileError as error:
+            self.stop(str(error))
 
     def finish(self, rows: Rows) -> None:
         """Take a unit that is done or failed; it is written in the next turn of the event loop."""
@@ -200,6 +245,8 @@ class Engine:
         if not written:
             return
         for rows in written:
+            if not rows.failed:
+                self.unfinished.done(rows.id)
             self._first_error = self._first_error or rows.error
             self.progress.add(rows)
         self._on_progress(self.progress)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 from parley.agents import Budget, Call, Models, ReplyCache
 from parley.agents.models.session import Sender
 from parley.judging import Study, Unit
+from parley.runs.pending import PendingRow, PendingTable, UnfinishedUnits
 from parley.runs.progress import Progress
 from parley.runs.rows import Rows
 from parley.runs.unit import RunStopped, run_unit
@@ -20,6 +21,10 @@ class RunControl(Protocol):
     study: Study
     models: Models
     cache: ReplyCache | None
+    unfinished: UnfinishedUnits
+    """The replies of the units that this process runs."""
+    pending: PendingTable
+    """The replies of unfinished units that are in the run file."""
     budget: Budget
     concurrency: int
     """How many units run concurrently, in all processes together."""
@@ -31,6 +36,9 @@ class RunControl(Protocol):
 
     def finish(self, rows: Rows) -> None:
         """Hand in a unit that is done or failed; it is written soon after."""
+
+    def keep(self, replies: Sequence[PendingRow]) -> None:
+        """Write replies of units that are not done, which another process runs."""
 
     def stop(self, reason: str) -> None:
         """Stop the whole run."""
@@ -100,6 +108,7 @@ class InProcess:
                     unit,
                     control.models,
                     cache=control.cache,
+                    pending=control.unfinished.begin(unit.id),
                     budget=control.budget,
                     on_call=on_call,
                     post=self._post,

@@ -87,6 +87,8 @@ class Result:
     to be."""
     rescued: Path | None = None
     """The file that has everything, if the run file was removed or replaced during the run."""
+    scheduled: bool = False
+    """Whether a scheduler's signal or the wall time stopped it."""
 
     @property
     def complete(self) -> bool:

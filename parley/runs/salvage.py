@@ -23,6 +23,7 @@ from parley.agents import ConfigError
 from parley.judging import Unit
 from parley.runs.checks import UnitChecks, outcome_is_damaged, plan_is_damaged, stored_checks, texts_of
 from parley.runs.failures import RunFileError
+from parley.runs.pending import PendingRow, PendingTable
 from parley.runs.rows import Row, Rows, Tally, text_id
 from parley.runs.store import RunFile
 
@@ -105,6 +106,7 @@ def salvage(damaged: Path, target: Path) -> Salvaged:
             copied, incomplete = _copy_units(old, new, [unit for unit in order if not plans[unit].planned])
             for event in _readable(old, ["SELECT at, kind, detail FROM events"]):
                 new.db.execute("INSERT INTO events VALUES (?, ?, ?)", event)
+            PendingTable(new).add(_pending(old, new))
             new.note("salvaged", f"from {damaged.name}")
     planned = sum(plan.planned for plan in plans.values())
     return Salvaged(
@@ -125,6 +127,13 @@ def _copy_units(old: RunFile, new: RunFile, units: Iterable[str]) -> tuple[int, 
         copied += len(new.write(chunk))
         incomplete += sum(LOST in rows.texts for rows in chunk)
     return copied, incomplete
+
+
+def _pending(old: RunFile, new: RunFile) -> Iterator[PendingRow]:
+    """Replies of units that are not done: see `parley.runs.pending`."""
+    for unit, address, reply in _readable(old, ["SELECT unit, address, reply FROM pending_replies"]):
+        if isinstance(address, bytes) and isinstance(reply, str) and new.status(unit) in ("planned", "failed"):
+            yield unit, address, reply
 
 
 def _readable(file: RunFile, queries: Iterable[str]) -> Iterator[Row]:

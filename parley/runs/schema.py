@@ -32,6 +32,11 @@ BATCH_TABLES = (
     "CREATE TABLE IF NOT EXISTS batched (request TEXT PRIMARY KEY, mark TEXT NOT NULL) WITHOUT ROWID",
 )
 """Tables that only `--executor batch` creates."""
+PENDING_TABLE = (
+    "CREATE TABLE IF NOT EXISTS pending_replies (unit TEXT NOT NULL, address BLOB NOT NULL, reply TEXT NOT NULL, "
+    "PRIMARY KEY (unit, address)) WITHOUT ROWID"
+)
+"""A table that only `--no-cache` creates, for units that are not done (see `parley.runs.pending`)."""
 
 
 @lru_cache(maxsize=1)
@@ -54,7 +59,7 @@ def _to_format_3() -> tuple[str, ...]:
 @lru_cache(maxsize=1)
 def known_entries() -> frozenset[SchemaEntry]:
     """All that SQLite may list in a run file: of every format, made as such or upgraded from an older one."""
-    third = ";\n".join((*statements(), *BATCH_TABLES))
+    third = ";\n".join((*statements(), *BATCH_TABLES, PENDING_TABLE))
     second = _without(third.replace(_view(), OLD_VIEW), {name for _, name in NEW_IN_3})
     first = _without(second, {"cached_tokens", "written_tokens"})
     upgraded = ";\n".join((first, *TO_FORMAT_2))

@@ -35,6 +35,7 @@ from parley.runs.creating import create_file
 from parley.runs.failures import MORE_THAN_ITS_SIZE, RunFileError, describe_open_error, reason
 from parley.runs.locking import NotLocked, RunLock
 from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write
+from parley.runs.packing import is_packed, open_packed, packed_path
 from parley.runs.rows import UNWRITABLE, Record, Row, Rows, to_rows, unwritable_message
 from parley.runs.schema import (
     check_run,
@@ -97,6 +98,8 @@ class RunFile:
         self._lock = lock
         self._state = os.stat(path)
         self._plan_checked = False
+        self.pending_units: set[str] = set()
+        """Units in the table `pending_replies`, if the file is open for writing (see `parley.runs.pending`)."""
         self.rescued_from: Path | None = None
         """Where the file was until it was removed or replaced; then `path` is the file that has everything."""
 
@@ -144,23 +147,29 @@ class RunFile:
         """Open a run file.
 
         Args:
-            path: The file.
+            path: The file, which may be packed (see `parley.runs.packing`) unless it is to be written.
             write: Open it for writing, which one process at a time can do. By default it is only read.
             salvage: Open it even if its end is missing.
             lock: The writer's lock, if `create` already has it.
         """
         if not os.path.isfile(path):
-            folder = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
-            raise ConfigError(f"there is no run file {path}{folder}")
+            hint = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
+            if (packed := packed_path(path)).is_file():
+                hint = f"; it is packed: name {packed}, or unpack it with parley unpack {quote(str(packed))}"
+            raise ConfigError(f"there is no run file {path}{hint}")
         db = None
         try:
-            db = open_to_read(path, salvage=salvage)  # changes nothing
+            as_archive = is_packed(path)
+            if as_archive and write:
+                raise NotOpened(f"is packed: unpack it first with parley unpack {quote(str(path))}")
+            db = (open_packed if as_archive else open_to_read)(path, salvage=salvage)  # changes nothing
             tables = check_run(db)
             if write:
                 db.close()
                 lock = lock or RunLock(path)
                 db = open_to_write(path)
-                prepare_to_write(db, check_run(db))  # again: it may have been written before we had the lock
+                tables = check_run(db)  # again: it may have been written before we had the lock
+                prepare_to_write(db, tables)
             else:
                 complete_old_format(db, tables)
         except (NotOpened, NotLocked, sqlite3.Error, UnicodeError, OSError) as error:
@@ -169,7 +178,10 @@ class RunFile:
             if lock is not None:
                 lock.release()
             raise RunFileError(describe_open_error(path, error)) from None
-        return cls(path, db, lock)
+        file = cls(path, db, lock)
+        if write and "pending_replies" in tables:
+            file.pending_units.update(unit for (unit,) in file._rows("SELECT DISTINCT unit FROM pending_replies"))
+        return file
 
     def info(self) -> dict[str, Any]:
         """The table `run`: study, target, config, models, sources, plan, units, versions."""
@@ -308,8 +320,13 @@ class RunFile:
                 "UPDATE units SET status = ?, error = ?, stop_reason = ?, started_at = ?, finished_at = ? WHERE id = ?",
                 (rows.unit for rows in units),
             )
-            add_checks(db, [rows for rows in units if not rows.failed])
+            done = [rows for rows in units if not rows.failed]
+            add_checks(db, done)
+            pending = [rows.id for rows in done if rows.id in self.pending_units]
+            if pending:
+                db.executemany("DELETE FROM pending_replies WHERE unit = ?", ((unit,) for unit in pending))
             db.execute("COMMIT")
+            self.pending_units.difference_update(pending)
         except (sqlite3.Error, *UNWRITABLE) as error:
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -409,6 +426,9 @@ class RunFile:
         """Close the file; a writer also merges SQLite's write-ahead log into it, unless a reader keeps it open."""
         if self._lock is not None:
             if self._is_there() or self.rescued_from is not None:
+                if not self.pending_units:
+                    with suppress(sqlite3.Error):
+                        self.db.execute("DROP TABLE IF EXISTS pending_replies")
                 self._merge_log()
             self.db.close()
             self._lock.release()

@@ -19,6 +19,7 @@ from parley.agents import (
     Session,
     session,
 )
+from parley.agents.models.pending import PendingReplies
 from parley.agents.models.session import Sender
 from parley.agents.redaction import HiddenAddresses
 from parley.judging import Outcome, Study, Unit
@@ -44,6 +45,7 @@ async def run_unit(
     models: Models,
     *,
     cache: ReplyCache | None,
+    pending: PendingReplies | None,
     budget: Budget | None,
     on_call: Callable[[Call], None],
     post: Sender | None = None,
@@ -55,6 +57,7 @@ async def run_unit(
         unit: What to run.
         models: The clients of the study's models.
         cache: The reply cache; None asks the models for every reply.
+        pending: Replies of earlier attempts at this unit, to which new ones are added; None if there are none.
         budget: Checked before every call; None is no limit.
         on_call: Called after every model call, whether the unit is finished later or not.
         post: Sends a request in place of the client's own `send`.
@@ -72,7 +75,9 @@ async def run_unit(
 
     seed = getattr(study.config, "seed", 0)
     try:
-        with session(Session(f"{seed}/{unit.id}", cache=cache, budget=budget, on_call=on_call, sender=post)):
+        sample = f"{seed}/{unit.id}"
+        current = Session(sample, cache=cache, pending=pending, budget=budget, on_call=on_call, sender=post)
+        with session(current):
             outcome = await study.run(unit, models)
     except (BudgetSpent, AuthError) as error:
         raise RunStopped(str(error)) from None

@@ -53,7 +53,7 @@ class NotesFile:
     """
 
     def __init__(self, run: Path) -> None:
-        self.path = run.with_name(run.name.removesuffix(".sqlite") + ".notes.sqlite")
+        self.path = run.with_name(run.name.removesuffix(".gz").removesuffix(".sqlite") + ".notes.sqlite")
 
     def version(self) -> int:
         """Changes with every note; 0 where there are none."""

@@ -12,6 +12,7 @@ from typing import Any
 from parley.agents import ParleyError
 from parley.runs import RunFile
 from parley.runs.interim import counts
+from parley.runs.packing import packed_path, run_stem
 from parley.studies import measures_of
 
 FileStamp = tuple[int, ...]
@@ -50,8 +51,9 @@ class RunFolder:
     def names(self) -> list[str]:
         if not self.selected.is_dir():
             return [self.selected.name]
-        paths = [path for path in self.root.rglob("*.sqlite") if not path.name.endswith(".notes.sqlite")]
-        paths = [path for path in paths if path.is_file()]
+        found = {path for path in self.root.rglob("*.sqlite*") if path.name.endswith((".sqlite", ".sqlite.gz"))}
+        packed_too = {packed_path(path) for path in found}  # of a run that was packed and kept, one is enough
+        paths = [path for path in found - packed_too if not run_stem(path).endswith(".notes") and path.is_file()]
         paths.sort(key=lambda path: path.stat().st_mtime, reverse=True)
         return [path.relative_to(self.root).as_posix() for path in paths]
 

@@ -16,7 +16,7 @@ from parley.runs import RunFile
 
 
 def cpu(system: str, seconds: float, **more: Any) -> dict[str, Any]:
-    figures = {"wall": 1.0, "cpu": seconds, "messages": 1000, "log_bytes": 0, "request_bytes": 2000.0}
+    figures = {"wall": 1.0, "cpu": seconds, "messages": 1000, "log_bytes": 0, "gzip_bytes": 0, "request_bytes": 2000.0}
     return {"system": system, "way": "http", **figures, **more}
 
 
@@ -133,6 +133,7 @@ def test_raw_aiohttp_and_parley_run_the_same_conversations_on_the_same_server(sy
     assert figure["requests"] == 24 + 16, "including the four warm-up conversations"
     assert figure["request_bytes"] == pytest.approx(1400, rel=0.1)
     assert (figure["log_bytes"] > 0) == (system.name == "parley")
+    assert figure["gzip_bytes"] <= figure["log_bytes"] / 3
 
 
 def test_parley_resumes_after_its_model_failed(tmp_path: Path) -> None:

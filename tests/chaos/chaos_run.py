@@ -31,8 +31,8 @@ KILL, KILL_WORKER, TERM, INT, DISK = "SIGKILL of the run", "SIGKILL of a worker"
 SIGNALS = {KILL: signal.SIGKILL, TERM: signal.SIGTERM, INT: signal.SIGINT}
 EXECUTORS = ("asyncio", "processes", "ray", "batch")
 WITH_WORKERS = ("processes", "ray")
-CLEAN_EXITS = (0, 1, 130, 143)
-"""Done, not all done, interrupted, terminated."""
+CLEAN_EXITS = (0, 1, 75, 130)
+"""Done, not all done, stopped by a scheduler's signal, interrupted."""
 MAX_PROCESSES = 300
 """With more than this, the run makes no progress."""
 DISK_BYTES = 100_000

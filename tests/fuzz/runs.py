@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import io
 import json
 import random
@@ -191,9 +192,10 @@ def show_run(path: Path) -> None:
 
 
 def target(run: Path) -> Target:
-    """Starts from a run file that is intact."""
+    """Starts from a run file that is intact, and from the same run packed."""
     RUN.parent.mkdir(exist_ok=True)
-    return Target("run file", [run.read_bytes()], mutate, read)
+    content = run.read_bytes()
+    return Target("run file", [content, gzip.compress(content)], mutate, read)
 
 
 def report_target(folder: Path) -> Target:

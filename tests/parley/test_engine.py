@@ -345,7 +345,7 @@ def test_replies_of_abandoned_units_come_from_the_cache(parley: Callable[..., An
     assert run_file("b.sqlite").story() == file.story()
 
 
-def test_without_the_cache_calls_are_made_again(
+def test_without_the_cache_a_resumed_run_has_its_own_replies_and_another_run_asks_again(
     parley: Callable[..., Any], server: Any, run_file: Any, place: Path
 ) -> None:
     command = (*QUICK, "--no-cache", "--model", server.model())
@@ -353,9 +353,11 @@ def test_without_the_cache_calls_are_made_again(
 
     assert parley(*command).status == 0
 
-    assert len(server.asked) == 72 + 4
-    assert run_file("a.sqlite").one("SELECT count(*) FROM calls WHERE cached") == 0
+    assert len(server.asked) == 72
+    assert run_file("a.sqlite").one("SELECT count(*) FROM calls WHERE cached") == 4
     assert not (place / "home" / "replies.sqlite").exists()
+    assert parley(*command, "--out", "b.sqlite").status == 0
+    assert len(server.asked) == 2 * 72
 
 
 def test_repeats_never_share_a_reply(parley: Callable[..., Any], server: Any, run_file: Any) -> None:

@@ -16,6 +16,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from parley.cli import main
+from parley.runs.packing import pack
 
 
 def request(address, path, *, method="GET", body=None, **headers):
@@ -95,6 +96,26 @@ def test_viewing_changes_nothing_in_the_folder(runs, viewer):
     for path in ("/api/runs", "/api/run", "/api/headline", "/api/units", "/api/notes", "/api/label/sets", "/api/pulse"):
         assert request(address, f"{path}?run=quick.sqlite&q=steps")[0] == 200
     assert {path.name: sha256(path.read_bytes()).hexdigest() for path in runs.iterdir()} == before
+
+
+def test_a_packed_run_is_viewed_and_labelled_under_its_name(runs, viewer):
+    def get(path):
+        status, _, text = request(address, path)
+        assert status == 200, text
+        return json.loads(text)
+
+    address = viewer(runs)
+    before = get("/api/units?run=quick.sqlite")
+    pack(runs / "quick.sqlite")
+    assert "quick.sqlite.gz" in [run["name"] for run in get("/api/runs")["runs"]]
+    assert get("/api/units?run=quick.sqlite.gz")["rows"] == before["rows"]
+    note = json.dumps({"unit": before["rows"][0]["id"], "tag": "odd"})
+    posted = request(
+        address, "/api/notes?run=quick.sqlite.gz", method="POST", body=note, Content_Type="application/json"
+    )
+    assert posted[0] == 200, posted[2]
+    assert (runs / "quick.notes.sqlite").exists()
+    assert "quick.notes.sqlite" not in [run["name"] for run in get("/api/runs")["runs"]]
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="needs a folder that cannot be written")

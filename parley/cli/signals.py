@@ -1,0 +1,108 @@
+"""What stops a run from outside: Ctrl-C, the signals of a scheduler, and the end of the wall time.
+
+The first Ctrl-C finishes the units in progress, the second abandons them. A scheduler's signal gives them `grace`
+seconds, after which the process has ended in any case: a thread sees to it if the event loop cannot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import threading
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any
+
+from rich.console import Console
+
+from parley.runs import Engine
+
+STOPPED_IN_TIME = 75
+"""The exit status after a scheduler's signal or the wall time: EX_TEMPFAIL of sysexits.h, "try again later"."""
+SCHEDULERS = ("SIGTERM", "SIGUSR1", "SIGUSR2", "SIGHUP")
+
+
+class Signals:
+    """Handles signals while a job is executed; a context manager.
+
+    Args:
+        console: Where to say what happens.
+        grace: Seconds from a scheduler's signal to the end of the process.
+        seconds_left: Seconds until the wall time is over; None if there is none.
+    """
+
+    def __init__(self, console: Console, *, grace: float, seconds_left: float | None) -> None:
+        self._console, self._grace, self._seconds_left = console, grace, seconds_left
+        self._timers: list[threading.Timer] = []
+        self._handlers: dict[int, Any] = {}
+        self._interrupts = 0
+        self._engine: Engine | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._signalled = False
+
+    def __enter__(self) -> Signals:
+        if self._seconds_left is not None:
+            self._exit_after(self._seconds_left)
+        for name in SCHEDULERS:
+            number = getattr(signal, name, None)
+            # A signal that is ignored stays ignored: `nohup` does so with SIGHUP. Only the main thread has handlers.
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                with suppress(ValueError):
+                    self._handlers[number] = signal.signal(number, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        if self._engine is None or not self._engine.scheduled:  # otherwise closing the interpreter may take too long
+            for timer in self._timers:
+                timer.cancel()
+
+    def attach(self, engine: Engine) -> None:
+        """From now on signals are for the engine; before it exists, there is nothing to finish."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        self._engine, self._loop = engine, loop
+
+        def on_interrupt() -> None:
+            self._interrupts += 1
+            if self._interrupts == 1:
+                engine.interrupt()
+                self._console.print(engine.executor.on_interrupt)
+            elif task is not None:
+                task.cancel()
+
+        with suppress(NotImplementedError, RuntimeError):  # Windows has no such handlers, nor has another thread
+            loop.add_signal_handler(signal.SIGINT, on_interrupt)
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        """A plain handler, not the event loop's: that one would wait for a study that blocks the loop."""
+        name = signal.Signals(number).name
+        if self._engine is None or self._loop is None:
+            _exit(f"stopped: {name} was received before the first unit")
+        elif not self._signalled:
+            self._signalled = True
+            self._exit_after(self._grace)
+            self._loop.call_soon_threadsafe(self._end_engine, self._engine, name)
+
+    def _end_engine(self, engine: Engine, name: str) -> None:
+        seconds = engine.end_within(self._grace, f"{name} was received")
+        with suppress(OSError):  # after SIGHUP the terminal may be gone
+            self._console.print(
+                f"{name}: no new units are started; those in progress have {seconds:.0f} s", highlight=False
+            )
+
+    def _exit_after(self, seconds: float) -> None:
+        timer = threading.Timer(max(0.0, seconds), _exit, ["stopped: the time is over; some units did not end"])
+        timer.daemon = True
+        timer.start()
+        self._timers.append(timer)
+
+
+def _exit(message: str) -> None:
+    """End the process now. What is written is in the run file, as after `kill -9`."""
+    with suppress(OSError):
+        os.write(2, f"parley: {message}\nrun the same command again to resume\n".encode())
+    os._exit(STOPPED_IN_TIME)

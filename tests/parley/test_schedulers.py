@@ -1,0 +1,246 @@
+"""A scheduler ends a run with a signal or a wall time: it ends in time, loses nothing, and is resumed."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from parley.runs.times import to_seconds
+
+RUN = ("run", "malibu", "--yardstick", "off", "--suite", "quick", "--repeats", "3", "--concurrency", "4")
+UNITS = 27
+SLACK = 3.0
+"""Seconds that a busy machine may take beyond the grace to end a process."""
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90s", 90),
+        ("90m", 5400),
+        ("2h", 7200),
+        ("2h30m", 9000),
+        ("1d12h", 129_600),
+        ("02:00:00", 7200),
+        ("00:01:30", 90),
+        ("1-12:00:00", 129_600),
+        ("1-12:30", 131_400),
+        ("2-0", 172_800),
+    ],
+)
+def test_times_are_read_as_people_and_slurm_write_them(text: str, seconds: int) -> None:
+    assert to_seconds(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "90", "02:00", "two hours", "0m", "-5m", "1.5h", "2h 30m"])
+def test_what_is_not_a_time_is_refused(parley: Callable[..., Any], text: str) -> None:
+    result = parley(*RUN, "--model", "sim/judge", f"--wall-time={text}")
+    assert result.status == 2
+    assert result.err == f"parley: wall_time: write it as 90m, 2h30m, 02:00:00 or 1-12:00:00, not {text!r}\n"
+
+
+def test_a_wall_time_without_room_for_the_grace_is_refused(parley: Callable[..., Any], place: Path) -> None:
+    (place / "config.toml").write_text('wall_time = "50s"\ngrace = 60\n')
+    result = parley(*RUN, "--model", "sim/judge", "--config", "config.toml")
+    assert (result.status, result.err) == (
+        2,
+        "parley: wall_time: it must be longer than the grace of 60.0 s, not '50s'\n",
+    )
+
+
+@pytest.mark.parametrize("name", ["SIGUSR2", "SIGHUP"])
+def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_file: Any, name: str) -> None:
+    server.delay = 0.01
+    file = run_file("a.sqlite")
+    process = start(*RUN, "--model", server.model(), "--no-cache", "--out", file.path, "--grace", "30")
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
+
+    process.process.send_signal(getattr(signal, name))
+    ended = process.end()
+
+    assert ended.status == 75
+    assert f"{name}: no new units are started; those in progress have 20 s" in ended.err
+    assert ended.complaints == [f"parley: stopped: {name} was received"]
+    assert "run the same command again to resume" in ended.err
+    assert file.count() < UNITS
+    assert file.one("SELECT count(*) FROM calls") == len(server.asked), "a unit in progress was not finished"
+    file.check()
+
+
+@pytest.mark.parametrize("executor", ["asyncio", "processes"])
+def test_units_that_cannot_finish_are_left_with_their_replies_in_the_cache(
+    parley: Callable[..., Any], start: Callable[..., Any], server: Any, run_file: Any, executor: str
+) -> None:
+    """As SLURM does at the limit: SIGCONT and SIGTERM to every process of the job."""
+    server.delay = 0.02
+    file = run_file("a.sqlite")
+    command = (*RUN, "--model", server.model(), "--out", file.path, "--executor", executor)
+    process = start(*command, "--grace", "4")
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
+    asked = len(server.asked)
+    server.silent = True  # these calls never end by themselves
+    process.wait_for(lambda: len(server.asked) >= asked + 4)
+    workers = children(process.process.pid)
+    assert len(workers) == (2 if executor == "processes" else 0) or os.cpu_count() != 2
+
+    began = time.monotonic()
+    for pid in (process.process.pid, *workers):
+        os.kill(pid, signal.SIGCONT)
+        os.kill(pid, signal.SIGTERM)
+    ended = process.end()
+
+    assert time.monotonic() - began < 4 + SLACK
+    assert ended.status == 75, ended.err
+    assert "Traceback" not in ended.err
+    wait_until(lambda: not any(map(alive, workers)))
+    file.check()
+    unanswered = len(server.asked) - asked
+    server.silent, server.delay = False, 0.0
+    assert parley(*command).status == 0
+    assert len(server.asked) <= UNITS * 8 + unanswered + 4, "a reply that was in the cache was asked for again"
+    assert parley(*command[:-4], "--no-cache", "--out", "peace.sqlite").status == 0
+    assert file.story() == run_file("peace.sqlite").story()
+
+
+def test_a_batch_is_not_waited_for(
+    parley: Callable[..., Any], start: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    batch_server.slow = True
+    command = (*RUN[:-4], "--model", batch_server.model(), "--out", "a.sqlite", "--executor", "batch")
+    process = start(*command)
+    process.wait_for(lambda: any("request_counts" in batch for batch in list(batch_server.batches.values())))
+
+    began = time.monotonic()
+    process.process.terminate()
+    ended = process.end()
+
+    assert ended.status == 75
+    assert time.monotonic() - began < 10, "the grace is 60 seconds"
+    batch_server.slow = False
+    assert parley(*command).status == 0
+
+
+STUCK = """
+import time
+from pathlib import Path
+from parley.judging.malibu.study import Malibu
+
+class Stuck(Malibu):
+    name = "stuck"
+
+    async def run(self, unit, models):
+        Path(f"stuck-{unit.id.replace('/', '-')}").touch()
+        time.sleep(60)  # the event loop stands still
+"""
+
+
+@pytest.mark.parametrize("executor", ["asyncio", "processes"])
+def test_a_run_that_is_stuck_ends_with_the_grace_and_so_do_its_workers(
+    start: Callable[..., Any], place: Path, executor: str
+) -> None:
+    (place / "stuck.py").write_text(STUCK)
+    command = ("run", "stuck.py:Stuck", *RUN[2:], "--model", "sim/judge", "--out", "a.sqlite", "--grace", "1")
+    process = start(*command, "--executor", executor)
+    process.wait_for(lambda: any(place.glob("stuck-*")))
+    workers = children(process.process.pid)
+
+    began = time.monotonic()
+    process.process.terminate()
+    ended = process.end()
+
+    assert time.monotonic() - began < 1 + SLACK
+    assert ended.status == 75
+    assert "run the same command again to resume" in ended.err
+    wait_until(lambda: not any(map(alive, workers)))
+
+
+def test_the_wall_time_ends_a_run_by_itself(start: Callable[..., Any], server: Any, run_file: Any) -> None:
+    server.delay = 0.4
+    process = start(*RUN, "--model", server.model(), "--out", "a.sqlite", "--wall-time", "5s", "--grace", "2")
+    process.wait_for(lambda: run_file("a.sqlite").starts() == 1)
+    began = time.monotonic()
+    ended = process.end()
+
+    assert time.monotonic() - began < 5 + SLACK
+    assert ended.status == 75
+    assert ended.complaints == ["parley: stopped: the wall time of 5s is nearly over"]
+    assert run_file("a.sqlite").count() < UNITS
+
+
+def test_the_wall_time_is_an_option_in_python(server: Any, run_file: Any) -> None:
+    import parley
+
+    server.delay = 0.3
+    options = parley.Options(wall_time="3s", grace=1.0, concurrency=4, out="a.sqlite")
+    result = parley.run("malibu", suite="quick", yardstick="off", model=server.model(), options=options)
+
+    assert result.scheduled
+    assert not result.complete
+    assert result.progress.elapsed < 3 + SLACK
+    assert result.stopped == "the wall time of 3s is nearly over"
+
+
+def test_the_batch_script_of_the_documentation_requeues_itself_until_the_run_is_done(
+    place: Path, server: Any, run_file: Any, parley: Callable[..., Any]
+) -> None:
+    page = (Path(__file__).parents[2] / "docs/executors.md").read_text("utf-8")
+    script = re.search(r"```bash\n(#!/bin/bash\n.*?)```", page, re.S)
+    assert script is not None
+    command = " ".join((*RUN, "--model", f"'{server.model()}'", "--out", "a.sqlite"))
+    body, replaced = re.subn(r"^parley run .*(?= --grace)", lambda _: f"parley {command}", script[1], flags=re.M)
+    assert replaced == 1
+    (place / "job.sh").write_text(body)
+    tools = place / "bin"
+    tools.mkdir()
+    (tools / "parley").write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m parley "$@"\n')
+    (tools / "scontrol").write_text('#!/bin/sh\necho "$@" >> requeued\n')
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "SLURM_JOB_ID": "4711"}
+    server.delay = 0.05
+    file = run_file("a.sqlite")
+
+    job = subprocess.Popen(["bash", "job.sh"], env=environment, stderr=subprocess.PIPE, text=True)
+    wait_until(lambda: file.starts() == 1 and file.count() > 0)
+    job.send_signal(signal.SIGUSR1)
+    _, err = job.communicate(timeout=60)
+
+    assert job.returncode == 75, err
+    assert (place / "requeued").read_text() == "requeue 4711\n"
+    assert 0 < file.count() < UNITS
+
+    server.delay = 0.0
+    again = subprocess.run(["bash", "job.sh"], env=environment, timeout=120, check=False)
+    assert again.returncode == 0
+    assert (place / "requeued").read_text() == "requeue 4711\n", "a run that is done is not requeued"
+    assert file.count() == UNITS
+    assert len(server.asked) == UNITS * 8, "nothing was asked twice"
+
+
+def children(pid: int) -> list[int]:
+    done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in done.stdout.split()]
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "timed out"
+        time.sleep(0.02)
