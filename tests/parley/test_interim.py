@@ -94,7 +94,7 @@ def units_done(file: Any) -> dict[str, int]:
 
 
 def test_workers_live_through_the_looks(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
-    """The same two processes run the units of all five waves, and the looks are those of a run without workers."""
+    """At most two processes run the units of all five waves, and the looks are those of a run without workers."""
     mark = "        pathlib.Path(f'pid-{os.getpid()}').touch()\n"
     (place / "scores.py").write_text("import os, pathlib\n" + STUDY.replace(RUNS, RUNS + mark))
     rule = ("--stop", "looks=5", "--effect", "0")
@@ -107,7 +107,7 @@ def test_workers_live_through_the_looks(parley: Callable[..., Any], place: Path,
     two = ("--executor", "processes", "--workers", "2", "--concurrency", "2")
     assert parley(*RUN[:-1], "b.sqlite", *rule, *two).status == 0
 
-    assert len(list(place.glob("pid-*"))) == 2
+    assert len(list(place.glob("pid-*"))) in (1, 2), "the first may be done before the second has started"
     assert looks(run_file("b.sqlite")) == expected
 
 
