@@ -67,7 +67,9 @@ class Options(BaseModel):
         description="what runs the units: this process, worker processes, Ray, or the provider's batches; auto begins "
         "in this process, and starts worker processes if one core is too slow",
     )
-    workers: int | None = Field(None, ge=1, description="worker processes or Ray actors (default: one per core)")
+    workers: int | None = Field(
+        None, ge=1, description="worker processes or Ray actors (default: one per core, or per free core of a cluster)"
+    )
     ray_address: str | None = Field(None, description="address of a Ray cluster (default: Ray on this machine)")
     budget_calls: int | None = Field(None, ge=0, description="stop after this many model calls in total")
     budget_tokens: int | None = Field(None, ge=0, description="stop after this many tokens in total")

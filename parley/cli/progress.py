@@ -59,6 +59,7 @@ class ProgressView:
         self._task = self._bar.add_task("", total=total)
         self._printed_at = 0.0
         self._ended = False
+        self._remarks = 0
 
     def __enter__(self) -> ProgressView:
         if self._live:
@@ -72,6 +73,10 @@ class ProgressView:
             self._bar.stop()
 
     def update(self, progress: Progress) -> None:
+        if not self._quiet:
+            for remark in progress.remarks[self._remarks :]:
+                self._console.print(remark, highlight=False)
+        self._remarks = len(progress.remarks)
         if self._live:
             finished = progress.done + progress.failed
             self._bar.update(self._task, completed=finished, description=facts(progress))

@@ -1,35 +1,41 @@
 """Many workers, one run: units are streamed to the workers, finished ones are streamed back, dead workers are replaced.
 
-How a worker is started and called is up to a subclass (`processes`, `ray_pool`).
+Workers live until the run ends: in the waves of a stopping rule, the same workers take the units of every wave. How a
+worker is started and called is up to a subclass (`processes`, `ray_pool`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from parley.agents import BudgetSpent, ConfigError, ParleyError
 from parley.agents.text import plural
 from parley.executors.shared_budget import SharedBudget
 from parley.executors.study_spec import StudySpec
+from parley.executors.unit_queue import UnitQueue
 from parley.executors.worker import Instructions, WorkerReport, WorkerSlot, nth_part
 from parley.judging import Unit
 from parley.runs import RunControl
 from parley.runs.executor import FINISHING
 
 MAX_DEATHS_IN_A_ROW = 5
-"""If this many workers die with no unit finished in between, the units are what kills them, and the run stops."""
+"""If this many workers die with no unit finished in between, the units are what kills them, and the run stops. With
+more workers the limit is twice their number, since a machine that fails takes all of its workers with it."""
 CLOSE_SECONDS = 5.0
 IDLE_SECONDS = 0.05
 
 
 class WorkerLost(ParleyError):
     """A worker process or its machine died."""
+
+
+class WorkerNotPlaced(ParleyError):
+    """There was no room for a worker within the time limit."""
 
 
 class WorkerHandle(Protocol):
@@ -42,12 +48,25 @@ class WorkerHandle(Protocol):
     async def kill(self) -> None: ...
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class PooledWorker:
+    """One of the pool's workers, or the place of one that is yet to be started."""
+
+    slot: WorkerSlot
+    handle: WorkerHandle | None = None
+    assigned: dict[str, Unit] = field(default_factory=dict)
+    instructions: Instructions = field(default_factory=Instructions)
+    """What to send next, beside units."""
+    slowed: list[tuple[str, float]] = field(default_factory=list)
+    """What other workers reported of rate limits since."""
+
+
 class WorkerPool:
     """An executor whose units run in workers. The engine calls `run_units`; that calls `start` for every worker.
 
     Args:
         spec: How workers create the study.
-        workers: How many. Default: as many as `max_workers` says.
+        workers: How many. Default: as many as there is room for.
     """
 
     on_interrupt = FINISHING
@@ -55,96 +74,130 @@ class WorkerPool:
     def __init__(self, spec: StudySpec, *, workers: int | None = None) -> None:
         self._spec = spec
         self._requested_workers = workers
+        self._workers: list[PooledWorker] = []
+        self._deaths = 0
 
     @abstractmethod
     async def start(self, slot: WorkerSlot) -> WorkerHandle:
-        """Start a worker and wait until it is ready; raises `ConfigError` if it cannot work."""
+        """Start a worker and wait until it is ready.
+
+        Raises `ConfigError` if it cannot work, `WorkerNotPlaced` if there was no room for it in time.
+        """
 
     @abstractmethod
-    def max_workers(self) -> int:
-        """How many workers there is room for."""
+    async def room(self, control: RunControl) -> int:
+        """How many workers to start at most; at least one."""
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        self._units, self._requeued = units, deque[Unit]()
+        self._queue, self._control = UnitQueue(units), control
         self._left = control.progress.total - control.progress.done
-        self._concurrency = max(1, min(control.concurrency, self._left))
-        workers = min(self._requested_workers or self.max_workers(), self._concurrency)
-        self._deaths = 0
-        self._assigned: list[dict[str, Unit]] = [{} for _ in range(workers)]
-        self._slowed: list[list[tuple[str, float]]] = [[] for _ in range(workers)]
-        self._budget = SharedBudget(control.budget, workers)
-        tasks = [asyncio.create_task(self._run_worker(index, workers, control)) for index in range(workers)]
+        if not self._workers:
+            await self._plan_workers(control)
+        self._not_placed: WorkerNotPlaced | None = None
+        tasks = [asyncio.create_task(self._run_worker(worker, control)) for worker in self._workers]
         try:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        if self._not_placed is not None and not self._over(control):
+            raise ConfigError(str(self._not_placed))
 
-    def _next_units(self, count: int) -> list[Unit]:
-        """The next units; those of dead workers come last, so that a unit that kills workers does not delay others."""
-        units = list(islice(self._units, max(0, count)))
-        while self._requeued and len(units) < count:
-            units.append(self._requeued.popleft())
-        self._left -= len(units)
-        return units
+    async def _plan_workers(self, control: RunControl) -> None:
+        """Divide the run's concurrency among the workers; they are started when there are units for them."""
+        self._concurrency = max(1, min(control.concurrency, self._left))
+        room = await self.room(control)
+        wanted = min(self._requested_workers or room, self._concurrency)
+        if room < wanted:
+            remark = f"the cluster has room for {room} of {plural(wanted, 'worker')}"
+            control.note("workers", remark)
+            control.progress.remarks.append(remark)
+        workers = min(room, wanted)
+        self._budget = SharedBudget(control.budget, workers)
+        for index in range(workers):
+            slot = WorkerSlot(
+                index=index,
+                workers=workers,
+                concurrency=nth_part(self._concurrency, workers, index),
+                limited=self._budget.limited,
+                cache=control.cache is not None,
+            )
+            self._workers.append(PooledWorker(slot=slot))
 
-    async def _run_worker(self, index: int, workers: int, control: RunControl) -> None:
-        """Keep one slot filled: start its worker, exchange messages with it, replace it if it dies."""
-        concurrency = nth_part(self._concurrency, workers, index)
-        slot = WorkerSlot(
-            index=index,
-            workers=workers,
-            concurrency=concurrency,
-            limited=self._budget.limited,
-            cache=control.cache is not None,
-        )
-        worker: WorkerHandle | None = None
-        instructions = Instructions()
-        assigned = self._assigned[index]
-        try:
-            while True:
+    async def close(self) -> None:
+        """End the workers, at most a few seconds later."""
+        await asyncio.gather(*map(self._close, self._workers))
+
+    def _over(self, control: RunControl) -> bool:
+        """Whether nothing is left to do: no worker has a unit, and no unit is to be started."""
+        return not any(worker.assigned for worker in self._workers) and (control.stopping.is_set() or self._queue.empty)
+
+    async def _run_worker(self, worker: PooledWorker, control: RunControl) -> None:
+        """Keep one worker busy: start it, exchange messages with it, replace it if it dies."""
+        concurrency = worker.slot.concurrency
+        while not self._over(control):
+            try:
+                if worker.handle is None:
+                    if self._queue.empty:  # another worker may die and its units come back
+                        await asyncio.sleep(IDLE_SECONDS)
+                    elif not await self._start(worker, control):
+                        return
+                    continue
                 # A few units wait at the worker, so that it never idles, unless too few are left for all workers.
                 room = concurrency + (concurrency // 4 + 1 if self._left > self._concurrency else 0)
-                units = [] if control.stopping.is_set() else self._next_units(room - len(assigned))
-                assigned.update((unit.id, unit) for unit in units)
-                if not assigned:
-                    if not any(self._assigned):
-                        return
-                    await asyncio.sleep(IDLE_SECONDS)  # another worker may die and its units come back
+                units = [] if control.stopping.is_set() else self._queue.take(room - len(worker.assigned))
+                self._left -= len(units)
+                worker.assigned.update((unit.id, unit) for unit in units)
+                if not worker.assigned:
+                    await asyncio.sleep(IDLE_SECONDS)
                     continue
-                slowed, self._slowed[index] = self._slowed[index], []
+                slowed, worker.slowed = worker.slowed, []
+                stop = control.stopping.is_set()
                 replies = [(unit.id, *row) for unit in units for row in control.pending.of(unit.id).items()]
-                instructions = instructions._replace(
-                    units=units, replies=replies, slowed=slowed, stop=control.stopping.is_set()
-                )
-                try:
-                    if worker is None:
-                        worker = await self.start(slot)
-                    instructions = self._handle_report(await worker.exchange(instructions), index, control)
-                except WorkerLost as lost:
-                    worker, instructions = None, Instructions()
-                    self._requeue(lost, assigned, control)
-        finally:
-            if worker is not None:
-                await asyncio.shield(self._close(worker, index, control))
+                instructions = worker.instructions._replace(units=units, replies=replies, slowed=slowed, stop=stop)
+                worker.instructions = Instructions()
+                report = await worker.handle.exchange(instructions)
+                worker.instructions = self._handle_report(report, worker)
+            except WorkerLost as lost:
+                self._requeue(lost, worker, control)
 
-    def _handle_report(self, report: WorkerReport, index: int, control: RunControl) -> Instructions:
+    async def _start(self, worker: PooledWorker, control: RunControl) -> bool:
+        """Start a worker, while others run its units; False if that is no longer needed, or there is no room."""
+        starting = asyncio.create_task(self.start(worker.slot))
+        try:
+            while not starting.done():
+                await asyncio.wait((starting,), timeout=IDLE_SECONDS)
+                if control.stopping.is_set() or self._over(control):
+                    return False
+            worker.handle = starting.result()
+        except WorkerNotPlaced as error:
+            self._not_placed = error
+            control.note("worker not placed", str(error))
+            return False
+        finally:
+            if worker.handle is None:
+                starting.cancel()
+                await asyncio.gather(starting, return_exceptions=True)
+        return True
+
+    def _handle_report(self, report: WorkerReport, worker: PooledWorker) -> Instructions:
         """Hand in finished units; return the answer to the worker's request for calls."""
+        control = self._control
         control.progress.merge(report.tally)
         self._budget.report(report.tally)
         control.keep(report.replies)
         for rows in report.finished:
-            if self._assigned[index].pop(rows.id, None) is not None:
+            if worker.assigned.pop(rows.id, None) is not None:
                 control.finish(rows)
                 self._deaths = 0
         for unit in report.dropped:
-            self._assigned[index].pop(unit, None)
+            worker.assigned.pop(unit, None)
         if report.stop_reason is not None:
             control.stop(report.stop_reason)
-        for other, slowed in enumerate(self._slowed):
-            if other != index:
-                slowed.extend(report.slowed)
+        for other in self._workers:
+            if other is not worker:
+                other.slowed.extend(report.slowed)
         if not report.requested_calls:
             return Instructions()
         try:
@@ -152,19 +205,25 @@ class WorkerPool:
         except BudgetSpent as error:
             return Instructions(spent=str(error))
 
-    def _requeue(self, lost: WorkerLost, assigned: dict[str, Unit], control: RunControl) -> None:
+    def _requeue(self, lost: WorkerLost, worker: PooledWorker, control: RunControl) -> None:
         """Return the units of a dead worker to the queue."""
+        worker.handle, worker.instructions = None, Instructions()
+        units, worker.assigned = worker.assigned, {}
         self._deaths += 1
-        control.note("worker lost", f"{lost}; {plural(len(assigned), 'unit')} to be run again")
-        if self._deaths >= MAX_DEATHS_IN_A_ROW:
-            raise ConfigError(f"{MAX_DEATHS_IN_A_ROW} workers died in a row, the last with: {lost}")
-        self._requeued.extend(assigned.values())
-        self._left += len(assigned)
-        assigned.clear()
+        control.note("worker lost", f"{lost}; {plural(len(units), 'unit')} to be run again")
+        if self._deaths >= max(MAX_DEATHS_IN_A_ROW, 2 * len(self._workers)):
+            raise ConfigError(f"{self._deaths} workers died in a row, the last with: {lost}")
+        self._queue.give_back(units.values())
+        self._left += len(units)
 
-    async def _close(self, worker: WorkerHandle, index: int, control: RunControl) -> None:
+    async def _close(self, worker: PooledWorker) -> None:
         """Take the worker's last report; a worker that does not answer is killed."""
-        with suppress(WorkerLost, TimeoutError):
-            async with asyncio.timeout(CLOSE_SECONDS):
-                self._handle_report(await worker.close(), index, control)
-        await worker.kill()
+        handle, worker.handle = worker.handle, None
+        if handle is None:
+            return
+        try:
+            with suppress(WorkerLost, TimeoutError):
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    self._handle_report(await handle.close(), worker)
+        finally:
+            await handle.kill()

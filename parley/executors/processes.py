@@ -19,6 +19,7 @@ from parley.agents import ConfigError
 from parley.agents.python_path import child_environment
 from parley.executors.pool import WorkerLost, WorkerPool
 from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
+from parley.runs import RunControl
 
 _LENGTH = struct.Struct(">Q")
 _START = """
@@ -74,8 +75,8 @@ class ProcessHandle:
 class ProcessPool(WorkerPool):
     """Workers are processes on this machine, one per core unless `workers` says otherwise."""
 
-    def max_workers(self) -> int:
-        return os.cpu_count() or 1
+    async def room(self, control: RunControl) -> int:
+        return self._requested_workers or os.cpu_count() or 1
 
     async def start(self, slot: WorkerSlot) -> ProcessHandle:
         process = await asyncio.create_subprocess_exec(

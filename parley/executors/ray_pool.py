@@ -3,24 +3,27 @@
 No task argument contains a key: on this machine workers inherit the environment, on a cluster every node has its own.
 Ray's `runtime_env` is not used for keys, since its dashboard and logs show it.
 
-Ray puts the folder that is current when it is started first on the path of its workers. It is therefore started in an
-empty folder, and the first thing an actor does is to take the path of the run.
+Ray puts the folder that is current when it is started first on the path of its workers. It is told not to, and the
+first thing an actor does is to take the path of the run.
+
+Whatever Ray does that may block runs in a thread, so that Ctrl-C always ends a run.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import pickle
-import signal
 import socket
-import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import suppress
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.executors.pool import WorkerLost, WorkerPool
+from parley.executors.daemon_thread import DaemonThread
+from parley.executors.pool import CLOSE_SECONDS, WorkerLost, WorkerNotPlaced, WorkerPool
 from parley.executors.study_spec import StudySpec
 from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
 from parley.judging import Unit
@@ -29,6 +32,10 @@ from parley.runs import RunControl
 OBJECT_STORE_BYTES = 200 * 2**20
 """Finished units stay in it only briefly; Ray's own default is a third of the memory."""
 CONNECT_SECONDS = 10.0
+PLACEMENT_SECONDS = 60.0
+"""How long a worker may wait for a free CPU before it is given up."""
+ROOM_SECONDS = 0.5
+NOT_PLACED = f"Ray found no free CPU for a worker within {PLACEMENT_SECONDS:.0f} seconds (see `ray status`)"
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no usage reports to Ray's makers, unless the user sets this
@@ -53,6 +60,16 @@ def _check_reachable(address: str) -> None:
     host, _, port = address.rpartition("://")[2].rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
+
+
+def _job_config(ray: Any) -> Any:
+    """A job that does not put the current folder on the path of its workers, as Ray does without a `working_dir`."""
+
+    class JobConfig(ray.job_config.JobConfig):  # type: ignore[misc]
+        def _runtime_env_has_working_dir(self) -> bool:
+            return True
+
+    return JobConfig()
 
 
 def _actor_class() -> type:
@@ -112,7 +129,7 @@ class RayPool(WorkerPool):
 
     Args:
         spec: How workers create the study.
-        workers: How many. Default: one per core of the cluster.
+        workers: How many, at most. Default: one per free core of the cluster.
         address: The cluster's address. Default: Ray is started on this machine, and stopped after the run.
     """
 
@@ -120,23 +137,38 @@ class RayPool(WorkerPool):
         super().__init__(spec, workers=workers)
         self._address = address
         self._ray = import_ray()
+        self._connected = False
+        self._thread = DaemonThread("ray")
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        if self._ray.is_initialized():  # started by the calling program, and left running
-            await super().run_units(units, control)
-            return
-        with tempfile.TemporaryDirectory(prefix="parley-ray-", ignore_cleanup_errors=True) as empty:
-            with chdir(empty):
-                self._connect()
-            try:
-                await super().run_units(units, control)
-            finally:
-                self._ray.shutdown()
+        if not self._ray.is_initialized():  # otherwise started by the calling program, and left running
+            await self._connect(control)
+        await super().run_units(units, control)
 
-    def _connect(self) -> None:
-        """Start or connect to Ray, and restore the signal handlers that it replaces."""
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-        quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL}
+    async def close(self) -> None:
+        await super().close()
+        if self._connected:
+            self._connected = False
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._thread.call(self._ray.shutdown), CLOSE_SECONDS)
+
+    async def _connect(self, control: RunControl) -> None:
+        """Start or connect to Ray; if the run is stopped meanwhile, wait for a few seconds at most."""
+        connecting = asyncio.ensure_future(self._thread.call(self._initialise))
+        stopping = asyncio.ensure_future(control.stopping.wait())
+        try:
+            await asyncio.wait((connecting, stopping), return_when=asyncio.FIRST_COMPLETED)
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await connecting
+        except TimeoutError:
+            raise ConfigError("Ray was still starting") from None
+        finally:
+            connecting.cancel()
+            stopping.cancel()
+
+    def _initialise(self) -> None:
+        quiet = {"log_to_driver": False, "logging_level": logging.CRITICAL, "job_config": _job_config(self._ray)}
+        logging.getLogger("ray").setLevel(logging.CRITICAL)
         try:
             if self._address is not None:
                 _check_reachable(self._address)
@@ -153,18 +185,35 @@ class RayPool(WorkerPool):
         except (RuntimeError, ValueError, OverflowError, OSError) as error:
             where = f"Ray at {self._address}" if self._address else "Ray"
             raise ConfigError(f"{where} cannot be reached: {' '.join(str(error).split())[:200]}") from None
-        finally:
-            for number, handler in handlers.items():
-                signal.signal(number, handler)
+        self._connected = True
 
-    def max_workers(self) -> int:
-        return int(self._ray.cluster_resources().get("CPU", 1))
+    async def room(self, control: RunControl) -> int:
+        """The free CPUs; if there are none, wait for one."""
+        until = time.monotonic() + PLACEMENT_SECONDS
+        while not (free := await self._free_cpus()) and not control.stopping.is_set():
+            if time.monotonic() > until:
+                raise ConfigError(NOT_PLACED)
+            control.progress.waiting = "waiting for a free CPU of the Ray cluster"
+            await asyncio.sleep(ROOM_SECONDS)
+        control.progress.waiting = ""
+        return max(1, free)
+
+    async def _free_cpus(self) -> int:
+        return int((await self._thread.call(self._ray.available_resources)).get("CPU", 0))
 
     async def start(self, slot: WorkerSlot) -> RayHandle:
         actor = self._ray.remote(_actor_class()).options(num_cpus=1, max_restarts=0, scheduling_strategy="SPREAD")
         arguments = pickle.dumps((Worker, self._spec, slot))
         handle = RayHandle(self._ray, actor.remote(self._spec.path, self._spec.folder, arguments))
-        if error := await handle.call("open"):
+        try:
+            try:
+                async with asyncio.timeout(PLACEMENT_SECONDS):
+                    await handle.call("__ray_ready__")
+            except TimeoutError:
+                raise WorkerNotPlaced(NOT_PLACED) from None
+            if error := await handle.call("open"):  # without a limit: it may load a model's weights
+                raise ConfigError(error)
+        except BaseException:
             await handle.kill()
-            raise ConfigError(error)
+            raise
         return handle

@@ -38,8 +38,8 @@ class Engine:
     """Runs the units of a study that are not done yet, many concurrently, and writes each when it is finished.
 
     `run` calls `executor.run_units(units, control)` once per wave of units (one wave unless the study has interim
-    looks), with itself as the `RunControl`; the executor calls back `finish` for every unit and `stop` if the whole
-    run must stop.
+    looks), with itself as the `RunControl`, and `executor.close()` in the end; the executor calls back `finish` for
+    every unit and `stop` if the whole run must stop.
 
     Args:
         study: What to run.
@@ -132,13 +132,10 @@ class Engine:
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
         try:
-            for units in waves(self.study, self.file):
-                await self.executor.run_units(units, self)
-                self._flush()  # the next wave depends on the verdicts of this one
-                if self.stopping.is_set():
-                    break
-            else:
-                self.progress.skipped = count_skipped(self.study, self.file)
+            try:
+                await self._run_waves()
+            finally:
+                await self.executor.close()
         except asyncio.CancelledError:
             self.interrupt()
             if self._task is not None:
@@ -174,6 +171,14 @@ class Engine:
             unread=self._unread(),
             rescued=self.file.path if self.file.rescued_from else None,
         )
+
+    async def _run_waves(self) -> None:
+        for units in waves(self.study, self.file):
+            await self.executor.run_units(units, self)
+            self._flush()  # the next wave depends on the verdicts of this one
+            if self.stopping.is_set():
+                return
+        self.progress.skipped = count_skipped(self.study, self.file)
 
     def _unread(self) -> str | None:
         """What to say of a run in which nothing could be read; None if something was."""

@@ -67,6 +67,9 @@ class Executor(Protocol):
             control: The engine. Call `control.finish` for every unit that is done or failed.
         """
 
+    async def close(self) -> None:
+        """Called once, when the run has ended; `run_units` may have been called several times."""
+
 
 class InProcess:
     """Runs all units in this process, `control.concurrency` of them concurrently.
@@ -90,6 +93,9 @@ class InProcess:
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
+
+    async def close(self) -> None:
+        """Nothing is left open by `run_units`."""
 
     async def _work(self, units: Iterator[Unit], control: RunControl) -> None:
         on_call: Callable[[Call], None] = control.progress.add_call

@@ -27,7 +27,9 @@ class Progress(Tally):
     skipped: int = 0
     """Units that the stopping rule made unnecessary (see `interim`)."""
     waiting: str = ""
-    """What the run is waiting for other than replies: a provider's batch."""
+    """What the run is waiting for other than replies: a provider's batch, a free CPU."""
+    remarks: list[str] = field(default_factory=list)
+    """What the user should know and no number shows: fewer workers than requested."""
     stored: Tally = field(default_factory=Tally)
     """The calls of the units on disk."""
     started: float = field(default_factory=time.monotonic)

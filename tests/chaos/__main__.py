@@ -1,9 +1,9 @@
-"""The long form of the chaos tests: every study under faults, with processes killed at random.
+"""The long form of the chaos tests: every study with every executor under faults, its processes killed at random.
 
-    python -m tests.chaos --units 10000 --kills 50 --seed 1
+    python -m tests.chaos --units 10000 --kills 100 --seed 1 --write tests/chaos/RESULTS.md
 
-Prints a table: units, calls, processes, how they ended, replies lost with them. If anything is lost, duplicated or
-different, it stops with an error.
+Prints a line for each run, and then the fault table: kinds of fault, how often each was tried, and what was lost,
+doubled or differs. Ends with status 1 if anything is not 0.
 """
 
 from __future__ import annotations
@@ -12,58 +12,88 @@ import argparse
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
-from tests.chaos.chaos_run import ChaosRun
+from tests.chaos.chaos_run import DISK, EXECUTORS, INT, KILL, KILL_WORKER, TERM, WITH_WORKERS, ChaosRun
+from tests.chaos.fault_table import FaultTable
 from tests.chaos.faults import FaultServer
-from tests.chaos.studies import trials
+from tests.chaos.ray_cluster import RayCluster
+from tests.chaos.studies import all_trials
 
-COLUMNS = ("units", "calls", "processes", "signals", "lost", "repeated")
-"""The last two: replies lost with a killed process, and replies requested again."""
+OTHERS = ([TERM], [], [INT], [DISK], [])
+"""Beside kills, in turn: so each comes to every executor."""
 
 
-def _print(name: str, row: Sequence[object], seconds: float | None) -> None:
-    duration = "seconds" if seconds is None else f"{seconds:.0f}"
-    print(f"\r{name:<19}" + "".join(f"{value:>10}" for value in (*row, duration)), flush=True)
+def _kinds(nth: int, executor: str, kills: int) -> list[str]:
+    """How to disturb a run: kills, with workers every other one of a worker, and sometimes a signal or a full disk."""
+    killed = [KILL_WORKER if executor in WITH_WORKERS and (nth + kill) % 2 else KILL for kill in range(kills)]
+    others = OTHERS[(nth + 2 * EXECUTORS.index(executor)) % len(OTHERS)]
+    return [*killed[:1], *others, *killed[1:]]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__.splitlines()[0])
-    parser.add_argument("--units", type=int, default=1000, help="approximate number of units of all studies together")
-    parser.add_argument("--kills", type=int, default=16, help="number of signals, divided among the studies")
+    parser.add_argument("--units", type=int, default=1000, help="approximate number of units of all runs together")
+    parser.add_argument("--kills", type=int, default=20, help="number of kills, divided among the runs")
     parser.add_argument("--seed", type=int, default=1, help="seed of faults, signals and their times")
-    parser.add_argument("--share", type=float, default=0.15, help="share of requests that get a fault")
-    parser.add_argument("--executor", default="asyncio", choices=("asyncio", "processes"))
+    parser.add_argument("--share", type=float, default=0.05, help="share of requests that get a fault")
+    parser.add_argument("--executors", default=",".join(EXECUTORS), help="only these: A,B")
     parser.add_argument("--only", default="", help="only studies whose name contains one of these: A,B")
+    parser.add_argument("--write", metavar="FILE", help="write the table there too, after every study")
     parsed = parser.parse_args()
-    began = time.monotonic()
-    chosen = [trial for trial in trials(parsed.units) if any(word in trial.name for word in parsed.only.split(","))]
+    executors = [name for name in EXECUTORS if name in parsed.executors.split(",")]
+    chosen = [
+        trial
+        for trial in all_trials(parsed.units // len(executors))
+        if any(word in trial.name for word in parsed.only.split(","))
+    ]
     server = FaultServer(seed=parsed.seed, share=parsed.share)
-    ended: Counter[str] = Counter()
-    rows: list[tuple[int, ...]] = []
-    _print("study", COLUMNS, None)
+    cluster = RayCluster() if "ray" in executors else None
+    table = FaultTable(" ".join(("python -m tests.chaos", *sys.argv[1:])), executors)
+    began, runs = time.monotonic(), 0
+
+    def report(line: str) -> None:
+        print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
+
     with tempfile.TemporaryDirectory() as folder:
-        for nth, trial in enumerate(chosen):
-            start = time.monotonic()
-            kills = parsed.kills * (nth + 1) // len(chosen) - parsed.kills * nth // len(chosen)
-            chaos_run = ChaosRun(trial, server, Path(folder) / str(nth), parsed.seed, executor=parsed.executor)
-            chaos_run.run_undisturbed()
-            chaos_run.run_disturbed(
-                kills, report=lambda line: print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
-            )
-            chaos_run.compare()
-            tally = chaos_run.tally
-            ended += tally.ended
-            rows.append((tally.units, tally.calls, tally.processes, tally.signals, tally.lost, tally.repeated))
-            _print(trial.name, rows[-1], time.monotonic() - start)
-    _print("all", [sum(column) for column in zip(*rows, strict=True)], time.monotonic() - began)
-    print("processes ended:", ", ".join(f"{how} {times}" for how, times in sorted(ended.items())))
-    print("faults sent:", ", ".join(f"{name} {times}" for name, times in sorted(server.sent_faults.items())))
-    print("units lost: 0, units duplicated: 0, tables that differ: 0")
-    server.close()
-    return 0
+        try:
+            for nth, trial in enumerate(chosen):
+                first: ChaosRun | None = None
+                for executor in executors:
+                    runs += 1
+                    start = time.monotonic()
+                    # What earlier runs were too short for comes to this one.
+                    kills = round(parsed.kills * runs / (len(chosen) * len(executors))) - table.kills
+                    run = ChaosRun(
+                        trial,
+                        server,
+                        Path(folder) / f"{nth}-{executor}",
+                        parsed.seed,
+                        executor=executor,
+                        cluster=cluster if executor == "ray" else None,
+                    )
+                    if first is None:
+                        run.run_undisturbed()
+                        first = run
+                    run.compare_with(first)
+                    try:
+                        run.run_disturbed(_kinds(nth, executor, kills), report)
+                        run.compare()
+                    except AssertionError as error:  # count it, and go on with the others
+                        print(f"\r{trial.name}, {executor}: {error}", flush=True)
+                        run.tally.differing += 1
+                    table.add(trial.name, executor, run.tally)
+                    print(f"\r{table.line(trial.name, executor)}  {time.monotonic() - start:.0f} s", flush=True)
+                if parsed.write:
+                    table.seconds = time.monotonic() - began
+                    Path(parsed.write).write_text(table.markdown())
+        finally:
+            server.close()
+            if cluster is not None:
+                cluster.close()
+    table.seconds = time.monotonic() - began
+    print(table.markdown())
+    return 0 if table.clean else 1
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
 """One run under faults, signals and a clock that jumps, resumed until it is done; checked after every process.
 
     chaos_run = ChaosRun(trial, server, folder, seed=1)
-    chaos_run.run_undisturbed()         # for comparison
-    chaos_run.run_disturbed(kills=5)    # the same run under faults, killed and resumed until it is done
-    chaos_run.compare()                 # the file, the server's own count and the report's tables are the same
+    chaos_run.run_undisturbed()                 # for comparison
+    chaos_run.run_disturbed([KILL, TERM])       # the same run under faults, killed and resumed until it is done
+    chaos_run.compare()                         # what was lost, doubled or differs: nothing
 
 However a process ends, the run file must be sound and contain every unit that was done before.
 """
@@ -14,37 +14,55 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from parley.reports import make_report
 from parley.runs import RunFile
 from tests.chaos.faults import FaultServer
 from tests.chaos.process import ChaosProcess
+from tests.chaos.ray_cluster import RayCluster
 from tests.chaos.studies import Trial
 from tests.conftest import File
 
-SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+KILL, KILL_WORKER, TERM, INT, DISK = "SIGKILL of the run", "SIGKILL of a worker", "SIGTERM", "SIGINT", "disk full"
+SIGNALS = {KILL: signal.SIGKILL, TERM: signal.SIGTERM, INT: signal.SIGINT}
+EXECUTORS = ("asyncio", "processes", "ray", "batch")
+WITH_WORKERS = ("processes", "ray")
 CLEAN_EXITS = (0, 1, 75, 130)
-"""Done, not all done, interrupted."""
+"""Done, not all done, stopped by a scheduler's signal, interrupted."""
 MAX_PROCESSES = 300
 """With more than this, the run makes no progress."""
+DISK_BYTES = 100_000
+"""How much a file may still grow when the disk is nearly full."""
 
 
 @dataclass
 class ChaosTally:
-    """Counts for the table at the end."""
+    """What happened to a run, and what came of it."""
 
     units: int = 0
     calls: int = 0
     processes: int = 0
-    signals: int = 0
+    tries: Counter[str] = field(default_factory=Counter)
+    """Signals and faults, by kind."""
     ended: Counter[str] = field(default_factory=Counter)
-    lost: int = 0
-    """Replies that the server sent and a killed process did not store."""
+    unstored: int = 0
+    """Replies that the server sent and that were lost with a process, before the reply cache had them."""
     repeated: int = 0
     """Replies that the server sent a second time."""
+    lost: int = 0
+    """Units that were finished and are missing."""
+    doubled: int = 0
+    """Units or calls that are stored twice, and replies that were stored and paid for again."""
+    differing: int = 0
+    """Units and tables of the report that differ from those of the undisturbed run."""
+
+    @property
+    def kills(self) -> int:
+        return self.tries[KILL] + self.tries[KILL_WORKER]
 
 
 class ChaosRun:
@@ -54,16 +72,18 @@ class ChaosRun:
         server: FaultServer,
         folder: Path,
         seed: int,
-        concurrency: int = 32,
+        concurrency: int = 64,
         executor: str = "asyncio",
+        cluster: RayCluster | None = None,
     ) -> None:
         self.trial, self.server, self.folder, self.concurrency = trial, server, folder, concurrency
-        self.executor = executor
+        self.executor, self.cluster = executor, cluster
         """Of the disturbed run; the undisturbed one always uses the default."""
-        self.random = random.Random(f"{seed} {trial.name}")
+        self.random = random.Random(f"{seed} {trial.name} {executor}")
         self.tally = ChaosTally()
         self.expected: Counter[str] = Counter()
-        self._first_process = 0
+        self._expected_tables: list[tuple[str, str]] = []
+        self._first_process = self._first_reply = 0
         folder.mkdir(parents=True)
         trial.prepare(folder)
         self.undisturbed, self.file = File(folder / "undisturbed.sqlite"), File(folder / "chaos.sqlite")
@@ -77,27 +97,35 @@ class ChaosRun:
         self.expected = self.server.answered[-1]
         assert self.expected.total() == self.undisturbed.one("SELECT count(*) FROM calls"), "the server's count differs"
 
-    def run_disturbed(self, kills: int, report: Callable[[str], None] = lambda line: None) -> None:
-        """Send signals until this many have hit a process; then only faults are left."""
-        self._first_process = self.server.process + 1
+    def compare_with(self, other: ChaosRun) -> None:
+        """Use the undisturbed run of the same study that another one has made."""
+        self.undisturbed, self.expected, self._expected_tables = other.undisturbed, other.expected, other._tables_once()
+
+    def run_disturbed(self, kinds: Sequence[str], report: Callable[[str], None] = lambda line: None) -> None:
+        """Disturb the run in these ways, one after the other, as long as it lasts; then only faults are left."""
+        self._first_process, self._first_reply = self.server.process + 1, self.server.replies
+        faults = Counter(self.server.sent_faults)
+        left = list(kinds)
         while self.tally.processes < MAX_PROCESSES:
-            kills_left = kills - self.tally.signals
-            left = self.expected.total() - self._calls()
-            if self._run_process(left / (kills_left + 1) if kills_left else None):
+            done = self._run_process(left)
+            report(f"{self.trial.name}, {self.executor}: process {self.tally.processes}, {len(self._done())} units")
+            if done:
+                self.tally.tries += self.server.sent_faults - faults
                 return
-            report(
-                f"{self.trial.name}: process {self.tally.processes}, {len(self._done())} of {self.undisturbed.count()}"
-            )
         raise AssertionError("the run does not end")
 
-    def _run_process(self, replies: float | None) -> bool:
-        """Run one process to its end, or to a signal after about this many replies; whether the run is done."""
-        before, spent = self._done(), self._spent()
+    def _run_process(self, kinds: list[str]) -> bool:
+        """Run one process to its end, with the first of these disturbances; whether the run is done."""
+        before, spent, stored, tries = self._done(), self._spent(), self._stored(), self.tally.tries.total()
         self.server.next_process()
-        process = self._start("chaos", clock=self.random.randrange(1 << 30))
-        if replies is not None and self._wait(process, replies):
-            self.tally.signals += 1
-            process.signal(self.random.choice(SIGNALS))
+        quota = None
+        if kinds and kinds[0] == DISK and self.file.path.exists():
+            quota = self.file.path.stat().st_size + DISK_BYTES
+            self.tally.tries[kinds.pop(0)] += 1
+        process = self._start("chaos", clock=self.random.randrange(1 << 30), quota=quota)
+        while kinds and quota is None and self._wait(process, len(kinds)):
+            if self._disturb(process, DISK if kinds[0] == DISK else kinds.pop(0)):
+                break
         status = process.end()
         if status < 0:
             self._wait_for_workers()
@@ -106,43 +134,76 @@ class ChaosRun:
         if status >= 0:
             assert status in CLEAN_EXITS, process.output()
             assert "Traceback" not in process.output(), process.output()
-        assert before <= self._done(), "a unit that was done is no longer done"
+        self.tally.lost += len(before - self._done())
         if self.file.path.exists():
             assert self.file.one("PRAGMA integrity_check") == "ok"
         answered, counted = self.server.answered[-1].total(), self._spent() - spent
-        self.tally.lost += answered - counted
-        assert counted <= answered if status < 0 else counted == answered, (
-            f"the run counted {counted} replies, the server {answered}: {process.output()}"
-        )
+        if self.executor != "batch":  # a batch keeps its replies
+            self.tally.unstored += max(0, answered - (self._stored() - stored))
+        if status >= 0 and tries == self.tally.tries.total() and self.executor != "batch":
+            assert counted == answered, f"the run counted {counted} replies, the server {answered}: {process.output()}"
         return status == 0
 
+    def _disturb(self, process: ChaosProcess, kind: str) -> bool:
+        """Whether the process ends by it. A disk cannot become full halfway: that process is ended first."""
+        if kind == KILL_WORKER:
+            workers = self.cluster.workers() if self.cluster else process.workers()
+            if workers:
+                self.random.choice(workers).kill()
+                self.tally.tries[kind] += 1
+            return False
+        process.signal(SIGNALS[INT if kind == DISK else kind])
+        self.tally.tries[INT if kind == DISK else kind] += 1
+        return True
+
     def _wait_for_workers(self) -> None:
-        """Worker processes end a moment after a killed run, and their last requests are not the next process's."""
+        """Workers end a moment after a killed run, and their last requests are not the next process's."""
+        if self.cluster:
+            self.cluster.wait_until_idle()
         answered = -1
         while answered != self.server.answered[-1].total():
             answered = self.server.answered[-1].total()
             time.sleep(0.4)
 
-    def compare(self) -> None:
-        """No unit is lost, duplicated or different, and only replies lost with a process were requested again."""
-        self.file.check()
-        assert self.file.story() == self.undisturbed.story(), "the disturbed run differs"
-        assert self.file.one("SELECT count(*) FROM units WHERE finished_at < started_at") == 0, (
-            "a unit ended before it began"
-        )
+    def compare(self) -> ChaosTally:
+        """Count what was lost, what is there twice, and what differs from the undisturbed run."""
+        tally = self.tally
+        tally.units, tally.calls = self.file.count(), self.expected.total()
+        tally.lost += len(self.undisturbed.done() - self.file.done())
         answered = sum(self.server.answered[self._first_process :], Counter())
-        assert answered.keys() == self.expected.keys(), "other requests were made"
-        assert answered >= self.expected
-        self.tally.repeated = answered.total() - self.expected.total()
-        assert self.tally.repeated <= self.tally.lost, "a reply that was received was requested again"
-        assert self._tables(self.file.path) == self._tables(self.undisturbed.path), "the tables differ"
-        self.tally.units, self.tally.calls = self.file.count(), self.expected.total()
+        tally.repeated = (answered - self.expected).total()
+        # A reply that was lost with a killed process is paid for again; a batch's is fetched again.
+        allowed = 0 if self.executor == "batch" else tally.unstored
+        tally.doubled += max(0, tally.repeated - allowed) + self._stored_twice()
+        ours, theirs = self.file.story(), self.undisturbed.story()
+        units = {row[0] for part in ours for row in set(ours[part]) ^ set(theirs[part])}
+        tables = {title for title, _ in set(self._tables(self.file.path)) ^ set(self._tables_once())}
+        tally.differing += len(units) + len(tables)
+        if not (tally.lost or tally.doubled or tally.differing):
+            self.file.check()
+            backwards = self.file.one("SELECT count(*) FROM units WHERE finished_at < started_at")
+            assert backwards == 0, "a unit ended before it began"
+            assert (self.expected - answered).total() == 0, "a reply came from nowhere"
+        return tally
+
+    def _stored_twice(self) -> int:
+        keys = {"units": "id", "messages": "unit, seq", "calls": "unit, seq, nth", "verdicts": "unit, nth"}
+        return sum(
+            len(self.file.rows(f"SELECT 1 FROM {table} GROUP BY {key} HAVING count(*) > 1"))
+            for table, key in keys.items()
+        )
 
     def _tables(self, path: Path) -> list[tuple[str, str]]:
-        """The report's tables, without those of latencies and without the names of the files."""
+        """The report's tables, without latencies, names of files, and dollars: a cached reply is free."""
         report = make_report([path], draws=20)
-        frames = {table.title: table.frame.drop(columns="run", errors="ignore") for table in report.tables}
+        left_out = ["run", "dollars_an_item"]
+        frames = {table.title: table.frame.drop(columns=left_out, errors="ignore") for table in report.tables}
         return [(title, frame.to_csv()) for title, frame in frames.items() if "latency" not in frame]
+
+    def _tables_once(self) -> list[tuple[str, str]]:
+        """Those of the undisturbed run."""
+        self._expected_tables = self._expected_tables or self._tables(self.undisturbed.path)
+        return self._expected_tables
 
     def _spent(self) -> int:
         if not self.file.path.exists():
@@ -150,24 +211,33 @@ class ChaosRun:
         with RunFile.open(self.file.path) as file:
             return file.spent().calls
 
-    def _calls(self) -> int:
-        return int(self.file.one("SELECT count(*) FROM calls")) if self.file.path.exists() else 0
+    def _stored(self) -> int:
+        """How many replies the reply cache has."""
+        cache = File((self.cluster.home if self.cluster else self.folder / "chaos.home") / "replies.sqlite")
+        return int(cache.one("SELECT count(*) FROM replies")) if cache.path.exists() else 0
 
     def _done(self) -> set[str]:
         return self.file.done() if self.file.path.exists() else set()
 
-    def _start(self, name: str, clock: int | None = None) -> ChaosProcess:
-        command = (*self.trial.command(self.server.model()), "--concurrency", self.concurrency)
+    def _start(self, name: str, clock: int | None = None, quota: int | None = None) -> ChaosProcess:
+        command: tuple[Any, ...] = self.trial.command(self.server.model())
         if name == "chaos" and self.executor != "asyncio":
-            command = (*command, "--executor", self.executor, "--workers", 2)
-        return ChaosProcess((*command, "--out", f"{name}.sqlite"), self.folder, name, clock)
+            command = (*command, "--executor", self.executor)
+        if name == "undisturbed" or self.executor != "batch":
+            command = (*command, "--concurrency", self.concurrency)
+        if name == "chaos" and self.executor in WITH_WORKERS:
+            command = (*command, "--workers", 2)
+        if name == "chaos" and self.cluster:
+            command = (*command, "--ray-address", self.cluster.address)
+        return ChaosProcess((*command, "--out", f"{name}.sqlite"), self.folder, name, clock, quota)
 
-    def _wait(self, process: ChaosProcess, replies: float) -> bool:
-        """Wait until about this many replies, or sometimes only for the start; whether the process is still alive."""
-        if self.random.random() < 0.15:
-            time.sleep(self.random.uniform(0.0, 0.5))
+    def _wait(self, process: ChaosProcess, kinds: int) -> bool:
+        """Wait until a share of the replies, or sometimes only for the start; whether the process is still alive."""
+        if self.random.random() < (0.5 if self.executor == "batch" else 0.15):
+            time.sleep(self.random.uniform(0.0, 2.0 if self.executor == "batch" else 0.5))
             return process.alive
-        enough = self.random.uniform(0.1, 1.1) * replies
-        while process.alive and self.server.answered[-1].total() < enough:
-            time.sleep(0.002)
+        left = max(0, self.expected.total() - (self.server.replies - self._first_reply))
+        enough = self.server.replies + self.random.uniform(0.1, 1.1) * left / (kinds + 1)
+        while process.alive and self.server.replies < enough:
+            time.sleep(0.005)
         return process.alive

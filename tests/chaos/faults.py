@@ -23,6 +23,8 @@ from typing import Any
 
 from aiohttp import web
 
+from tests.chaos.faulty_batches import FaultyBatches
+
 Fault = Callable[[web.Request, bytes], Awaitable[web.StreamResponse]]
 
 
@@ -159,6 +161,8 @@ class FaultServer:
         """The number of the client's process, increased by `next_process`."""
         self.answered: list[Counter[str]] = [Counter()]
         """Requests that got their whole reply, by process."""
+        self.replies = 0
+        """How many requests got their whole reply."""
         self.sent_faults: Counter[str] = Counter()
         self.requests = 0
         self.visits = 0
@@ -167,6 +171,7 @@ class FaultServer:
         self.override: Callable[[Mapping[str, Any]], web.Response | None] = lambda body: None
         """A test's reply in place of everything else."""
         self._random = random.Random(seed)
+        self.batches = FaultyBatches(self)
         self._loop = asyncio.new_event_loop()
         self._ready, self._stop = threading.Event(), asyncio.Event()
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=(self._serve(),), daemon=True)
@@ -200,7 +205,35 @@ class FaultServer:
 
     async def _receive(self, request: web.Request) -> web.StreamResponse:
         self.visits += 1
+        if request.path.startswith(("/v1/files", "/v1/batches")):
+            return await self._respond_about_batches(request)
         return await self._respond(request) if request.method == "POST" else _error(404, "not found")
+
+    async def _respond_about_batches(self, request: web.Request) -> web.StreamResponse:
+        """A fault may come before or after the request has had its effect."""
+        fault = self._fault()
+        if fault is not None:
+            self.sent_faults[fault] += 1
+            late = self._random.random() < 0.5
+            good = await self.batches.respond(request) if late else b"{}"
+            with suppress(ConnectionResetError):
+                return await FAULTS[fault][0](request, good)
+            return web.Response()
+        return web.Response(body=await self.batches.respond(request), content_type="application/json")
+
+    def answer_in_batch(self, body: Mapping[str, Any]) -> bytes:
+        """The reply to a request of a batch, which is paid for from then on."""
+        key = self.key_of(body)
+        self._count(self.process, key)
+        return self.reply(body, key)
+
+    def _count(self, process: int, key: str) -> None:
+        self.answered[process][key] += 1
+        self.replies += 1
+
+    @staticmethod
+    def key_of(body: Mapping[str, Any]) -> str:
+        return hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -209,7 +242,7 @@ class FaultServer:
         self.keys.add(request.headers.get("Authorization"))
         if (response := self.override(body)) is not None:
             return response
-        key = hashlib.blake2b(json.dumps(body, sort_keys=True).encode(), digest_size=16).hexdigest()
+        key = self.key_of(body)
         good = self.reply(body, key)
         fault = self._fault()
         if fault is not None:
@@ -219,8 +252,12 @@ class FaultServer:
             return web.Response()
         if self._random.random() < self.share / 5:  # a latency spike
             await asyncio.sleep(0.3)
-        self.answered[process][key] += 1
+        self._count(process, key)
         return web.Response(body=good, content_type="application/json")
+
+    def chance(self, share: float) -> bool:
+        """Drawn by the server's seed; never if it sends no faults."""
+        return self.share > 0 and self._random.random() < share
 
     def _fault(self) -> str | None:
         if self.scheduled:

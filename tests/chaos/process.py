@@ -15,6 +15,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 ROOT = Path(__file__).parents[2]
 PRELOADED = [
     "tests.chaos.process",
@@ -24,7 +26,10 @@ PRELOADED = [
     "parley.judging.stardtox",
     "parley.judging.squad.study",
     "parley.agents.models.compatible",
+    "parley.executors.batch",
 ]
+BATCH_SECONDS, BATCH_TIMEOUT_SECONDS = 0.1, 4
+"""Batches are collected, polled and given up sooner than in earnest, since their server answers immediately."""
 JUMPS = (0.0, 0.0, 3600.0, -3600.0, 1e8, -1e9)
 
 
@@ -66,6 +71,12 @@ class ChaosProcess:
         with suppress(ProcessLookupError):
             os.kill(self.process.pid, number)
 
+    def workers(self) -> list[psutil.Process]:
+        """Its worker processes."""
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid).children()
+        return []
+
     def end(self, seconds: float = 300.0) -> int:
         self.process.join(seconds)
         assert self.process.exitcode is not None, f"it does not end: {self.output()}"
@@ -87,8 +98,12 @@ def _run(arguments: list[str], folder: Path, home: Path, log: Path, clock: int |
         if clock is not None:
             real, rng = time.time, random.Random(clock)
             time.time = lambda: max(0.0, real() + rng.choice(JUMPS))
+        from parley.agents.models import batches
         from parley.cli import main
+        from parley.executors import batch
 
+        batches.TIMEOUT_SECONDS = BATCH_TIMEOUT_SECONDS
+        batch.COLLECT_SECONDS = batch.FIRST_POLL_SECONDS = BATCH_SECONDS
         status = main(arguments)
     except KeyboardInterrupt:
         status = 130

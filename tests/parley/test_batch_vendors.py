@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,42 @@ def test_a_refused_request_fails_its_unit_and_is_sent_again(
     standin.failing = {}
     assert parley(*command(standin)).status == 0
     assert (len(standin.batches), run_file("a.sqlite").count()) == (2, UNITS)
+
+
+def sent(standin: Any) -> list[list[str]]:
+    """The requests of every batch, without the names that batches give them."""
+    if standin.provider == "anthropic":
+        return [[json.dumps(line["params"], sort_keys=True) for line in lines] for lines in standin.batches.values()]
+    batches = [batch["inputConfig"]["requests"]["requests"] for batch in standin.batches.values()]
+    return [[json.dumps(line["request"], sort_keys=True) for line in lines] for lines in batches]
+
+
+def test_only_what_expired_is_sent_again(parley: Callable[..., Any], standin: Any, run_file: Any) -> None:
+    """Anthropic's requests expire one by one, Google's batches as a whole."""
+    expired = 2 if standin.provider == "anthropic" else UNITS
+    standin.failing = {1: {"type": "expired"}, 4: {"type": "expired"}} if expired == 2 else {}
+    standin.expired = True
+
+    assert parley(*command(standin)).status == 1
+
+    assert run_file("a.sqlite").count() == UNITS - expired
+    standin.failing, standin.expired = {}, False
+    assert parley(*command(standin)).status == 0
+    assert [len(requests) for requests in sent(standin)] == [UNITS, expired]
+    assert run_file("a.sqlite").count() == UNITS
+
+
+def test_a_conversation_killed_at_its_second_turn_pays_for_each_request_once(
+    parley: Callable[..., Any], start: Callable[..., Any], place: Path, standin: Any, run_file: Any
+) -> None:
+    (place / "one.toml").write_text(JUDGE + JUDGE.replace('"Judge"', '"Jury"'))
+    two_rounds = (*command(standin), "--rounds", "2")
+    process = start(*two_rounds)
+    process.wait_for(lambda: len(standin.batches) == 2)
+    process.kill()
+
+    assert parley(*two_rounds).status == 0
+
+    requests = [request for batch in sent(standin) for request in batch]
+    assert len(requests) == run_file("a.sqlite").one("SELECT count(*) FROM calls") == 4 * UNITS
+    run_file("a.sqlite").check()

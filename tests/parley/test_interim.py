@@ -74,6 +74,7 @@ class Scores:
         value = drawn + self.config.effect * (unit.facets["identity"] == "a")
         return Outcome(transcript, (Verdict(judge="Ada", role="debater", round=1, metric="score", value=value),))
 '''
+RUNS = "    async def run(self, unit, models):\n"
 RUN = ("run", "scores.py:Scores", "--quiet", "--out", "a.sqlite")
 
 
@@ -90,6 +91,24 @@ def units_done(file: Any) -> dict[str, int]:
     """How many units each identity has."""
     rows = file.rows("SELECT json_extract(facets, '$.identity'), sum(status = 'done') FROM units GROUP BY 1")
     return dict(rows)
+
+
+def test_workers_live_through_the_looks(parley: Callable[..., Any], place: Path, run_file: Any) -> None:
+    """At most two processes run the units of all five waves, and the looks are those of a run without workers."""
+    mark = "        pathlib.Path(f'pid-{os.getpid()}').touch()\n"
+    (place / "scores.py").write_text("import os, pathlib\n" + STUDY.replace(RUNS, RUNS + mark))
+    rule = ("--stop", "looks=5", "--effect", "0")
+    assert parley(*RUN, *rule).status == 0
+    expected = looks(run_file("a.sqlite"))
+    assert len(expected) == 5
+    for path in place.glob("pid-*"):
+        path.unlink()
+
+    two = ("--executor", "processes", "--workers", "2", "--concurrency", "2")
+    assert parley(*RUN[:-1], "b.sqlite", *rule, *two).status == 0
+
+    assert len(list(place.glob("pid-*"))) in (1, 2), "the first may be done before the second has started"
+    assert looks(run_file("b.sqlite")) == expected
 
 
 def test_units_of_decided_comparisons_are_skipped(parley: Callable[..., Any], run_file: Any) -> None:

@@ -9,6 +9,7 @@ import os
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -16,10 +17,12 @@ from typing import Any
 
 import pytest
 
+from parley.executors import ray_pool
 from parley.executors.ray_pool import import_ray
 
 pytest.importorskip("ray")
 RUN = ("--suite", "quick", "--quiet", "--repeats", "2", "--seed", "3", "--concurrency", "8")
+NOISY = tuple(flag for flag in RUN if flag != "--quiet")
 UNITS = 18
 RAY = ("--executor", "ray", "--workers", "2")
 TIMEOUT_SECONDS = 240.0
@@ -55,14 +58,44 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def cluster(folder: Path) -> Iterator[str]:
-    """A running cluster whose nodes have no keys."""
+def nodes(folder: Path) -> Iterator[Any]:
+    """A running cluster of one node with two CPUs, and no keys; this process is connected to it."""
     os.environ.pop("PARLEY_SERVER_KEY", None)
     os.environ.pop("OPENAI_API_KEY", None)
     ray = import_ray()
-    context = ray.init("local", num_cpus=2, include_dashboard=False, log_to_driver=False, _temp_dir=str(folder / "c"))
-    yield context.address_info["address"]
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 2, "include_dashboard": False, "temp_dir": str(folder / "c")},
+    )
+    ray.init(cluster.address, log_to_driver=False)
+    yield cluster
     ray.shutdown()
+    cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(nodes: Any) -> str:
+    """Its address."""
+    return str(nodes.address)
+
+
+@pytest.fixture
+def busy(cluster: str) -> Iterator[None]:
+    """Another program has both CPUs of the cluster."""
+    ray = import_ray()
+
+    class Other:
+        def ready(self) -> bool:
+            return True
+
+    actor = ray.remote(Other).options(num_cpus=2).remote()
+    assert ray.get(actor.ready.remote(), timeout=TIMEOUT_SECONDS)
+    yield
+    ray.kill(actor)
+    while ray.available_resources().get("CPU", 0) < 2:
+        time.sleep(0.1)
 
 
 def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
@@ -81,6 +114,93 @@ def test_on_a_cluster_a_killed_worker_costs_nothing_but_time(
     assert file.story() == run_file("peace.sqlite").story()
     file.check()
     assert len(file.rows("SELECT detail FROM events WHERE kind = 'worker lost'")) == 1
+
+
+def test_workers_are_as_many_as_the_cluster_has_room_for(
+    parley: Callable[..., Any], cluster: str, run_file: Any
+) -> None:
+    result = parley("run", "malibu", *NOISY, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "6")
+
+    assert result.status == 0, result.err
+    assert "the cluster has room for 2 of 6 workers" in result.err
+    assert run_file("a.sqlite").rows("SELECT detail FROM events WHERE kind = 'workers'") == [
+        ("the cluster has room for 2 of 6 workers",)
+    ]
+
+
+def test_a_worker_that_finds_no_cpu_does_not_hold_the_run_up(
+    parley: Callable[..., Any], cluster: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another program may take a CPU between the count of those that are free and the workers' start."""
+
+    async def room(self: Any, control: Any) -> int:
+        return 3
+
+    monkeypatch.setattr(ray_pool.RayPool, "room", room)
+    monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 1000.0)
+    began = time.monotonic()
+    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY[:2], "--workers", "3")
+    assert result.status == 0, result.err
+    assert time.monotonic() - began < 500
+
+
+def test_a_cluster_without_a_free_cpu_gets_one_line(
+    parley: Callable[..., Any], busy: None, monkeypatch: pytest.MonkeyPatch, run_file: Any
+) -> None:
+    monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
+    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
+    assert result.status == 1
+    assert result.complaints[0].startswith("parley: stopped: Ray found no free CPU for a worker within ")
+
+
+def test_workers_that_are_all_given_up_end_the_run(
+    parley: Callable[..., Any], busy: None, monkeypatch: pytest.MonkeyPatch, run_file: Any
+) -> None:
+    async def room(self: Any, control: Any) -> int:
+        return 2
+
+    monkeypatch.setattr(ray_pool.RayPool, "room", room)
+    monkeypatch.setattr(ray_pool, "PLACEMENT_SECONDS", 0.5)
+    result = parley("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY)
+    assert result.status == 1
+    assert result.complaints[0].startswith("parley: stopped: Ray found no free CPU for a worker within ")
+    assert len(run_file("a.sqlite").rows("SELECT 1 FROM events WHERE kind = 'worker not placed'")) == 2
+
+
+@pytest.mark.parametrize("presses", [1, 2])
+def test_ctrl_c_ends_a_run_that_waits_for_a_cpu(
+    start: Callable[..., Any], cluster: str, busy: None, run_file: Any, presses: int
+) -> None:
+    file = run_file("a.sqlite")
+    command = ("run", "malibu", *RUN, "--model", "sim/judge", "--out", "a.sqlite", *RAY, "--ray-address", cluster)
+    process = start(*command)
+    process.wait_for(lambda: file.starts() == 1, TIMEOUT_SECONDS)
+    for _ in range(presses):
+        process.press_ctrl_c()
+    ended = process.end(30)
+    assert ended.status == 130, ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_node_that_dies_is_survived_without_spare_cpus(
+    parley: Callable[..., Any], start: Callable[..., Any], nodes: Any, server: Any, run_file: Any
+) -> None:
+    server.delay = 0.05
+    command = ("run", "malibu", *RUN, "--repeats", "4", "--model", server.model(), "--no-cache")
+    file = run_file("a.sqlite")
+    node = nodes.add_node(num_cpus=1)
+    run = (*command, "--out", "a.sqlite", *RAY[:2], "--workers", "3", "--ray-address", nodes.address)
+    process = start(*run)
+    process.wait_for(lambda: file.starts() == 1 and file.count() > 3, TIMEOUT_SECONDS)
+
+    nodes.remove_node(node, allow_graceful=False)
+    ended = process.end(TIMEOUT_SECONDS)
+
+    assert ended.status == 0, ended.err
+    assert len(file.rows("SELECT 1 FROM events WHERE kind = 'worker lost'")) == 1
+    assert parley(*command, "--out", "peace.sqlite").status == 0
+    assert file.story() == run_file("peace.sqlite").story()
+    file.check()
 
 
 def known_to_ray() -> Iterator[bytes]:

@@ -110,9 +110,10 @@ class Standin(StrictServer):
                 )
 
     # Batches. `down` creates none and answers 500; `slow` keeps them in progress; `deaf` creates one and never answers;
-    # `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number.
+    # `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number. `expired`
+    # ends a batch without any: Google's come together.
 
-    down = slow = deaf = broken = False
+    down = slow = deaf = broken = expired = False
     failing: ClassVar[dict[int, dict[str, Any]]] = {}
 
     def add_routes(self, app: web.Application) -> None:
@@ -147,6 +148,8 @@ class Standin(StrictServer):
         batch = self.batches[name]
         metadata: dict[str, Any] = {"displayName": batch["displayName"], "model": f"models/{self.served}"}
         metadata["state"] = "BATCH_STATE_RUNNING" if self.slow or not results else "BATCH_STATE_SUCCEEDED"
+        if results and batch.setdefault("expired", self.expired):
+            metadata["state"] = "BATCH_STATE_EXPIRED"
         if metadata["state"] == "BATCH_STATE_SUCCEEDED":
             lines = batch["inputConfig"]["requests"]["requests"]
             answers = [await self._inlined(nth, line) for nth, line in enumerate(lines)]

@@ -1,0 +1,59 @@
+"""A Ray cluster on this machine, for many runs one after the other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+CPUS = 2
+TIMEOUT_SECONDS = 120.0
+
+
+class RayCluster:
+    """One node of two CPUs. Its workers have a reply cache of their own, as on another machine."""
+
+    def __init__(self) -> None:
+        from parley.executors.ray_pool import import_ray
+
+        import_ray()
+        from ray.cluster_utils import Cluster
+
+        self._folder = Path(tempfile.mkdtemp(prefix="pr"))  # a short name, since paths of sockets are limited
+        self.home = self._folder / "home"
+        before = os.environ.get("PARLEY_HOME")
+        os.environ["PARLEY_HOME"] = str(self.home)
+        try:
+            head = {"num_cpus": CPUS, "include_dashboard": False, "temp_dir": str(self._folder / "ray")}
+            self._cluster = Cluster(initialize_head=True, head_node_args=head)
+        finally:
+            if before is None:
+                del os.environ["PARLEY_HOME"]
+            else:
+                os.environ["PARLEY_HOME"] = before
+        self.address = str(self._cluster.address)
+
+    def workers(self) -> list[psutil.Process]:
+        """The processes of workers."""
+        found = []
+        for process in psutil.Process().children(recursive=True):
+            try:
+                if "RayWorker" in " ".join(process.cmdline()):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def wait_until_idle(self) -> None:
+        until = time.monotonic() + TIMEOUT_SECONDS
+        while self.workers():
+            assert time.monotonic() < until, "the workers of a killed run do not end"
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        self._cluster.shutdown()
+        shutil.rmtree(self._folder, ignore_errors=True)
