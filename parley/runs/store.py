@@ -154,7 +154,7 @@ class RunFile:
         """
         if not os.path.isfile(path):
             hint = f"; {path} is a folder, name a file in it" if os.path.isdir(path) else ""
-            if (packed := packed_path(path)).is_file():
+            if path.name and os.path.isfile(packed := packed_path(path)):
                 hint = f"; it is packed: name {packed}, or unpack it with parley unpack {quote(str(packed))}"
             raise ConfigError(f"there is no run file {path}{hint}")
         db = None

@@ -67,6 +67,7 @@ async def connected(
         server.close()
 
 
+GZIPPED = gzip.compress(b"abc", mtime=0)
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 
@@ -88,7 +89,7 @@ async def test_a_connection_is_kept_for_the_next_request() -> None:
         ([b"HTTP/1.1 200 OK\r\nconTENT-length:3\r", b"\n\r\na", b"bc"], b"abc"),
         ([CHUNKED + b"3;x=y\r\nab", b"c\r\n1\r\nd\r\n0\r\nT: 1\r\n\r\n"], b"abcd"),
         (b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\n" + OK, b"{}"),
-        (b"HTTP/1.1 200\r\nContent-Encoding: gzip\r\nContent-Length: 23\r\n\r\n" + gzip.compress(b"abc", mtime=0), b"abc"),
+        (b"HTTP/1.1 200\r\nContent-Encoding: gzip\r\nContent-Length: 23\r\n\r\n" + GZIPPED, b"abc"),
         (b"HTTP/1.1 200\r\nContent-Encoding: deflate\r\nContent-Length: 11\r\n\r\n" + zlib.compress(b"abc"), b"abc"),
     ],
 )  # fmt: skip

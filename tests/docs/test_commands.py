@@ -54,7 +54,12 @@ ADDED = {
     ("report",): ["--draws", "50", "--no-files"],
 }
 """Flags added to commands that have all of these words, unless the command sets them itself."""
-NOT_SIMULATED = {"self-debias-gen,": "", "keep=500": "", "engine=duckduckgo": "engine=folder:articles"}
+NOT_SIMULATED = {
+    "self-debias-gen,": "",
+    "keep=500": "",
+    "engine=duckduckgo": "engine=folder:articles",
+    "expected": "sampled",
+}
 """Replacements for what needs a real model or a network."""
 ONLY_PARSED = {
     ("view",): "serves until Ctrl-C: tests/viewer",

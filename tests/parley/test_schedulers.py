@@ -59,7 +59,7 @@ def test_a_wall_time_without_room_for_the_grace_is_refused(parley: Callable[...,
 
 @pytest.mark.parametrize("name", ["SIGUSR2", "SIGHUP"])
 def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_file: Any, name: str) -> None:
-    server.delay = 0.01
+    server.delay = 0.1
     file = run_file("a.sqlite")
     process = start(*RUN, "--model", server.model(), "--no-cache", "--out", file.path, "--grace", "30")
     process.wait_for(lambda: file.starts() == 1 and file.count() > 0)
