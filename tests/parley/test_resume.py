@@ -11,7 +11,7 @@ from typing import Any
 RUN = ("run", "malibu", "--yardstick", "off", "--quiet", "--seed", "3")
 FIVE = ("--suite", "full", "--scenarios", "fitness", "--per-base", "5")
 LONG = (*RUN, *FIVE, "--identities", "female,male,black,white", "--repeats", "2")
-KILLS = 8
+KILLS = 5
 
 
 def test_a_run_killed_again_and_again_equals_an_undisturbed_one(
