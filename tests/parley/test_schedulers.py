@@ -57,7 +57,7 @@ def test_a_wall_time_without_room_for_the_grace_is_refused(parley: Callable[...,
     )
 
 
-@pytest.mark.parametrize("name", ["SIGUSR2", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2"])
 def test_units_that_can_finish_do(start: Callable[..., Any], server: Any, run_file: Any, name: str) -> None:
     server.delay = 0.1
     file = run_file("a.sqlite")

@@ -137,8 +137,9 @@ def test_workers_end_with_their_run(start: Callable[..., Any], place: Path, serv
         "    async def run(self, unit, models):\n        Path(f'pid-{os.getpid()}').touch()\n"
         "        return await super().run(unit, models)\n"
     )
-    server.delay = 0.05
-    process = start("run", "pid.py:Pid", *RUN[2:], "--model", server.model(), "--out", "a.sqlite", *TWO)
+    server.delay = 0.3
+    command = ("run", "pid.py:Pid", *RUN[2:], "--concurrency", "4", *TWO)  # so that one worker cannot take all units
+    process = start(*command, "--model", server.model(), "--out", "a.sqlite")
     process.wait_for(lambda: len(list(place.glob("pid-*"))) == 2)
 
     process.kill()
