@@ -14,9 +14,9 @@ ABOUT = """\
 Every study with every executor, under faults and a clock that jumps, killed and resumed until it is done, and compared
 with an undisturbed run. *Lost*: finished units that are missing. *Doubled*: units or calls that are stored twice, and
 replies that were stored and paid for again; in batches every reply that was paid for again. *Differing*: units, and
-tables of the report, that differ from the undisturbed run's. A process that is killed may have received replies that are
-not in the cache yet: as many repeated requests as that are not counted as doubled, except in batches. A run has several
-kinds of fault, and counts for each.
+tables of the report, that differ from the undisturbed run's. A process that is killed may have received replies that
+are not in the cache yet: as many repeated requests as that are not counted as doubled, except in batches. A run has
+several kinds of fault, and counts for each.
 """
 
 
