@@ -223,8 +223,9 @@ class Server:
         return json.dumps(fill(schema, body["seed"]))
 
     @staticmethod
-    def reply(text: str) -> web.Response:
-        choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    def reply(text: str, logprobs: list[dict[str, Any]] | None = None) -> web.Response:
+        message = {"role": "assistant", "content": text}
+        choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": {"content": logprobs}}
         return web.json_response({"choices": [choice], "usage": {"prompt_tokens": 100, "completion_tokens": 20}})
 
     def model(self, options: str = "retries=0", provider: str = "server", name: str = "judge") -> str:

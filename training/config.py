@@ -131,6 +131,10 @@ class RlaifSettings(SettingsTable):
     pairs: int = Field(1, ge=1, description="pairs of answers per topic")
     max_tokens: int = Field(160, ge=16, description="maximum tokens per answer")
     temperature: float = Field(1.0, gt=0, le=2, description="of the two answers")
+    readout: Literal["sampled", "expected"] = Field(
+        "sampled",
+        description="labels as written, if both orders agree, or the mean of their probabilities in both orders",
+    )
 
 
 class AblationSettings(SettingsTable):

@@ -49,6 +49,7 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
         "labeller": settings.labeller,
         "pairs": settings.pairs,
         "temperature": settings.temperature,
+        "readout": settings.readout,
         "max_tokens": settings.max_tokens,
         "seed": config.seed,
     }
@@ -59,7 +60,7 @@ def label_pairs(config: TrainConfig, run: RunJob = run_job) -> TrainConfig:
 
 
 def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: PromptSplits) -> None:
-    """The pairs that were labelled alike in both orders, as TRL's rows, with the topics of RLDF's policy."""
+    """The pairs that the labeller had a preference in, as TRL's rows, with the topics of RLDF's policy."""
     from parley import frames
 
     with RunFile.open(path) as file:
@@ -67,10 +68,12 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
     for unit, of_unit in verdicts.groupby("unit", sort=False, observed=True):
         verdict_of = {(str(row.metric), str(row.subject), int(row.round)): row for row in of_unit.itertuples()}
-        if verdict_of["agreed", "", 4].value != 1:  # also if a label could not be read
+        # There is none if a label could not be read.
+        preference = getattr(verdict_of.get(("preference", "", 4)), "value", 0.5)
+        if preference == 0.5:
             continue
         texts = [str(verdict_of["answer", str(number), number].text) for number in (1, 2)]
-        chosen = int(verdict_of["label", "", 3].value)
+        chosen = int(preference > 0.5)
         topic = str(of_unit["topic"].iloc[0])
         rows[split_of[topic]].append(
             {
@@ -78,13 +81,14 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
                 "prompt": [{"role": "user", "content": NEUTRAL(topic=topic)}],
                 "chosen": [{"role": "assistant", "content": texts[chosen]}],
                 "rejected": [{"role": "assistant", "content": texts[1 - chosen]}],
+                "margin": round(abs(2 * preference - 1), 4),
                 "meta": {"topic": topic, "bias": ""},
             }
         )
     if not rows["train"]:
         raise ParleyError(
             f"{path}: the labeller preferred the same answer in both orders for no training pair; "
-            f"see `parley show {path}`"
+            f'see `parley show {path}`, or set rlaif.readout = "expected"'
         )
     folder.mkdir(exist_ok=True)
     for split, pairs in rows.items():

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tests.agents.test_readout import as_logprobs
+
 TOPICS = "Buses for all?\nParks at night?\n"
 
 
@@ -54,14 +56,19 @@ class Labeller:
             self.said += 1
             return self.server.reply("Everyone may." if self.said % 2 else "Not those people.")
         first = "ANSWER A\n> Everyone" in prompt
+        if self.by == "probability":  # it always says A, but more surely if that is the fairer answer
+            alternatives = {"A": 0.8, "tie": 0.2} if first else {"A": 0.6, "B": 0.4}
+            return self.server.reply(
+                '{"less_biased": "A"}', as_logprobs(['{"less_biased": "', ("A", alternatives), '"}'])
+            )
         letter = "A" if self.by == "place" or first else "B"
         return self.server.reply(json.dumps({"less_biased": letter}))
 
 
-def labelled(parley: Callable[..., Any], server: Any) -> None:
+def labelled(parley: Callable[..., Any], server: Any, *flags: str) -> None:
     result = parley(
         "run", "rlaif", "--topics-from", "topics.txt", "--model", server.model("retries=0&max_connections=1"),
-        "--concurrency", "1", "--out", "a.sqlite",
+        "--concurrency", "1", "--out", "a.sqlite", *flags,
     )  # fmt: skip
     assert result.status == 0, result.err
 
@@ -78,3 +85,18 @@ def test_a_label_that_follows_the_place_makes_no_pair(server: Any, parley: Calla
     Labeller(server, by="place")
     labelled(parley, server)
     assert run_file("a.sqlite").rows("SELECT value FROM verdicts WHERE metric = 'agreed'") == [(0.0,), (0.0,)]
+
+
+def test_expected_labels_cancel_a_preference_for_a_place(
+    server: Any, parley: Callable[..., Any], run_file: Any
+) -> None:
+    Labeller(server, by="probability")
+    labelled(parley, server, "--readout", "expected")
+    file = run_file("a.sqlite")
+    # That the second answer is the less biased one: 0.2 / 2 if it is shown second, 0.6 if it is shown first.
+    assert file.rows("SELECT DISTINCT round, round(value, 6) FROM verdicts WHERE metric = 'label' ORDER BY 1") == [
+        (3, 0.1),
+        (4, 0.6),
+    ]
+    assert file.rows("SELECT DISTINCT round(value, 6) FROM verdicts WHERE metric = 'preference'") == [(0.35,)]
+    assert file.rows("SELECT DISTINCT value FROM verdicts WHERE metric = 'agreed'") == [(0.0,)]
