@@ -66,10 +66,16 @@ class Progress(Tally):
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the end, at the rate of calls so far; None before the first call and when all is done."""
-        if not self.calls or self.done + self.failed >= self.total:
+        """Seconds until the end, at the rate of calls so far; None before the first call and when all is done.
+
+        Repairs make units longer than planned, so that the expected calls are made before all is done: each unfinished
+        unit then counts as half of a finished one.
+        """
+        unfinished = self.total - self.done - self.failed
+        if not self.calls or unfinished <= 0:
             return None
-        return self.elapsed / self.calls * max(self.expected_calls - self.calls, 1.0)
+        under_way = unfinished * self.stored.calls / self.done / 2 if self.done else 0.0
+        return self.elapsed / self.calls * max(self.expected_calls - self.calls, under_way, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
