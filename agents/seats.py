@@ -16,7 +16,8 @@ from parley.agents.calls import Call, record_calls
 from parley.agents.components import load, save
 from parley.agents.errors import ConfigError, CutShort
 from parley.agents.events import Emit, Event
-from parley.agents.models.base import THINK_TOKENS, Client
+from parley.agents.models.base import Client
+from parley.agents.models.options import THINK_TOKENS
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse

@@ -43,9 +43,10 @@ from pydantic import Field
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.anthropic_models import SHOWN, rules_for
-from parley.agents.models.base import ClientOptions, estimate_tokens
+from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
 from parley.agents.models.body import MAX_BYTES, TooLong
+from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient

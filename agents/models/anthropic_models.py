@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from parley.agents.models.base import Effort
+from parley.agents.models.options import Effort
 
 _NAME = re.compile(r"(opus|sonnet|haiku|fable|mythos)-(\d+)(?:[-.](\d)(?!\d))?")
 NEWEST = (5, 5)

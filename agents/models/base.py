@@ -25,13 +25,14 @@ from autogen_core.models import (
     RequestUsage,
 )
 from autogen_core.tools import Tool, ToolSchema
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from parley.agents.calls import Call, PromptMessage, seed_from
 from parley.agents.errors import ConfigError, ModelError, ParleyError, RateLimited
 from parley.agents.home import say
 from parley.agents.models.budget import Budget
 from parley.agents.models.limit_search import START_LIMIT, LimitSearch
+from parley.agents.models.options import THINK_TOKENS, ClientConfig, ClientOptions, Effort
 from parley.agents.models.prices import Price, price_of
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import SHARED, Request, prompt_message, request_key
@@ -41,54 +42,10 @@ from parley.agents.models.throttle import Throttle
 
 MAX_WAIT_SECONDS = 300.0
 """If a server asks for a longer wait, the call fails; the run can be resumed later."""
-THINK_TOKENS = 16_384
-"""The room to think, beyond the limit of the answer, of a model that is known or was seen to think."""
-Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
-
-
-class ClientOptions(BaseModel):
-    """The options of every model: what may follow the `?` in its name, or be passed to `model()` in Python."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
-    top_p: float | None = Field(None, gt=0, le=1, description="nucleus sampling (default: the model's own)")
-    max_tokens: int | None = Field(None, ge=1, description="maximum tokens of an answer (default: the model's own)")
-    think_tokens: int | None = Field(
-        None,
-        ge=0,
-        description=f"room to think, in tokens beyond max_tokens (default: {THINK_TOKENS:,} for a model that thinks)",
-    )
-    effort: Effort | None = Field(None, description="how much the model thinks (default: the model's own)")
-    seed: int | None = Field(None, description="sampling seed (default in a run: one per request)")
-    timeout: float = Field(120.0, gt=0, description="seconds after which a call counts as failed")
-    max_connections: int = Field(
-        256, ge=1, description="number of concurrent calls (default: what the server can use, at most 256)"
-    )
-    retries: int = Field(6, ge=0, description="further attempts after a failure that may pass")
-    price_in: float | None = Field(None, ge=0, description="US dollars per million prompt tokens")
-    price_out: float | None = Field(None, ge=0, description="US dollars per million reply tokens")
-    price_cached: float | None = Field(
-        None, ge=0, description="US dollars per million prompt tokens read from the vendor's prompt cache"
-    )
-
-    SAMPLING: ClassVar[tuple[str, ...]] = ("temperature", "top_p", "max_tokens", "think_tokens", "effort", "seed")
-
-    def sampling(self) -> dict[str, Any]:
-        """The sampling options that are set."""
-        values = ((key, getattr(self, key)) for key in self.SAMPLING)
-        return {key: value for key, value in values if value is not None}
 
 
 class UnlinkedToken(CancellationToken):
     """The token of a conversation that was given none: nobody cancels it, so that no call needs a task for it."""
-
-
-class ClientConfig(BaseModel):
-    """What AutoGen's `dump_component` saves of a client: never a key, which comes from the environment."""
-
-    name: str
-    options: dict[str, Any] = {}
 
 
 class Client(ChatCompletionClient, Component[ClientConfig]):

@@ -20,10 +20,10 @@ from pydantic import BaseModel, Field
 
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
-from parley.agents.models.base import ClientOptions, Effort
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
 from parley.agents.models.connections import Connections
 from parley.agents.models.json_body import to_json
+from parley.agents.models.options import ClientOptions, Effort
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from parley.agents.models.base import Effort
 from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.options import Effort
 from parley.agents.models.request import Request
 
 

@@ -34,9 +34,9 @@ from pydantic import Field, ValidationError
 
 from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
 from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.models.base import ClientOptions, Effort
 from parley.agents.models.batches import BatchEndpoint
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
+from parley.agents.models.options import ClientOptions, Effort
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient

@@ -18,10 +18,11 @@ import transformers
 from pydantic import Field
 
 from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from parley.agents.models.base import Client, ClientOptions
+from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
 from parley.agents.models.cuda_graphs import cuda_graph_decoding
+from parley.agents.models.options import ClientOptions
 from parley.agents.models.pending_call import PendingCall
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request

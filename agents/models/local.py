@@ -24,9 +24,10 @@ from autogen_core.models import RequestUsage
 from pydantic import BaseModel, Field
 
 from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
-from parley.agents.models.base import Client, ClientOptions
+from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
 from parley.agents.models.dequantize import dequantized
+from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.self_debias import DebiasSettings, NextTokens, decode, read_step

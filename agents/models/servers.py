@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import aiohttp
 
 from parley.agents.errors import BadRequest, ConfigError
-from parley.agents.models.base import Effort
 from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
+from parley.agents.models.options import Effort
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
 

@@ -27,7 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.calls import seed_from
 from parley.agents.errors import ConfigError, RateLimited, ServerFault
-from parley.agents.models.base import Client, ClientOptions, estimate_tokens
+from parley.agents.models.base import Client, estimate_tokens
+from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.sim_injection import find_score_instruction

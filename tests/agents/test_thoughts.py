@@ -30,7 +30,7 @@ from parley.agents import (
     structured_reply,
 )
 from parley.agents.errors import CutShort
-from parley.agents.models.base import THINK_TOKENS
+from parley.agents.models.options import THINK_TOKENS
 from parley.agents.models.reply import Reply
 from parley.agents.models.thoughts import ThoughtSplitter, known_to_think, read_parts, split_thought
 
