@@ -299,7 +299,8 @@ class Debate(Conversation, Component[DebateConfig]):
         open_to_all = self._sees is everyone  # saves a call per turn and reader
         blind = turn.round <= self.blind_rounds
         quoted = message
-        if self._fence:  # only in what the others read; the transcript has the turn as it was spoken
+        # Only in what the others read: the transcript has the turn as it was spoken. A referee does not read itself.
+        if self._fence is True or (self._fence and turn.role != self._fence):
             longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
             words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest).text
             quoted = TextMessage(content=words, source=message.source)

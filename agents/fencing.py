@@ -52,9 +52,8 @@ class Quoted(NamedTuple):
 def clean(text: str, max_chars: int) -> str:
     """The visible characters only, without blank lines or runs of spaces, shortened to `max_chars`."""
     text = text[: max_chars * READ_FACTOR]
-    text = re.sub(r"[\r\n\v\f\x85\u2028\u2029]+", "\n", text)
-    visible = "".join(c for c in text if c == "\n" or c == "\t" or not is_invisible(c))
-    lines = (" ".join(line.split()) for line in visible.split("\n"))
+    text = _LINE_ENDS.sub("\n", text)
+    lines = (" ".join(line.split()) for line in text.translate(_VISIBLE).split("\n"))
     cleaned = "\n".join(line for line in lines if line)
     return cleaned if len(cleaned) <= max_chars else cleaned[: max_chars - 1].rstrip() + "…"
 
@@ -64,17 +63,51 @@ def is_invisible(character: str) -> bool:
     return unicodedata.category(character)[0] == "C" or _IGNORABLE.match(character) is not None
 
 
+class _VisibleOnly(dict[int, int | None]):
+    """For `str.translate`: leaves invisible characters out. Entries are added as characters are met."""
+
+    def __missing__(self, code: int) -> int | None:
+        kept = code if chr(code) in "\n\t" or not is_invisible(chr(code)) else None
+        if len(self) < 10_000:
+            self[code] = kept
+        return kept
+
+
+_VISIBLE = _VisibleOnly()
+_LINE_ENDS = re.compile(r"[\r\n\v\f\x85\u2028\u2029]+")
+
+
+class _Pattern(NamedTuple):
+    """A pattern of `fencing.toml`, for texts in lower case."""
+
+    exact: re.Pattern[str]
+    quick: re.Pattern[str]
+    """Without the word boundary in front, so that `re` can skip to the first letter: it finds nothing in most texts."""
+
+    def is_in(self, text: str) -> bool:
+        return self.quick.search(text) is not None and self.exact.search(text) is not None
+
+
 @lru_cache(maxsize=1)
-def _patterns() -> dict[str, list[re.Pattern[str]]]:
+def _patterns() -> dict[str, list[_Pattern]]:
     table = tomllib.loads(files("parley.agents").joinpath("fencing.toml").read_text("utf-8"))
-    flags = re.IGNORECASE | re.DOTALL
-    return {kind: [re.compile(pattern, flags) for pattern in patterns] for kind, patterns in table.items()}
+    return {
+        kind: [
+            _Pattern(re.compile(pattern, re.DOTALL), re.compile(pattern.removeprefix(r"\b"), re.DOTALL))
+            for pattern in patterns
+        ]
+        for kind, patterns in table.items()
+    }
 
 
 def instruction_kinds(text: str) -> tuple[str, ...]:
     """The kinds of instruction to a model in a text, by `fencing.toml`. Full-width and styled letters count."""
-    plain = unicodedata.normalize("NFKC", clean(text, len(text) + 1))
-    return tuple(kind for kind, patterns in _patterns().items() if any(pattern.search(plain) for pattern in patterns))
+    return _kinds(clean(text, len(text) + 1))
+
+
+def _kinds(cleaned: str) -> tuple[str, ...]:
+    plain = unicodedata.normalize("NFKC", cleaned).replace("İ", "i").replace("ı", "i").lower()
+    return tuple(kind for kind, patterns in _patterns().items() if any(pattern.is_in(plain) for pattern in patterns))
 
 
 def break_tokens(text: str) -> str:
@@ -101,11 +134,17 @@ def fence(text: str, label: str, max_chars: int = MAX_CHARS) -> Quoted:
         label: What the text is, for the model: it stands in the opening marker.
         max_chars: Longer texts are cut. The default has room for a long reply and still fits a small context.
     """
-    text = clean(text, max_chars)
-    flags = instruction_kinds(text)
-    quoted = "\n".join(f"> {line}" for line in break_tokens(text).split("\n"))
-    body = f"{WARNING}\n{quoted}" if flags else quoted
+    body, flags = _quoted(text, max_chars)
     return Quoted(between_fences(body, label), flags)
+
+
+@lru_cache(maxsize=128)  # judges and identities read the same text
+def _quoted(text: str, max_chars: int) -> Quoted:
+    """The text line by line, without the markers."""
+    text = clean(text, max_chars)
+    flags = _kinds(text)
+    quoted = "\n".join(f"> {line}" for line in break_tokens(text).split("\n"))
+    return Quoted(f"{WARNING}\n{quoted}" if flags else quoted, flags)
 
 
 def fence_judged(text: str, label: str) -> str:
@@ -125,6 +164,11 @@ def one_line(text: str, max_chars: int) -> str:
 
 def between_fences(body: str, label: str) -> str:
     """The body between its two markers, which carry its hash. The label, perhaps with a query, is cleaned too."""
-    label = break_tokens(one_line(label, LABEL_CHARS))
+    label = _safe_label(label)
     mark = hashlib.blake2b(f"{label}\x1f{body}".encode("utf-8", "replace"), digest_size=8).hexdigest()
     return f"<<<{mark} {label}\n{body}\n{mark}>>>"
+
+
+@lru_cache(maxsize=256)
+def _safe_label(label: str) -> str:
+    return break_tokens(one_line(label, LABEL_CHARS))

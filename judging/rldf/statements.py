@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from parley.agents import Turn
 from parley.agents.structured import looks_like_refusal
@@ -24,6 +25,7 @@ ECHO_WORDS = 8
 """This many consecutive words in common with the instructions are not a coincidence."""
 LOOP_WORDS, LOOP_TIMES = 4, 4
 """A statement loops if this many consecutive words occur this many times in it."""
+Words = list[str]
 _WORD = re.compile(r"\w+(?:['-]\w+)*")
 
 
@@ -33,22 +35,30 @@ def breaks_role(text: str, topic: str) -> list[str]:
     return [words for words in matches if words.rstrip("s") not in topic.lower()]
 
 
-def echoes(text: str, instructions: Iterable[str], topic: str) -> str:
+def echoes(words: Words, instructions: Iterable[str], topic: str) -> str:
     """The first consecutive words that repeat the speaker's instructions; quoting the topic does not count."""
-    pieces = [piece for instruction in instructions for piece in instruction.split(topic)]
-    instructed = {ngram for piece in pieces for ngram in _ngrams(piece, ECHO_WORDS)}
-    return next((" ".join(ngram) for ngram in _ngrams(text, ECHO_WORDS) if ngram in instructed), "")
+    instructed = _all_ngrams(tuple(piece for instruction in instructions for piece in instruction.split(topic)))
+    return next((" ".join(ngram) for ngram in _ngrams(words, ECHO_WORDS) if ngram in instructed), "")
 
 
-def loops(text: str) -> str:
+def loops(words: Words) -> str:
     """The consecutive words that a looping statement repeats; empty if it does not loop."""
-    ngram, times = next(iter(Counter(_ngrams(text, LOOP_WORDS)).most_common(1)), ((), 0))
+    ngram, times = next(iter(Counter(_ngrams(words, LOOP_WORDS)).most_common(1)), ((), 0))
     return " ".join(ngram) if times >= LOOP_TIMES else ""
 
 
-def _ngrams(text: str, length: int) -> Iterator[tuple[str, ...]]:
-    words = _WORD.findall(text.replace("’", "'").lower())
-    return (tuple(words[start : start + length]) for start in range(len(words) - length + 1))
+def words_of(text: str) -> Words:
+    """The words of a text, in lower case."""
+    return _WORD.findall(text.replace("’", "'").lower())
+
+
+@lru_cache(maxsize=256)  # a speaker's instructions are the same in every debate, but for the topic
+def _all_ngrams(pieces: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
+    return frozenset(ngram for piece in pieces for ngram in _ngrams(words_of(piece), ECHO_WORDS))
+
+
+def _ngrams(words: Words, length: int) -> Iterator[tuple[str, ...]]:
+    return zip(*(words[start:] for start in range(length)), strict=False)
 
 
 def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: Iterable[str] = ()) -> Iterator[Verdict]:
@@ -60,7 +70,8 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
         topic: The topic of the debate.
         instructions: Every text that the speaker was given.
     """
-    echo, loop = echoes(turn.text, instructions, topic), loops(turn.text)
+    words = words_of(turn.text)
+    echo, loop = echoes(words, instructions, topic), loops(words)
     broken, leaks = breaks_role(turn.text, topic), role.gives_away(turn.text)
     refused = turn.parse_status == "refused" or looks_like_refusal(turn.text) or not turn.text.strip()
     findings = {
@@ -71,7 +82,7 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
         "loop": (loop != "", loop),
         "cut": (turn.cut, ""),
     }
-    for metric, (found, words) in findings.items():
+    for metric, (found, shown) in findings.items():
         yield Verdict(
             judge=RULES,
             role="coordinator",
@@ -80,5 +91,5 @@ def statement_verdicts(turn: Turn, role: DebateRole, topic: str, instructions: I
             subject=turn.speaker,
             value=float(found),
             sampled=float(found),
-            text=words or None,
+            text=shown or None,
         )

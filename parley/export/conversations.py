@@ -18,7 +18,7 @@ from parley.agents.redaction import HiddenAddresses
 from parley.agents.structured import looks_like_refusal
 from parley.export.settings import Settings
 from parley.export.statements import Statement
-from parley.judging.rldf.statements import loops
+from parley.judging.rldf.statements import loops, words_of
 from parley.runs import RunFile
 
 WRITERS = ("debater", "generator")
@@ -47,7 +47,7 @@ class Opened:
         """A statement of a unit; `values` are its text, prompt, speaker, round, score and so on."""
         conversation = f"{self.run_id}/{self.addresses.hide(unit)}"
         text = str(values["text"]).strip()
-        checks = (looks_like_refusal(text), loops(text))
+        checks = (looks_like_refusal(text), loops(words_of(text)))
         flags = [flag for flag, is_set in zip(CHECKED_FLAGS, checks, strict=True) if is_set]
         prompt = self.addresses.hide(values["prompt"])
         usual = {

@@ -10,7 +10,7 @@ from typing import Any
 from parley.agents import ConfigError
 from parley.agents.redaction import HiddenAddresses
 from parley.judging import Prompt
-from parley.judging.rldf.statements import echoes, loops
+from parley.judging.rldf.statements import echoes, loops, words_of
 from parley.runs import RunFile
 
 NEUTRAL = Prompt.load("rldf/neutral")
@@ -113,6 +113,7 @@ def _repetition_flags(file: RunFile, facets: dict[str, Any]) -> dict[tuple[str, 
         if role == "narrator":
             instructions.setdefault(unit, []).append(text)
         elif role == "debater":
-            echo = echoes(text, [persona or "", *instructions.get(unit, [])], facets[unit]["topic"])
-            flags[unit, round, speaker] = [flag for flag, is_set in (("echo", echo), ("loop", loops(text))) if is_set]
+            words = words_of(text)
+            echo = echoes(words, [persona or "", *instructions.get(unit, [])], facets[unit]["topic"])
+            flags[unit, round, speaker] = [flag for flag, is_set in (("echo", echo), ("loop", loops(words))) if is_set]
     return flags

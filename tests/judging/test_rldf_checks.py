@@ -9,7 +9,7 @@ import pytest
 from parley.agents import Turn, parse
 from parley.judging.rldf.referee import discordant, report_format, report_type
 from parley.judging.rldf.roles import load_bias
-from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts
+from parley.judging.rldf.statements import breaks_role, echoes, loops, statement_verdicts, words_of
 
 NAMES = ("A", "B", "C")
 
@@ -95,14 +95,16 @@ def test_statements_that_repeat_their_instructions_or_themselves_are_flagged() -
         f"A discussion about this topic: {topic}\n\nA turn is one paragraph of at most 60 words, without lists.",
     ]
     again = "At the table, you are called Sixty. Speak based on who you are, from your own life and position."
-    assert echoes(again, texts, topic) == "table you are called sixty speak based on"
-    assert loops("I'm proud of you for your courage. You're a You're a You're a You're a You're a. I'm proud.") == (
-        "you're a you're a"
+    assert echoes(words_of(again), texts, topic) == "table you are called sixty speak based on"
+    assert loops(
+        words_of("I'm proud of you for your courage. You're a You're a You're a You're a You're a. I'm proud.")
+    ) == ("you're a you're a")
+    assert loops(words_of("A guest from China, a guest from Japan, and a guest from China.")) == ""
+    assert echoes(words_of(f'I read "{topic}" and say yes, since I see badly.'), texts, topic) == "", (
+        "the topic may be quoted"
     )
-    assert loops("A guest from China, a guest from Japan, and a guest from China.") == ""
-    assert echoes(f'I read "{topic}" and say yes, since I see badly.', texts, topic) == "", "the topic may be quoted"
-    assert echoes("You are called Sixty, speak!", texts, topic) == "", "a few words are said by chance"
-    assert echoes("", texts, topic) == loops("") == ""
+    assert echoes(words_of("You are called Sixty, speak!"), texts, topic) == "", "a few words are said by chance"
+    assert echoes([], texts, topic) == loops([]) == ""
     turn = Turn("Sixty", "debater", 1, again)
     actual = {item.metric: item.text for item in statement_verdicts(turn, load_bias("age").role[0], topic, texts)}
     assert actual["echo"] == "table you are called sixty speak based on"
