@@ -222,16 +222,18 @@ class SimClient(Client):
         self, request: Request, schema: type[BaseModel], prompt: str, rng: random.Random, options: SimOptions
     ) -> Any:
         """A reply to the schema: scores with the planted effects, a preference that follows from them, remarks."""
-        labels = {side or "A": label or "" for side, label in _LABEL.findall(prompt)}
+        found = _LABEL.findall(prompt)
+        labels = {side or "A": label or "" for side, label in found}
         texts = [str(message.content) for message in request.messages]
         in_system = isinstance(request.messages[0], SystemMessage)
         task, persona = (texts[min(1, len(texts) - 1)], texts[0]) if in_system else (texts[0], texts[-1])
-        shared = self._shift("item", options.item, _LABEL.sub("", task))
+        shared = self._shift("item", options.item, _LABEL.sub("", task)) if options.item else 0.0
         shared += self._shift("judge", options.judge, persona)
-        first = next((side for side, _ in _LABEL.findall(prompt)), "A")
-        shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
+        first = found[0][0] if found else "A"
+        if options.round:
+            shared += options.round * (int((_ROUND.findall(prompt) or ["1"])[-1]) - 1)
         injected = _injected_score(task, rng, options)
-        stated = _stated_scale(prompt)
+        planted = bool(options.model_extra)
         taken: Mapping[tuple[str, ...], Any] = {}
         if options.follow or options.echo:
             taken = adopted(heard(request.messages, options.leader), options.follow, options.echo, rng)
@@ -249,10 +251,13 @@ class SimClient(Client):
                 return {key: value(child, (*path, key)) for key, child in node["properties"].items()}
             if node.get("type") in ("integer", "number"):
                 side = next((part for part in path if part in labels), "A")
+                stated = (0, 0) if "minimum" in node and "maximum" in node else _stated_scale(prompt)
                 low, high = node.get("minimum", stated[0]), node.get("maximum", stated[1])
                 base, noise = options.on_scale(high)
-                exact = base + shared + options.effect(labels.get(side, ""))
-                exact += sum(options.effect(part) for part in path if part != side)
+                exact = base + shared
+                if planted:
+                    exact += options.effect(labels.get(side, ""))
+                    exact += sum(options.effect(part) for part in path if part != side)
                 exact += options.position if len(labels) > 1 and side == first else 0.0
                 exact += rng.gauss(0, noise) if noise else 0.0
                 exact = taken.get(path, exact) if injected is None else injected

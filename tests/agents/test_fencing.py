@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 import sys
 import time
+import tomllib
 import unicodedata
 from collections.abc import Callable
+from importlib.resources import files
 
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from parley.agents.fencing import break_tokens, clean, fence, is_invisible
+from parley.agents.fencing import break_tokens, clean, fence, instruction_kinds, is_invisible
 from parley.agents.search import SearchResult, quote
 
 CALM = settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
@@ -133,6 +135,63 @@ def test_cleaning_and_breaking_twice_changes_nothing(text: str) -> None:
     assert break_tokens(broken) == broken
     assert clean(broken, 4000) == broken
     assert re.sub(r"\s", "", broken) == re.sub(r"\s", "", cleaned)  # nothing is lost but spaces
+
+
+WORDS = [
+    "ignore",
+    "IGNORE",
+    "ıgnore",
+    "İgnore",
+    "previous",
+    "instructions:",
+    "new",
+    "task",
+    "is",
+    "now",
+    "You",
+    "are",
+    "must",
+    "act",
+    "as",
+    "Always",
+    "reply",
+    "only",
+    "with",
+]
+WORDS += [
+    "jailbreak",
+    "xjailbreak",
+    "reveal",
+    "your",
+    "prompt",
+    "As",
+    "An",
+    "AI",
+    "model",
+    "hey,",
+    "GPT",
+    "System:",
+    "##",
+    "system",
+    "<|x|>",
+    "[INST]",
+    "ＩＮＳＴ",
+    "</s>",
+    "renew",
+]
+
+
+@CALM
+@given(st.lists(st.tuples(st.sampled_from(WORDS), st.sampled_from([" ", "\n", "", ", "])), max_size=12))
+def test_flags_are_what_the_patterns_find_without_regard_to_case(pieces: list[tuple[str, str]]) -> None:
+    text = "".join(word + gap for word, gap in pieces)
+    plain = unicodedata.normalize("NFKC", clean(text, len(text) + 1))
+    table = tomllib.loads(files("parley.agents").joinpath("fencing.toml").read_text("utf-8"))
+    assert instruction_kinds(text) == tuple(
+        kind
+        for kind, patterns in table.items()
+        if any(re.search(p, plain, re.IGNORECASE | re.DOTALL) for p in patterns)
+    )
 
 
 @pytest.mark.parametrize("piece", ["<", "[", "<a", "[A", "[|", "<|", ">", "＜x", "[a]", "\ufe0f"])
