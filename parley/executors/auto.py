@@ -98,6 +98,10 @@ class AutoExecutor(InProcess):
             if self._pool is not None:
                 await asyncio.shield(self._pool.kill_unused())
 
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.close()
+
     def _until_ready(self, units: Iterator[Unit]) -> Iterator[Unit]:
         """The units, until the workers are ready: they take over then."""
         while not self._is_ready and (unit := next(units, None)) is not None:

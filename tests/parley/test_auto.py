@@ -67,12 +67,25 @@ def when_started(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return started
 
 
+def ended_workers(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """A list that gets the workers that have ended."""
+    kill, ended = auto.ProcessHandle.kill, list[Any]()
+
+    async def record(self: auto.ProcessHandle) -> None:
+        await kill(self)
+        ended.append(self)
+
+    monkeypatch.setattr(auto.ProcessHandle, "kill", record)
+    return ended
+
+
 @pytest.mark.usefixtures("impatient")
 def test_workers_take_over_and_write_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(tmp_path / "one.sqlite", "asyncio").complete
-    started = when_started(monkeypatch)
+    started, ended = when_started(monkeypatch), ended_workers(monkeypatch)
     slow_units(monkeypatch, 0.05, lambda: bool(started))
     assert run(tmp_path / "two.sqlite").complete
+    assert len(ended) == 2, "workers outlive their run"
     (one, remarks), (two, moved) = stored(tmp_path / "one.sqlite"), stored(tmp_path / "two.sqlite")
     assert two == one
     assert remarks == []
@@ -104,18 +117,10 @@ def test_no_workers_where_they_are_not_wanted_or_have_no_core(
 
 @pytest.mark.usefixtures("impatient")
 def test_workers_that_come_too_late_are_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    killed: list[int] = []
-    kill = auto.ProcessHandle.kill
-
-    async def record_kill(self: auto.ProcessHandle) -> None:
-        killed.append(1)
-        await kill(self)
-
-    monkeypatch.setattr(auto.ProcessHandle, "kill", record_kill)
+    ended = ended_workers(monkeypatch)
     slow_units(monkeypatch, 0.02)
     assert run(tmp_path / "run.sqlite").complete
-    if not stored(tmp_path / "run.sqlite")[1]:  # on a very slow machine they come in time
-        assert killed
+    assert ended
 
 
 def test_a_process_that_waits_for_replies_is_not_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
