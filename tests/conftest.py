@@ -248,10 +248,11 @@ class BatchServer(Server):
     """A server that also accepts batches. `error(n, line)` may give the n-th line an error.
 
     `slow` keeps a batch in progress; `refuses` lets it fail. `deaf` creates a batch and never answers; `broken` creates
-    it and answers 500, once.
+    it and answers 500, once. `torn` files of answers end in the middle, one for each time they are read.
     """
 
     def __init__(self) -> None:
+        self.torn = 0
         self.files: dict[str, list[dict[str, Any]]] = {}
         self.batches: dict[str, dict[str, Any]] = {}
         self.error: Callable[[int, dict[str, Any]], dict[str, Any] | None] = lambda nth, line: None
@@ -319,8 +320,11 @@ class BatchServer(Server):
         batch["request_counts"] = {"total": len(lines), "completed": len(good), "failed": len(bad)}
 
     async def _content(self, request: web.Request) -> web.Response:
-        lines = self.files[request.match_info["id"]]
-        return web.Response(text="".join(json.dumps(line) + "\n" for line in lines))
+        text = "".join(json.dumps(line) + "\n" for line in self.files[request.match_info["id"]])
+        if self.torn:
+            self.torn -= 1
+            return web.Response(text=text[: len(text) // 2])
+        return web.Response(text=text)
 
 
 @pytest.fixture

@@ -36,6 +36,8 @@ PRICE = 0.5
 FINAL_STATUSES = ("completed", "failed", "expired", "cancelled")
 MAX_PAGES = 20
 """How many pages of the list of batches `find` reads."""
+MAX_READS = 3
+"""How often files of answers that are not complete are read again."""
 TIMEOUT_SECONDS = 600
 T = TypeVar("T")
 
@@ -214,8 +216,16 @@ class Batches:
         return await self._request("GET", f"/batches/{batch}", self._json(State.read))
 
     async def answers(self, state: State) -> dict[str, Any]:
-        """The lines of all files of answers, by the names of their requests."""
-        return {line["custom_id"]: line for file in state.files for line in await self.lines(file)}
+        """The lines of all files of answers, by the names of their requests.
+
+        Files with fewer lines than the batch has answers are read again: what is missing would be paid for twice.
+        """
+        for attempt in range(1, self._client.options.retries + 2):
+            answers = {line["custom_id"]: line for file in state.files for line in await self.lines(file)}
+            if len(answers) >= state.answered or attempt > MAX_READS:
+                break
+            await asyncio.sleep(self._client.retry_delay(attempt, None))
+        return answers
 
     async def lines(self, file: str) -> list[dict[str, Any]]:
         """The lines of a file of answers. An unreadable line is skipped: its request counts as not answered."""

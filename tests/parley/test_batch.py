@@ -227,6 +227,18 @@ def test_invalid_lines_fail_their_units_and_reveal_no_key(
     assert KEY.encode() not in Path("a.sqlite").read_bytes()
 
 
+def test_a_file_of_answers_that_is_not_complete_is_read_again(
+    parley: Callable[..., Any], batch_server: Any, run_file: Any
+) -> None:
+    batch_server.torn = 2
+
+    result = parley(*RUN, "--model", batch_server.model("retries=3"), "--out", "a.sqlite", "--executor", "batch")
+
+    assert result.status == 0, result.err
+    assert len(batch_server.batches) == 1, "what could not be read is not paid for again"
+    assert run_file("a.sqlite").one("SELECT count(*) FROM units WHERE status = 'done'") == UNITS
+
+
 def test_conversations_take_one_batch_per_turn(parley: Callable[..., Any], batch_server: Any, run_file: Any) -> None:
     run = (
         "run",
