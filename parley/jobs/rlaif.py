@@ -68,8 +68,7 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
     rows: dict[str, list[dict[str, Any]]] = {"train": [], "validation": [], "test": []}
     for unit, of_unit in verdicts.groupby("unit", sort=False, observed=True):
         verdict_of = {(str(row.metric), str(row.subject), int(row.round)): row for row in of_unit.itertuples()}
-        # There is none if a label could not be read.
-        preference = getattr(verdict_of.get(("preference", "", 4)), "value", 0.5)
+        preference = _preference(verdict_of)
         if preference == 0.5:
             continue
         texts = [str(verdict_of["answer", str(number), number].text) for number in (1, 2)]
@@ -96,3 +95,11 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
         (folder / f"{split}.jsonl").write_text(text, "utf-8")
     topics = {split: list(getattr(prompts, split)) for split in rows}
     (folder / EXPORT_MANIFEST).write_text(json.dumps({"topics": topics}, indent=2, ensure_ascii=False), "utf-8")
+
+
+def _preference(verdict_of: dict[tuple[str, str, int], Any]) -> float:
+    """How surely the second answer was preferred: from 0 to 1, and 0.5 if neither was, or a label could not be read."""
+    if found := verdict_of.get(("preference", "", 4)):
+        return float(found.value)
+    # Runs from before there was this verdict have only the labels.
+    return float(verdict_of["label", "", 3].value) if verdict_of["agreed", "", 4].value == 1 else 0.5
