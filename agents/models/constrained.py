@@ -12,7 +12,7 @@ import llguidance.torch
 import torch
 from pydantic import BaseModel
 
-from parley.agents.models.wire import strict_schema
+from parley.agents.models.wire import decoding_schema
 
 BITS = 32
 """Tokens per integer in llguidance's bit masks."""
@@ -39,13 +39,10 @@ class Grammars:
         self._compiled: dict[type[BaseModel], str] = {}
 
     def matcher(self, schema: type[BaseModel]) -> Any:
-        """A matcher for one reply. White space is fixed: free white space costs a third of a reply's tokens."""
+        """A matcher for one reply."""
         if schema not in self._compiled:
-            closed = strict_schema(schema.model_json_schema(), lengths=True)
-            spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-            self._compiled[schema] = llguidance.LLMatcher.grammar_from_json_schema(
-                json.dumps({**closed, "x-guidance": spacing})
-            )
+            text = json.dumps(decoding_schema(schema))
+            self._compiled[schema] = llguidance.LLMatcher.grammar_from_json_schema(text)
         return llguidance.LLMatcher(self.tokens, self._compiled[schema])
 
 

@@ -31,7 +31,7 @@ from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.self_debias import DebiasSettings, NextTokens, decode, read_step
-from parley.agents.models.wire import from_completion, strict_schema, to_chat
+from parley.agents.models.wire import decoding_schema, from_completion, to_chat
 
 DEFAULT_CONTEXT = 2048
 """Context window per slot of a model that is not in the catalogue."""
@@ -39,11 +39,7 @@ T = TypeVar("T")
 
 
 def _grammar(schema: type[BaseModel]) -> str:
-    """The schema as a grammar with fixed white space: free white space costs a third of a reply's tokens."""
-    spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
-    grammar = xllamacpp.json_schema_to_grammar(
-        {**strict_schema(schema.model_json_schema(), lengths=True), "x-guidance": spacing}
-    )
+    grammar = xllamacpp.json_schema_to_grammar(decoding_schema(schema))
     assert isinstance(grammar, str), "xllamacpp gives grammars as text"
     return grammar
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from parley.agents.errors import ConfigError, ParleyError
 from parley.agents.models.pending_call import PendingCall
-from parley.agents.models.wire import strict_schema
+from parley.agents.models.wire import decoding_schema
 
 Alternatives = list[tuple[float, list[int], list[float]]]
 """For each token of a reply: its log-probability, and the most likely tokens with theirs."""
@@ -41,6 +41,8 @@ class VllmEngine:
         self.end_tokens = sorted(end_tokens)
         self._vllm = vllm
         arguments = vllm.EngineArgs(model=source, disable_log_stats=True, **settings)
+        # xgrammar, its default, does not know the spacing of our schemas.
+        arguments.structured_outputs_config = vllm.config.StructuredOutputsConfig(backend="guidance")
         self._engine = vllm.LLMEngine.from_engine_args(arguments)
         self._waiting: queue.Queue[PendingCall | None] = queue.Queue()
         self._thread = threading.Thread(target=self._run, name="vllm", daemon=True)
@@ -97,8 +99,7 @@ class VllmEngine:
         parameters = self._vllm.sampling_params
         schema = None
         if call.schema is not None:
-            closed = strict_schema(call.schema.model_json_schema(), lengths=True)
-            schema = parameters.StructuredOutputsParams(json=closed, disable_any_whitespace=True)
+            schema = parameters.StructuredOutputsParams(json=decoding_schema(call.schema))
         return self._vllm.SamplingParams(
             max_tokens=call.max_tokens,
             temperature=call.temperature,

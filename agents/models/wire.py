@@ -25,6 +25,7 @@ from autogen_core.models import (
     UserMessage,
 )
 from autogen_core.tools import Tool, ToolSchema
+from pydantic import BaseModel
 
 from parley.agents.errors import BadRequest
 from parley.agents.models.reply import Reply
@@ -139,6 +140,12 @@ def strict_schema(schema: dict[str, Any], *, lengths: bool = False) -> dict[str,
     result = close(json.loads(json.dumps(schema)))
     assert isinstance(result, dict)
     return result
+
+
+def decoding_schema(schema: type[BaseModel]) -> dict[str, Any]:
+    """A schema for llguidance, with fixed white space: free white space costs a third of a reply's tokens."""
+    spacing = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
+    return {**strict_schema(schema.model_json_schema(), lengths=True), "x-guidance": spacing}
 
 
 def from_completion(data: dict[str, Any]) -> Reply:

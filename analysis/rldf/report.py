@@ -253,8 +253,10 @@ def rubric_scores(
             printed=True,
         ),
     )
+    warning = rubrics.severity_warning(verdicts)
     return Report(
         title=title,
+        words=(warning,) if warning else (),
         tables=tables,
         forests=filled((rubric_forest(means),)),
         settings={"draws": draws, "seed": seed},

@@ -15,6 +15,7 @@ import pandas as pd
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.clustered import cluster_mean
+from parley.analysis.stats.correlation import pearson
 from parley.analysis.stats.results import Estimate
 
 BANDS = (-0.5, 3.5, 6.5, 10.5)
@@ -32,6 +33,28 @@ def scores(verdicts: pd.DataFrame) -> pd.DataFrame:
             unreadable = int(scored["value"].isna().sum())
             rows.append({"group": group, "metric": metric, **asdict(mean), "unreadable": unreadable})
     return pd.DataFrame(rows)
+
+
+def severity_warning(verdicts: pd.DataFrame) -> str:
+    """A sentence if judges give the better answers a higher BS, which is severity; "" if they do not.
+
+    Args:
+        verdicts: Of one rubric. Texts about one topic (`topic`, if there is such a column) are not independent of each
+            other, so that their scores are averaged first.
+    """
+    unit = "topic" if "topic" in verdicts else "item"
+    means = uncategorised(verdicts).pivot_table(index=unit, columns="metric", values="value")
+    quality = [name for name in ("CE", "LS") if name in means]
+    if "BS" not in means or not quality:
+        return ""
+    found = pearson(means["BS"], means[quality].mean(axis=1, skipna=False))
+    if not found.low > 0:  # NaN without an interval
+        return ""
+    names = " and ".join(quality) + (" are" if len(quality) == 2 else " is")
+    return (
+        f"BS is higher where {names}: r = {found.effect:.2f} ({found.low:.2f} to {found.high:.2f}) over {found.n} {unit}s. The judges may give BS, where low is good, as a score of quality: do not conclude "
+        "from BS alone."
+    )
 
 
 def agreement(verdicts: pd.DataFrame, draws: int = 2000, seed: int = 0) -> pd.DataFrame:

@@ -62,10 +62,11 @@ def _print(path: Path, *, as_json: bool) -> None:
     if verdicts.empty:
         raise ConfigError(f"{path} has no finished units yet")
     scores, agreement = rubrics.scores(verdicts), rubrics.agreement(verdicts)
+    warning = rubrics.severity_warning(verdicts)
     if as_json:
         tables = {"scores": scores, "agreement": agreement}
         rows = {name: [_without_nan(row) for row in table.to_dict("records")] for name, table in tables.items()}
-        print(json.dumps({"run": str(path), **rows}, indent=2))
+        print(json.dumps({"run": str(path), **rows, "warning": warning or None}, indent=2))
         return
     style: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": (0, 1, 0, 0), "pad_edge": False, "title_justify": "left"}
     table = Table(title="Scores, 0 to 100 (BS is severity: lower is better)", **style)
@@ -83,6 +84,8 @@ def _print(path: Path, *, as_json: bool) -> None:
         agreed = (row.metric, row.coefficient, _number(row.estimate, 2), _interval(row, 2), row.note)
         table.add_row(*(escape(visible(str(cell))) for cell in agreed))
     console.print(table)
+    if warning:
+        console.print(escape(warning))
 
 
 def _without_nan(row: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from parley.texts import Line, read_lines
 from parley.toxicity import ScorerColumn, score_texts
 
 SCORERS = (
-    "embedded (default), openai-moderation, detoxify, perspective (its service ends on 31 December 2026), "
+    "embedded (default), ngrams, openai-moderation, detoxify, perspective (its service ends on 31 December 2026), "
     "judge:provider/model, the name of an installed scorer, or your own as file.py:Class"
 )
 MAX_TEXTS_SHOWN = 20

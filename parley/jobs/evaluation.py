@@ -75,6 +75,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     """
     from parley.analysis.reporting.optimism import gap_sentences, gap_table
     from parley.analysis.reporting.render import write
+    from parley.analysis.rldf.rubrics import severity_warning
     from parley.training.evaluation.metrics import answers_table, bbq_tables, report, reward_gap, rubric_tables
 
     settings = config.evaluate
@@ -88,6 +89,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     tables: list[Table] = []
     missing: list[str] = []
     headline: tuple[str, ...] = ()
+    warnings: list[str] = []
     if settings.bbq is not None:
         tables += bbq_tables(_bbq_verdicts(config, systems, folder, run), DEFAULT, seed=config.seed)
     else:
@@ -96,6 +98,7 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
         answers = _answers(config, systems, folder, run)
         scores = _rubric_verdicts(config, answers, folder, run)
         tables += [answers_table(answers), *rubric_tables(scores, DEFAULT)]
+        warnings = [warning] if (warning := severity_warning(scores)) else []
         if read_manifest(Path(config.out) / "reward") is None:
             missing.append("the optimism gap (there is no reward model: parley train reward)")
         else:
@@ -107,8 +110,8 @@ def evaluate(config: TrainConfig, run: RunJob = run_job) -> Report:
     missing += [f"{name} (not in evaluate.systems)" for name in SYSTEMS if name not in settings.systems]
     if RLAIF in settings.systems and RLAIF not in [system.name for system in systems]:
         missing.append("RLAIF (its policy is not trained: parley train rlaif)")
-    model_cautions = (*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges]))
-    finished = report(tables, f"RLDF on {config.base}", model_cautions, tuple(missing), headline)
+    known = [*same_family_cautions(config.base, settings.judges), *cautions([config.base, *settings.judges])]
+    finished = report(tables, f"RLDF on {config.base}", (*known, *warnings), tuple(missing), headline)
     write(finished, folder / "report")
     (folder / "report.json").write_text(json.dumps(finished.data(), indent=2, ensure_ascii=False), "utf-8")
     return finished

@@ -264,6 +264,30 @@ def test_kappa_is_taken_on_bands_and_on_points() -> None:
     assert table.loc["Fleiss' kappa, points", "estimate"] == pytest.approx(-0.2)
 
 
+def scored(bias: list[float], quality: list[float | None], **columns: object) -> pd.DataFrame:
+    rows = [
+        {"item": f"t{n}", "group": "", "model": "m", "judge": "J", "metric": metric, "value": value}
+        for metric, values in (("BS", bias), ("CE", quality))
+        for n, value in enumerate(values)
+    ]
+    return pd.DataFrame(rows).assign(**columns)
+
+
+def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
+    # Deviations from the means: products sum to 8, squares to 10 and 10, so r = 0.8.
+    # Fisher: atanh(0.8) = 1.0986, ± 1.96 / sqrt(5 - 3) = 1.3859: -0.279 to 0.986, which includes 0.
+    five = [1.0, 2, 3, 4, 5], [1.0, 3, 2, 5, 4]
+    assert rubrics.severity_warning(scored(*five)) == ""
+    # Each text three times: n = 15, 1.0986 ± 1.96 / sqrt(12): 0.488 to 0.931.
+    thrice = [five[0] * 3, five[1] * 3]
+    assert "r = 0.80 (0.49 to 0.93) over 15 items" in rubrics.severity_warning(scored(*thrice))
+    assert rubrics.severity_warning(scored(thrice[0], [6 - value for value in thrice[1]])) == ""
+    assert rubrics.severity_warning(rated({"a": [1, 2], "b": [8, 9]})) == "", "there is no CE and no LS"
+    of_topics = scored(*thrice).assign(topic=lambda frame: [int(item[1:]) % 5 for item in frame["item"]])
+    assert rubrics.severity_warning(of_topics) == "", "five topics, not fifteen"
+    assert rubric_scores(scored(*thrice), draws=50).words[0].startswith("BS is higher where CE")
+
+
 def with_roles(means: dict[str, float], topics: int = 12) -> pd.DataFrame:
     """Debates of one round in which each role has its own mean, and every topic its own shift."""
     return pd.DataFrame([row(f"t{n}", 1, role, mean + n % 3) for n in range(topics) for role, mean in means.items()])

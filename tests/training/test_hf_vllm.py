@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from autogen_core.models import UserMessage
+from pydantic import BaseModel, Field
 
 WHY = "models on transformers are tested where parley-autogen[training] is installed"
 pytest.importorskip("torch", reason=WHY)
@@ -33,12 +35,16 @@ def vllm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         vllm_engine._idle.shut_down()
 
 
-def replies(name: str, calls: list[dict[str, Any]]) -> list[Any]:
+def replies(name: str, calls: list[dict[str, Any]], schema: type[BaseModel] | None = None) -> list[Any]:
     async def create_all() -> list[Any]:
         client = model(name)
         try:
             create = [
-                client.create([UserMessage(content="Are buses good? " * (1 + n), source="u")], extra_create_args=call)
+                client.create(
+                    [UserMessage(content="Are buses good? " * (1 + n), source="u")],
+                    json_output=schema,
+                    extra_create_args=call,
+                )
                 for n, call in enumerate(calls)
             ]
             return await asyncio.gather(*create, return_exceptions=True)
@@ -60,6 +66,18 @@ def test_greedy_replies_and_log_probabilities_are_those_of_transformers(vllm: An
             assert mine.token == other.token
             assert mine.logprob == pytest.approx(other.logprob, abs=1e-4)
     assert vllm.LLMEngine.made[0].most_at_once > 1, "calls share the engine's batch"
+
+
+class Answer(BaseModel):
+    choice: Literal["A", "B"]
+    score: int = Field(ge=0, le=100)
+
+
+def test_constrained_replies_are_those_of_transformers(vllm: Any, tiny: Path) -> None:
+    call = {"temperature": 0.0, "max_tokens": 40}
+    plain, by_vllm = (replies(name, [call] * 3, Answer) for name in (f"hf/{tiny}", f"hf/{tiny}?engine=vllm"))
+    assert [reply.content for reply in by_vllm] == [reply.content for reply in plain]
+    assert all(re.fullmatch(r'\{"choice": "[AB]", "score": \d+\}', reply.content) for reply in by_vllm)
 
 
 def test_the_engine_stays_for_the_same_model_and_makes_room_for_another(vllm: Any, tiny: Path) -> None:

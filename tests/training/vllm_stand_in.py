@@ -5,14 +5,18 @@ It generates greedily with transformers, so that replies can be compared with th
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass, field
 from enum import Enum
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
 
+import llguidance
+import llguidance.hf
+import llguidance.torch
 import torch
-from transformers import AutoModelForCausalLM
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 
 class RequestOutputKind(Enum):
@@ -22,7 +26,6 @@ class RequestOutputKind(Enum):
 @dataclass
 class StructuredOutputsParams:
     json: Any = None
-    disable_any_whitespace: bool = False
 
 
 @dataclass
@@ -39,12 +42,18 @@ class SamplingParams:
 
 
 @dataclass
+class StructuredOutputsConfig:
+    backend: str = "auto"
+
+
+@dataclass
 class EngineArgs:
     model: str
     dtype: str
     max_model_len: int
     gpu_memory_utilization: float
     disable_log_stats: bool
+    structured_outputs_config: StructuredOutputsConfig = field(default_factory=StructuredOutputsConfig)
 
 
 @dataclass
@@ -53,6 +62,7 @@ class Running:
     params: SamplingParams
     tokens: list[int] = field(default_factory=list)
     logprobs: list[dict[int, Any]] = field(default_factory=list)
+    matcher: Any = None
 
 
 class LLMEngine:
@@ -64,6 +74,8 @@ class LLMEngine:
     def __init__(self, args: EngineArgs) -> None:
         self.args, self.requests, self.aborted, self.most_at_once = args, dict[str, Running](), list[str](), 0
         self.model = AutoModelForCausalLM.from_pretrained(args.model, dtype=torch.float32).eval()
+        tokenizer = AutoTokenizer.from_pretrained(args.model)
+        self.vocabulary = llguidance.hf.from_tokenizer(tokenizer, n_vocab=self.model.config.vocab_size)
         self.open = True
         self.engine_core = SimpleNamespace(shutdown=lambda: setattr(self, "open", False))
         LLMEngine.made.append(self)
@@ -75,9 +87,17 @@ class LLMEngine:
     def add_request(self, request_id: str, prompt: dict[str, list[int]], params: SamplingParams) -> str:
         if params.max_tokens == 13:
             raise ValueError("13 tokens are refused")
-        self.requests[request_id] = Running(prompt["prompt_token_ids"], params)
+        self.requests[request_id] = Running(prompt["prompt_token_ids"], params, matcher=self.matcher(params))
         self.most_at_once = max(self.most_at_once, len(self.requests))
         return request_id
+
+    def matcher(self, params: SamplingParams) -> Any:
+        """As its backend `guidance` makes them."""
+        if params.structured_outputs is None or self.args.structured_outputs_config.backend != "guidance":
+            return None
+        schema = json.dumps(params.structured_outputs.json)
+        grammar = llguidance.LLMatcher.grammar_from_json_schema(schema, defaults={"whitespace_flexible": True})
+        return llguidance.LLMatcher(self.vocabulary, grammar)
 
     def abort_request(self, request_ids: list[str]) -> None:
         self.aborted += request_ids
@@ -90,10 +110,16 @@ class LLMEngine:
         for name, run in list(self.requests.items()):
             with torch.inference_mode():
                 logits = self.model(torch.tensor([run.prompt + run.tokens])).logits[0, -1]
+            if run.matcher is not None:
+                allowed = llguidance.torch.allocate_token_bitmask(1, len(logits))
+                llguidance.torch.fill_next_token_bitmask(run.matcher, allowed)
+                llguidance.torch.apply_token_bitmask_inplace(logits[None], allowed)
             logs = torch.log_softmax(logits.float(), dim=-1)
             token = int(logs.argmax())
             top = logs.topk(run.params.logprobs or 1)
             run.tokens.append(token)
+            if run.matcher is not None:
+                run.matcher.consume_token(token)
             run.logprobs.append(
                 {
                     int(other): SimpleNamespace(logprob=float(logprob))
@@ -113,5 +139,6 @@ def module() -> ModuleType:
     stand_in.sampling_params = SimpleNamespace(
         RequestOutputKind=RequestOutputKind, StructuredOutputsParams=StructuredOutputsParams
     )
+    stand_in.config = SimpleNamespace(StructuredOutputsConfig=StructuredOutputsConfig)
     LLMEngine.made = []
     return stand_in
