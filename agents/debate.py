@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 from autogen_agentchat.base import TerminationCondition
-from autogen_agentchat.messages import BaseChatMessage, TextMessage
+from autogen_agentchat.messages import BaseChatMessage
 from autogen_core import CancellationToken, Component
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
@@ -303,7 +303,7 @@ class Debate(Conversation, Component[DebateConfig]):
         if self._fence is True or (self._fence and turn.role != self._fence):
             longest = JUDGED_CHARS if self._fence == "referee" else MAX_CHARS
             words = fenced(turn.text, f"WORDS OF {turn.speaker}", longest).text
-            quoted = TextMessage(content=words, source=message.source)
+            quoted = narrate(words, source=message.source)
         for seat in self._seats:
             inbox = seat.waiting if blind and seat.role == "debater" else seat.inbox
             if seat.name == turn.speaker:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -38,7 +37,7 @@ from pydantic import BaseModel, TypeAdapter
 
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
 from parley.agents.errors import ConfigError
-from parley.agents.events import Emit, Event, stream_events
+from parley.agents.events import Emit, Event, new_message_id, stream_events
 from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import SHARED
@@ -73,7 +72,6 @@ class _Answer(NamedTuple):
 
 _NOTHING = TextMessage(content="", source=NARRATOR)
 """In a response that is still without its message."""
-_IDS = random.Random()
 _MESSAGES = TypeAdapter(list[LLMMessage])
 
 
@@ -182,8 +180,7 @@ class PersonaAgent(BaseChatAgent, Component[PersonaAgentConfig]):
 
         if self.memory:
             await self._recall(note)
-        # AutoGen's default id, uuid4, takes as long to make as the rest of the message.
-        message_id = f"{_IDS.getrandbits(128):032x}"
+        message_id = new_message_id()
         on_text = None
         if emit is not None and self.model_client_stream:
 

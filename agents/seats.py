@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from parley.agents.calls import Call, record_calls
 from parley.agents.components import load, save
 from parley.agents.errors import ConfigError, CutShort
-from parley.agents.events import Emit, Event
+from parley.agents.events import Emit, Event, new_message_id
 from parley.agents.models.base import Client
 from parley.agents.models.options import THINK_TOKENS
 from parley.agents.models.thoughts import join_thoughts, split_thought
@@ -234,7 +234,7 @@ def _nothing_said(speaker: str, calls: Sequence[Call]) -> CutShort:
 
 def narrate(text: str, source: str = NARRATOR) -> TextMessage:
     """A message from the narrator, or from `source`."""
-    return TextMessage(content=text, source=source)
+    return TextMessage(id=new_message_id(), content=text, source=source)
 
 
 def narrator_turn(message: BaseChatMessage, round: int = 0) -> Turn:

@@ -17,6 +17,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Annotated, Any, Generic, Literal, NamedTuple, Self, TypeVar
 
 from autogen_core import CancellationToken
@@ -47,6 +48,7 @@ _LONE_SURROGATE = re.compile(
 )
 """Half a surrogate pair, as a character or escaped: it cannot be encoded as UTF-8. Its replacement has the same length,
 so that positions in the text stay valid."""
+_DECODER = json.JSONDecoder()
 _OBJECT_START = re.compile(r'\{(?=\s*+["}])')
 MAX_WASTED_CHARS = 200_000
 """Characters of failed attempts at an object before a reply is given up, beyond four times its length."""
@@ -152,7 +154,8 @@ def looks_like_refusal(text: str) -> bool:
 
 def parse(text: str, reply_type: type[T]) -> tuple[T | None, str]:
     """The first JSON object in the text that fits the type, or None and why none fits."""
-    text = _LONE_SURROGATE.sub(lambda match: "\\ufffd" if len(match.group()) > 1 else "\ufffd", text)
+    if not text.isascii() or "\\u" in text:
+        text = _LONE_SURROGATE.sub(lambda match: "\\ufffd" if len(match.group()) > 1 else "\ufffd", text)
     if issubclass(reply_type, TextReply):
         return reply_type.read(text)
     value, problem, _ = _find_object(text, reply_type)
@@ -179,14 +182,13 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
     Each failed attempt costs the characters that were read for it, and the total is limited: otherwise a text of
     nothing but opening braces would take quadratic time.
     """
-    decoder = json.JSONDecoder()
     budget = 4 * len(text) + MAX_WASTED_CHARS
     opening = _OBJECT_START.search(text)
     while opening and budget > 0:
         start = opening.start()
         end = start + 1
         try:
-            value, end = decoder.raw_decode(text, start)
+            value, end = _DECODER.raw_decode(text, start)
         except json.JSONDecodeError as error:
             # The exception counts the lines before its position, which takes time as well: hence start // 64.
             budget -= error.pos - start + start // 64 + 64
@@ -200,15 +202,22 @@ def _objects(text: str) -> Iterator[tuple[dict[str, Any], int]]:
 
 def _match_keys(candidate: dict[str, Any], reply_type: type[BaseModel]) -> dict[str, Any]:
     """The object with the type's spelling of its keys, whatever their case ("accuracy", "ACCURACY")."""
-    names = {name.lower(): (name, info) for name, info in reply_type.model_fields.items()}
+    names = _field_names(reply_type)
     matched: dict[str, Any] = {}
     for key, value in candidate.items():
-        name, info = names.get(str(key).strip().lower(), (key, None))
-        inner = info.annotation if info else None
-        if isinstance(value, dict) and isinstance(inner, type) and issubclass(inner, BaseModel):
-            value = _match_keys(value, inner)
-        matched[name] = value
+        name, inner = names.get(key.strip().lower(), (key, None))
+        matched[name] = _match_keys(value, inner) if inner is not None and isinstance(value, dict) else value
     return matched
+
+
+@lru_cache(maxsize=256)
+def _field_names(reply_type: type[BaseModel]) -> dict[str, tuple[str, type[BaseModel] | None]]:
+    """By its name in lower case: each field's name, and its type if that has fields of its own."""
+    names: dict[str, tuple[str, type[BaseModel] | None]] = {}
+    for name, info in reply_type.model_fields.items():
+        inner = info.annotation
+        names[name.lower()] = (name, inner if isinstance(inner, type) and issubclass(inner, BaseModel) else None)
+    return names
 
 
 OnText = Callable[[str], None]

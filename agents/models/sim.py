@@ -20,7 +20,8 @@ import math
 import random
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from functools import lru_cache
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -240,19 +241,25 @@ class SimClient(Client):
         totals: dict[str, float] = {}
         scores: dict[str, int] = {}
 
-        def value(node: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-            if "enum" in node:
-                if taken.get(path) in node["enum"]:
+        def value(node: _Node, path: tuple[str, ...]) -> Any:
+            if node.kind == "choice":
+                if taken.get(path) in node.choices:
                     return taken[path]
-                return _prefer(node["enum"], totals, rng, options.tie)
-            if node.get("type") == "object":
-                if _is_ranking(node):
-                    return _ranks({key: scores.get(key, 0) for key in node["properties"]})
-                return {key: value(child, (*path, key)) for key, child in node["properties"].items()}
-            if node.get("type") in ("integer", "number"):
-                side = next((part for part in path if part in labels), "A")
-                stated = (0, 0) if "minimum" in node and "maximum" in node else _stated_scale(prompt)
-                low, high = node.get("minimum", stated[0]), node.get("maximum", stated[1])
+                return _prefer(node.choices, totals, rng, options.tie)
+            if node.kind == "object":
+                return {key: value(child, (*path, key)) for key, child in node.children.items()}
+            if node.kind == "ranking":
+                return _ranks({key: scores.get(key, 0) for key in node.children})
+            if node.kind == "score":
+                side = "A"
+                for part in path:
+                    if part in labels:
+                        side = part
+                        break
+                low, high = node.low, node.high
+                if low is None or high is None:
+                    stated = _stated_scale(prompt)
+                    low, high = stated[0] if low is None else low, stated[1] if high is None else high
                 base, noise = options.on_scale(high)
                 exact = base + shared
                 if planted:
@@ -267,7 +274,7 @@ class SimClient(Client):
                 return score
             return taken.get(path) or rng.choice(_REMARKS)
 
-        return value(_strict_schema(schema), ())
+        return value(_parsed_schema(schema), ())
 
     def _shift(self, kind: str, deviation: float, text: str) -> float:
         """A random shift that depends on the text only."""
@@ -294,7 +301,7 @@ def _injected_score(task: str, rng: random.Random, options: SimOptions) -> float
     return float(instruction.score) if rng.random() < (rate or 0.0) else None
 
 
-def _prefer(choices: list[str], totals: Mapping[str, float], rng: random.Random, tie: float) -> str:
+def _prefer(choices: Sequence[str], totals: Mapping[str, float], rng: random.Random, tie: float) -> str:
     if set(choices) not in ({"A", "B"}, {"A", "B", "tie"}):
         return rng.choice(choices)
     margin = totals.get("A", 0.0) - totals.get("B", 0.0)
@@ -303,24 +310,38 @@ def _prefer(choices: list[str], totals: Mapping[str, float], rng: random.Random,
     return "A" if margin > 0 or (margin == 0 and rng.random() < 0.5) else "B"
 
 
-def _is_ranking(node: Mapping[str, Any]) -> bool:
-    """Whether the object asks for ranks 1 to n of its n keys."""
-    ranges = [(child.get("minimum"), child.get("maximum")) for child in node["properties"].values()]
-    return len(ranges) > 1 and set(ranges) == {(1, len(ranges))}
-
-
 def _ranks(scores: Mapping[str, int]) -> dict[str, int]:
     """Rank 1 for the highest score; equal scores keep their order."""
     return {name: rank for rank, name in enumerate(sorted(scores, key=lambda name: -scores[name]), 1)}
 
 
-_SCHEMAS: dict[type[BaseModel], dict[str, Any]] = {}
+class _Node(NamedTuple):
+    """A part of a schema, as the simulated model fills it in."""
+
+    kind: Literal["choice", "object", "ranking", "score", "text"]
+    choices: Sequence[str] = ()
+    children: Mapping[str, _Node] = {}
+    low: float | None = None
+    high: float | None = None
 
 
-def _strict_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    if schema not in _SCHEMAS:
-        _SCHEMAS[schema] = strict_schema(schema.model_json_schema())
-    return _SCHEMAS[schema]
+@lru_cache(maxsize=256)
+def _parsed_schema(schema: type[BaseModel]) -> _Node:
+    return _parse_node(strict_schema(schema.model_json_schema()))
+
+
+def _parse_node(node: Mapping[str, Any]) -> _Node:
+    if "enum" in node:
+        return _Node("choice", choices=node["enum"])
+    if node.get("type") == "object":
+        children = {key: _parse_node(child) for key, child in node["properties"].items()}
+        # Ranks 1 to n of n keys
+        ranges = [(child.low, child.high) for child in children.values()]
+        ranked = len(ranges) > 1 and set(ranges) == {(1, len(ranges))}
+        return _Node("ranking" if ranked else "object", children=children)
+    if node.get("type") in ("integer", "number"):
+        return _Node("score", low=node.get("minimum"), high=node.get("maximum"))
+    return _Node("text")
 
 
 def _statement(rng: random.Random) -> str:

@@ -1,7 +1,7 @@
 """`--executor auto`, the default: the run's own process, and worker processes once one core is the limit.
 
 A run begins in its own process. If that one's event loop is busy nearly all the time, and enough is left to do, worker
-processes are started beside it. When they are ready, units in progress are finished, and the workers run the others.
+processes are started beside it. When they are ready, it finishes the units in progress, and the workers run the others.
 """
 
 from __future__ import annotations
@@ -36,11 +36,17 @@ def cores() -> int:
 
 
 class _StartedPool(ProcessPool):
-    """A pool whose workers are started before it is given units."""
+    """A pool whose workers are started before it is given units.
 
-    def __init__(self, spec: StudySpec) -> None:
+    Args:
+        spec: How workers create the study.
+        in_progress: How many units the run's own process has not finished yet.
+    """
+
+    def __init__(self, spec: StudySpec, in_progress: Callable[[], int]) -> None:
         super().__init__(spec, workers=cores())
         self._started: dict[int, ProcessHandle] = {}
+        self.in_progress_elsewhere = in_progress
 
     async def start_all(self, control: RunControl) -> None:
         """Start every worker; raises `ParleyError` if one cannot work."""
@@ -85,11 +91,10 @@ class AutoExecutor(InProcess):
         self._is_ready = False
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
+        self._ready_or_done = asyncio.Event()
         watch = None if self._is_ready or not _may_move(control) else asyncio.create_task(self._watch(control))
         try:
-            await super().run_units(self._until_ready(units), control)
-            if self._pool is not None and self._is_ready:
-                await self._pool.run_units(units, control)
+            await gather_or_cancel((self._run_here(units, control), self._run_in_workers(units, control)))
         finally:
             if watch is not None:
                 watch.cancel()
@@ -101,6 +106,16 @@ class AutoExecutor(InProcess):
     async def close(self) -> None:
         if self._pool is not None:
             await self._pool.close()
+
+    async def _run_here(self, units: Iterator[Unit], control: RunControl) -> None:
+        await super().run_units(self._until_ready(units), control)
+        self._ready_or_done.set()
+
+    async def _run_in_workers(self, units: Iterator[Unit], control: RunControl) -> None:
+        """Run the other units, once the workers are ready."""
+        await self._ready_or_done.wait()
+        if self._pool is not None and self._is_ready:
+            await self._pool.run_units(units, control)
 
     def _until_ready(self, units: Iterator[Unit]) -> Iterator[Unit]:
         """The units, until the workers are ready: they take over then."""
@@ -119,7 +134,7 @@ class AutoExecutor(InProcess):
             return
         state = f"one core was busy {share:.0%} of the time"
         try:
-            self._pool = _StartedPool(self._make_spec())
+            self._pool = _StartedPool(self._make_spec(), lambda: self._in_progress)
             await self._pool.start_all(control)
         except (ParleyError, OSError) as error:
             control.note("executor", f"{state}, and the run stays in one process: {error}")
@@ -128,6 +143,7 @@ class AutoExecutor(InProcess):
             return
         control.note("executor", f"{state}: worker processes run the other units")
         self._is_ready = True
+        self._ready_or_done.set()
 
 
 def _may_move(control: RunControl) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -76,6 +76,8 @@ class WorkerPool:
         self._requested_workers = workers
         self._workers: list[PooledWorker] = []
         self._deaths = 0
+        self.in_progress_elsewhere: Callable[[], int] = lambda: 0
+        """Units of the run that are in progress and not in a worker: they count towards its concurrency."""
 
     @abstractmethod
     async def start(self, slot: WorkerSlot) -> WorkerHandle:
@@ -90,7 +92,7 @@ class WorkerPool:
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         self._queue, self._control = UnitQueue(units), control
-        self._left = control.progress.total - control.progress.done
+        self._left = control.progress.total - control.progress.done - self.in_progress_elsewhere()
         if not self._workers:
             await self._plan_workers(control)
         self._not_placed: WorkerNotPlaced | None = None
@@ -144,9 +146,12 @@ class WorkerPool:
                     elif not await self._start(worker, control):
                         return
                     continue
-                # A few units wait at the worker, so that it never idles, unless too few are left for all workers.
-                room = concurrency + (concurrency // 4 + 1 if self._left > self._concurrency else 0)
-                units = [] if control.stopping.is_set() else self._queue.take(room - len(worker.assigned))
+                if elsewhere := self.in_progress_elsewhere():
+                    room = concurrency - nth_part(elsewhere, worker.slot.workers, worker.slot.index)
+                else:
+                    # A few units wait at the worker, so that it never idles, unless too few are left for all workers.
+                    room = concurrency + (concurrency // 4 + 1 if self._left > self._concurrency else 0)
+                units = [] if control.stopping.is_set() else self._queue.take(max(0, room - len(worker.assigned)))
                 self._left -= len(units)
                 worker.assigned.update((unit.id, unit) for unit in units)
                 if not worker.assigned:

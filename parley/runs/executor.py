@@ -82,6 +82,7 @@ class InProcess:
 
     def __init__(self, post: Sender | None = None) -> None:
         self._post = post
+        self._in_progress = 0
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
         # At least one worker, which finds out whether any unit is left.
@@ -102,6 +103,7 @@ class InProcess:
         for unit in units:
             if control.stopping.is_set():
                 return
+            self._in_progress += 1
             try:
                 rows = await run_unit(
                     control.study,
@@ -117,3 +119,5 @@ class InProcess:
                 control.stop(str(error))
             else:
                 control.finish(rows)
+            finally:
+                self._in_progress -= 1

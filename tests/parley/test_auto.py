@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,32 @@ def test_workers_take_over_and_write_the_same(tmp_path: Path, monkeypatch: pytes
     assert remarks == []
     assert len(moved) == 1
     assert moved[0][0].endswith("worker processes run the other units")
+
+
+@pytest.mark.usefixtures("impatient")
+def test_units_that_are_finished_here_count_towards_the_concurrency(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, at_once, polls = when_started(monkeypatch), list[int](), count()
+    slow_units(monkeypatch, 0.05, lambda: bool(started) and next(polls) % 5 == 4)  # one after the other
+    exchange = auto.ProcessHandle.exchange
+    make_pool = auto._StartedPool.__init__
+
+    def keep_pool(self: Any, spec: Any, in_progress: Any) -> None:
+        make_pool(self, spec, in_progress)
+        pools.append(self)
+
+    async def note(self: auto.ProcessHandle, instructions: Any) -> Any:
+        if elsewhere := pools[0].in_progress_elsewhere():
+            at_once.append(elsewhere + sum(len(worker.assigned) for worker in pools[0]._workers))
+        return await exchange(self, instructions)
+
+    pools: list[Any] = []
+    monkeypatch.setattr(auto._StartedPool, "__init__", keep_pool)
+    monkeypatch.setattr(auto.ProcessHandle, "exchange", note)
+    assert run(tmp_path / "run.sqlite").complete
+    assert at_once, "workers begin before this process has finished its units"
+    assert max(at_once) <= 4
 
 
 @pytest.mark.usefixtures("impatient")
