@@ -19,7 +19,7 @@ from anthropic import APIError
 
 from parley.agents.errors import BadRequest, ModelError, RateLimited, ServerFault
 from parley.agents.models.anthropic import SAMPLING, SAMPLING_VERSION, billed_message, read_message
-from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State
+from parley.agents.models.batches import MAX_BYTES, TIMEOUT_SECONDS, State, all_answers
 from parley.agents.models.body import TooLong
 from parley.agents.models.reply import Reply, redact_reply
 from parley.agents.models.request import Request
@@ -115,7 +115,7 @@ class MessageBatches:
         return _state(await self._get(lambda: self._batches.retrieve(batch)))
 
     async def answers(self, state: State) -> dict[str, Any]:
-        found = await self._get(lambda: self._results(state.id))
+        found = await all_answers(self._client, state, lambda: self._get(lambda: self._results(state.id)))
         return {name.partition("-")[2]: result for name, result in found.items()}
 
     async def _results(self, batch: str, most: int | None = None) -> dict[str, Any]:

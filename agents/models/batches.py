@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import aiohttp
 
 from parley.agents.errors import BadRequest, ModelError, ServerFault
+from parley.agents.models.base import Client
 from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.reply import Reply, redact_bytes
@@ -119,6 +120,19 @@ def line_for(client: CompatibleClient, name: str, request: Request) -> bytes:
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
+async def all_answers(client: Client, state: State, read: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    """The answers of a batch that has ended.
+
+    Fewer than the batch says it has are read again: a request without an answer is sent again, and paid for twice.
+    """
+    for attempt in range(1, client.options.retries + 2):
+        answers = await read()
+        if len(answers) >= state.answered or attempt > MAX_READS:
+            break
+        await asyncio.sleep(client.retry_delay(attempt, None))
+    return answers
+
+
 class Page(NamedTuple):
     """One page of the list of batches: the batch with the mark, if it is there, and where the next page starts."""
 
@@ -216,16 +230,12 @@ class Batches:
         return await self._request("GET", f"/batches/{batch}", self._json(State.read))
 
     async def answers(self, state: State) -> dict[str, Any]:
-        """The lines of all files of answers, by the names of their requests.
+        """The lines of all files of answers, by the names of their requests."""
 
-        Files with fewer lines than the batch has answers are read again: what is missing would be paid for twice.
-        """
-        for attempt in range(1, self._client.options.retries + 2):
-            answers = {line["custom_id"]: line for file in state.files for line in await self.lines(file)}
-            if len(answers) >= state.answered or attempt > MAX_READS:
-                break
-            await asyncio.sleep(self._client.retry_delay(attempt, None))
-        return answers
+        async def read() -> dict[str, Any]:
+            return {line["custom_id"]: line for file in state.files for line in await self.lines(file)}
+
+        return await all_answers(self._client, state, read)
 
     async def lines(self, file: str) -> list[dict[str, Any]]:
         """The lines of a file of answers. An unreadable line is skipped: its request counts as not answered."""

@@ -68,6 +68,16 @@ def test_units_of_one_call_are_one_batch_at_half_the_price(
     assert run_file("a.sqlite").one("SELECT sum(thought_tokens) FROM calls") == UNITS * 380
 
 
+def test_answers_that_are_not_complete_are_read_again(parley: Callable[..., Any], standin: Any, run_file: Any) -> None:
+    standin.torn = 2
+
+    result = parley(*command(standin, "retries=3"))
+
+    assert result.status == 0, result.err
+    assert (standin.torn, len(standin.batches)) == (0, 1), "what could not be read is not paid for again"
+    assert run_file("a.sqlite").count() == UNITS
+
+
 def test_a_run_killed_while_waiting_fetches_the_same_batch(
     parley: Callable[..., Any], start: Callable[..., Any], standin: Any, run_file: Any
 ) -> None:

@@ -159,8 +159,10 @@ class Standin(StrictServer):
 
     # Message Batches. `down` creates none, and answers 500; `slow` keeps them in progress; `deaf` creates one and never
     # answers; `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number.
+    # The results lack lines as often as `torn` says.
 
     down = slow = deaf = broken = False
+    torn = 0
     failing: ClassVar[dict[int, dict[str, Any]]] = {}
 
     def add_routes(self, app: web.Application) -> None:
@@ -220,7 +222,11 @@ class Standin(StrictServer):
         name = request.match_info["id"]
         if name not in self.results:
             self.results[name] = "\n".join([line async for line in self._answered(name)]) + "\n"
-        return web.Response(text=self.results[name], content_type="application/x-jsonl")
+        text = self.results[name]
+        if self.torn:
+            self.torn -= 1
+            text = text[: text.index("\n") + 1]
+        return web.Response(text=text, content_type="application/x-jsonl")
 
     async def _answered(self, name: str) -> AsyncIterator[str]:
         for nth, line in reversed(list(enumerate(self.batches[name]))):

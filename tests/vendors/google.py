@@ -6,6 +6,7 @@ Messages of errors are the vendor's own where they are quoted in issues.
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
@@ -111,9 +112,10 @@ class Standin(StrictServer):
 
     # Batches. `down` creates none and answers 500; `slow` keeps them in progress; `deaf` creates one and never answers;
     # `broken` creates one and answers 500, once. `failing` has the results of some requests, by their number. `expired`
-    # ends a batch without any: Google's come together.
+    # ends a batch without any: Google's come together. The state of a batch ends in the middle as often as `torn` says.
 
     down = slow = deaf = broken = expired = False
+    torn = 0
     failing: ClassVar[dict[int, dict[str, Any]]] = {}
 
     def add_routes(self, app: web.Application) -> None:
@@ -166,7 +168,11 @@ class Standin(StrictServer):
         return web.json_response({"operations": [await self._batch(name, results=False) for name in self.batches]})
 
     async def _show_batch(self, request: web.Request) -> web.Response:
-        return web.json_response(await self._batch(f"batches/{request.match_info['id']}"))
+        state = await self._batch(f"batches/{request.match_info['id']}")
+        if self.torn:
+            self.torn -= 1
+            return web.json_response(text=json.dumps(state)[:-20])
+        return web.json_response(state)
 
     def error(self, rejected: Rejected) -> Any:
         details = []
