@@ -307,9 +307,7 @@ class Job:
     def _concurrency(self, clients: list[Client]) -> int:
         if self.options.concurrency is None and self.options.executor == "batch":
             return MAX_REQUESTS
-        return self.options.concurrency or min(
-            (client.options.max_connections for client in clients), default=WITHOUT_MODELS
-        )
+        return self.options.concurrency or min((client.concurrency for client in clients), default=WITHOUT_MODELS)
 
     def _budget(self, file: RunFile) -> Budget:
         """The limits, and what was spent so far, the prerequisite included: one budget covers both."""

@@ -117,6 +117,11 @@ class Client(ChatCompletionClient, Component[ClientConfig]):
     def _from_config(cls, config: ClientConfig) -> Self:
         return cls(config.name, config.options)
 
+    @property
+    def concurrency(self) -> int:
+        """How many units a run with this model has in progress, unless the user says otherwise."""
+        return self.options.max_connections
+
     def make_throttle(
         self,
         share: Callable[[int], int] = lambda total: total,

@@ -40,6 +40,8 @@ from parley.agents.models.wire import strict_schema, to_chat
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")
 _SCALE = re.compile(r"\b(\d{1,2})(?: to |-)(\d{1,3})\b")
+INSTANT_UNITS = 64
+"""Units in progress if replies come at once: more would only wait for each other."""
 KINDS = ("judge", "debate", "any")
 """The usual names. `sim/judge-2`, or any name that is unlike these, tells several models of one study apart."""
 
@@ -166,6 +168,11 @@ class SimClient(Client):
         checked = super().parse_options(name, options)
         assert isinstance(checked, SimOptions)
         return checked
+
+    @property
+    def concurrency(self) -> int:
+        waits = self.options.latency or self.options.jitter
+        return super().concurrency if waits else min(super().concurrency, INSTANT_UNITS)
 
     async def send(self, request: Request) -> Reply:
         options = self.options_for(request.messages)

@@ -24,7 +24,7 @@ WATCH_SECONDS = 3.0
 """How long the process must be busy."""
 BUSY = 0.9
 """The share of that time in which its event loop does something."""
-WORTH_SECONDS = 20.0
+WORTH_SECONDS = 10.0
 """Workers take seconds to start: with less than this left to do, they would not pay."""
 EMBEDDED = ("local/", "hf/")
 """Models that run in the process: each worker would load their weights."""
@@ -91,7 +91,7 @@ class AutoExecutor(InProcess):
         self._is_ready = False
 
     async def run_units(self, units: Iterator[Unit], control: RunControl) -> None:
-        self._ready_or_done = asyncio.Event()
+        self._ready_or_done, self._done = asyncio.Event(), asyncio.Event()
         watch = None if self._is_ready or not _may_move(control) else asyncio.create_task(self._watch(control))
         try:
             await gather_or_cancel((self._run_here(units, control), self._run_in_workers(units, control)))
@@ -110,12 +110,17 @@ class AutoExecutor(InProcess):
     async def _run_here(self, units: Iterator[Unit], control: RunControl) -> None:
         await super().run_units(self._until_ready(units), control)
         self._ready_or_done.set()
+        self._done.set()
 
     async def _run_in_workers(self, units: Iterator[Unit], control: RunControl) -> None:
         """Run the other units, once the workers are ready."""
         await self._ready_or_done.wait()
-        if self._pool is not None and self._is_ready:
-            await self._pool.run_units(units, control)
+        if self._pool is None or not self._is_ready:
+            return
+        if any("max_connections" in client.options.model_fields_set for client in control.models):
+            # Workers have their own connections: with those of this process, there would be more than the user set.
+            await self._done.wait()
+        await self._pool.run_units(units, control)
 
     def _until_ready(self, units: Iterator[Unit]) -> Iterator[Unit]:
         """The units, until the workers are ready: they take over then."""

@@ -95,8 +95,9 @@ def test_workers_take_over_and_write_the_same(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("model", ["sim/judge", "sim/judge?max_connections=4"])
 def test_units_that_are_finished_here_count_towards_the_concurrency(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
     started, at_once, polls = when_started(monkeypatch), list[int](), count()
     slow_units(monkeypatch, 0.05, lambda: bool(started) and next(polls) % 5 == 4)  # one after the other
@@ -115,9 +116,13 @@ def test_units_that_are_finished_here_count_towards_the_concurrency(
     pools: list[Any] = []
     monkeypatch.setattr(auto._StartedPool, "__init__", keep_pool)
     monkeypatch.setattr(auto.ProcessHandle, "exchange", note)
-    assert run(tmp_path / "run.sqlite").complete
-    assert at_once, "workers begin before this process has finished its units"
-    assert max(at_once) <= 4
+    assert run(tmp_path / "run.sqlite", model=model).complete
+    assert pools, "workers were started"
+    if "max_connections" in model:
+        assert not at_once, "there would be more connections than the user set"
+    else:
+        assert at_once, "workers begin before this process has finished its units"
+        assert max(at_once) <= 4
 
 
 @pytest.mark.usefixtures("impatient")
