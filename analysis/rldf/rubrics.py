@@ -51,10 +51,11 @@ def severity_warning(verdicts: pd.DataFrame) -> str:
     if not found.low > 0:  # NaN without an interval
         return ""
     names = " and ".join(quality) + (" are" if len(quality) == 2 else " is")
+    counted = f"{found.n} {'topics' if unit == 'topic' else 'texts'}"
     interval = f"{found.low:.2f} to {found.high:.2f}"
     return (
-        f"BS is higher where {names}: r = {found.effect:.2f} ({interval}) over {found.n} {unit}s. The judges may give "
-        "BS, where low is good, as a score of quality: do not conclude from BS alone."
+        f"BS is higher where {names}: r = {found.effect:.2f} ({interval}) over {counted}. The judges may give BS, "
+        "where low is good, as a score of quality: do not conclude from BS alone."
     )
 
 

@@ -280,7 +280,7 @@ def test_a_severity_that_goes_with_quality_is_warned_of() -> None:
     assert rubrics.severity_warning(scored(*five)) == ""
     # Each text three times: n = 15, 1.0986 ± 1.96 / sqrt(12): 0.488 to 0.931.
     thrice = [five[0] * 3, five[1] * 3]
-    assert "r = 0.80 (0.49 to 0.93) over 15 items" in rubrics.severity_warning(scored(*thrice))
+    assert "r = 0.80 (0.49 to 0.93) over 15 texts" in rubrics.severity_warning(scored(*thrice))
     assert rubrics.severity_warning(scored(thrice[0], [6 - value for value in thrice[1]])) == ""
     assert rubrics.severity_warning(rated({"a": [1, 2], "b": [8, 9]})) == "", "there is no CE and no LS"
     of_topics = scored(*thrice).assign(topic=lambda frame: [int(item[1:]) % 5 for item in frame["item"]])
