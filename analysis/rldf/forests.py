@@ -126,12 +126,14 @@ def rubric_forest(scores: pd.DataFrame) -> Forest:
     Args:
         scores: From `rubrics.scores`.
     """
+    metrics = list(scores["metric"].unique())
+    by_metric = scores.sort_values("metric", key=lambda column: column.map(metrics.index), kind="stable")
     return Forest(
         name="scores",
         question="How do the texts score by the rubric?",
         axis="mean score (0 to 100)",
         estimates=estimates(
-            scores,
+            by_metric,
             lambda row: str(row.group or "all texts"),
             value="estimate",
             group=lambda row: str(row.metric),

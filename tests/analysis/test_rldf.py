@@ -254,6 +254,13 @@ def test_rubric_scores_run_from_0_to_100_and_each_text_counts_once() -> None:
     assert whole.loc[0, "clusters"] == 2
 
 
+def test_the_forest_plot_has_the_groups_of_a_metric_together() -> None:
+    before, after = (scored([1.0, 2, 3], [7.0, 8, 9], group=name) for name in ("before", "after"))
+    forest = rubric_scores(pd.concat([before, after]), draws=50).forests[0]
+    named = [(line.group, line.label) for line in forest.estimates]
+    assert named == [("BS", "before"), ("BS", "after"), ("CE", "before"), ("CE", "after")]
+
+
 def test_kappa_is_taken_on_bands_and_on_points() -> None:
     # Bands: a low low, b high high, c low mid. Points never agree.
     frame = rated({"a": [1, 2], "b": [8, 9], "c": [3, 4]})
