@@ -108,9 +108,11 @@ class AutoExecutor(InProcess):
             await self._pool.close()
 
     async def _run_here(self, units: Iterator[Unit], control: RunControl) -> None:
-        await super().run_units(self._until_ready(units), control)
-        self._ready_or_done.set()
-        self._done.set()
+        try:
+            await super().run_units(self._until_ready(units), control)
+        finally:
+            self._ready_or_done.set()
+            self._done.set()
 
     async def _run_in_workers(self, units: Iterator[Unit], control: RunControl) -> None:
         """Run the other units, once the workers are ready."""
