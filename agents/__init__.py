@@ -12,17 +12,6 @@ if TYPE_CHECKING:
     from parley.agents.conversation import gather_or_cancel
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
-    from parley.agents.errors import (
-        AuthError,
-        BadRequest,
-        BudgetSpent,
-        ConfigError,
-        ModelError,
-        ParleyError,
-        RateLimited,
-        SearchError,
-        ServerFault,
-    )
     from parley.agents.evaluation import Assessment, Evaluator, Unscored
     from parley.agents.framework_agent import FrameworkAgent
     from parley.agents.models import (
@@ -63,6 +52,17 @@ if TYPE_CHECKING:
         structured_reply,
     )
     from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
+    from parley.base.errors import (
+        AuthError,
+        BadRequest,
+        BudgetSpent,
+        ConfigError,
+        ModelError,
+        ParleyError,
+        RateLimited,
+        SearchError,
+        ServerFault,
+    )
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -135,7 +135,7 @@ _MODULES = {
     "parley.agents.conversation": "gather_or_cancel",
     "parley.agents.critique": "Critique",
     "parley.agents.debate": "Cue Debate everyone",
-    "parley.agents.errors": "AuthError BadRequest BudgetSpent ConfigError ModelError ParleyError RateLimited "
+    "parley.base.errors": "AuthError BadRequest BudgetSpent ConfigError ModelError ParleyError RateLimited "
     "SearchError ServerFault",
     "parley.agents.evaluation": "Assessment Evaluator Unscored",
     "parley.agents.framework_agent": "FrameworkAgent",

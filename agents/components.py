@@ -14,9 +14,9 @@ from autogen_core import ComponentLoader, ComponentModel
 from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel, Field, SecretStr
 
-from parley.agents.errors import ConfigError
-from parley.agents.plugins import load_object
 from parley.agents.speaking_order import NextSpeaker, Order, by_function, by_handoff, by_model, shuffled
+from parley.base.errors import ConfigError
+from parley.base.plugins import load_object
 
 Saved = str | ComponentModel
 """A model's name or a client; `module:name` or a component."""

@@ -26,7 +26,6 @@ from autogen_core.models import ChatCompletionClient
 from pydantic import BaseModel
 
 from parley.agents.components import ConversationConfig, load, load_model, save, save_model, share_clients
-from parley.agents.errors import BudgetSpent, ConfigError, CutShort
 from parley.agents.events import Emit, Event, stream_events
 from parley.agents.guests import wrap_clients
 from parley.agents.models.base import Client, UnlinkedToken
@@ -37,6 +36,7 @@ from parley.agents.personas import Persona
 from parley.agents.seats import Seat, Spoken, TeamAgent, narrate, narrator_turn
 from parley.agents.structured import Readout, parse
 from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn
+from parley.base.errors import BudgetSpent, ConfigError, CutShort
 
 Participant = Persona | ChatAgent | Team
 """Who can take part: a persona, any AutoGen agent, or a whole AutoGen team."""

@@ -23,7 +23,6 @@ from pydantic import BaseModel
 from parley.agents.calls import record_calls
 from parley.agents.components import CritiqueConfig, EvaluatorConfig, load_participant, reference, resolve
 from parley.agents.conversation import Conversation, Participant, gather_or_cancel, loaded_arguments
-from parley.agents.errors import ConfigError
 from parley.agents.evaluation import (
     PROMPTS,
     Criterion,
@@ -40,8 +39,9 @@ from parley.agents.persona_agent import PersonaAgent
 from parley.agents.personas import Persona
 from parley.agents.seats import Seat, Spoken, narrate
 from parley.agents.structured import Readout
-from parley.agents.text import plural
 from parley.agents.transcripts import Turn
+from parley.base.errors import ConfigError
+from parley.base.text import plural
 
 EvaluatorVerdict = BaseModel | Unscored | None
 """A parsed reply; `Unscored`; or None where the reply could not be parsed."""

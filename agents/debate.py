@@ -30,7 +30,6 @@ from parley.agents.conversation import (
     loaded_arguments,
     save_messages,
 )
-from parley.agents.errors import ConfigError
 from parley.agents.events import Event
 from parley.agents.fencing import JUDGED_CHARS, MAX_CHARS
 from parley.agents.fencing import fence as fenced
@@ -39,8 +38,9 @@ from parley.agents.persona_agent import Placement
 from parley.agents.seats import Seat, Spoken, narrate, narrator_turn
 from parley.agents.speaking_order import Floor, Group, NextSpeaker, Order, by_model, round_robin
 from parley.agents.structured import Readout
-from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
+from parley.base.errors import ConfigError
+from parley.base.text import plural
 
 
 class Cue(NamedTuple):

@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from parley.agents.conversation import Participant
-from parley.agents.errors import ConfigError
 from parley.agents.structured import free_text, scale
+from parley.base.errors import ConfigError
 
 _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 

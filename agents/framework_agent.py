@@ -36,12 +36,12 @@ from autogen_core.models import (
 )
 from autogen_core.tools import ToolSchema
 
-from parley.agents.errors import ConfigError
 from parley.agents.events import Emit, Event, stream_events
 from parley.agents.models.base import Client
 from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.wrapped import model_error
+from parley.base.errors import ConfigError
 
 CallNext = Callable[[], Awaitable[None]]
 _IN_PROGRESS: ContextVar[tuple[Any, CallNext]] = ContextVar("parley_framework_call")

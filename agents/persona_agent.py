@@ -36,7 +36,6 @@ from autogen_core.models import (
 from pydantic import BaseModel, TypeAdapter
 
 from parley.agents.components import PersonaAgentConfig, load, reference, resolve, save
-from parley.agents.errors import ConfigError
 from parley.agents.events import Emit, Event, new_message_id, stream_events
 from parley.agents.models.registry import as_client
 from parley.agents.models.reply import Reply
@@ -46,6 +45,7 @@ from parley.agents.personas import Persona
 from parley.agents.structured import OnText, Readout, StructuredReply, answer_in, create, parse, structured_reply
 from parley.agents.toolbox import Toolbox, ToolLike
 from parley.agents.transcripts import ParseStatus
+from parley.base.errors import ConfigError
 
 
 @dataclass(kw_only=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from parley.agents.errors import ConfigError
-from parley.agents.toml_file import parse_toml
+from parley.base.errors import ConfigError
+from parley.base.toml import parse_toml
 
 
 class Persona(BaseModel):

@@ -19,7 +19,6 @@ from pydantic import BaseModel
 from parley.agents.calls import Call, record_calls
 from parley.agents.components import save
 from parley.agents.conversation import Conversation
-from parley.agents.errors import ConfigError
 from parley.agents.guests import containers, find_agents, wrap_clients
 from parley.agents.models.registry import Models
 from parley.agents.models.session import SESSION
@@ -27,6 +26,7 @@ from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import NARRATOR
 from parley.agents.seats import narrate, narrator_turn
 from parley.agents.transcripts import Transcript, Turn, number_rounds
+from parley.base.errors import ConfigError
 
 
 class RecordedTeam:

@@ -14,15 +14,15 @@ from pydantic import BaseModel
 
 from parley.agents.calls import Call, record_calls
 from parley.agents.components import load, save
-from parley.agents.errors import ConfigError, CutShort
 from parley.agents.events import Emit, Event, new_message_id
 from parley.agents.models.base import Client
 from parley.agents.models.options import THINK_TOKENS
 from parley.agents.models.thoughts import join_thoughts, split_thought
 from parley.agents.models.wire import NARRATOR
 from parley.agents.persona_agent import PersonaAgent, PersonaResponse
-from parley.agents.text import plural
 from parley.agents.transcripts import Role, Turn
+from parley.base.errors import ConfigError, CutShort
+from parley.base.text import plural
 
 
 class TeamAgentConfig(BaseModel):

@@ -16,10 +16,10 @@ from autogen_agentchat.messages import BaseChatMessage, TextMessage
 from autogen_core import CancellationToken
 from autogen_core.models import SystemMessage, UserMessage
 
-from parley.agents.errors import ConfigError
 from parley.agents.models.base import Client
 from parley.agents.models.registry import client_class, split_name
 from parley.agents.models.wire import NARRATOR
+from parley.base.errors import ConfigError
 
 
 def require_next_token_probabilities(name: str, what: str) -> None:

@@ -12,7 +12,7 @@ from autogen_core import CancellationToken, FunctionCall
 from autogen_core.models import FunctionExecutionResult
 from autogen_core.tools import BaseTool, FunctionTool
 
-from parley.agents.errors import ConfigError
+from parley.base.errors import ConfigError
 
 ToolLike = BaseTool[Any, Any] | Callable[..., Any]
 """An AutoGen tool, or a function with type annotations: its docstring tells the model what it does."""

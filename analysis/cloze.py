@@ -14,10 +14,10 @@ import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Report, Table, format_interval
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import paired_permutation
+from parley.base.text import plural
 
 ALL = "all"
 KINDS = ("stereotype", "anti_stereotype", "unrelated")

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from parley.agents import ConfigError
-from parley.agents.plugins import Registry
+from parley.base.plugins import Registry
 
 M = TypeVar("M")
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from parley.agents import ConfigError, Persona, load_personas
-from parley.agents.toml_file import parse_toml
+from parley.base.toml import parse_toml
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -26,12 +26,12 @@ from typing import Any, Literal
 import aiohttp
 
 from parley.agents import Client, ConfigError
-from parley.agents.home import home
 from parley.agents.models import PROVIDERS, model
 from parley.agents.models.body import TooLong, read_body
 from parley.agents.models.catalogue import catalogue, is_fetched
 from parley.agents.models.weights import weights_sha256
-from parley.agents.text import plural
+from parley.base.home import home
+from parley.base.text import plural
 
 DISTRIBUTION = "parley-autogen"
 SECONDS = 3.0

@@ -20,8 +20,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 from pydantic_core import PydanticCustomError
 
 from parley.agents import Budget, Client, ConfigError, Models, ParleyError, ReplyCache
-from parley.agents.home import home, say
 from parley.agents.models.batches import MAX_REQUESTS
+from parley.base.home import home, say
 from parley.executors.study_spec import StudySpec
 from parley.judging import Accepted, Staged, Study
 from parley.planted import refuse_unknown_labels

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from parley.agents.text import without_surrogates
+from parley.base.text import without_surrogates
 from parley.runs import explain_damage
 from parley.runs.rows import Row
 from parley.runs.store import RunFile

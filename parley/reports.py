@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from parley.agents import ConfigError
-from parley.agents.redaction import HiddenAddresses
-from parley.agents.text import plural, without_surrogates
+from parley.base.redaction import HiddenAddresses
+from parley.base.text import plural, without_surrogates
 from parley.judging import HasAnalysisPlan, Measure
 from parley.runs import Replies, RunFile, StoredPlan, explain_damage, stored_plan
 from parley.runs.interim import counts, looks_made

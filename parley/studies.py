@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from parley.agents import ConfigError
-from parley.agents.plugins import Registry, installed, load_object
+from parley.base.plugins import Registry, installed, load_object
 from parley.judging import Measure, Study
 
 GENERIC_REPORT = "parley.analysis.reporting.generic:report"

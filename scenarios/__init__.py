@@ -1,5 +1,6 @@
 """Parley's scenarios: identities, MALIBU suites and their checks, injection attempts, and topics of debates."""
 
+from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.checks import (
     Finding,
     Rules,
@@ -11,7 +12,6 @@ from parley.scenarios.checks import (
     words,
 )
 from parley.scenarios.directions import Directions, aligned_directions, direction_in_words, read_directions
-from parley.scenarios.errors import ScenarioError, UnknownName
 from parley.scenarios.graded import check_graded
 from parley.scenarios.identities import ALL, CATEGORIES, Identities, select
 from parley.scenarios.injections import Attempt, Attempts, load_attempts

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from parley.scenarios.errors import ScenarioError
+from parley.base.errors import ScenarioError
 
 BLANK = "BLANK"
 KINDS = ("stereotype", "anti_stereotype", "unrelated")

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import combinations, product
 from pathlib import Path
 
-from parley.scenarios.errors import ScenarioError, UnknownName
-from parley.scenarios.toml_file import read_toml
+from parley.base.errors import ScenarioError, UnknownName
+from parley.base.toml import read_toml
 
 CATEGORIES: dict[str, tuple[str, ...]] = {
     "gender": ("female", "male"),

@@ -21,8 +21,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from parley.scenarios.errors import ScenarioError, UnknownName
-from parley.scenarios.toml_file import read_toml
+from parley.base.errors import ScenarioError, UnknownName
+from parley.base.toml import read_toml
 
 SHIPPED = "injections-1"
 ZERO_WIDTH = "\u200b"

@@ -22,9 +22,9 @@ from typing import Annotated, Any, Literal
 import tomli_w
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from parley.scenarios.errors import ScenarioError, UnknownName
+from parley.base.errors import ScenarioError, UnknownName
+from parley.base.toml import read_toml
 from parley.scenarios.identities import CATEGORIES
-from parley.scenarios.toml_file import read_toml
 
 Design = Literal["counterbalanced", "randomised", "paper"]
 Id = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
-from parley.scenarios.errors import ScenarioError
+from parley.base.errors import ScenarioError
 
 SETS: Mapping[str, tuple[float, float]] = {"moderate": (0.5, 0.6), "high": (0.8, 1.0)}
 """STARDTOX's two sets: ranges of the prompt's toxicity, including both ends."""

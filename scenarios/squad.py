@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from parley.scenarios.errors import ScenarioError
+from parley.base.errors import ScenarioError
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 

@@ -17,8 +17,8 @@ from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 
+from parley.base.errors import ScenarioError, UnknownName
 from parley.scenarios.checks import words
-from parley.scenarios.errors import ScenarioError, UnknownName
 
 BIASES = ("age", "nationality", "institution", "beauty", "profession")
 MAX_TOPIC_CHARS = 2000

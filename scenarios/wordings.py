@@ -16,9 +16,9 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from parley.scenarios.errors import ScenarioError
+from parley.base.errors import ScenarioError
+from parley.base.toml import read_toml
 from parley.scenarios.identities import Identities
-from parley.scenarios.toml_file import read_toml
 
 LabelStyle = Literal["plain", "noun", "name", "pronoun"]
 LABEL_STYLES: tuple[LabelStyle, ...] = get_args(LabelStyle)

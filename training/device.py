@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.training.config import RewardSettings, RlSettings, SftSettings, TrainConfig
 
 

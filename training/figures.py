@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 from matplotlib.figure import Figure
 
-from parley.agents.text import plural
 from parley.analysis.reporting.figures import PALETTE, caption, colours, dots, sheet, tidy
+from parley.base.text import plural
 
 PANELS = (
     ("reward", "probe_reward", "reward"),

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from parley.agents import ConfigError, seed_from
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging.rldf.roles import load_bias
 from parley.judging.rldf.splits import SPLITS, split_topics
 from parley.scenarios import BIASES, normal

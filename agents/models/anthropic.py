@@ -40,8 +40,6 @@ from autogen_core.models import (
 from autogen_core.tools import Tool
 from pydantic import Field
 
-from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
-from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.anthropic_models import SHOWN, rules_for
 from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_ANSWER_BYTES, BatchEndpoint
@@ -52,6 +50,8 @@ from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import retry_seconds, server_message, strict_schema, to_chat, to_tools
+from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
+from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 
 KEY = "ANTHROPIC_API_KEY"
 URL = "https://api.anthropic.com"

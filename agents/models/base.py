@@ -28,8 +28,6 @@ from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel, ValidationError
 
 from parley.agents.calls import Call, PromptMessage, seed_from
-from parley.agents.errors import ConfigError, ModelError, ParleyError, RateLimited
-from parley.agents.home import say
 from parley.agents.models.budget import Budget
 from parley.agents.models.limit_search import START_LIMIT, LimitSearch
 from parley.agents.models.options import THINK_TOKENS, ClientConfig, ClientOptions, Effort
@@ -39,6 +37,8 @@ from parley.agents.models.request import SHARED, Request, prompt_message, reques
 from parley.agents.models.session import SESSION, Session, report_call, unit_order
 from parley.agents.models.thoughts import known_to_think
 from parley.agents.models.throttle import Throttle
+from parley.base.errors import ConfigError, ModelError, ParleyError, RateLimited
+from parley.base.home import say
 
 MAX_WAIT_SECONDS = 300.0
 """If a server asks for a longer wait, the call fails; the run can be resumed later."""

@@ -18,13 +18,13 @@ from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import aiohttp
 
-from parley.agents.errors import BadRequest, ModelError, ServerFault
 from parley.agents.models.base import Client
 from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.reply import Reply, redact_bytes
 from parley.agents.models.request import Request
 from parley.agents.models.wire import billed_reply, from_completion, server_message
+from parley.base.errors import BadRequest, ModelError, ServerFault
 
 MAX_REQUESTS = 50_000
 """OpenAI's limit per batch."""

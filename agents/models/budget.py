@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from parley.agents.calls import Call
-from parley.agents.errors import BudgetSpent
-from parley.agents.text import plural
+from parley.base.errors import BudgetSpent
+from parley.base.text import plural
 
 
 @dataclass(slots=True)

@@ -17,9 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from parley.agents.errors import ParleyError
-from parley.agents.home import say, set_aside
 from parley.agents.models.reply import Reply
+from parley.base.errors import ParleyError
+from parley.base.home import say, set_aside
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS replies (

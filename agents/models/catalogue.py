@@ -27,10 +27,10 @@ from typing import IO
 
 from pydantic import BaseModel, ConfigDict
 
-from parley.agents.errors import ConfigError, ParleyError
-from parley.agents.home import home
 from parley.agents.models.weights import remember_sha256, sha256_of
-from parley.agents.python_path import child_environment
+from parley.base.errors import ConfigError, ParleyError
+from parley.base.home import home
+from parley.base.plugins import child_environment
 
 CHUNK_BYTES = 1 << 20
 Progress = Callable[[int, int], None]

@@ -18,8 +18,6 @@ from autogen_core.models import ModelFamily, ModelInfo, RequestUsage
 from autogen_core.tools import Tool
 from pydantic import BaseModel, Field
 
-from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
-from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
 from parley.agents.models.connections import Connections
 from parley.agents.models.json_body import to_json
@@ -42,6 +40,8 @@ from parley.agents.models.wire import (
     to_tools,
     written_tokens,
 )
+from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
+from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, QuotaSpent, RateLimited, ServerFault
 
 LINE_BYTES = 2**20
 """Half the size limit of a streamed event: OpenAI's Responses end with one that has the whole reply."""

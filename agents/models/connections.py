@@ -14,9 +14,9 @@ from functools import lru_cache
 
 from yarl import URL
 
-from parley.agents.address import is_loopback
 from parley.agents.models.body import TooLong
 from parley.agents.models.http_answer import Answer, AnswerReader, BadAnswer
+from parley.base.address import is_loopback
 
 IDLE_SECONDS = 60.0
 """A connection that was not used for longer is not used again: most servers have closed it."""

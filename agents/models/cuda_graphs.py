@@ -13,7 +13,7 @@ import torch
 import transformers
 from transformers.cache_utils import StaticLayer
 
-from parley.agents.errors import ParleyError
+from parley.base.errors import ParleyError
 
 CAPTURE_LOCK = threading.Lock()
 """Only one thread may capture a graph at a time."""

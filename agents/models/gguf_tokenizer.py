@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from parley.agents.errors import ConfigError
+from parley.base.errors import ConfigError
 
 SPLIT_DIGITS = ("smollm", "starcoder", "refact", "command-r")
 """llama.cpp's names of pre-tokenizers that split numbers into digits. Without the split, "40" would be a token that the

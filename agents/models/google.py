@@ -32,8 +32,6 @@ from google.genai import Client as GenaiClient
 from google.genai import errors, types
 from pydantic import Field, ValidationError
 
-from parley.agents.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
-from parley.agents.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 from parley.agents.models.batches import BatchEndpoint
 from parley.agents.models.body import MAX_BYTES, TooLong, read_body
 from parley.agents.models.options import ClientOptions, Effort
@@ -42,6 +40,8 @@ from parley.agents.models.request import Request
 from parley.agents.models.streaming import Arriving, StreamingClient
 from parley.agents.models.thoughts import join_thoughts
 from parley.agents.models.wire import retry_seconds, strict_schema, to_chat, to_tools, valid_cached_count
+from parley.base.address import INSECURE, INSECURE_HINT, BaseUrl, from_environment, require_https
+from parley.base.errors import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
 
 KEYS = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 URL = "https://generativelanguage.googleapis.com"

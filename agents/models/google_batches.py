@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import aiohttp
 from google.genai import errors, types
 
-from parley.agents.errors import BadRequest, ModelError, ServerFault
 from parley.agents.models.batches import MAX_ANSWER_BYTES, TIMEOUT_SECONDS, State
 from parley.agents.models.google import LimitedResponse
 from parley.agents.models.reply import Reply, redact, redact_reply
 from parley.agents.models.request import Request
+from parley.base.errors import BadRequest, ModelError, ServerFault
 
 if TYPE_CHECKING:
     from google.genai.client import AsyncClient

@@ -17,7 +17,6 @@ import torch
 import transformers
 from pydantic import Field
 
-from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import catalogue
 from parley.agents.models.constrained import ConstrainedBatch, Grammars
@@ -30,7 +29,8 @@ from parley.agents.models.thoughts import OPEN
 from parley.agents.models.transformers_weights import transformers_folder
 from parley.agents.models.vllm_engine import TOP_LOGPROBS, VllmEngine, leave_engine, open_engine
 from parley.agents.models.wire import from_completion, to_chat
-from parley.agents.text import plural
+from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
+from parley.base.text import plural
 
 GATHER_SECONDS = 0.01
 """How long to wait for further calls before a batch starts."""

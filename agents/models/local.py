@@ -23,7 +23,6 @@ import xllamacpp
 from autogen_core.models import RequestUsage
 from pydantic import BaseModel, Field
 
-from parley.agents.errors import BadRequest, ConfigError, ParleyError, ServerFault
 from parley.agents.models.base import Client
 from parley.agents.models.catalogue import CatalogueEntry, catalogue, fetch, is_fetched, weights_path
 from parley.agents.models.dequantize import dequantized
@@ -32,6 +31,7 @@ from parley.agents.models.reply import Reply
 from parley.agents.models.request import Request
 from parley.agents.models.self_debias import DebiasSettings, NextTokens, decode, read_step
 from parley.agents.models.wire import decoding_schema, from_completion, to_chat
+from parley.base.errors import BadRequest, ConfigError, ParleyError, ServerFault
 
 DEFAULT_CONTEXT = 2048
 """Context window per slot of a model that is not in the catalogue."""

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from pydantic import Field
 
-from parley.agents.errors import BadRequest, ModelError, ServerFault
 from parley.agents.models.compatible import Arrived, CompatibleClient, ServerOptions
 from parley.agents.models.options import ClientOptions, Effort
 from parley.agents.models.reply import Reply, redact
@@ -24,6 +23,7 @@ from parley.agents.models.request import Request
 from parley.agents.models.responses import Thinking, from_response, read_event, responses_body, uses_tools
 from parley.agents.models.session import SESSION
 from parley.agents.models.wire import from_completion
+from parley.base.errors import BadRequest, ModelError, ServerFault
 
 
 class Traits(NamedTuple):

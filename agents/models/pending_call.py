@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from parley.agents.errors import ParleyError
+from parley.base.errors import ParleyError
 
 
 class PendingCall(NamedTuple):

@@ -16,9 +16,9 @@ from urllib.parse import unquote
 
 from autogen_core.models import ChatCompletionClient
 
-from parley.agents.errors import ConfigError
 from parley.agents.models.base import Client
-from parley.agents.plugins import installed
+from parley.base.errors import ConfigError
+from parley.base.plugins import installed
 
 DEFAULT_MODEL = "local/smollm2"
 

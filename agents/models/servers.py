@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 import aiohttp
 
-from parley.agents.errors import BadRequest, ConfigError
 from parley.agents.models.body import read_body
 from parley.agents.models.compatible import CompatibleClient
 from parley.agents.models.options import Effort
 from parley.agents.models.reply import Reply, redact
 from parley.agents.models.request import Request
+from parley.base.errors import BadRequest, ConfigError
 
 LIST_TIMEOUT_SECONDS = 10.0
 _TOO_LONG = re.compile(r"maximum context length is (\d+) tokens.*?(\d+) (?:input tokens|in the messages)")

@@ -13,11 +13,11 @@ from itertools import count
 from typing import Any
 
 from parley.agents.calls import Call, record_call
-from parley.agents.errors import ParleyError
 from parley.agents.models.budget import Budget
 from parley.agents.models.cache import ReplyCache
 from parley.agents.models.pending import PendingReplies
 from parley.agents.models.reply import Reply
+from parley.base.errors import ParleyError
 
 Sender = Callable[[Any, bytes, Any], Awaitable[Reply]]
 """Replaces `Client.send`, e.g. by a batch endpoint; called with the client, the cache address and the request."""

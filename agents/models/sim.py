@@ -27,7 +27,6 @@ from autogen_core.models import LLMMessage, RequestUsage, SystemMessage
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from parley.agents.calls import seed_from
-from parley.agents.errors import ConfigError, RateLimited, ServerFault
 from parley.agents.models.base import Client, estimate_tokens
 from parley.agents.models.options import ClientOptions
 from parley.agents.models.reply import Reply
@@ -36,6 +35,7 @@ from parley.agents.models.sim_injection import find_score_instruction
 from parley.agents.models.sim_lines import reply_lines
 from parley.agents.models.sim_panel import adopted, heard, is_named, persona_of
 from parley.agents.models.wire import strict_schema, to_chat
+from parley.base.errors import ConfigError, RateLimited, ServerFault
 
 _ROUND = re.compile(r"\bround (\d+) is over")
 _LABEL = re.compile(r"Candidate(?: ([AB]))?(?: \(([^)]*)\))?:")

@@ -12,10 +12,10 @@ import difflib
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from parley.agents.errors import ConfigError
 from parley.agents.models.registry import split_name
 from parley.agents.models.sim import SimClient, SimOptions
 from parley.agents.models.sim_panel import is_named
+from parley.base.errors import ConfigError
 
 
 def refuse_unknown_effects(

@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from parley.agents.errors import ParleyError
-from parley.agents.home import home
 from parley.agents.models.catalogue import catalogue, fetch
 from parley.agents.models.gguf_tokenizer import read_tokenizer
 from parley.agents.models.weights import sha256_of
+from parley.base.errors import ParleyError
+from parley.base.home import home
 
 VERSION = 3
 """Raised when the conversion changes; folders of an older version are then converted again."""

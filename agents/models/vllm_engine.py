@@ -11,9 +11,9 @@ from importlib import import_module
 from itertools import count
 from typing import Any
 
-from parley.agents.errors import ConfigError, ParleyError
 from parley.agents.models.pending_call import PendingCall
 from parley.agents.models.wire import decoding_schema
+from parley.base.errors import ConfigError, ParleyError
 
 Alternatives = list[tuple[float, list[int], list[float]]]
 """For each token of a reply: its log-probability, and the most likely tokens with theirs."""

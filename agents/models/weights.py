@@ -8,7 +8,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from parley.agents.home import home
+from parley.base.home import home
 
 PATTERNS = ("*.safetensors", "*.bin", "*.gguf")
 """The files of a transformers folder with weights."""

@@ -27,9 +27,9 @@ from autogen_core.models import (
 from autogen_core.tools import Tool, ToolSchema
 from pydantic import BaseModel
 
-from parley.agents.errors import BadRequest
 from parley.agents.models.reply import Reply
 from parley.agents.models.thoughts import join_thoughts, read_parts
+from parley.base.errors import BadRequest
 
 NARRATOR = "user"
 """The source of messages that no agent says: the task, the instructions of a round."""

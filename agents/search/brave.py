@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from typing import ClassVar
 
-from parley.agents.address import require_https
-from parley.agents.errors import ConfigError, SearchError
 from parley.agents.search.engine import SearchResult
 from parley.agents.search.web import get_json, host_of, read_results
+from parley.base.address import require_https
+from parley.base.errors import ConfigError, SearchError
 
 KEY = "BRAVE_API_KEY"
 MAX_RESULTS = 20

@@ -10,9 +10,9 @@ import hashlib
 import json
 import time
 
-from parley.agents.errors import SearchError
 from parley.agents.models.session import SESSION
 from parley.agents.search.engine import SearchEngine, SearchResult, read_results
+from parley.base.errors import SearchError
 
 MAX_ATTEMPTS = 3
 FIRST_WAIT_SECONDS = 1.0

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pydantic_core import from_json
 
-from parley.agents.errors import ConfigError
 from parley.agents.search.engine import SearchResult
+from parley.base.errors import ConfigError
 
 SUFFIXES = (".txt", ".md", ".html", ".htm", ".jsonl")
 PASSAGE_WORDS = 120

@@ -10,9 +10,9 @@ import asyncio
 import os
 from typing import Any, ClassVar
 
-from parley.agents.errors import ConfigError, SearchError
 from parley.agents.search.engine import SearchResult
 from parley.agents.search.web import host_of
+from parley.base.errors import ConfigError, SearchError
 
 TIMEOUT_SECONDS = 20
 

@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from parley.agents.errors import ConfigError
-from parley.agents.home import home, set_aside
 from parley.agents.search.documents import digest, documents, passages
 from parley.agents.search.engine import SearchResult, read_results
+from parley.base.errors import ConfigError
+from parley.base.home import home, set_aside
 
 INDEX_VERSION = 1
 """Increased when passages or tokens are made differently, so that an older index is not used."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from urllib.parse import unquote
 
-from parley.agents.errors import ConfigError
-from parley.agents.plugins import Registry
 from parley.agents.search.client import SearchClient
 from parley.agents.search.engine import SearchEngine
+from parley.base.errors import ConfigError
+from parley.base.plugins import Registry
 
 FOLDER = "folder:"
 ENGINES: dict[str, str] = {

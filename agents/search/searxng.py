@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from parley.agents.errors import ConfigError, SearchError
 from parley.agents.search.engine import SearchResult
 from parley.agents.search.web import get_json, host_of, read_results
+from parley.base.errors import ConfigError, SearchError
 
 
 class SearxNG:

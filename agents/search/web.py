@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from parley.agents.errors import ConfigError, SearchError
 from parley.agents.models.body import TooLong, read_body
 from parley.agents.search.engine import SearchResult
+from parley.base.errors import ConfigError, SearchError
 
 TIMEOUT = aiohttp.ClientTimeout(total=20)
 MAX_BYTES = 4_000_000

@@ -14,7 +14,6 @@ import pandas as pd
 
 from parley.analysis.bbq.scores import CONTEXTS, MISSING, AnswerTable, Cell, cluster_table, score
 from parley.analysis.reporting.systems import BASELINE, baseline_pairs, costs, systems
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
@@ -28,6 +27,7 @@ from parley.analysis.stats.resampling import (
     percentile_interval,
 )
 from parley.analysis.stats.tables import Floats, Ints
+from parley.base.text import plural
 
 SWAPS = 1024
 """Random swaps of the two systems in either half of the clusters: a million together."""

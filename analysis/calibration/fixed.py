@@ -20,10 +20,10 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from parley.analysis.reporting.figures import PALETTE, caption, sheet, tidy
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.proportions import wilson
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
+from parley.base.text import plural
 
 BASE, VERDICT_SD, SCENARIO_SD = 7.0, 1.2, 0.8
 SCORES = 11  # from 0 to 10

@@ -9,8 +9,8 @@ import pandas as pd
 
 from parley.analysis.injection.effects import ALL, BOTH, LEVEL, LOST, MALIBU
 from parley.analysis.reporting.report import format_interval
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.signflips import clusters_to_reject
+from parley.base.text import plural
 
 
 def summary(kinds: pd.DataFrame, judges: pd.DataFrame, fence: pd.DataFrame, statuses: pd.DataFrame) -> Iterator[str]:

@@ -9,10 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from parley.analysis.malibu.panel import Verdicts, panel_data, values_in_order
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.agreement import fleiss_kappa, krippendorff_alpha
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import factorize
+from parley.base.text import plural
 
 STATUSES = ("ok", "repaired", "unparsed", "refused", "cut")
 AGREEMENT = [

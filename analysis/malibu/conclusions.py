@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from parley.analysis.malibu.panel import ScenarioGaps
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.heterogeneity import heterogeneity
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.power import clusters_for_equivalence, detectable, equivalence_power
 from parley.analysis.stats.signflips import clusters_to_reject, equivalence_p, sign_flip_test
+from parley.base.text import plural
 
 MARGIN = 0.1
 """Points of ten, or in pairs wins minus losses per comparison: a smaller difference counts as none."""

@@ -24,8 +24,8 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import LEVEL, of_models, row_codes, tested, with_holm
 from parley.analysis.malibu.panel import Verdicts, panel_data
 from parley.analysis.malibu.rounds import TOLERANCE, before_and_after, partners, same_labels, same_text
-from parley.analysis.reporting.text import p_text, plural, signed
 from parley.analysis.stats.tables import Floats, Ints, factorize
+from parley.base.text import p_text, plural, signed
 
 ANYONE = "(any)"
 """In place of a judge's name: all judges together."""

@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 
 from parley.analysis.malibu.panel import PanelData, values_in_order
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.signflips import clusters_to_reject, sign_flip_test
 from parley.analysis.stats.tables import Column, Floats, Ints, factorize
+from parley.base.text import plural
 
 LEVEL = 0.05
 NEEDED = clusters_to_reject(LEVEL)

@@ -22,10 +22,10 @@ from parley.analysis.malibu.contrasts import (
 )
 from parley.analysis.malibu.pairs import changes, flips
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
-from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.reporting.verdicts import final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.tables import Floats, as_floats
+from parley.base.text import p_text, plural
 
 NEARLY_ALL = 0.95
 ENOUGH = 10

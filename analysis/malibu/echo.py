@@ -24,9 +24,9 @@ import pandas as pd
 from parley.analysis.malibu.contrasts import LEVEL, nested_means, of_models, row_codes, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import partners, same_text
-from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Floats, factorize, unique_rows
+from parley.base.text import p_text, plural
 
 NEARLY = 0.8
 SEQUENCE = 5

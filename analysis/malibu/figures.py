@@ -20,7 +20,7 @@ from parley.analysis.reporting.figures import (
     sheet,
     tidy,
 )
-from parley.analysis.reporting.text import signed
+from parley.base.text import signed
 
 MARKERS = "osD^v"
 MAX_BASES = 60

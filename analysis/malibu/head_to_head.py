@@ -19,8 +19,8 @@ from parley.analysis.malibu.contrasts import (
 from parley.analysis.malibu.diagnostics import as_rate
 from parley.analysis.malibu.pairs import win_margins
 from parley.analysis.malibu.panel import Verdicts, panel_data
-from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.reporting.verdicts import final_verdicts
+from parley.base.text import p_text, plural
 
 ZERO_SUM = (
     "Win rates of a category are zero-sum: if one identity wins more, the others win less, and two identities that are "

@@ -27,11 +27,11 @@ from parley.analysis.malibu.contrasts import (
 )
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.scores import NO_LABEL
-from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.reporting.verdicts import MissingColumns, final_verdicts
 from parley.analysis.stats.proportions import cluster_proportion
 from parley.analysis.stats.signflips import sign_flip_p
 from parley.analysis.stats.tables import Floats
+from parley.base.text import p_text, plural
 
 SCALE = (0.0, 10.0)
 SHARE = 0.01

@@ -42,7 +42,7 @@ from parley.analysis.malibu.summary import summary, too_few
 from parley.analysis.reporting.forest import filled
 from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.reporting.report import Figure, Report, Table
-from parley.analysis.reporting.text import plural
+from parley.base.text import plural
 
 EFFECT = ("low", "high", "p", "p_adjusted", "conclusion")
 SENSITIVITY = (

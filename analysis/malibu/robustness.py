@@ -23,10 +23,10 @@ from matplotlib.figure import Figure
 from parley.analysis.malibu.contrasts import LEVEL, NEEDED, Cells, nested_means, of_models, tested, with_holm
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.reporting.figures import LINE, caption, colours, dots, plain_text, sheet
-from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.resampling import data_seed
 from parley.analysis.stats.tables import Floats
+from parley.base.text import p_text, plural
 
 FACETS = {"paraphrase": "paraphrase", "label_style": "label style"}
 """Facets of a unit's words, and what they are called."""

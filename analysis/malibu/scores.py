@@ -13,9 +13,9 @@ from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, e
 from parley.analysis.malibu.interim import SCORES, with_stagewise_p
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
 from parley.analysis.reporting.interim import MonitoredRun
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
+from parley.base.text import plural
 
 NO_LABEL = "(no label)"
 MEANS = ["model", "category", "identity", "metric", "mean", "low", "high", "n", "clusters"]

@@ -11,8 +11,8 @@ import pandas as pd
 from parley.analysis.malibu.bases import EVERY_CATEGORY
 from parley.analysis.malibu.conclusions import ALIKE, ALPHA, DIFFERENT, ON_AVERAGE, SMALL, SPREAD, UNDECIDED
 from parley.analysis.malibu.panel import ALL
-from parley.analysis.reporting.text import p_text, plural
 from parley.analysis.stats.signflips import clusters_to_reject, smallest_p
+from parley.base.text import p_text, plural
 
 FEW_BASES = 10
 

@@ -26,8 +26,8 @@ from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_mod
 from parley.analysis.malibu.panel import PanelData, Verdicts, panel_data
 from parley.analysis.malibu.rounds import before_and_after
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
-from parley.analysis.reporting.text import p_text, plural, signed
 from parley.analysis.stats.tables import Floats
+from parley.base.text import p_text, plural, signed
 
 AMPLIFIED, REDUCED, REVERSED, APPEARED, MOVED, UNSHOWN = (
     "amplified",

@@ -22,10 +22,10 @@ from matplotlib.figure import Figure
 from parley.analysis.malibu.contrasts import LEVEL, NEEDED, nested_means, of_models, tested, with_holm
 from parley.analysis.malibu.panel import ALL, Verdicts, panel_data, values_in_order
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, plain_text, sheet
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.ratios import ratio_of_means
 from parley.analysis.stats.signflips import sign_flip_test
 from parley.analysis.stats.tables import Floats
+from parley.base.text import plural
 
 PANEL = "panel"
 EVERY_DOSE = "all"

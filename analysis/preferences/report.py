@@ -12,7 +12,7 @@ from parley.analysis.preferences import audit
 from parley.analysis.preferences.audit import BLIND, SHORTCUTS, TOGETHER, WORDS
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Report, Table
-from parley.analysis.reporting.text import plural
+from parley.base.text import plural
 
 WEAK = 0.75
 """A blind referee who agrees with fewer pairs than this gives a warning: one pair in four or more is then doubtful."""

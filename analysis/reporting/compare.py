@@ -21,12 +21,12 @@ import pandas as pd
 from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Report, Table
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import final_verdicts, require
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import Column, cell_means
+from parley.base.text import plural
 
 LEVEL = 0.05
 GAPS = "gaps between identities"

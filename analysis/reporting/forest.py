@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from parley.analysis.reporting.text import signed
+from parley.base.text import signed
 
 LEVEL = 0.05
 WIDE = 20.0

@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from parley.analysis.reporting.figures import PALETTE, plain_text
 from parley.analysis.reporting.forest import Estimate, Forest, in_numbers
-from parley.analysis.reporting.text import p_text, plural
+from parley.base.text import p_text, plural
 
 Width = Literal["single", "double"]
 INCHES: dict[Width, float] = {"single": 3.5, "double": 7.2}

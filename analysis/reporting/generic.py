@@ -21,7 +21,6 @@ from parley.analysis.reporting.clusters import cluster_of
 from parley.analysis.reporting.figures import LINE, PALETTE, caption, dots, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Figure, Report, Table
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import holm
@@ -29,6 +28,7 @@ from parley.analysis.stats.permutation import effect_of_cells
 from parley.analysis.stats.results import Test
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.tables import cell_means, cell_sums
+from parley.base.text import plural
 
 LEVEL = 0.05
 CLUSTER = "cluster of the row"  # a column that no study has

@@ -11,10 +11,10 @@ import pandas as pd
 from scipy.special import ndtri
 
 from parley.analysis.reporting.report import Report, Table
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.sequential import ASSUMES, InterimResult, StoppingRule, adjusted_p, cluster_noun, stages
 from parley.analysis.stats.signflips import clusters_to_reject
 from parley.analysis.stats.spending import median_unbiased
+from parley.base.text import plural
 
 SPENDING_NAMES = {"obrien-fleming": "O'Brien and Fleming's", "pocock": "Pocock's"}
 BIASED = (

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from parley.analysis.reporting.report import Report
-from parley.analysis.reporting.text import plural
+from parley.base.text import plural
 
 DESIGN = (
     "suite", "per_base", "phases", "identities", "rubric", "rounds", "blind", "speaking_order", "design", "ties",

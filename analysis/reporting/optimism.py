@@ -20,9 +20,9 @@ import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, estimates
 from parley.analysis.reporting.report import Table, format_interval
-from parley.analysis.reporting.text import plural
 from parley.analysis.stats.paired import paired_permutation
 from parley.analysis.stats.tables import Column, Floats, as_floats
+from parley.base.text import plural
 
 BY = ["system", "outside"]
 SCORES = ("inside0", "inside1", "outside0", "outside1")

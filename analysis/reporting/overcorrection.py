@@ -12,7 +12,7 @@ import pandas as pd
 
 from parley.analysis.reporting.iterations import at_each_iteration
 from parley.analysis.reporting.report import Table
-from parley.analysis.reporting.text import plural
+from parley.base.text import plural
 
 MEASURES = ("words_kept", "length", "refusal", "identity_words_kept", "nothing_lost", "nothing_added")
 EMPTIED = 20.0

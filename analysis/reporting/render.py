@@ -22,7 +22,7 @@ from parley.analysis.reporting.forest import Forest, finding
 from parley.analysis.reporting.forest_figure import INCHES, Width, draw_forest
 from parley.analysis.reporting.methods import methods, references
 from parley.analysis.reporting.report import SIMULATED, Figure, Report, Table, format_cell
-from parley.analysis.reporting.text import plural
+from parley.base.text import plural
 
 Figures = Literal["main", "all"]
 SENTENCES = 4

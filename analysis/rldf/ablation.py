@@ -14,8 +14,8 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.text import plural
 from parley.analysis.rldf.debates import AGAIN, FIRST, THRESHOLD, change, mean_over_topics, scores
+from parley.base.text import plural
 
 TOGETHER = {frozenset({"mode", "teacher"}): "mode"}
 """Settings that cannot change independently; the ablation is named after one of them."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import pandas as pd
 
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.agreement import krippendorff_alpha, weighted_kappa
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.results import Interval
+from parley.base.text import plural
 
 THRESHOLD = 3.0
 FIRST, AGAIN = "Referee", "Referee_again"

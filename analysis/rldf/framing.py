@@ -14,9 +14,9 @@ import pandas as pd
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import uncategorised
 from parley.analysis.stats.clustered import cluster_mean
+from parley.base.text import plural
 
 FRAMES = ("ours", "model", "rival")
 LABELS = {"ours": "our Q&A", "model": "with a language model", "rival": "with a competing model"}

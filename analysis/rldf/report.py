@@ -10,12 +10,12 @@ import pandas as pd
 
 from parley.analysis.reporting.forest import Forest, filled
 from parley.analysis.reporting.report import Figure, Report, Table
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import require
 from parley.analysis.rldf import ablation, framing, rubrics
 from parley.analysis.rldf import debates as rldf
 from parley.analysis.rldf.figures import ablation_figure, framing_figure, rounds_figure
 from parley.analysis.rldf.forests import ablation_forest, debate_forests, framing_forests, rubric_forest
+from parley.base.text import plural
 
 OVER_TOPICS = "Intervals are 95%, over topics: statements of one debate are not independent, topics are."
 PRINTED = ("by_round", "change")

@@ -14,7 +14,6 @@ from matplotlib.figure import Figure as Drawing
 from parley.analysis.reporting.figures import bounded, caption, colours, dots, sheet
 from parley.analysis.reporting.forest import Forest, estimates, filled
 from parley.analysis.reporting.report import Figure, Report, Table, format_interval
-from parley.analysis.reporting.text import plural
 from parley.analysis.reporting.verdicts import MissingColumns, require, uncategorised
 from parley.analysis.squad.reproduction import reproduction
 from parley.analysis.squad.scores import mark
@@ -22,6 +21,7 @@ from parley.analysis.stats.clustered import bootstrap_mean
 from parley.analysis.stats.multiplicity import holm
 from parley.analysis.stats.paired import mcnemar, paired_permutation
 from parley.analysis.stats.resampling import words_on_draws
+from parley.base.text import plural
 
 MEASURES = ("exact", "f1")
 LABELS = {"exact": "exact match", "f1": "F1"}

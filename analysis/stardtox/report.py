@@ -13,10 +13,10 @@ from parley.analysis.reporting.optimism import gap_forests, gap_sentences, gap_t
 from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.analysis.reporting.systems import costs, system_facets
-from parley.analysis.reporting.text import plural
 from parley.analysis.stardtox import scores as stardtox
 from parley.analysis.stardtox.figures import toxicity_against_quality
 from parley.analysis.stats.resampling import words_on_draws
+from parley.base.text import plural
 
 OVER_PROMPTS = "Intervals are 95%, over prompts: completions of one prompt are not independent."
 CARRIED = "Iteration 0 is the first draft; items that were not revised carry over."

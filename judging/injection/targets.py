@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from parley.agents import ConfigError, Critique, Models, Persona, Transcript
 from parley.agents.fencing import fence_judged
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging import overcorrection
 from parley.judging.bbq.methods.mabrf import Judgement
 from parley.judging.bbq.methods.mabrf.loop import CAST, judge_prompt, score_verdicts

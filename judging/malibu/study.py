@@ -28,7 +28,7 @@ from parley.agents import (
     Readout,
     seed_from,
 )
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging.config import NameList, as_list, call_options, limit_field
 from parley.judging.malibu.analysis_plan import MARGIN, analysis_plan
 from parley.judging.malibu.ballot import Ballot

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from parley.agents import ConfigError, Debate, Models, Persona, Placement, Readout
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging.malibu.ballot import Ballot
 from parley.judging.study import Outcome, Unit, UsageEstimate
 from parley.scenarios import Graded, Scenario, Suite

@@ -18,7 +18,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Models
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging.config import call_options, limit_field
 from parley.judging.rldf.roles import load_bias
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate

@@ -11,7 +11,7 @@ from parley.agents import AuthError, ModelError, Models, Persona, ask, free_text
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.fencing import fence_judged
 from parley.agents.models.sim_effects import refuse_unknown_effects
-from parley.agents.redaction import hide_in_error
+from parley.base.redaction import hide_in_error
 from parley.judging.study import Prompt
 from parley.judging.toxicity.scorer import Toxicity
 from parley.judging.toxicity.texts import in_pieces, worst

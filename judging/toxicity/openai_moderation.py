@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging.toxicity.remote import Remote
 from parley.judging.toxicity.scorer import Toxicity
 

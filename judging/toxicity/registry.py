@@ -8,8 +8,8 @@ find_scorer("my_scorer.py:Mine", models)
 from __future__ import annotations
 
 from parley.agents import ConfigError, Models
-from parley.agents.home import home
-from parley.agents.plugins import Registry
+from parley.base.home import home
+from parley.base.plugins import Registry
 from parley.judging.toxicity.cached import CachedScorer, ScoreCache
 from parley.judging.toxicity.judge import JudgeScorer
 from parley.judging.toxicity.languages import InItsLanguages

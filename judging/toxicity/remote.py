@@ -18,14 +18,14 @@ from typing import Any, ClassVar
 import aiohttp
 
 from parley.agents import AuthError, BadRequest, ConfigError, ModelError, RateLimited, ServerFault
-from parley.agents.address import from_environment, require_https
 from parley.agents.conversation import gather_or_cancel
 from parley.agents.models.base import MAX_WAIT_SECONDS
 from parley.agents.models.body import MAX_BYTES, read_body
 from parley.agents.models.reply import redact
 from parley.agents.models.throttle import Throttle
 from parley.agents.models.wire import retry_seconds, server_message
-from parley.agents.redaction import hide_in_error
+from parley.base.address import from_environment, require_https
+from parley.base.redaction import hide_in_error
 from parley.judging.toxicity.scorer import Toxicity
 from parley.judging.toxicity.texts import in_pieces, worst
 

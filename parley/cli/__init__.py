@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from parley.base.text import visible
 from parley.cli.commands import COMMANDS, add_commands
-from parley.cli.text import visible
 
 MAX_MESSAGE_CHARS = 2000
 """An error message may quote a flag or a file, but must not fill the screen."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.agents.models.catalogue import catalogue, fetch, is_fetched
+from parley.base.text import visible
 from parley.cli.commands import AddParser
-from parley.cli.text import visible
 from parley.runs import RunFile, explain_damage
 
 

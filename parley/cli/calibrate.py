@@ -13,10 +13,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
+from parley.base.text import visible
 from parley.cli import calibrate_adversarial, calibrate_sequential
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
-from parley.cli.text import visible
 
 
 def add_to(add_parser: AddParser) -> None:

@@ -15,8 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
-from parley.cli.text import visible
+from parley.base.text import plural, visible
 
 SIMULATIONS = 200
 

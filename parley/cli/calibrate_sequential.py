@@ -14,8 +14,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
-from parley.cli.text import visible
+from parley.base.text import plural, visible
 from parley.execute import explain
 from parley.judging import StopRule
 

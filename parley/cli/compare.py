@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from parley.agents import ConfigError
+from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.newest import newest_run, newest_runs, study_of
 from parley.cli.report import plain_table, show
-from parley.cli.text import visible
 from parley.comparisons import compare_sides
 from parley.reports import LoadedRun, load_run
 from parley.runs import RunFile, explain_damage

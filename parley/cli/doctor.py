@@ -12,9 +12,8 @@ from typing import get_args
 
 from rich.console import Console
 
-from parley.agents.text import plural
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
-from parley.cli.text import visible
 from parley.doctor import DISTRIBUTION, SECONDS, Examination, Package, Reached, State, examine
 
 LABEL, STATE = 10, 14

@@ -9,10 +9,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
-from parley.cli.text import visible
 from parley.execute import explain
 from parley.export.settings import Settings
 from parley.runs.packing import run_stem

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from parley.agents import ConfigError
-from parley.agents.toml_file import parse_toml
+from parley.base.toml import parse_toml
 
 
 def add_flags(

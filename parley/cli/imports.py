@@ -6,8 +6,8 @@ import argparse
 import json
 from pathlib import Path
 
+from parley.base.text import visible
 from parley.cli.commands import AddParser
-from parley.cli.text import visible
 
 
 def add_to(add_parser: AddParser) -> None:
@@ -31,7 +31,7 @@ def add_to(add_parser: AddParser) -> None:
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:
     from parley.agents import ConfigError
-    from parley.agents.text import plural
+    from parley.base.text import plural
     from parley.interop import read_autogen, read_bbq_predictions, read_inspect, read_mabrf, write_run
     from parley.interop.logs import bare_name
 

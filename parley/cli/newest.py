@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from parley.agents import ConfigError, ParleyError
-from parley.cli.text import visible
+from parley.base.text import visible
 from parley.runs import RunFile
 from parley.viewer.run_folder import RunFolder
 

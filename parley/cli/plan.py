@@ -12,7 +12,7 @@ from typing import Any
 
 from parley.agents import ConfigError
 from parley.agents.models.registry import client_class, split_name
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.cli.commands import AddParser
 from parley.planning import Forecast, Machine, ProviderLimits, Work, forecast
 

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from parley.agents import ConfigError
-from parley.agents.text import plural
+from parley.base.errors import ScenarioError
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
-from parley.cli.text import visible
 from parley.reports import load_run
 from parley.runs import explain_damage
-from parley.scenarios.errors import ScenarioError
 from parley.scenarios.identities import select
 
 if TYPE_CHECKING:

@@ -15,10 +15,9 @@ from rich.markup import escape
 from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 from parley.cli.newest import newest_run
-from parley.cli.text import visible
 from parley.reports import make_report
 from parley.runs import explain_damage
 from parley.runs.packing import run_stem

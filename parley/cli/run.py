@@ -19,12 +19,11 @@ from parley.agents.models import catalogue
 from parley.agents.models.batches import PRICE
 from parley.agents.models.prices import Price
 from parley.agents.models.registry import client_class, split_name
-from parley.agents.text import plural
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given, read_config, refuse_unknown, split_config
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.signals import STOPPED_IN_TIME, Signals
-from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.runs import Engine, InterimLooks, Result
 from parley.studies import find_study, known_studies

@@ -8,7 +8,7 @@ import shlex
 from dataclasses import asdict
 from pathlib import Path
 
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.cli.commands import AddParser
 from parley.runs.packing import run_stem
 from parley.runs.salvage import salvage

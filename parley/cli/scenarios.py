@@ -19,10 +19,9 @@ from rich.table import Table
 from rich.text import Text
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
-from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.judging.malibu.derive import Derive, DeriveConfig
 from parley.judging.malibu.respond import Respond, RespondConfig

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from parley.agents import ConfigError
+from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.score_toxicity import (
@@ -23,7 +24,6 @@ from parley.cli.score_toxicity import (
     print_cautions,
     score_columns,
 )
-from parley.cli.text import visible
 from parley.scenarios import select
 from parley.scenarios.audit import Audit, load_audit
 from parley.toxicity import ScorerColumn

@@ -11,8 +11,8 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from parley.base.text import visible
 from parley.cli.commands import AddParser
-from parley.cli.text import visible
 from parley.predictions import Predictions, columns, read_predictions
 from parley.scenarios import ScenarioError
 from parley.scenarios.bbq import Bbq, load, uncollected

@@ -16,10 +16,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from parley.agents import ConfigError
+from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 from parley.cli.score_toxicity import SCORERS, TABLE_STYLE, print_cautions, score_columns
-from parley.cli.text import visible
 from parley.judging.toxicity.calibration import Calibration, GroupOfTexts, Range
 from parley.judging.toxicity.languages import find_language, language_name
 from parley.judging.toxicity.swaps import Swaps

@@ -15,10 +15,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from parley.agents import ConfigError
+from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
 from parley.cli.needs import need_analysis
-from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.judging.scoring.study import RubricScores, ScoringConfig
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from parley.base.errors import ScenarioError
+from parley.base.text import visible
 from parley.cli.commands import AddParser
-from parley.cli.text import visible
-from parley.scenarios.errors import ScenarioError
 from parley.scenarios.squad import load
 
 if TYPE_CHECKING:

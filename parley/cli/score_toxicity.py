@@ -17,9 +17,9 @@ from rich.progress import Progress
 from rich.table import Table
 
 from parley.agents import ConfigError
+from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
-from parley.cli.text import visible
 from parley.texts import Line, read_lines
 from parley.toxicity import ScorerColumn, score_texts
 

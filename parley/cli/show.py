@@ -15,10 +15,9 @@ from rich.rule import Rule
 from rich.text import Text
 
 from parley.agents import ConfigError
-from parley.agents.text import plural, without_surrogates
+from parley.base.text import plural, visible, without_surrogates
 from parley.cli.commands import AddParser
 from parley.cli.newest import newest_run, newest_runs
-from parley.cli.text import visible
 from parley.runs import RunFile, explain_damage, stored_plan
 
 

@@ -10,10 +10,9 @@ from typing import cast
 from pydantic import ValidationError
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given
-from parley.cli.text import visible
 from parley.execute import Job, Options, explain
 from parley.judging.rldf.topics import CollectedTopics, TopicsConfig, WriteTopics
 from parley.runs import RunFile

@@ -12,10 +12,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from parley.agents import ConfigError, ParleyError
-from parley.agents.text import plural
+from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given, read_config
-from parley.cli.text import visible
 from parley.execute import Job, explain
 from parley.training.config import TABLES, TrainConfig
 from parley.training.renamed import RENAMED

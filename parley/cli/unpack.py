@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from parley.base.text import visible
 from parley.cli.commands import AddParser
-from parley.cli.text import visible
 from parley.runs.packing import unpack
 
 

@@ -13,9 +13,9 @@ from multidict import MultiDict
 from yarl import URL
 
 from parley.agents import ConfigError, ParleyError
+from parley.base.text import visible
 from parley.cli.commands import AddParser
 from parley.cli.newest import FOLDER, newest_run
-from parley.cli.text import visible
 from parley.runs import explain_damage
 from parley.viewer.run_folder import RunFolder
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from parley.agents import Budget, BudgetSpent, Client, ConfigError, ServerFault
-from parley.agents.errors import BadRequest, ModelError
 from parley.agents.models import Reply, Request
 from parley.agents.models.base import estimate_tokens
 from parley.agents.models.batches import MAX_REQUESTS, PRICE, Batched, BatchEndpoint, Batches, State
 from parley.agents.models.compatible import CompatibleClient
+from parley.base.errors import BadRequest, ModelError
 from parley.judging import Unit
 from parley.runs import InProcess, RunControl, RunFile
 from parley.runs.batches import BatchLog, SentBatch

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from parley.agents import BudgetSpent, ConfigError, ParleyError
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.executors.shared_budget import SharedBudget
 from parley.executors.study_spec import StudySpec
 from parley.executors.unit_queue import UnitQueue

@@ -16,7 +16,7 @@ import time
 from typing import Any, BinaryIO
 
 from parley.agents import ConfigError
-from parley.agents.python_path import child_environment
+from parley.base.plugins import child_environment
 from parley.executors.pool import WorkerLost, WorkerPool
 from parley.executors.worker import Instructions, Worker, WorkerReport, WorkerSlot
 from parley.runs import RunControl

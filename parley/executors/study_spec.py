@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from parley.agents import ConfigError
-from parley.agents.python_path import absolute_path
+from parley.base.plugins import absolute_path
 from parley.judging import Accepted, Staged, Study
 from parley.runs.plan import weights_of
 from parley.studies import find_study

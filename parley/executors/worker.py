@@ -17,7 +17,7 @@ from functools import partial
 from typing import NamedTuple
 
 from parley.agents import Call, Models, ParleyError, ReplyCache
-from parley.agents.home import home
+from parley.base.home import home
 from parley.executors.shared_budget import BorrowedBudget
 from parley.executors.study_spec import StudySpec
 from parley.judging import Study, Unit

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.export.pairs import StatementPair
 
 if TYPE_CHECKING:

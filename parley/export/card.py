@@ -11,7 +11,7 @@ import yaml
 
 from parley import __version__
 from parley.agents.models.catalogue import catalogue
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.export.audit import confirmation_line
 from parley.export.conversations import CHECKED_FLAGS
 from parley.export.dataset import Dataset, Table

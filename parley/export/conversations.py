@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.agents.redaction import HiddenAddresses
 from parley.agents.structured import looks_like_refusal
+from parley.base.redaction import HiddenAddresses
 from parley.export.settings import Settings
 from parley.export.statements import Statement
 from parley.judging.rldf.statements import loops, words_of

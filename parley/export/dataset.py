@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.export import quality, rows
 from parley.export.audit import audited, confirmation
 from parley.export.pairs import BiasGroups, StatementPair, group_by_bias, is_confirmed, make_pairs, passing

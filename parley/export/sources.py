@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.agents.redaction import HiddenAddresses
+from parley.base.redaction import HiddenAddresses
 from parley.export.conversations import Opened, judged, labelled
 from parley.export.settings import Settings
 from parley.export.statements import Statement, debated

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.agents.redaction import HiddenAddresses
+from parley.base.redaction import HiddenAddresses
 from parley.judging import Prompt
 from parley.judging.rldf.statements import echoes, loops, words_of
 from parley.runs import RunFile

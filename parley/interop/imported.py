@@ -15,7 +15,7 @@ from typing import Any
 
 from parley import __version__
 from parley.agents import ConfigError
-from parley.agents.text import without_surrogates
+from parley.base.text import without_surrogates
 from parley.runs import Record, RunFile
 
 UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError)

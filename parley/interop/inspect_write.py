@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from parley import __version__
 from parley.agents import ConfigError
-from parley.agents.redaction import HiddenAddresses
-from parley.agents.text import without_surrogates
+from parley.base.redaction import HiddenAddresses
+from parley.base.text import without_surrogates
 from parley.interop.conversations import conversations
 from parley.runs import RunFile, explain_damage
 

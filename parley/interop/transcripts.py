@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from parley.agents.redaction import HiddenAddresses
-from parley.agents.text import without_surrogates
+from parley.base.redaction import HiddenAddresses
+from parley.base.text import without_surrogates
 from parley.interop.conversations import conversations
 from parley.runs import RunFile, explain_damage
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.training.config import TrainConfig, seed_configs
 from parley.training.control import PLANTED, SHUFFLED, compare, write_control_data
 from parley.training.seeds import mean_over_seeds

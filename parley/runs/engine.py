@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from parley.agents import Budget, Models, ParleyError, ReplyCache
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging import Study
 from parley.runs.executor import Executor, InProcess
 from parley.runs.failures import RunFileError

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from parley.agents import ConfigError, ParleyError, seed_from
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging import HasComparisons, Study, Unit
 from parley.judging.stopping import cluster_kind, cluster_of
 from parley.runs.plan import pending

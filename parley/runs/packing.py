@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from parley.agents import ConfigError
-from parley.agents.home import home
+from parley.base.home import home
 from parley.runs.failures import RunFileError, describe_open_error
 from parley.runs.locking import NotLocked, RunLock
 from parley.runs.opening import GuardedConnection, NotOpened, open_to_read, open_to_write

@@ -21,7 +21,7 @@ from parley.agents import (
 )
 from parley.agents.models.pending import PendingReplies
 from parley.agents.models.session import Sender
-from parley.agents.redaction import HiddenAddresses
+from parley.base.redaction import HiddenAddresses
 from parley.judging import Outcome, Study, Unit
 from parley.runs.rows import UNWRITABLE, Record, Rows, storable, to_rows, unwritable_message
 

@@ -13,7 +13,7 @@ import re
 from typing import Any
 
 from parley.agents import ConfigError
-from parley.agents.redaction import HiddenAddresses
+from parley.base.redaction import HiddenAddresses
 from parley.viewer import reading
 from parley.viewer.assets import static
 from parley.viewer.figures import PANEL

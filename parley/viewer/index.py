@@ -20,7 +20,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from parley.agents.home import home
+from parley.base.home import home
 from parley.runs import RunFile
 from parley.studies import measures_of
 from parley.viewer.figures import UnitFigures, UnitUsage, VerdictRow, unit_figures

@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any
 
+from parley.base.errors import ScenarioError
 from parley.scenarios.bbq.load import Bbq, settle
 from parley.scenarios.bbq.rows import COUNTS, BbqRow, read_row
-from parley.scenarios.errors import ScenarioError
 
 REVISION = "5d6faae52070aa5eb71b46d1c0723d3ba7930209"
 PLACE = "hf://datasets/heegyu/bbq@{revision}/data"

@@ -24,9 +24,9 @@ from typing import Any
 
 from pydantic_core import from_json
 
+from parley.base.errors import ScenarioError
 from parley.scenarios.bbq.rows import INTERSECTIONAL, PLACES, BbqRow, read_row
 from parley.scenarios.bbq.targets import Template, Templates, by_name, target_of
-from parley.scenarios.errors import ScenarioError
 
 METADATA = "additional_metadata.csv"
 NO_TARGET = ("", "na", "nan", "x", "none")

@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from parley.base.errors import ScenarioError
 from parley.scenarios.bbq.rows import BbqRow
-from parley.scenarios.errors import ScenarioError
 
 Order = tuple[int, int, int]
 """Which published answer is shown in each place."""

@@ -33,10 +33,10 @@ from parley.agents import (
     record_calls,
     session,
 )
-from parley.agents.errors import QuotaSpent
 from parley.agents.models import Request
 from parley.agents.models.anthropic_models import rules_for
 from parley.agents.models.batches import Batched
+from parley.base.errors import QuotaSpent
 from tests.agents.providers import (
     ANTHROPIC,
     COMPLETION_TOKENS,

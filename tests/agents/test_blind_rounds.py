@@ -13,7 +13,7 @@ from autogen_agentchat.conditions import MaxMessageTermination
 from autogen_core import CancellationToken
 
 from parley.agents import Budget, ConfigError, Debate, Persona, Session, Turn, model, record_calls, session, shuffled
-from parley.agents.errors import BudgetSpent
+from parley.base.errors import BudgetSpent
 
 PANEL = [Persona(name, f"You are {name}, a councillor.") for name in ("Ada", "Ben", "Cy", "Dee")]
 NAMES = [persona.name for persona in PANEL]

@@ -29,10 +29,10 @@ from parley.agents import (
     session,
     structured_reply,
 )
-from parley.agents.errors import CutShort
 from parley.agents.models.options import THINK_TOKENS
 from parley.agents.models.reply import Reply
 from parley.agents.models.thoughts import ThoughtSplitter, known_to_think, read_parts, split_thought
+from parley.base.errors import CutShort
 
 ASK = [UserMessage(content="How many?", source="user")]
 INLINE = '<think>Perhaps {"score": 1} or not.</think>\n\n{"score": 9}'

@@ -19,8 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parley.agents import ConfigError, model
-from parley.agents.address import plain_address
 from parley.agents.search import make_engine
+from parley.base.address import plain_address
 from parley.judging.toxicity.openai_moderation import OpenAIModeration
 from parley.judging.toxicity.perspective import Perspective
 from tests.chaos.faults import FaultServer

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from parley.agents.text import plural
+from parley.base.text import plural
 from tests.dependencies import audit, licences
 
 

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from parley.agents.text import plural
+from parley.base.text import plural
 from tests.fuzz.loop import MAX_MEGABYTES, FuzzCounts, Target, TooLarge, TooSlow, fuzz
 from tests.fuzz.targets import all_targets
 

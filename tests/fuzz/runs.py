@@ -14,9 +14,9 @@ from pathlib import Path
 
 from parley import frames
 from parley.analysis.reporting.render import html, latex, markdown
+from parley.base.text import visible
 from parley.cli import show
 from parley.cli.report import show as print_report
-from parley.cli.text import visible
 from parley.reports import load_run, make_report
 from parley.runs import RunFile, explain_damage
 from parley.viewer.index import read_batch

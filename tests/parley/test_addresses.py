@@ -14,7 +14,7 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from parley.agents.redaction import HiddenAddresses, hide_in_error
+from parley.base.redaction import HiddenAddresses, hide_in_error
 from tests.parley.test_export import debate_replies
 
 HOSTS = ("gpu-box.zq7corp.example", "projectx-zq7")

@@ -13,7 +13,7 @@ import pytest
 
 import parley
 from parley.agents import ConfigError
-from parley.agents.redaction import HiddenAddresses
+from parley.base.redaction import HiddenAddresses
 from parley.export.conversations import Opened, labelled
 from parley.export.settings import Settings
 from parley.runs import RunFile

@@ -27,7 +27,7 @@ from parley.analysis.bbq.mabrf.tests import changes, passes_and_bias, relevancy,
 from parley.analysis.reporting.optimism import BY, NO_MEASURE, gap_sentences, optimism_gaps
 from parley.analysis.reporting.overcorrection import overcorrection_table, sentences
 from parley.analysis.reporting.report import Figure, Table
-from parley.analysis.reporting.text import plural
+from parley.base.text import plural
 
 SCORES = ("acc0", "acc1", "mabrf_bias0", "mabrf_bias1")
 BBQ_SCORES = ("bbq_ambig0", "bbq_ambig1", "bbq_disambig0", "bbq_disambig1")

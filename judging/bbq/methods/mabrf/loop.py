@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from parley.agents import ParseStatus, Persona, Role, Transcript, Turn, gather_or_cancel
 from parley.agents.fencing import fence_judged
-from parley.agents.text import plural
+from parley.base.text import plural
 from parley.judging.bbq.method import BbqContext, Solved, Task, answer_verdict
 from parley.judging.bbq.methods.mabrf.replies import Judgement, Reasoning, Steps, Terminal, numbered, read_place
 from parley.judging.config import NO_MEASURE

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator
 
-from parley.agents.errors import ConfigError
+from parley.base.errors import ConfigError
 
 INSECURE = "send the key over plain http to another machine: for networks you trust"
 """Help text of the option `insecure`."""

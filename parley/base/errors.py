@@ -67,3 +67,11 @@ class SearchError(ParleyError):
 
 class BudgetSpent(ParleyError):
     """The run's budget in calls, tokens or money is used up."""
+
+
+class ScenarioError(ValueError):
+    """A scenario file or name that cannot be used."""
+
+
+class UnknownName(ScenarioError):
+    """A suite or identity that does not exist."""

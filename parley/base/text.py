@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
 def plural(count: int, singular: str, many: str | None = None) -> str:
     """The count with its noun: "1 unit", "2 units", "1,200 units"; `many` where an s is not enough."""
     return f"{count:,} {singular if count == 1 else many or singular + 's'}"
+
+
+def p_text(p: float) -> str:
+    """A p-value after the letter p: "= 0.03", "< 0.0001"."""
+    return "< 0.0001" if p < 1e-4 else f"= {p:.2g}"
+
+
+def signed(value: float, digits: int = 2) -> str:
+    """A number with its sign: "+0.30", "-0.30"; what rounds to 0 has none."""
+    text = f"{value:+.{digits}f}"
+    return text if float(text) else text[1:]
+
+
+def visible(text: str) -> str:
+    """The text with control characters written out.
+
+    What models say is untrusted: printed as it is, it could control the terminal or reverse the text.
+    """
+    return _CONTROL.sub(lambda match: f"\\x{ord(match.group()):02x}", text)
 
 
 def without_surrogates(value: Any) -> Any:

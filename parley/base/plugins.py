@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import os
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from parley.agents.errors import ConfigError
+from parley.base.errors import ConfigError
 
 
 def load_module(name: str) -> ModuleType:
@@ -114,3 +115,21 @@ class Registry:
             see = f" (see {self.contract})" if self.contract else ""
             raise ConfigError(f"{target} is not a {self.kind}: {class_name} {reason}{see}")
         return plugin
+
+
+def absolute_path() -> tuple[str, ...]:
+    """This process's `sys.path`, in absolute entries: "" stands for the folder that is current now."""
+    return tuple(os.path.abspath(entry) for entry in sys.path if isinstance(entry, str))
+
+
+def child_environment() -> dict[str, str]:
+    """The environment for a Python that we start with `-P`: it looks for modules where this one does.
+
+    `python -c`, `python -m` and an empty entry of PYTHONPATH each put the current folder first, and then anybody's
+    `random.py` in it runs as code.
+    """
+    environment, own = dict(os.environ), set(absolute_path())
+    entries = map(os.path.abspath, environment.pop("PYTHONPATH", "").split(os.pathsep))
+    if kept := [entry for entry in entries if entry in own]:
+        environment["PYTHONPATH"] = os.pathsep.join(kept)
+    return environment

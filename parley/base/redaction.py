@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from parley.agents.address import is_loopback
+from parley.base.address import is_loopback
 
 _URL = re.compile(r"\b(https?)://[^\s\"'<>()]*[^\s\"'<>():;,.!?]", re.IGNORECASE)
 _VALUE = r"[^&\s\"',)]+"
