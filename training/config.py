@@ -14,10 +14,9 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL
-from parley.training.renamed import refuse_old_names
 
 Algorithm = Literal["rloo", "grpo", "dpo", "ppo"]
 System = Literal["Default", "SFT", "RLDF", "RLAIF", "CoT", "FairThinking"]
@@ -214,13 +213,6 @@ class TrainConfig(SettingsTable):
     ablate: AblationSettings = AblationSettings()
     control: ControlSettings = ControlSettings()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _old_names(cls, config: Any) -> Any:
-        if isinstance(config, dict):
-            refuse_old_names(config)
-        return config
-
 
 TABLES: dict[str, type[SettingsTable]] = {
     "sft": SftSettings,
@@ -251,8 +243,6 @@ def stage_settings(config: TrainConfig, stage: str) -> dict[str, Any]:
     tables["rl"].pop("cuda_graphs")  # the same completions, rounding aside
     tables["rl"].pop("vllm_gpu_memory_utilization")
     tables["rl"].pop("allow_weak_reward")  # it decides whether the stage runs, not how
-    if not tables["rl"]["use_vllm"]:
-        tables["rl"].pop("use_vllm")  # stages that were trained before it existed are recognised
     return {**shared, **{f"{name}.{key}": value for name in DEPENDS_ON[stage] for key, value in tables[name].items()}}
 
 

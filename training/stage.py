@@ -19,7 +19,6 @@ from typing import Any
 
 from parley.agents import ConfigError, ParleyError
 from parley.training.config import TrainConfig, stage_settings
-from parley.training.renamed import with_current_names
 
 MANIFEST = "stage.json"
 CHECKPOINT_MANIFEST = "whole.json"
@@ -109,7 +108,6 @@ def add_facts(folder: Path, **facts: Any) -> None:
 
 
 def _refuse_other_settings(stored: Mapping[str, Any], current: Mapping[str, Any], folder: Path) -> None:
-    stored = with_current_names(stored)
     differing = [key for key in {**stored, **current} if stored.get(key) != current.get(key)]
     if differing:
         key = differing[0]

@@ -1,30 +1,111 @@
-"""`parley doctor [MODEL…]`: what is installed, which keys are set, which models can be reached, what machine it is."""
+"""`parley doctor [MODEL…]`: what is installed, which keys and proxies are set, which models can be reached, which GPU.
+
+    examination = asyncio.run(examine())
+
+Nothing here calls a model or costs money. Providers are asked for their list of models, which is free, and only if
+their key is set. Servers of your own are asked at their usual address. A key is never shown, only whether it is set.
+"""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import json
+import os
+import platform
+import re
+import subprocess
 import textwrap
-from dataclasses import asdict
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import groupby
-from typing import get_args
+from typing import Literal, get_args
+from urllib.request import getproxies_environment
 
+import aiohttp
 from rich.console import Console
 
+from parley.agents import Client, ConfigError
+from parley.agents.models import PROVIDERS, model
+from parley.agents.models.body import TooLong, read_body
+from parley.agents.models.catalogue import catalogue, is_fetched
+from parley.agents.models.weights import weights_sha256
 from parley.base.text import plural, visible
 from parley.cli.commands import AddParser
-from parley.doctor import DISTRIBUTION, SECONDS, Examination, Package, Reached, State, examine
 
+DISTRIBUTION = "parley-autogen"
+SECONDS = 3.0
+"""How long a provider may take to answer."""
+MAX_LIST_BYTES = 8 * 2**20
+ALSO_ACCEPTED = {"google": ("GOOGLE_API_KEY",)}
+"""Further keys that a provider accepts."""
+OTHER_KEYS = (
+    "GOOGLE_API_KEY",
+    "VLLM_API_KEY",
+    "PARLEY_SERVER_KEY",
+    "BRAVE_API_KEY",
+    "HF_TOKEN",
+)
+"""Environment variables with keys, besides those of `PROVIDERS`."""
+NOT_FOR_USERS = ("dev", "docs", "notebooks")
+"""Extras for work on Parley itself."""
 LABEL, STATE = 10, 14
 """Widths of the labels on the left, and of a model's state."""
+
+State = Literal["ready", "on first use", "no key", "not set up", "not reached", "refused"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Package:
+    """A package, its version (None: not installed), and whether that version fits."""
+
+    name: str
+    version: str | None
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """Whether models can be used: those of a provider, or one that was named.
+
+    Args:
+        name: The provider with a slash, or the model.
+        state: In a word or three.
+        detail: What was found, or what to do.
+    """
+
+    name: str
+    state: State
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Examination:
+    """Everything that was found."""
+
+    python: str
+    system: str
+    packages: list[Package]
+    """Those that Parley always needs, itself first."""
+    extras: dict[str, list[Package]]
+    keys: dict[str, bool]
+    """Whether each environment variable is set."""
+    models: list[Reached]
+    gpus: list[str]
+    """Names with their memory."""
+    proxies: dict[str, str]
+    """Addresses of proxies by scheme, from the environment; without user and password."""
+    problems: list[str] = field(default_factory=list)
+    """What keeps Parley from working as it was set up; empty if nothing does."""
 
 
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser(
         epilog="No model is called: providers whose key is set are asked for their list of models, which is free. "
-        "Exit status: 1 if a key is refused, a model that you named cannot be used, a package does not fit, or less "
-        "than 1 GB of disk is free; 0 if not."
+        "Exit status: 1 if a key is refused, a model that you named cannot be used or a package does not fit; 0 if not."
     )
     parser.add_argument("model", nargs="*", metavar="MODEL", help="models to check by name, as provider/model")
     parser.add_argument("--timeout", type=float, default=SECONDS, help="seconds to wait for an answer (default: 3)")
@@ -54,11 +135,9 @@ def _print(found: Examination) -> None:
     for number, (state, rows) in enumerate(groupby(sorted(found.models, key=_order), lambda row: row.state)):
         text = ", ".join(_in_words(row) for row in rows)
         _line("" if number else "models", f"{state + ':':<{STATE}}{text}", width, hanging=STATE)
-    machine = found.machine
-    memory = "" if machine["memory_gb"] is None else f", {machine['memory_gb']} GB memory"
-    _line("machine", f"{plural(machine['cores'], 'core')}{memory}, GPU: {', '.join(machine['gpus']) or 'none'}", width)
-    for disk in machine["disks"]:
-        _line("", f"{disk['free_gb']:,} GB free for {disk['for']}: {visible(disk['path'])}", width)
+    _line("GPU", ", ".join(found.gpus) or "none", width)
+    proxies = ", ".join(f"{scheme}: {address}" for scheme, address in found.proxies.items())
+    _line("proxy", visible(proxies) or "none", width)
     for number, problem in enumerate(found.problems):
         _line("" if number else "problems", visible(problem), width)
     if not found.problems:
@@ -89,3 +168,219 @@ def _line(label: str, text: str, width: int, hanging: int = 0) -> None:
 
 def _versions(packages: list[Package]) -> str:
     return ", ".join(f"{package.name} {package.version}" for package in packages if package.version)
+
+
+async def examine(names: Sequence[str] = (), seconds: float = SECONDS) -> Examination:
+    """Look at everything; providers and servers at the same time.
+
+    Args:
+        names: Models to check besides the providers.
+        seconds: How long a provider may take to answer.
+    """
+    packages, extras = _packages()
+    keys = {key: bool(os.environ.get(key, "").strip()) for key in _key_names()}
+    checks = [_check_provider(provider, seconds) for provider in PROVIDERS if provider not in ("local", "server")]
+    models = [*_embedded(), *await asyncio.gather(*checks)]
+    named = await asyncio.gather(*(check_model(name, seconds) for name in names))
+    problems = [
+        *(
+            f"{package.name} {package.version or 'is missing'}: {_install()}"
+            for package in packages
+            if not package.fits
+        ),
+        *(f"{row.name} {row.state}: {row.detail}" for row in models if row.state == "refused"),
+        *(f"{row.name} {row.state}: {row.detail}" for row in named if row.state not in ("ready", "on first use")),
+    ]
+    return Examination(
+        python=platform.python_version(),
+        system=f"{platform.system()} {platform.machine()}",
+        packages=packages,
+        extras=extras,
+        keys=keys,
+        models=[*models, *named],
+        gpus=_gpus(),
+        proxies=_proxies(),
+        problems=problems,
+    )
+
+
+def _install(extra: str = "") -> str:
+    return f"pip install '{DISTRIBUTION}{f'[{extra}]' if extra else ''}'"
+
+
+def _packages() -> tuple[list[Package], dict[str, list[Package]]]:
+    """The packages that are always needed, and those of each extra."""
+    try:
+        lines = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:  # a checkout that is not installed
+        lines = []
+    needed = [_package(DISTRIBUTION)]
+    extras: dict[str, list[Package]] = {}
+    included: dict[str, list[str]] = {}
+    for line in lines:
+        requirement, _, marker = line.partition(";")
+        extra = re.search(r"extra == ['\"]([\w-]+)", marker)
+        name = re.match(r"[\w.-]+", requirement)
+        assert name is not None, f"{requirement} is not a requirement"
+        if extra is None:
+            needed.append(_package(name[0], requirement))
+        elif extra[1] not in NOT_FOR_USERS:
+            mine = extras.setdefault(extra[1], [])
+            if name[0] == DISTRIBUTION:
+                included[extra[1]] = re.findall(r"[\w-]+", requirement[len(name[0]) :])
+            else:
+                mine.append(_package(name[0], requirement))
+    for extra_name, others in included.items():
+        extras[extra_name] += [package for other in others for package in extras[other]]
+    return needed, extras
+
+
+def _package(name: str, requirement: str = "") -> Package:
+    try:
+        installed = version(name)
+    except PackageNotFoundError:
+        return Package(name=name, version=None, fits=name == DISTRIBUTION)  # a checkout on the path has no version
+    return Package(name=name, version=installed, fits=all(_limits(installed, requirement)))
+
+
+def _limits(installed: str, requirement: str) -> Iterator[bool]:
+    """Whether each limit of a requirement is met, by the numbers of the versions."""
+    have = _numbers(installed)
+    for sign, bound in re.findall(r"([<>=]=?)\s*([\d.]+)", requirement):
+        limit = _numbers(bound)
+        same_length = have[: len(limit)] if sign == "==" else have
+        yield {">=": have >= limit, "<": have < limit, "==": same_length == limit}.get(sign, True)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    release = re.match(r"[\d.]*", text)
+    return tuple(int(part) for part in (release[0] if release else "").split(".") if part)
+
+
+def _key_names() -> list[str]:
+    return list(dict.fromkeys([*(entry.key for entry in PROVIDERS.values() if entry.key), *OTHER_KEYS]))
+
+
+def _embedded() -> Iterator[Reached]:
+    """The models of the catalogue."""
+    missing = _missing_extra("local")
+    for name, entry in catalogue().items():
+        size = f"{entry.size / 1e6:,.0f} MB"
+        if missing:
+            yield Reached(name=f"local/{name}", state="not set up", detail=missing)
+        elif is_fetched(name):
+            yield Reached(name=f"local/{name}", state="ready", detail=f"{size}, downloaded")
+        elif entry.automatic:
+            yield Reached(name=f"local/{name}", state="on first use", detail=f"{size}, downloaded then")
+        else:
+            yield Reached(name=f"local/{name}", state="not set up", detail=f"{size}: parley models fetch {name}")
+
+
+def _missing_extra(extra: str | None) -> str:
+    """The command that installs an extra; empty if it is installed or none is needed."""
+    return _install(extra) if extra and not all(package.version for package in _packages()[1].get(extra, ())) else ""
+
+
+async def _check_provider(provider: str, seconds: float) -> Reached:
+    entry, name = PROVIDERS[provider], f"{provider}/"
+    keys = [key for key in (entry.key, *ALSO_ACCEPTED.get(provider, ())) if key]
+    if keys and not any(os.environ.get(key, "").strip() for key in keys):
+        return Reached(name=name, state="no key", detail=f"set {' or '.join(keys)}")
+    if missing := _missing_extra(entry.extra):
+        return Reached(name=name, state="not set up", detail=missing)
+    if provider in ("sim", "hf"):  # not made here: torch takes seconds to load
+        return Reached(name=name, state="ready", detail="in this process")
+    try:
+        client = model(entry.example or f"{provider}/x")
+    except (ConfigError, ImportError) as error:
+        return Reached(name=name, state="not set up", detail=_reason(error, entry.example))
+    return await _ask(client, name, seconds)
+
+
+async def check_model(name: str, seconds: float = SECONDS) -> Reached:
+    """Whether one model can be used.
+
+    Args:
+        name: The model, as provider/model.
+        seconds: How long its provider may take to answer.
+    """
+    try:
+        client = model(name)
+    except (ConfigError, ImportError) as error:
+        return Reached(name=name, state="not set up", detail=_reason(error, name))
+    if client.provider in ("local", "hf") and client.model in catalogue() and not is_fetched(client.model):
+        automatic = catalogue()[client.model].automatic
+        detail = "downloaded then" if automatic else f"parley models fetch {client.model}"
+        return Reached(name=name, state="on first use" if automatic else "not set up", detail=detail)
+    if client.provider == "local" and weights_sha256(name) is None:
+        return Reached(name=name, state="not set up", detail="there is no such file")
+    return await _ask(client, name, seconds, wanted=client.model)
+
+
+async def _ask(client: Client, name: str, seconds: float, wanted: str | None = None) -> Reached:
+    """Ask for the list of models; `wanted` must be in it."""
+    listing = client.model_list()
+    await client.close()
+    if listing is None:
+        return Reached(name=name, state="ready", detail="in this process")
+    host, started = listing[0].split("/")[2], time.monotonic()
+    try:
+        found = await _list(*listing, seconds)
+    except _Unexpected as answer:
+        state: State = "refused" if answer.status in (401, 403) else "not reached"
+        said = "the key is not accepted" if state == "refused" else "not with a list of models"
+        return Reached(name=name, state=state, detail=f"{host} answered {answer.status}, {said}")
+    except TimeoutError:
+        return Reached(name=name, state="not reached", detail=f"{host}: no answer in {seconds:g} s")
+    except (aiohttp.ClientError, OSError):
+        return Reached(name=name, state="not reached", detail=f"{host}: no connection")
+    if wanted and found and not {wanted, f"{wanted}:latest"} & set(found):
+        known = ", ".join(entry[:40] for entry in found[:3]) + ", …" * (len(found) > 3)
+        return Reached(name=name, state="not reached", detail=f"{host} has no '{wanted}' (it has: {known})")
+    count = f"{plural(len(found), 'model')}, " if found else ""
+    return Reached(name=name, state="ready", detail=f"{host}: {count}{time.monotonic() - started:.1f} s")
+
+
+class _Unexpected(Exception):
+    """The provider answered with another status than 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+async def _list(url: str, headers: dict[str, str], seconds: float) -> list[str]:
+    timeout = aiohttp.ClientTimeout(total=seconds)
+    async with (
+        aiohttp.ClientSession(timeout=timeout, headers=headers, trust_env=True) as session,
+        session.get(url, allow_redirects=False) as response,  # a redirect would take the key to another server
+    ):
+        if response.status != 200:
+            raise _Unexpected(response.status)
+        try:
+            table = json.loads(await read_body(response, MAX_LIST_BYTES))
+            entries = table.get("data") or table.get("models") or []
+            return [str(entry.get("id") or entry["name"]).removeprefix("models/") for entry in entries]
+        except (ValueError, AttributeError, KeyError, TypeError, RecursionError, TooLong):
+            return []
+
+
+def _reason(error: Exception, name: str) -> str:
+    """The error without the model's name, which stands before it."""
+    return " ".join(str(error).removeprefix(f"{name} ").removeprefix("needs a key: ").split())
+
+
+def _proxies() -> dict[str, str]:
+    """What HTTP_PROXY, HTTPS_PROXY and the like are set to; a user and a password in them are never shown."""
+    return {
+        scheme: re.sub(r"^(\w+://)?[^@/]*@", r"\1…@", address) for scheme, address in getproxies_environment().items()
+    }
+
+
+def _gpus() -> list[str]:
+    """Name and memory of NVIDIA's GPUs; without torch, which takes seconds to load."""
+    command = ["nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader"]
+    with suppress(OSError, subprocess.SubprocessError):
+        listed = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=True).stdout
+        return [" ".join(line.split()) for line in listed.splitlines() if line.strip()]
+    return []

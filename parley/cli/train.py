@@ -17,7 +17,6 @@ from parley.cli.commands import AddParser
 from parley.cli.flags import add_flags, given, read_config
 from parley.execute import Job, explain
 from parley.training.config import TABLES, TrainConfig
-from parley.training.renamed import RENAMED
 
 TRAINED_STAGES = ("sft", "reward", "rl")
 HELP = {
@@ -37,13 +36,6 @@ Report = Callable[[str], None]
 """Takes a line about the progress."""
 
 
-class RenamedFlag(argparse.Action):
-    """A flag that has another name now, which it is answered with."""
-
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        raise ConfigError(f"{option_string} is now {self.const}")
-
-
 def add_to(add_parser: AddParser) -> None:
     parser = add_parser(
         usage="parley train STAGE [flags]",
@@ -60,9 +52,6 @@ def add_to(add_parser: AddParser) -> None:
     add_flags(parser, TrainConfig, "training", leave_out=tuple(TABLES))
     for name, table in TABLES.items():
         add_flags(parser, table, f"[{name}]", WITHOUT_FLAGS.get(name, ()), prefix=f"{name}_")
-    for old, new in RENAMED.items():
-        old_flag, new_flag = ("--" + name.replace(".", "-").replace("_", "-") for name in (old, new))
-        parser.add_argument(old_flag, action=RenamedFlag, nargs="*", const=new_flag, help=argparse.SUPPRESS)
     parser.set_defaults(handler=handle)
 
 

@@ -99,7 +99,5 @@ def _write_pairs(path: Path, split_of: dict[str, str], folder: Path, prompts: Pr
 
 def _preference(verdict_of: dict[tuple[str, str, int], Any]) -> float:
     """How surely the second answer was preferred: from 0 to 1, and 0.5 if neither was, or a label could not be read."""
-    if found := verdict_of.get(("preference", "", 4)):
-        return float(found.value)
-    # Runs from before there was this verdict have only the labels.
-    return float(verdict_of["label", "", 3].value) if verdict_of["agreed", "", 4].value == 1 else 0.5
+    found = verdict_of.get(("preference", "", 4))
+    return float(found.value) if found else 0.5

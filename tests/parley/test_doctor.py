@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from parley.agents.models import PROVIDERS
-from parley.doctor import _limits
+from parley.cli.doctor import _limits
 
 KEY = "sk-not-to-be-shown"
 
@@ -72,7 +72,6 @@ def test_offline_and_without_keys_nothing_is_wrong(parley: Callable[..., Any], p
     found = states(result)
     assert (found["sim/"], found["openai/"], found["ollama/"]) == ("ready", "no key", "not reached")
     assert result.json["keys"]["OPENAI_API_KEY"] is False
-    assert result.json["machine"]["cores"] >= 1
     assert {package["name"] for package in result.json["packages"]} > {"parley-autogen", "autogen-core", "pydantic"}
     assert [package["name"] for package in result.json["extras"]["analysis"]][:1] == ["pandas"]
     assert provider.asked == []
@@ -90,6 +89,16 @@ def test_the_screen_is_small_and_shows_no_key(
     assert "2 models" in " ".join(result.out.split())
     assert "no problems found" in result.out
     assert KEY not in result.out + parley("doctor", "--json").out
+
+
+def test_a_proxy_is_named_without_its_password(
+    parley: Callable[..., Any], provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("HTTPS_PROXY", f"http://someone:{KEY}@proxy.example:3128")
+    result = parley("doctor")
+    assert "https: http://…@proxy.example:3128" in result.out
+    assert KEY not in result.out
 
 
 def test_models_are_listed_and_never_called(

@@ -10,8 +10,6 @@ import pytest
 
 from parley.agents import ConfigError
 from parley.training.base_model import base_folder
-from parley.training.config import TABLES, TrainConfig
-from parley.training.renamed import RENAMED
 
 Planted = Callable[..., Path]
 
@@ -30,8 +28,6 @@ def _start_in_an_empty_folder(place: Path) -> None:
         ('data = "x"\nbasis = "y"', "unknown key 'basis' (known: base, data, out,"),
         ('data = "x"\n[rl]\ntemperature = 0', "rl.temperature: Input should be greater than 0, not 0"),
         ('data = "x"\nrl = 3', "rldf.toml: rl must be a table: [rl]"),
-        ('data = "x"\n[rl]\nsamples = 8', "parley: rl.samples is now rl.num_generations"),
-        ('data = "x"\nrecompute = true', "parley: recompute is now gradient_checkpointing"),
     ],
 )
 def test_a_config_that_does_not_fit(place: Path, parley: Callable[..., Any], text: str, complaint: str) -> None:
@@ -41,20 +37,6 @@ def test_a_config_that_does_not_fit(place: Path, parley: Callable[..., Any], tex
     assert len(result.complaints) == 1
     assert complaint in result.complaints[0]
     assert not (place / "trained").exists()
-
-
-@pytest.mark.parametrize("typed", [("--rl-samples", "8"), ("--rl-samples=8",), ("--lora",)])
-def test_an_old_flag_is_answered_with_the_new_one(parley: Callable[..., Any], typed: tuple[str, ...]) -> None:
-    result = parley("train", "all", "--data", "x", *typed)
-    new = "--use-peft" if typed == ("--lora",) else "--rl-num-generations"
-    assert (result.status, result.complaints) == (2, [f"parley: {typed[0].partition('=')[0]} is now {new}"])
-
-
-def test_every_old_name_has_a_new_one_that_exists() -> None:
-    known = {f"{name}.{key}" for name, table in TABLES.items() for key in table.model_fields}
-    known |= set(TrainConfig.model_fields)
-    assert set(RENAMED.values()) <= known
-    assert not set(RENAMED) & known
 
 
 def test_stages_that_need_something_first_say_so(place: Path, parley: Callable[..., Any], planted: Planted) -> None:

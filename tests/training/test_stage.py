@@ -10,7 +10,6 @@ import pytest
 
 from parley.agents import ConfigError, ParleyError
 from parley.training.config import TrainConfig
-from parley.training.renamed import RENAMED
 from parley.training.stage import (
     MANIFEST,
     Stage,
@@ -85,31 +84,6 @@ def test_other_settings_are_refused_by_name(tmp_path: Path) -> None:
     faster = stage(tmp_path, per_device_train_batch_size=4, save_steps=7)
     assert faster.is_done(), "settings of speed change no result"
     assert json.loads((sft.folder / MANIFEST).read_text())["settings"]["data"] == "digest"
-
-
-OLD_NAMES = {
-    "begin": None, "chat_template": None, "end_token": None, "precision": "auto", "recompute": False, "lora": False,
-    "lora_rank": 8, "lora_modules": ["q_proj", "v_proj"], "least_pairs": 100,
-    "sft.epochs": 1.0, "sft.batch": 16, "sft.steps": None,
-}  # fmt: skip
-"""Settings of a stage as they were stored before they had TRL's names, with their defaults."""
-
-
-def test_a_stage_that_was_trained_under_old_names_is_recognised(tmp_path: Path) -> None:
-    sft = stage(tmp_path)
-    sft.begin()
-    renamed = {RENAMED[old] for old in OLD_NAMES}
-    stored = {key: value for key, value in sft.settings().items() if key not in renamed} | OLD_NAMES
-    assert len(stored) == len(sft.settings())
-    (sft.checkpoints / "begun.json").write_text(json.dumps(stored))
-    assert sft.begin() is None, "an interrupted one resumes"
-    sft.finish(lambda part: part.mkdir(), {})
-    (sft.folder / MANIFEST).write_text(json.dumps({"stage": "sft", "settings": stored}))
-    assert sft.is_done()
-    with pytest.raises(ConfigError, match=r"sft.max_steps = None, not 5, differs"):
-        stage(tmp_path, sft={"max_steps": 5}).is_done()
-    with pytest.raises(ConfigError, match=r"bf16 = None, not False, differs"):
-        stage(tmp_path, bf16=False).is_done()
 
 
 def test_a_disk_that_is_too_small_is_refused_first(tmp_path: Path) -> None:
