@@ -89,9 +89,7 @@ def modules(room: str) -> list[Path]:
     """The files of a room; the links parley/agents and so on are not followed."""
     folder = ROOT / "parley" / "base" if room == "base" else ROOT / room
     return sorted(
-        path
-        for path in folder.rglob("*.py")
-        if not (room == "parley" and path.parts[len(ROOT.parts) + 1] in ROOMS)
+        path for path in folder.rglob("*.py") if not (room == "parley" and path.parts[len(ROOT.parts) + 1] in ROOMS)
     )
 
 
