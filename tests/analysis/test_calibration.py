@@ -97,6 +97,7 @@ def null() -> pd.DataFrame:
     return rows.set_index(["test", "judges"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("judges", [1, 4, 8])
 def test_our_tests_have_a_false_positive_rate_of_five_percent(null: pd.DataFrame, judges: int) -> None:
     for name in (OURS, T_TEST):
@@ -104,12 +105,14 @@ def test_our_tests_have_a_false_positive_rate_of_five_percent(null: pd.DataFrame
         assert 0.03 <= null.loc[(name, judges), "rate"] <= 0.07
 
 
+@pytest.mark.nightly
 def test_the_false_positive_rate_of_the_papers_test_grows_with_the_judges(null: pd.DataFrame) -> None:
     rates = [null.loc[(PAPERS, judges), "rate"] for judges in (1, 4, 8)]
     assert rates[0] < rates[1] < rates[2]
     assert null.loc[(PAPERS, 8), "low"] > 0.10, "significantly more than twice the nominal rate"
 
 
+@pytest.mark.nightly
 def test_power_grows_with_effect_and_scenarios() -> None:
     rows = calibrate((4,), (10, 40), (0.0, 0.4, 1.2), simulations=200, seed=2)
     ours = rows[rows["test"] == OURS].set_index(["scenarios", "effect"])["rate"]

@@ -187,6 +187,7 @@ def sample() -> pd.DataFrame:
     return rows.set_index(["place", "test"])
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("place", "test"),
     [
@@ -211,6 +212,7 @@ def test_what_reports_rest_on_keeps_its_level(sample: pd.DataFrame, place: str, 
     assert row["rate"] <= 0.1
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("place", "test", "least"),
     [
@@ -228,6 +230,7 @@ def test_what_takes_less_than_a_base_as_independent_does_not(
     assert sample.loc[(place, test), "low"] > least
 
 
+@pytest.mark.nightly
 def test_opposite_stereotypes_are_not_called_alike(sample: pd.DataFrame) -> None:
     opposite = sample.loc[SAMPLE[1]]
     assert opposite.loc[printed.TOST_BY_SCENARIO, "rate"] > 0.9, "what scenarios taken as independent would have said"
@@ -235,6 +238,7 @@ def test_opposite_stereotypes_are_not_called_alike(sample: pd.DataFrame) -> None
     assert opposite.loc[printed.BETWEEN_BASES, "rate"] == 1
 
 
+@pytest.mark.nightly
 def test_scores_that_go_unread_because_they_are_low_cannot_be_corrected_for(sample: pd.DataFrame) -> None:
     unread_low = sample.loc[SAMPLE[3]]
     assert unread_low.loc[printed.BY_BASE, "low"] > 0.3
@@ -243,6 +247,7 @@ def test_scores_that_go_unread_because_they_are_low_cannot_be_corrected_for(samp
     assert unread_low.loc[printed.BOUNDS_INTERVAL, "coverage"] == 1
 
 
+@pytest.mark.nightly
 def test_intervals_over_ten_bases_cover_a_planted_difference(sample: pd.DataFrame) -> None:
     planted = sample.loc[SAMPLE[4]]
     for test in (printed.BY_BASE, printed.SD_LIMIT):
@@ -262,6 +267,7 @@ def test_seeds_belong_to_cells_and_batches_not_to_what_else_is_run() -> None:
     assert alone["rejections"].tolist() != other["rejections"].tolist()
 
 
+@pytest.mark.nightly
 def test_the_figure_shows_false_alarms_only(sample: pd.DataFrame, tmp_path: Path) -> None:
     figure = adversarial_figure(sample.reset_index(), "False alarms", "a note")
     (axis,) = figure.axes

@@ -30,6 +30,7 @@ def server() -> Iterator[FaultServer]:
     fault_server.close()
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("nth", range(len(TRIALS)), ids=[trial.name for trial in TRIALS])
 def test_a_study_under_faults_and_signals_gives_the_same_results(nth: int, server: FaultServer, tmp_path: Path) -> None:
     chaos_run = ChaosRun(TRIALS[nth], server, tmp_path / "run", seed=5, concurrency=8)
