@@ -3,12 +3,26 @@
 This is the only package of Parley that imports AutoGen.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
+from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
+from parley.agents.personas import Persona, load_personas
+from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
+from parley.base.errors import (
+    AuthError,
+    BadRequest,
+    BudgetSpent,
+    ConfigError,
+    ModelError,
+    ParleyError,
+    RateLimited,
+    SearchError,
+    ServerFault,
+)
+from parley.base.lazy import import_on_first_use
+
+if TYPE_CHECKING:  # imported when first used: all of these load AutoGen, which `parley report` does not need
     from parley.agents.asking import ask
-    from parley.agents.calls import Call, PromptMessage, record_calls, seed_from
     from parley.agents.conversation import gather_or_cancel
     from parley.agents.critique import Critique
     from parley.agents.debate import Cue, Debate, everyone
@@ -27,7 +41,6 @@ if TYPE_CHECKING:
     )
     from parley.agents.models.session import observe_calls
     from parley.agents.persona_agent import PersonaAgent, Placement
-    from parley.agents.personas import Persona, load_personas
     from parley.agents.recorded_team import RecordedTeam
     from parley.agents.seats import TeamAgent
     from parley.agents.self_debias import SelfDebiasAgent, require_next_token_probabilities
@@ -51,18 +64,8 @@ if TYPE_CHECKING:
         scale,
         structured_reply,
     )
-    from parley.agents.transcripts import ParseStatus, Role, Transcript, Turn, Usage
-    from parley.base.errors import (
-        AuthError,
-        BadRequest,
-        BudgetSpent,
-        ConfigError,
-        ModelError,
-        ParleyError,
-        RateLimited,
-        SearchError,
-        ServerFault,
-    )
+else:
+    __getattr__, __dir__ = import_on_first_use(__name__)
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -128,35 +131,3 @@ __all__ = [
     "simultaneous",
     "structured_reply",
 ]
-
-_MODULES = {
-    "parley.agents.asking": "ask",
-    "parley.agents.calls": "Call PromptMessage record_calls seed_from",
-    "parley.agents.conversation": "gather_or_cancel",
-    "parley.agents.critique": "Critique",
-    "parley.agents.debate": "Cue Debate everyone",
-    "parley.base.errors": "AuthError BadRequest BudgetSpent ConfigError ModelError ParleyError RateLimited "
-    "SearchError ServerFault",
-    "parley.agents.evaluation": "Assessment Evaluator Unscored",
-    "parley.agents.framework_agent": "FrameworkAgent",
-    "parley.agents.models": "DEFAULT_MODEL Budget Client Models ReplyCache Session model register session",
-    "parley.agents.models.session": "observe_calls",
-    "parley.agents.persona_agent": "PersonaAgent Placement",
-    "parley.agents.personas": "Persona load_personas",
-    "parley.agents.recorded_team": "RecordedTeam",
-    "parley.agents.seats": "TeamAgent",
-    "parley.agents.self_debias": "SelfDebiasAgent require_next_token_probabilities",
-    "parley.agents.speaking_order": "NextSpeaker Order by_function by_handoff by_model round_robin shuffled "
-    "simultaneous",
-    "parley.agents.structured": "Readout StructuredReply TextReply free_text looks_like_refusal parse scale "
-    "structured_reply",
-    "parley.agents.transcripts": "ParseStatus Role Transcript Turn Usage",
-}
-_PLACES = {name: module for module, names in _MODULES.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> Any:
-    # Imported when first used: AutoGen takes a second to load, and `parley report` does not need it.
-    if name in _PLACES:
-        return getattr(import_module(_PLACES[name]), name)
-    raise AttributeError(f"module 'parley.agents' has no attribute '{name}'")
