@@ -1,6 +1,5 @@
 """Parley's studies: what is measured, and how. A study plans units and runs one conversation for each."""
 
-from parley.judging.stopping import HasComparisons, Stop, StopRule, stop_field
 from parley.judging.study import (
     Accepted,
     HasAnalysisPlan,
@@ -19,18 +18,14 @@ from parley.judging.study import (
 __all__ = [
     "Accepted",
     "HasAnalysisPlan",
-    "HasComparisons",
     "HasMeasures",
     "Measure",
     "Outcome",
     "Outdates",
     "Prompt",
     "Staged",
-    "Stop",
-    "StopRule",
     "Study",
     "Unit",
     "UsageEstimate",
     "Verdict",
-    "stop_field",
 ]

@@ -29,7 +29,6 @@ from parley.runs import (
     Engine,
     Executor,
     InProcess,
-    InterimLooks,
     Progress,
     Result,
     RunFile,
@@ -39,7 +38,6 @@ from parley.runs import (
     refuse_empty,
     refuse_if_changed,
 )
-from parley.runs.interim import counts
 from parley.runs.packing import pack, packed_path, unpack
 from parley.runs.times import to_seconds
 from parley.studies import find_study
@@ -180,7 +178,6 @@ class Job:
         size = measure(study)
         refuse_empty(study, size)
         refuse_unknown_labels(study)
-        InterimLooks.of(study)  # raises if the stopping rule cannot work
         path = Path(options.out) if options.out else default_path(study, size)
         if path.name.endswith(".sqlite.gz"):  # while it is run it is not packed
             path, options = path.with_name(path.name.removesuffix(".gz")), options.model_copy(update={"pack": True})
@@ -349,7 +346,7 @@ class Job:
             if self.options.cache:
                 cache = ReplyCache(home() / "replies.sqlite")
             budget = self._budget(file)
-            units = counts(file)
+            units = file.counts()
             if isinstance(executor, InProcess) and units["planned"] + units["failed"]:
                 for client in clients:
                     await client.prepare()

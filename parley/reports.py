@@ -23,7 +23,6 @@ from parley.base.redaction import HiddenAddresses
 from parley.base.text import plural, without_surrogates
 from parley.judging import HasAnalysisPlan, Measure
 from parley.runs import Replies, RunFile, StoredPlan, explain_damage, stored_plan
-from parley.runs.interim import counts, looks_made
 from parley.scenarios import Directions, aligned_directions, load_suite, read_directions
 from parley.scenarios.malibu import SHIPPED
 from parley.studies import STUDIES, find_report, find_study, measures_of
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from parley.analysis.reporting.forest import Forest
-    from parley.analysis.reporting.interim import MonitoredRun
     from parley.analysis.reporting.plan import PlannedRun
     from parley.analysis.reporting.report import Report
 
@@ -53,7 +51,7 @@ class LoadedRun:
     models: Sequence[str]
     seed: int | None
     unit_counts: Mapping[str, int]
-    """Units by status: planned, done, failed, and spared if a stopping rule skipped some."""
+    """Units by status: planned, done, failed."""
     calls: int
     tokens: int
     cost: float | None
@@ -131,7 +129,6 @@ def make_report(
 def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float | None, study: str | None) -> Report:
     import pandas as pd
 
-    from parley.analysis.reporting.interim import with_interim_looks
     from parley.analysis.reporting.plan import with_analysis_plan
     from parley.analysis.reporting.verdicts import MissingColumns
 
@@ -147,12 +144,10 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
     name = studies.pop()
     function = find_report(name, study)
     directions, conflicts = _directions(runs)
-    looks = [monitored for run in runs if (monitored := _monitored(run))]
     planned = _accepted(
         function,
         margin=_planned_margin(runs) if margin is None else margin,
         directions=directions,
-        monitored=looks,
         blind=_blind(runs),
         remarks=_remarks(runs) if _takes(function, "remarks") else None,
         model_cautions=catalogue_cautions(models),
@@ -178,7 +173,6 @@ def _report(runs: Sequence[LoadedRun], *, draws: int, seed: int, margin: float |
         files = ", ".join(str(run.path) for run in runs)
         raise ConfigError(f"{files} cannot be reported as a run of '{name}': {error}") from None
     report = replace(report, forests=tuple(_as_stored(forest, facets) for forest in report.forests))
-    report = with_interim_looks(report, looks)
     return with_analysis_plan(report, _planned_runs(runs, name), report.settings.get("margin"))
 
 
@@ -196,19 +190,6 @@ def _as_stored(forest: Forest, models: Mapping[str, str]) -> Forest:
 def all_models(runs: Sequence[LoadedRun]) -> list[str]:
     """The models of several runs, each once."""
     return list(dict.fromkeys(model for run in runs for model in run.models))
-
-
-def _monitored(run: LoadedRun) -> MonitoredRun | None:
-    """The interim looks of a run; None without a stopping rule."""
-    from parley.analysis.reporting.interim import MonitoredRun
-    from parley.analysis.stats.sequential import StoppingRule
-
-    if not run.config.get("stop"):
-        return None
-    with RunFile.open(run.path) as file:
-        looks = tuple(result for look in looks_made(file) for result in look)
-    models = tuple(run.verdicts["model"].astype(str).unique())
-    return MonitoredRun(run=run.file, rule=StoppingRule(**run.config["stop"]), results=looks, models=models)
 
 
 def _accepted(function: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
@@ -318,7 +299,7 @@ def load_run(path: Path) -> LoadedRun:
     from parley import frames
 
     with RunFile.open(path) as file:
-        info, unit_counts = file.info(), counts(file)
+        info, unit_counts = file.info(), file.counts()
         verdicts, units = frames.verdicts(file), frames.spending(file)
         spent = file.spent()
         prompt_cache, replies = file.prompt_cache_use(), file.replies()

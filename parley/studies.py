@@ -1,11 +1,11 @@
-"""The known studies, and the functions that analyse each: its report, its interim looks, the comparison of two runs.
+"""The known studies, and the functions that analyse each: its report, the comparison of two runs.
 
 parley run malibu
 parley run my_study.py:Panel
 
 This table is the only place where studies and analyses meet. A study of an installed package is found by an entry point
 in the group `parley.studies` (its report in `parley.reports`); any other by `file.py:Class`. Such a class may name
-its own functions: `report = "module:function"` and `gaps = "module:function"`.
+its own report: `report = "module:function"`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from parley.base.plugins import Registry, installed, load_object
 from parley.judging import Measure, Study
 
 GENERIC_REPORT = "parley.analysis.reporting.generic:report"
-IDENTITY_GAPS = "parley.analysis.stats.sequential:identity_gaps"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,13 +30,11 @@ class StudyEntry:
     Args:
         study: The study's class.
         report: Makes the report.
-        gaps: Gives the paired differences that a stopping rule tests.
         comparable: Turns verdicts into values that `parley compare` can average, if the values code a choice.
     """
 
     study: str
     report: str = GENERIC_REPORT
-    gaps: str = IDENTITY_GAPS
     comparable: str | None = None
 
 
@@ -45,14 +42,12 @@ STUDIES: dict[str, StudyEntry] = {
     "malibu": StudyEntry(
         study="parley.judging.malibu:Malibu",
         report="parley.analysis.malibu:report",
-        gaps="parley.analysis.malibu.interim:gaps",
     ),
     "malibu-derive": StudyEntry(study="parley.judging.malibu.derive:Derive"),
     "malibu-respond": StudyEntry(study="parley.judging.malibu.respond:Respond"),
     "bbq": StudyEntry(
         study="parley.judging.bbq:BbqStudy",
         report="parley.analysis.bbq.report:report",
-        gaps="parley.analysis.bbq.interim:gaps",
         comparable="parley.analysis.bbq.leaderboard:comparable",
     ),
     "squad": StudyEntry(
@@ -119,12 +114,6 @@ def find_report(study: str, target: str | None = None) -> Callable[..., Any]:
         return _function(reports[study])
     known = find_study(study) if study in known_studies() else None
     return _function(getattr(known, "report", GENERIC_REPORT))
-
-
-def find_gaps(study: Study) -> Callable[..., Any]:
-    """The function that gives the paired differences a stopping rule tests."""
-    default = STUDIES[study.name].gaps if study.name in STUDIES else IDENTITY_GAPS
-    return _function(getattr(type(study), "gaps", default))
 
 
 def find_comparable(study: str) -> Callable[..., Any] | None:

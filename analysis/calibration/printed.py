@@ -20,7 +20,6 @@ from parley.analysis.calibration.fixed import chi_square_p
 from parley.analysis.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells
-from parley.analysis.stats.sequential import InterimResult, StoppingRule, interim_look
 from parley.analysis.stats.signflips import equivalence_p, sign_flip_p, sign_flip_test
 from parley.analysis.stats.tables import Floats, Ints
 
@@ -32,7 +31,6 @@ ALIKE_SD = 0.5
 RIGHT_ABOVE = 6.2
 """`compare`: where a unit counts as right, so that models are right in some 70% of units."""
 MAX_ENUMERATED = 12
-STOP = StoppingRule()
 Role = Literal["ours", "beside"]
 
 BY_BASE, BY_SCENARIO, T_BY_BASE = "sign flips over bases", "sign flips over scenarios", "t over bases"
@@ -40,7 +38,6 @@ CHI_SQUARE, OMNIBUS = "χ² (the paper's)", "all identities, sign flips over bas
 BETWEEN_BASES, SD_LIMIT = "F between bases", "upper limit of the SD between bases"
 ALIGNED = "stereotype-aligned contrast"
 TOST, TOST_BY_SCENARIO, ALIKE = "TOST over bases alone", "TOST over scenarios alone", "alike: TOST and SD limit"
-STOPPED, STOPPED_BY_SCENARIO = "--stop, over bases", "--stop, over scenarios"
 NAIVE, BOUNDS, BOUNDS_INTERVAL = "unread replies ignored", "worst-case bounds", "worst-case bounds, 95% interval"
 BINOMIAL, MCNEMAR = "binomial over units (the paper's)", "McNemar over units"
 RIGHT_BY_BASE, RIGHT_BY_SCENARIO = "right or wrong, sign flips over bases", "right or wrong, sign flips over scenarios"
@@ -176,9 +173,6 @@ def _score_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: 
         p=_sign_flips(aligned),
         attainable=_attainable(aligned),
     )
-    yield _stop_outcome(by_base, null)
-    shuffled = rng.permutation(by_scenario.shape[1])
-    yield Outcome(test=STOPPED_BY_SCENARIO, role="beside", null=null, p=_stopped(by_scenario[:, shuffled]))
     if cell.missing:
         naive = over_bases(ignoring_unread(given), cell)
         yield Outcome(test=NAIVE, role="beside", null=null, p=_sign_flips(naive))
@@ -294,27 +288,6 @@ def _omnibus(given: Floats, cell: Cell) -> Floats:
     return np.array([effect_of_cells(pd.DataFrame(table)).p for table in tables])
 
 
-def _stop_outcome(by_base: Floats, null: bool) -> Outcome:
-    """`--stop` over bases. Its test is not discrete, but no more significant than sign flips could ever be."""
-    attainable = np.where(_attainable(by_base) > 0, ALPHA, 0.0)
-    return Outcome(test=STOPPED, role="ours", null=null, p=_stopped(by_base), attainable=attainable)
-
-
-def _stopped(differences: Floats) -> Floats:
-    """0 where a study with interim looks ends with "different", 1 elsewhere."""
-    planned = {"pair": differences.shape[1]}
-    decided = []
-    for study in differences:
-        before: list[InterimResult] = []
-        for look in range(1, STOP.looks + 1):
-            seen = study[: math.ceil(len(study) * look / STOP.looks)]
-            before += interim_look(STOP, look, {"pair": seen}, planned, before)
-            if before[-1].decision:
-                break
-        decided.append(any(result.decision == "different" for result in before))
-    return np.where(decided, 0.0, 1.0)
-
-
 def _preference_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: Truth) -> Iterator[Outcome]:
     choices = preferences(cell, simulations, rng)
     by_scenario = _round(choices.mean(axis=2))
@@ -323,7 +296,6 @@ def _preference_tests(cell: Cell, simulations: int, rng: np.random.Generator, tr
     yield from _difference_tests(cell, by_scenario, by_base, truth, null)
     wins, losses = ((choices == side).sum(axis=(1, 2)) for side in (1, -1))
     yield Outcome(test=BINOMIAL, role="beside", null=null, p=binomial_p(wins, losses))
-    yield _stop_outcome(by_base, null)
 
 
 def _model_tests(cell: Cell, simulations: int, rng: np.random.Generator, truth: Truth) -> Iterator[Outcome]:

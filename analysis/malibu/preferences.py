@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, with_conclusions
-from parley.analysis.malibu.interim import PREFERENCES as PREFERRED
-from parley.analysis.malibu.interim import with_stagewise_p
 from parley.analysis.malibu.pairs import win_margins
 from parley.analysis.malibu.panel import Verdicts, panel_data
-from parley.analysis.reporting.interim import MonitoredRun
 
 PREFERENCES = ["model", "category", "first", "second", *EFFECT_COLUMNS]
 
 
-def preferences(verdicts: Verdicts, *, margin: float = MARGIN, monitored: Sequence[MonitoredRun] = ()) -> pd.DataFrame:
+def preferences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
     """Every pair of identities: wins of the first minus wins of the second, per comparison; a tie counts 0.
 
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         margin: A difference up to this counts as none.
-        monitored: Runs with a stopping rule, whose p-values are corrected for the interim looks.
     """
     units = panel_data(verdicts).decided_pairs
     rows: list[dict[str, Any]] = []
@@ -39,5 +34,5 @@ def preferences(verdicts: Verdicts, *, margin: float = MARGIN, monitored: Sequen
             }
             for first, second, pair, gaps in win_margins(group)
         ]
-        rows += with_conclusions(with_stagewise_p(pairs, monitored, PREFERRED), family, margin)
-    return pd.DataFrame(rows, columns=[*PREFERENCES, *(["p_unadjusted"] if monitored else [])])
+        rows += with_conclusions(pairs, family, margin)
+    return pd.DataFrame(rows, columns=PREFERENCES)

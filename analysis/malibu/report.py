@@ -40,7 +40,6 @@ from parley.analysis.malibu.sections import talking_section, yardstick_section
 from parley.analysis.malibu.significance import significance
 from parley.analysis.malibu.summary import summary, too_few
 from parley.analysis.reporting.forest import filled
-from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.reporting.report import Figure, Report, Table
 from parley.base.text import plural
 
@@ -59,7 +58,6 @@ def report(
     seed: int = 0,
     margin: float = MARGIN,
     directions: Directions | None = None,
-    monitored: Sequence[MonitoredRun] = (),
     blind: bool | None = None,
     remarks: pd.DataFrame | None = None,
     cautions: Sequence[str] = (),
@@ -76,7 +74,6 @@ def report(
         seed: Of the bootstrap draws.
         margin: Points of ten (in pairs, wins minus losses per comparison) within which two identities count as alike.
         directions: Which identities the stereotype of each base favours, by category.
-        monitored: Runs with a stopping rule, whose p-values are corrected for the interim looks.
         blind: Whether no judge heard another in round 1; None if it is not known.
         remarks: Which statements repeat another judge's, from `parley.remarks.repeated_remarks`.
         cautions: What every reader must know; cautions about the judges are added.
@@ -85,9 +82,9 @@ def report(
     """
     data = panel_data(verdicts)  # every table below reads the same reductions
     unit = data.cluster_noun
-    means, gaps = mean_scores(data), differences(data, margin=margin, monitored=monitored)
+    means, gaps = mean_scores(data), differences(data, margin=margin)
     by_base, aligned = effects_by_base(data), aligned_contrast(data, directions or {})
-    preferred = preferences(data, margin=margin, monitored=monitored)
+    preferred = preferences(data, margin=margin)
     yardstick = yardstick_section(data, _different(gaps), title)
     talked = talking_section(data, remarks, directions or {}, title, blind=blind)
     if set(data.graded_models) >= set(data.models):

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
 import pandas as pd
 
 from parley.analysis.malibu.conclusions import EFFECT_COLUMNS, MARGIN, effect, estimate, with_conclusions
-from parley.analysis.malibu.interim import SCORES, with_stagewise_p
 from parley.analysis.malibu.panel import ALL, PanelData, Verdicts, by_metric, panel_data, values_in_order
-from parley.analysis.reporting.interim import MonitoredRun
 from parley.analysis.stats.clustered import cluster_mean
 from parley.analysis.stats.multiplicity import benjamini_hochberg
 from parley.base.text import plural
@@ -49,7 +46,7 @@ def mean_scores(verdicts: Verdicts) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=MEANS)
 
 
-def differences(verdicts: Verdicts, *, margin: float = MARGIN, monitored: Sequence[MonitoredRun] = ()) -> pd.DataFrame:
+def differences(verdicts: Verdicts, *, margin: float = MARGIN) -> pd.DataFrame:
     """First minus second on the same scenarios, for every two identities (the paper's figure 4).
 
     The planned comparisons, within a category and on all metrics together, are Holm-corrected over the model and have
@@ -59,17 +56,16 @@ def differences(verdicts: Verdicts, *, margin: float = MARGIN, monitored: Sequen
     Args:
         verdicts: One row per verdict, or their `PanelData`.
         margin: Points of ten within which two identities count as alike.
-        monitored: Runs with a stopping rule, whose p-values are corrected for the interim looks.
     """
     data = panel_data(verdicts)
     rows: list[dict[str, Any]] = []
     for model in data.models:
         planned = data.pairs(model)
         if planned:
-            rows += _planned(data, model, planned, margin, monitored)
+            rows += _planned(data, model, planned, margin)
             rows += _unplanned(data, model, planned)
             rows += _by_metric(data, model, planned)
-    return pd.DataFrame(rows, columns=[*DIFFERENCES, *(["p_unadjusted"] if monitored else [])])
+    return pd.DataFrame(rows, columns=DIFFERENCES)
 
 
 def _planned(
@@ -77,7 +73,6 @@ def _planned(
     model: str,
     planned: list[tuple[str, str, str]],
     margin: float,
-    monitored: Sequence[MonitoredRun],
 ) -> list[dict[str, Any]]:
     table = data.table(model)
     rows = [
@@ -87,7 +82,6 @@ def _planned(
         }
         for category, first, second in planned
     ]
-    rows = with_stagewise_p(rows, monitored, SCORES)
     return with_conclusions(rows, f"{model}: identities within a category, all metrics together", margin)
 
 

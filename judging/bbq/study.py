@@ -18,7 +18,6 @@ from parley.judging.bbq.method import BbqContext, Task, answer_verdict
 from parley.judging.bbq.registry import make_methods
 from parley.judging.config import NameList, call_options
 from parley.judging.methods import read_settings
-from parley.judging.stopping import Stop, stop_field
 from parley.judging.study import Facet, Measure, Outcome, Unit, UsageEstimate
 from parley.scenarios.bbq import AS_PUBLISHED, Bbq, BbqRow, load, load_hub, only, sample, shuffled
 
@@ -53,7 +52,6 @@ class BbqConfig(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(400, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed of the sample, the order of answers, and every call")
-    stop: Stop = stop_field()
 
     @property
     def readout(self) -> Readout:
@@ -117,16 +115,6 @@ class BbqStudy:
 
     def _facets(self, row: BbqRow, method: str, model: str, repeat: int) -> dict[str, Facet]:
         return {**row_facets(self._task(row)), "method": method, "model": model, "repeat": repeat}
-
-    def compared(self, unit: Unit) -> Iterator[str]:
-        """Every method against `default`: accuracy in either context, and bias where it is a mean (ambiguous)."""
-        own, context = unit.facets["method"], unit.facets["condition"]
-        others = [name for name in self.methods if name != BASELINE] if BASELINE in self.methods else []
-        for method in others:
-            if own in (method, BASELINE):
-                yield f"{method} − {BASELINE}, accuracy, {context}"
-                if context == "ambig":
-                    yield f"{method} − {BASELINE}, bias, {context}"
 
     def _task(self, row: BbqRow) -> Task:
         return Task(row, shuffled(row, self.config.seed) if self.config.shuffle else AS_PUBLISHED)

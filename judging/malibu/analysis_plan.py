@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from parley.judging.malibu.protocol import PanelProtocol
-from parley.judging.stopping import StopRule
 from parley.scenarios import Directions, Identities
 
 VERSION = 2
@@ -68,8 +67,6 @@ TABLES: Mapping[str, Mapping[str, str] | str] = {
     "echo": EXPLORATORY,
     "robustness": SENSITIVITY,
     "robustness_tests": SENSITIVITY,
-    "decisions": PLANNED,
-    "looks": PLANNED,
 }
 """Tables of the report, or some of their rows or columns. A table that is not here was not planned."""
 
@@ -84,7 +81,6 @@ def analysis_plan(
     margin: float,
     rounds: int,
     protocol: PanelProtocol,
-    stop: StopRule | None,
 ) -> dict[str, Any]:
     """The plan of a run.
 
@@ -97,7 +93,6 @@ def analysis_plan(
         margin: Points of ten within which two identities count as alike.
         rounds: How many rounds there are.
         protocol: How the panel talks.
-        stop: The stopping rule, if any.
     """
     pairs = [list(pair) for pair in identities.pairs()]
     asked = [name for name, phase in PHASE_OF.items() if phase in phases and (name != "aligned" or directions)]
@@ -119,7 +114,7 @@ def analysis_plan(
         "families": {name: _family(name, tests[name], models) for name in asked},
         "pairs": pairs,
         "directions": directions if "aligned" in asked else {},
-        "looks": _looks(stop),
+        "looks": "one, when every unit is done",
         "tables": dict(TABLES),
     }
 
@@ -128,10 +123,3 @@ def _family(name: str, tests: int, models: int) -> dict[str, Any]:
     """Each phase of each model is a family of its own."""
     correction = "none" if name == "aligned" else "Holm; for differences, equivalence and heterogeneity separately"
     return {"tests": tests, "correction": correction, "models": models, "across models": "not corrected"}
-
-
-def _looks(stop: StopRule | None) -> str | Mapping[str, Any]:
-    if stop is None:
-        return "one, when every unit is done"
-    family = "every comparison of the run together, Holm"
-    return {**stop.model_dump(mode="json"), "spacing": "evenly over clusters, in random order", "family": family}

@@ -41,7 +41,6 @@ from parley.judging.malibu.wording import PARAPHRASES, PLAIN, Wordings, judging_
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
 from parley.judging.scoring.rubrics import load_rubric
 from parley.judging.shipped import shipped_personas
-from parley.judging.stopping import Stop, stop_field
 from parley.judging.study import Accepted, Measure, Outcome, Prompt, Unit, UsageEstimate
 from parley.scenarios import Design, Identities, LabelStyle, Scenario, Suite, aligned_directions, load_suite, select
 from parley.scenarios import Yardstick as YardstickMode
@@ -142,7 +141,6 @@ class MalibuConfig(BaseModel):
         exclude_if=lambda margin: margin == MARGIN,
         description="points of ten within which two identities count as alike, for the analysis plan",
     )
-    stop: Stop = stop_field()
 
 
 class Malibu:
@@ -198,8 +196,7 @@ class Malibu:
         )
         self._options = call_options(config.max_tokens, config.temperature)
         self.yardstick = Yardstick(
-            # Interim looks divide the run's clusters: no base may come in by the yardstick alone.
-            self.suite if config.stop else load_suite(view.suite)[0],
+            load_suite(view.suite)[0],
             config.yardstick,
             default=view.yardstick,
             bases=config.yardstick_bases,
@@ -270,7 +267,6 @@ class Malibu:
             margin=self.config.margin,
             rounds=self.config.rounds,
             protocol=self.protocol,
-            stop=self.config.stop,
         )
         return plan | self.wordings.plan()
 
@@ -351,17 +347,6 @@ class Malibu:
                     "repeat": repeat,
                 },
             )
-
-    def compared(self, unit: Unit) -> Iterator[str]:
-        """Identities within a category: scores (phase 1), preferences (phase 2). A control counts for its pair."""
-        if is_yardstick(unit):
-            return
-        phase, sides = int(unit.facets["phase"]), {str(unit.facets["identity"])}
-        if phase == 2 and not unit.facets["control"]:
-            sides.add(str(unit.facets["other"]))
-        for x, y in self.identities.pairs():
-            if "" in sides or ({x, y} >= sides):
-                yield f"{x} − {y}, {'scores' if phase == 1 else 'preferences'}"
 
     def task(self, unit: Unit) -> str:
         """The prompt that opens the unit's conversation."""

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from parley.agents import ConfigError, ParleyError
 from parley.base.text import visible
-from parley.cli import calibrate_adversarial, calibrate_sequential
+from parley.cli import calibrate_adversarial
 from parley.cli.commands import AddParser
 from parley.cli.needs import need_analysis
 
@@ -25,7 +25,7 @@ def add_to(add_parser: AddParser) -> None:
         "--judges",
         type=_whole_numbers,
         metavar="A,B",
-        help="judges per scenario (default: 1,4,8; with --sequential: 4)",
+        help="judges per scenario (default: 1,4,8)",
     )
     parser.add_argument(
         "--scenarios",
@@ -48,7 +48,6 @@ def add_to(add_parser: AddParser) -> None:
     parser.add_argument("--seed", type=int, default=0, help="seed of the simulations (default: 0)")
     parser.add_argument("--out", metavar="DIR", help="also write the table (CSV) and the plot (SVG, PDF, PNG) there")
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
-    calibrate_sequential.add_flags(parser)
     calibrate_adversarial.add_flags(parser)
     parser.set_defaults(handler=lambda parsed, rest: _calibrate(parsed))
 
@@ -77,8 +76,6 @@ def _calibrate(parsed: argparse.Namespace) -> int:
     _check(parsed)
     if parsed.adversarial:
         return calibrate_adversarial.show(parsed)
-    if parsed.sequential:
-        return calibrate_sequential.show(parsed)
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("simulating", total=None)
@@ -125,15 +122,13 @@ def _calibrate(parsed: argparse.Namespace) -> int:
 def _fill_in(parsed: argparse.Namespace) -> None:
     """The defaults, which differ by what is simulated."""
     if parsed.adversarial:
-        if parsed.sequential:
-            raise ConfigError("--adversarial and --sequential cannot be combined; --adversarial tries --stop as well")
         for flag in ("judges", "scenarios", "effects", "icc"):
             if getattr(parsed, flag) is not None:
                 raise ConfigError(f"--{flag} cannot be combined with --adversarial, whose cells are fixed; see --only")
     elif parsed.only or parsed.workers != 1:
         raise ConfigError("--only and --workers need --adversarial")
     for name, value in (
-        ("judges", [4] if parsed.sequential else [1, 4, 8]),
+        ("judges", [1, 4, 8]),
         ("scenarios", [20, 50]),
         ("effects", [0.0, 0.2, 0.4]),
         ("icc", 0.3),

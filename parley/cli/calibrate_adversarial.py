@@ -104,7 +104,6 @@ def _table(group: str, rows: Any) -> Table:
         "all": printed.OMNIBUS,
         "F": printed.BETWEEN_BASES,
         "align": printed.ALIGNED,
-        "stop": printed.STOPPED,
     }
     shown = {name: test for name, test in shown.items() if test in set(rows["test"])}
     table = Table(

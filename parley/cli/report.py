@@ -135,7 +135,6 @@ def _print(report: Report) -> None:
         console.print(f"[bold]{escape(visible(report.finding))}[/bold]", highlight=False)
     for run in report.runs:
         units = run["units"]
-        rest = f"{units['planned']} not yet run" if "spared" not in units else f"{units['spared']} not needed"
         cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.2f}"
         if (cache := run.get("prompt_cache")) and cache["prompt_tokens"]:
             cost += (
@@ -143,7 +142,8 @@ def _print(report: Report) -> None:
             )
         console.print(
             f"{escape(visible(run['file']))}: {plural(units['done'], 'unit')} done, {units['failed']} failed, "
-            f"{rest} · {plural(run['calls'], 'call')}, {plural(run['tokens'], 'token')}, {cost}",
+            f"{units['planned']} not yet run · {plural(run['calls'], 'call')}, "
+            f"{plural(run['tokens'], 'token')}, {cost}",
             highlight=False,
         )
     for line in report.cautions:

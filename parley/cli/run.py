@@ -25,7 +25,7 @@ from parley.cli.flags import add_flags, given, read_config, refuse_unknown, spli
 from parley.cli.progress import ProgressView, fetch_with_bar
 from parley.cli.signals import STOPPED_IN_TIME, Signals
 from parley.execute import Job, Options, explain
-from parley.runs import Engine, InterimLooks, Result
+from parley.runs import Engine, Result
 from parley.studies import find_study, known_studies
 
 
@@ -151,7 +151,6 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
             "units": progress.total,
             "done": progress.done,
             "failed": progress.failed,
-            "spared": progress.skipped,
             "calls": progress.calls,
             "cached": progress.cached,
             "tokens": progress.tokens,
@@ -164,8 +163,7 @@ def _print_result(job: Job, result: Result, *, as_json: bool) -> int:
         }
         print(json.dumps(line))
         return status
-    skipped = f", {progress.skipped:,} skipped by the stopping rule" if progress.skipped else ""
-    print(f"{progress.done:,} of {plural(progress.total, 'unit')} done{skipped}: {path}")
+    print(f"{progress.done:,} of {plural(progress.total, 'unit')} done: {path}")
     if progress.cut and not result.unread:
         were = "reply was" if progress.cut == 1 else "replies were"
         print(f"{progress.cut:,} {were} cut at the limit of tokens: see --max-tokens")
@@ -207,9 +205,6 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
         "cost_if_cached": cost_if_cached,
         "run": str(job.path),
     }
-    looks = InterimLooks.of(job.study)
-    if looks is not None:
-        plan["looks"] = looks.schedule()
     if as_json:
         print(json.dumps(plan))
         return 0
@@ -226,8 +221,6 @@ def _dry_run(job: Job, *, as_json: bool) -> int:
     if cached and cost_if_cached is not None and cost_if_cached != cost:
         print(f"  with cache   {_dollars(cost_if_cached):>12}   (estimated, if all of these are cached)")
     print(f"  run file     {job.path}")
-    if looks is not None:
-        print(f"  interim      {looks.in_words()}")
     return 0
 
 

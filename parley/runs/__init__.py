@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from parley.runs.engine import Engine
     from parley.runs.executor import Executor, InProcess, RunControl
     from parley.runs.failures import RunFileError
-    from parley.runs.interim import InterimLooks
     from parley.runs.packing import pack, unpack
     from parley.runs.plan import PlanChanged, Size, describe, measure, refuse_empty, refuse_if_changed
     from parley.runs.progress import Progress, Result
@@ -24,7 +23,6 @@ __all__ = [
     "Engine",
     "Executor",
     "InProcess",
-    "InterimLooks",
     "PlanChanged",
     "Progress",
     "Record",
@@ -54,7 +52,6 @@ _MODULES = {
     "parley.runs.engine": "Engine",
     "parley.runs.executor": "Executor InProcess RunControl",
     "parley.runs.failures": "RunFileError",
-    "parley.runs.interim": "InterimLooks",
     "parley.runs.packing": "pack unpack",
     "parley.runs.plan": "PlanChanged Size describe measure refuse_empty refuse_if_changed",
     "parley.runs.progress": "Progress Result",

@@ -20,8 +20,8 @@ from parley.base.text import plural
 from parley.judging import Study
 from parley.runs.executor import Executor, InProcess
 from parley.runs.failures import RunFileError
-from parley.runs.interim import count_skipped, waves
 from parley.runs.pending import KEEP_SECONDS, PendingRow, PendingTable, UnfinishedUnits
+from parley.runs.plan import pending
 from parley.runs.progress import Progress, Result
 from parley.runs.rows import Rows
 from parley.runs.store import RunFile
@@ -37,9 +37,8 @@ MAX_CLOSING_SECONDS = 10.0
 class Engine:
     """Runs the units of a study that are not done yet, many concurrently, and writes each when it is finished.
 
-    `run` calls `executor.run_units(units, control)` once per wave of units (one wave unless the study has interim
-    looks), with itself as the `RunControl`, and `executor.close()` in the end; the executor calls back `finish` for
-    every unit and `stop` if the whole run must stop.
+    `run` calls `executor.run_units(units, control)` with itself as the `RunControl`, and `executor.close()` in the end;
+    the executor calls back `finish` for every unit and `stop` if the whole run must stop.
 
     Args:
         study: What to run.
@@ -124,7 +123,7 @@ class Engine:
             self.stop(str(error))
 
     async def run(self) -> Result:
-        """Run all units that are not done, or as many as a stopping rule, a budget or Ctrl-C allows."""
+        """Run all units that are not done, or as many as a budget or Ctrl-C allows."""
         self._task = asyncio.current_task()
         self.file.note("started", f"{self.progress.done} of {self.progress.total} units were done")
         ticker = asyncio.create_task(self._tick())
@@ -133,7 +132,7 @@ class Engine:
         gc.set_threshold(*GC_THRESHOLDS)
         try:
             try:
-                await self._run_waves()
+                await self.executor.run_units(pending(self.file, self.study), self)
             finally:
                 await self.executor.close()
         except asyncio.CancelledError:
@@ -156,8 +155,6 @@ class Engine:
                 self.cache.commit()
         if self._stop_reason:
             self.note("stopped", stored_error(self.study, self._stop_reason))
-        elif skipped := self.progress.skipped:
-            self.note("ended", f"{plural(skipped, 'unit')} skipped: the comparisons they serve are decided")
         else:
             self.note("ended", "every unit was run")
         if (abandoned := self.progress.abandoned())[0]:
@@ -171,14 +168,6 @@ class Engine:
             unread=self._unread(),
             rescued=self.file.path if self.file.rescued_from else None,
         )
-
-    async def _run_waves(self) -> None:
-        for units in waves(self.study, self.file):
-            await self.executor.run_units(units, self)
-            self._flush()  # the next wave depends on the verdicts of this one
-            if self.stopping.is_set():
-                return
-        self.progress.skipped = count_skipped(self.study, self.file)
 
     def _unread(self) -> str | None:
         """What to say of a run in which nothing could be read; None if something was."""

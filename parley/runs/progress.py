@@ -24,8 +24,6 @@ class Progress(Tally):
     refused: int = 0
     cut: int = 0
     unscored: int = 0
-    skipped: int = 0
-    """Units that the stopping rule made unnecessary (see `interim`)."""
     waiting: str = ""
     """What the run is waiting for other than replies: a provider's batch, a free CPU."""
     remarks: list[str] = field(default_factory=list)
@@ -98,4 +96,4 @@ class Result:
 
     @property
     def complete(self) -> bool:
-        return self.stopped is None and self.progress.done + self.progress.skipped == self.progress.total
+        return self.stopped is None and self.progress.done == self.progress.total

@@ -11,7 +11,6 @@ from typing import Any
 
 from parley.agents import ParleyError
 from parley.runs import RunFile
-from parley.runs.interim import counts
 from parley.runs.packing import packed_path, run_stem
 from parley.studies import measures_of
 
@@ -84,7 +83,7 @@ def _summary(name: str, path: Path) -> dict[str, Any]:
     base = {"name": name, "size": stat.st_size, "changed": stat.st_mtime}
     try:
         with RunFile.open(path) as file:
-            info, units = file.info(), counts(file)
+            info, units = file.info(), file.counts()
             calls, tokens, cost, priced = file.spent()
             _, events = file.rows("SELECT at, kind, detail FROM events ORDER BY at")
             _, errors = file.rows(

@@ -91,12 +91,6 @@ def test_a_run_stores_the_hash_of_the_texts_that_are_read() -> None:
     assert some.keys() == more.keys()
 
 
-def test_interim_looks_are_not_given_further_bases() -> None:
-    units = readings(study(suite="quick", stop="looks=1"))
-    assert {unit.facets["base"] for unit in units} <= {"fitness", "engineering", "childcare"}
-    assert all(list(study(suite="quick").compared(unit)) == [] for unit in units)
-
-
 # What is asked
 
 

@@ -162,7 +162,6 @@ def test_invalid_draws_and_seeds(parley: Parley, runs: dict[str, Path], command:
         (("--scenarios", "1"), ("--scenarios must be at least 2",)),
         (("--simulations", "0"), ("--simulations must be at least 1",)),
         (("--workers", "2"), ("--only and --workers need --adversarial",)),
-        (("--adversarial", "--sequential"), ("cannot be combined",)),
         (("--adversarial", "--judges", "4"), ("--judges cannot be combined with --adversarial",)),
         (("--adversarial", "--workers", "0"), ("--workers must be at least 1",)),
         (("--adversarial", "--only", "no such cell"), ("the groups are one factor, two factors",)),
