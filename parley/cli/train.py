@@ -1,20 +1,25 @@
-"""`parley train STAGE --config FILE`: from debates to a policy, and whether it helped."""
+"""`parley train STAGE --config FILE --set KEY=VALUE`: from debates to a policy, and whether it helped."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import json
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
 from parley.agents import ConfigError, ParleyError
 from parley.base.text import plural, visible
+from parley.base.toml import parse_toml
 from parley.cli.commands import AddParser
-from parley.cli.flags import add_flags, given, read_config
+from parley.cli.flags import read_config
 from parley.execute import Job, explain
 from parley.training.config import TABLES, TrainConfig
 
@@ -30,54 +35,144 @@ HELP = {
     "ablate": "train and evaluate at each value of the lists in [ablate]",
     "all": "sft, reward, rl, rlaif if rlaif.labeller is set, evaluate if evaluate.bbq or evaluate.judges is set",
 }
-WITHOUT_FLAGS = {"ablate": ("data",), "evaluate": ("models",)}
-"""Tables within a table of the config, which have no flags."""
 Report = Callable[[str], None]
 """Takes a line about the progress."""
 
 
 def add_to(add_parser: AddParser) -> None:
+    stages = [
+        textwrap.fill(what, 80, initial_indent=f"  {name:<10}", subsequent_indent=" " * 12)
+        for name, what in HELP.items()
+    ]
     parser = add_parser(
-        usage="parley train STAGE [flags]",
-        description="On one device, or on several: accelerate launch -m parley train STAGE --config FILE. Finished "
-        "stages are skipped, an interrupted one is resumed.",
-        epilog="; ".join(f"{name}: {what}" for name, what in HELP.items()),
+        usage="parley train STAGE [--config FILE] [--set KEY=VALUE …] [--out FOLDER]",
+        description="On one device, or on several: accelerate launch -m parley train STAGE --config FILE.\n"
+        "Finished stages are skipped, an interrupted one is resumed.",
+        epilog="\n".join(
+            ["stages:", *stages, "", "Keys are explained in docs/training.md; --help-all lists all of them."]
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("stage", choices=HELP, metavar="STAGE", help=", ".join(HELP))
+    parser.add_argument("stage", choices=HELP, metavar="STAGE", help="one of those below")
+    parser.add_argument("--config", metavar="FILE", help="TOML or YAML, with tables such as [rl]")
     parser.add_argument(
-        "--config", metavar="FILE", help="TOML or YAML: keys are the flags below, with tables such as [rl]"
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a key of the config, with its table: data=pairs, rl.beta=0.1; the value as in TOML, or a text without "
+        "quotes (may be given several times)",
     )
+    parser.add_argument("--out", metavar="FOLDER", help="the folder to write to (default: trained)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
-    add_flags(parser, TrainConfig, "training", leave_out=tuple(TABLES))
-    for name, table in TABLES.items():
-        add_flags(parser, table, f"[{name}]", WITHOUT_FLAGS.get(name, ()), prefix=f"{name}_")
+    parser.add_argument("--help-all", action=_HelpAll, help="print all keys with their defaults, as a TOML file")
     parser.set_defaults(handler=handle)
 
 
+class _HelpAll(argparse.Action):
+    """Prints all keys and ends the command, as --help does."""
+
+    def __init__(self, option_strings: list[str], dest: str, **options: Any) -> None:
+        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **options)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        print("\n".join(_key_lines()))
+        parser.exit()
+
+
+def _key_lines() -> Iterator[str]:
+    """Every key with its default, type and meaning, as a config file; keys without a default are comments."""
+    for name, info in TrainConfig.model_fields.items():
+        if name not in TABLES:
+            yield _key_line(name, info)
+    for table, schema in TABLES.items():
+        yield f"\n[{table}]"
+        yield from (_key_line(name, info) for name, info in schema.model_fields.items())
+
+
+def _key_line(name: str, info: FieldInfo) -> str:
+    default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
+    setting = f"# {name} =" if default is None else f"{name} = {json.dumps(default)}"
+    return f"{setting}  # {_type_name(info.annotation)}: {info.description}"
+
+
+def _type_name(annotation: Any) -> str:
+    """A type in TOML's words: `list[int] | None` → list of integers."""
+    inner = [part for part in get_args(annotation) if part is not NoneType]
+    if get_origin(annotation) is Literal:
+        return " or ".join(map(str, inner))
+    if get_origin(annotation) in (Union, UnionType):
+        return " or ".join(map(_type_name, inner))
+    if get_origin(annotation) is list:
+        return f"list of {_type_name(inner[0])}"
+    if get_origin(annotation) is dict:
+        return "table"
+    return {str: "string", int: "integer", float: "number", bool: "boolean"}[annotation]
+
+
 def make_config(parsed: argparse.Namespace) -> TrainConfig:
-    """The config file with the flags over it; ConfigError if a setting is wrong."""
+    """The config file with the settings of the command line over it; ConfigError if one of them is wrong."""
     config = read_config(Path(parsed.config)) if parsed.config else {}
-    for name, table in TABLES.items():
-        settings = config.get(name, {})
-        if not isinstance(settings, dict):
+    for name in TABLES:
+        if not isinstance(config.get(name, {}), dict):
             raise ConfigError(f"{parsed.config}: {name} must be a table: [{name}]")
-        config[name] = {**settings, **given(parsed, table, f"{name}_")}
+    for setting in parsed.set:
+        _put(config, setting)
+    if parsed.out is not None:
+        config["out"] = parsed.out
+    _refuse_unknown_keys(config)
     if parsed.stage == "control":
         from parley.jobs.control import control_config
 
         config = control_config(config)
-    flags = {key: value for key, value in given(parsed, TrainConfig).items() if key not in TABLES}
     try:
-        return TrainConfig.model_validate({**config, **flags})
+        return TrainConfig.model_validate(config)
     except ValidationError as error:
         first = error.errors()[0]
         if first["type"] == "missing" and first["loc"] == ("data",):
             raise ConfigError(
-                "name the pairs to train on: --data FOLDER (of `parley export RUN --format trl`)"
+                "name the pairs to train on: --set data=FOLDER (of `parley export RUN --format trl`)"
             ) from None
-        schema: type[BaseModel] = TABLES.get(str(first["loc"][0]), TrainConfig)
-        raise ConfigError(explain(error, schema)) from None
+        raise ConfigError(explain(error, TrainConfig)) from None
+
+
+def _put(config: dict[str, Any], setting: str) -> None:
+    """Put KEY=VALUE into a config; a key may have its table before it, as in rl.beta=0.1."""
+    key, equals, text = setting.partition("=")
+    *tables, name = key.strip().split(".")
+    if not equals or not all((*tables, name)):
+        raise ConfigError(f"--set {setting}: expected KEY=VALUE, such as rl.beta=0.1")
+    for table in tables:
+        config = config.setdefault(table, {})
+        if not isinstance(config, dict):
+            raise ConfigError(f"--set {setting}: {table} is not a table")
+    value = _value(text.strip())
+    if not tables and name in TABLES and not isinstance(value, dict):
+        raise ConfigError(f"--set {setting}: {name} is a table, set one of its keys: {name}.KEY=VALUE")
+    config[name] = value
+
+
+def _value(text: str) -> Any:
+    """A value as in TOML; what TOML cannot read is a text that was written without quotes."""
+    try:
+        table = parse_toml(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    return table["value"] if len(table) == 1 else text
+
+
+def _refuse_unknown_keys(config: dict[str, Any]) -> None:
+    """One line for the first key that does not exist, with the one most like it."""
+    known = [name for name in TrainConfig.model_fields if name not in TABLES]
+    known += [f"{table}.{name}" for table, schema in TABLES.items() for name in schema.model_fields]
+    for key, value in config.items():
+        is_table = isinstance(value, dict) and key not in known
+        for name in [f"{key}.{inner}" for inner in value] if is_table else [str(key)]:
+            if name not in known:
+                similar = difflib.get_close_matches(name[:80], known, n=1)
+                hint = f"did you mean '{similar[0]}'?" if similar else "`parley train --help-all` lists all keys"
+                raise ConfigError(f"unknown key '{name[:80]}' ({hint})")
 
 
 def handle(parsed: argparse.Namespace, rest: list[str]) -> int:

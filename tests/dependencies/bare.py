@@ -38,7 +38,7 @@ COMMANDS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("search", ("run", "squad", "--data", "squad.json", "--search", "duckduckgo", "--model", "sim/judge", "--quiet")),
     ("search", ("run", "squad", "--data", "squad.json", "--search", "folder:docs", "--model", "sim/judge", "--quiet")),
     ("attention", ("attention", "framing.sqlite", "--weights", "weights.gguf")),
-    ("training", ("train", "sft", "--data", "pairs.jsonl", "--min-pairs", "2")),
+    ("training", ("train", "sft", "--set", "data=pairs.jsonl", "--set", "min_pairs=2")),
 )
 """An extra, and a command that needs it."""
 

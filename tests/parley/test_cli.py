@@ -198,9 +198,7 @@ def test_help_names_every_setting(parley: Callable[..., Any]) -> None:
         assert "--" + name.replace("_", "-") in result.out
 
 
-@pytest.mark.parametrize(
-    "command", [*(("run", name) for name in STUDIES), ("train",), ("export",), ("score", "rubric")]
-)
+@pytest.mark.parametrize("command", [*(("run", name) for name in STUDIES), ("export",), ("score", "rubric")])
 def test_help_shows_defaults(parley: Callable[..., Any], command: tuple[str, ...]) -> None:
     result = " ".join(parley(*command, "--help").out.split())
     assert "Undefined" not in result

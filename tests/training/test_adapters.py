@@ -113,7 +113,7 @@ def test_stages_go_on_from_small_files_on_another_machine(
     changed.save_pretrained(other)
     for path in (prepared / "elsewhere").glob("*/stage.json"):
         path.write_text(path.read_text().replace(json.dumps(str(tiny)), json.dumps(str(other))))
-    refused = parley("train", "rl", "--config", "rldf.toml", "--out", "elsewhere", "--base", other)
+    refused = parley("train", "rl", "--config", "rldf.toml", "--out", "elsewhere", "--set", f"base={other}")
     assert refused.status == 2
     assert f"was trained on another base than {other}: its weights differ" in refused.complaints[0]
 

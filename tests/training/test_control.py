@@ -97,7 +97,7 @@ def test_bias_falls_with_planted_labels_and_not_with_shuffled_ones(
     weak = os.environ.get("CONTROL_ALLOW_WEAK_REWARD", "false")
     (place / "control.toml").write_text(CONFIG.format(base=tiny_for_control, weak=weak))
     seeds = os.environ.get("CONTROL_SEEDS", "1")
-    result = parley("train", "control", "--config", "control.toml", "--seeds", seeds, "--json")
+    result = parley("train", "control", "--config", "control.toml", "--set", f"seeds={seeds}", "--json")
     assert result.status == 0, result.err
     rows = result.json["control"]["rows"]
     assert len(rows) == 2 * int(seeds)

@@ -56,7 +56,11 @@ probe_steps = 10
 probe_prompts = 20
 """
 
-SHORT = ["--sft-max-steps", "2", "--reward-max-steps", "2", "--rl-max-steps", "2", "--rl-probe-steps", "1"]
+SHORT = [
+    part
+    for setting in ("sft.max_steps=2", "reward.max_steps=2", "rl.max_steps=2", "rl.probe_steps=1")
+    for part in ("--set", setting)
+]
 
 
 @pytest.fixture(autouse=True)
@@ -113,7 +117,7 @@ def test_all_stages(prepared: Path, parley: Callable[..., Any]) -> None:
     again = parley("train", "all", "--config", "rldf.toml", "--json")
     assert "rl: already done" in again.err
     assert again.json == results, "finished stages are not repeated"
-    other = parley("train", "sft", "--config", "rldf.toml", "--sft-max-steps", "31")
+    other = parley("train", "sft", "--config", "rldf.toml", "--set", "sft.max_steps=31")
     assert other.status == 2
     assert "out/sft was made with other settings (sft.max_steps = 30, not 31, differs)" in other.complaints[0]
 
@@ -154,7 +158,7 @@ def assert_same_replies_from_llama_cpp(folder: Path) -> None:
 
 
 def test_a_killed_stage_resumes_from_its_last_complete_checkpoint(prepared: Path, parley: Callable[..., Any]) -> None:
-    command = [sys.executable, "-m", "parley", "train", "sft", "--config", "rldf.toml", "--save-steps", "3"]
+    command = [sys.executable, "-m", "parley", "train", "sft", "--config", "rldf.toml", "--set", "save_steps=3"]
     root = str(Path(__file__).parents[2])
     environment = {**os.environ, "PYTHONPATH": root, "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
@@ -170,7 +174,7 @@ def test_a_killed_stage_resumes_from_its_last_complete_checkpoint(prepared: Path
     half.mkdir()
     (half / "model.safetensors").write_bytes(b"half a model")
 
-    resumed = parley("train", "sft", "--config", "rldf.toml", "--save-steps", "3", "--json")
+    resumed = parley("train", "sft", "--config", "rldf.toml", "--set", "save_steps=3", "--json")
     assert resumed.status == 0, resumed.err
     assert resumed.json["sft"]["steps"] == 30
     assert resumed.json["sft"]["held_out_loss_before"] is None, "not measured again after a resume"
@@ -181,9 +185,18 @@ def test_a_killed_stage_resumes_from_its_last_complete_checkpoint(prepared: Path
 
 @pytest.mark.parametrize("algorithm", ["grpo", "dpo"])
 def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], algorithm: str) -> None:
-    short = [*SHORT, "--rl-allow-weak-reward"]
+    short = [*SHORT, "--set", "rl.allow_weak_reward=true"]
     result = parley(
-        "train", "all", "--config", "rldf.toml", "--rl-algorithm", algorithm, "--use-peft", *short, "--json"
+        "train",
+        "all",
+        "--config",
+        "rldf.toml",
+        "--set",
+        f"rl.algorithm={algorithm}",
+        "--set",
+        "use_peft=true",
+        *short,
+        "--json",
     )
     assert result.status == 0, result.err
     assert result.json["rl"]["algorithm"] == algorithm
@@ -192,8 +205,8 @@ def test_other_algorithms_by_name(prepared: Path, parley: Callable[..., Any], al
 
 
 def test_ppo_runs_or_says_what_to_install(prepared: Path, parley: Callable[..., Any]) -> None:
-    short = [*SHORT, "--rl-allow-weak-reward"]
-    result = parley("train", "all", "--config", "rldf.toml", "--rl-algorithm", "ppo", *short, "--json")
+    short = [*SHORT, "--set", "rl.allow_weak_reward=true"]
+    result = parley("train", "all", "--config", "rldf.toml", "--set", "rl.algorithm=ppo", *short, "--json")
     try:
         import trl.experimental.ppo  # noqa: F401
     except ModuleNotFoundError:
@@ -225,7 +238,7 @@ def test_a_tokenizer_that_lacks_something_is_refused_first(
             (broken / "tokenizer.json").write_text(renamed)
         else:
             (broken / "chat_template.jinja").unlink(missing_ok=True)
-        result = parley("train", "sft", "--config", "rldf.toml", "--base", "broken")
+        result = parley("train", "sft", "--config", "rldf.toml", "--set", "base=broken")
         assert result.status == 2
         assert name in result.complaints[0]
     assert not (prepared / "out" / "sft").exists()
@@ -239,15 +252,15 @@ def test_answers_end_as_the_template_ends_a_turn(prepared: Path, tiny: Path, par
     tokenizer = AutoTokenizer.from_pretrained(tiny)
     tokenizer.eos_token = "<|im_start|>"  # what transformers 5.17 made of SmolLM2's
     tokenizer.save_pretrained(wrong)
-    short = ["--config", "rldf.toml", "--sft-max-steps", "2"]
-    result = parley("train", "sft", *short, "--base", "wrong")
+    short = ["--config", "rldf.toml", "--set", "sft.max_steps=2"]
+    result = parley("train", "sft", *short, "--set", "base=wrong")
     assert result.status == 2
     assert "ends answers on '<|im_start|>', its chat template on '<|im_end|>'" in result.complaints[0]
-    assert parley("train", "sft", *short, "--base", "wrong", "--eos-token", "<|im_end|>").status == 0
+    assert parley("train", "sft", *short, "--set", "base=wrong", "--set", "eos_token=<|im_end|>").status == 0
 
     config = prepared / "out" / "sft" / "config.json"
     config.write_text(json.dumps(json.loads(config.read_text()) | {"eos_token_id": 1}))
-    result = parley("train", "reward", *short, "--base", "wrong", "--eos-token", "<|im_end|>")
+    result = parley("train", "reward", *short, "--set", "base=wrong", "--set", "eos_token=<|im_end|>")
     assert result.status == 2
     assert "trained to end answers on token 1, but its base ends them on 2 ('<|im_end|>')" in result.complaints[0]
 
@@ -260,14 +273,14 @@ def test_a_folder_that_will_not_run_in_llama_cpp_says_so(
     data = json.loads((other / "tokenizer.json").read_text())
     data["normalizer"] = {"type": "Lowercase"}
     (other / "tokenizer.json").write_text(json.dumps(data))
-    short = ["--config", "rldf.toml", "--sft-max-steps", "2", "--base", "other"]
+    short = ["--config", "rldf.toml", "--set", "sft.max_steps=2", "--set", "base=other"]
     result = parley("train", "sft", *short, "--json")
     assert result.status == 0, result.err
     why = "its tokenizer normalizes texts, which llama.cpp does not"
     assert f"no model.gguf will be written, so local/out/… will not run: {why}" in result.err
     assert f"sft: no model.gguf, so local/out/sft does not run: {why}" in result.err
     assert result.json["sft"]["no_gguf"] == why
-    refused = parley("train", "all", *short, "--evaluate-judges", "sim/judge", "--out", "another")
+    refused = parley("train", "all", *short, "--set", 'evaluate.judges=["sim/judge"]', "--out", "another")
     assert refused.status == 2
     assert f"the evaluation needs model.gguf, which cannot be written: {why}" in refused.complaints[0]
 
@@ -297,10 +310,10 @@ def test_a_tokenizer_comes_out_of_gguf_as_it_went_in(tiny: Path, tmp_path: Path)
 
 def test_two_processes_train_together(prepared: Path) -> None:
     few = {
-        "sft-max-steps": 2, "reward-max-steps": 2, "rl-max-steps": 2,
-        "rl-batch-size": 4, "rl-num-generations": 2, "rl-probe-prompts": 4,
+        "sft.max_steps": 2, "reward.max_steps": 2, "rl.max_steps": 2,
+        "rl.batch_size": 4, "rl.num_generations": 2, "rl.probe_prompts": 4,
     }  # fmt: skip
-    short = [part for key, value in few.items() for part in (f"--{key}", str(value))]
+    short = [part for key, value in few.items() for part in ("--set", f"{key}={value}")]
     result = subprocess.run(
         [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1",
          "--mixed_precision", "no", "-m", "parley", "train", "all", "--config", "rldf.toml", *short],

@@ -94,23 +94,27 @@ def test_systems_are_compared_with_default_and_not_run_twice(
     assert parley("train", "evaluate", "--config", "rldf.toml", "--json").json["evaluate"] == evaluation
     assert {path.name for path in (prepared / "trained" / "evaluate").glob("*.sqlite")} == runs
 
-    few = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF,Default", "--json")
+    few = parley(
+        "train", "evaluate", "--config", "rldf.toml", "--set", 'evaluate.systems=["RLDF", "Default"]', "--json"
+    )
     assert [row["system"] for row in few.json["evaluate"]["rubric"]] == ["RLDF"] * 3 + ["Default"] * 3
     assert "Not measured: SFT (not in evaluate.systems)." in few.json["evaluate"]["summary"]
     assert {path.name for path in (prepared / "trained" / "evaluate").glob("bbq-*.sqlite")} <= runs
-    alone = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF")
+    alone = parley("train", "evaluate", "--config", "rldf.toml", "--set", 'evaluate.systems=["RLDF"]')
     assert "evaluate.systems: needs Default, which the others are compared with" in alone.complaints[0]
 
     (prepared / "trained" / "rl" / "model.gguf").unlink()
-    again = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "RLDF,Default", "--json")
+    again = parley(
+        "train", "evaluate", "--config", "rldf.toml", "--set", 'evaluate.systems=["RLDF", "Default"]', "--json"
+    )
     assert again.json == few.json, "model.gguf is written when it is needed"
     assert (prepared / "trained" / "rl" / "model.gguf").is_file()
 
-    batched = parley("train", "evaluate", "--config", "rldf.toml", "--inference-backend", "hf", "--json")
+    batched = parley("train", "evaluate", "--config", "rldf.toml", "--set", "inference_backend=hf", "--json")
     assert batched.status == 0, batched.err
     assert {row["metric"] for row in batched.json["evaluate"]["rubric"]} == {"BS", "CE", "LS"}
 
-    undecided = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model())
+    undecided = parley("train", "rlaif", "--config", "rldf.toml", "--set", f"rlaif.labeller={server.model()}")
     assert undecided.status == 1
     assert "the labeller preferred the same answer in both orders for no training pair" in undecided.complaints[0]
 
@@ -121,7 +125,9 @@ def test_systems_that_a_server_has_are_asked_there(prepared: Path, parley: Calla
     models = f'models = {{ Default = "{server.model()}", SFT = "{server.model(name="sft")}" }}'
     text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq"', f'{models}, bbq = "bbq"')
     (prepared / "rldf.toml").write_text(text)
-    result = parley("train", "evaluate", "--config", "rldf.toml", "--evaluate-systems", "Default,SFT,CoT", "--json")
+    result = parley(
+        "train", "evaluate", "--config", "rldf.toml", "--set", 'evaluate.systems=["Default", "SFT", "CoT"]', "--json"
+    )
     assert result.status == 0, result.err
     assert {body["model"] for body in server.asked} == {"judge", "sft"}
     assert not (prepared / "trained" / "base").exists(), "the base is not loaded here"
@@ -163,7 +169,7 @@ def test_rlaif_trains_on_pairs_with_the_same_label_in_both_orders(
 
     server.answer = prefers_the_first_in_the_alphabet
     assert parley("train", "sft", "--config", "rldf.toml").status == 0
-    result = parley("train", "rlaif", "--config", "rldf.toml", "--rlaif-labeller", server.model(), "--json")
+    result = parley("train", "rlaif", "--config", "rldf.toml", "--set", f"rlaif.labeller={server.model()}", "--json")
     assert result.status == 0, result.err
     rows = [json.loads(line) for line in (prepared / "trained/rlaif/pairs/train.jsonl").read_text().splitlines()]
     assert len(rows) > 10
@@ -187,7 +193,7 @@ def test_an_ablation_is_one_command(prepared: Path, parley: Callable[..., Any]) 
 def test_several_seeds_give_means_and_standard_deviations(prepared: Path, parley: Callable[..., Any]) -> None:
     text = (prepared / "rldf.toml").read_text().replace('bbq = "bbq", ', "")
     (prepared / "rldf.toml").write_text(text)
-    arguments = ["--config", "rldf.toml", "--seeds", "2", "--evaluate-systems", "Default,RLDF"]
+    arguments = ["--config", "rldf.toml", "--set", "seeds=2", "--set", 'evaluate.systems=["Default", "RLDF"]']
     result = parley("train", "all", *arguments, "--json")
     assert result.status == 0, result.err
     assert list(result.json["by_seed"]) == ["0", "1"]
@@ -221,7 +227,9 @@ def test_the_papers_table_of_bbq_has_both_contexts_together() -> None:
 
 
 def test_a_gradient_that_is_no_number_ends_the_stage(prepared: Path, parley: Callable[..., Any]) -> None:
-    result = parley("train", "sft", "--config", "rldf.toml", "--sft-learning-rate", "1e38", "--sft-max-steps", "4")
+    result = parley(
+        "train", "sft", "--config", "rldf.toml", "--set", "sft.learning_rate=1e38", "--set", "sft.max_steps=4"
+    )
     assert result.status == 1
     assert "is not finite" in result.complaints[-1]
     assert not (prepared / "trained" / "sft" / "stage.json").exists(), "no broken model is left as a result"

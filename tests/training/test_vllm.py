@@ -24,11 +24,9 @@ def test_trl_is_given_vllm_in_the_same_process() -> None:
         assert (args.vllm_gpu_memory_utilization, args.vllm_max_model_length) == (0.5, 576)
 
 
-def test_stages_from_before_the_setting_existed_are_recognised() -> None:
-    plain = TrainConfig(data="pairs")
-    assert "rl.use_vllm" not in stage_settings(plain, "rl")
+def test_another_sampler_gives_another_result() -> None:
     with_vllm = TrainConfig.model_validate({"data": "pairs", "rl": {"use_vllm": True}})
-    assert stage_settings(with_vllm, "rl")["rl.use_vllm"] is True, "another sampler: other completions"
+    assert stage_settings(with_vllm, "rl") != stage_settings(TrainConfig(data="pairs"), "rl")
 
 
 @pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed here")
@@ -36,12 +34,14 @@ def test_where_vllm_is_missing_one_line_says_so_first(
     place: Path, tiny: Path, planted: Callable[..., Path], parley: Callable[..., Any]
 ) -> None:
     planted(80)
-    arguments = ["train", "all", "--data", "pairs", "--base", tiny, "--min-pairs", "4", "--rl-use-vllm"]
+    arguments = ["train", "all"]
+    for setting in ("data=pairs", f"base={tiny}", "min_pairs=4", "rl.use_vllm=true"):
+        arguments += ["--set", setting]
     refused = parley(*arguments)
     assert refused.status == 2
     assert refused.complaints == [
         "parley: rl.use_vllm needs vLLM: pip install vllm (without it, set rl.use_vllm = false)"
     ]
     assert not (place / "trained" / "sft").exists(), "before anything is trained"
-    other = parley(*arguments, "--rl-algorithm", "dpo")
+    other = parley(*arguments, "--set", "rl.algorithm=dpo")
     assert "rl.use_vllm: dpo does not generate with vLLM; rloo and grpo do" in other.complaints[0]
