@@ -16,12 +16,12 @@ NO_MEASURE = "none"
 
 
 def limit_field(what: str) -> Any:
-    """The field `limit`: a run on part of the data. It is only stored if it is set, so that earlier runs resume.
+    """The field `limit`: a run on part of the data.
 
     Args:
         what: What it limits, for the help.
     """
-    return Field(None, ge=1, exclude_if=lambda limit: limit is None, description=f"{what} (default: all)")
+    return Field(None, ge=1, description=f"{what} (default: all)")
 
 
 def call_options(max_tokens: int, temperature: float | None) -> dict[str, Any]:

@@ -246,18 +246,6 @@ class HasMeasures(Protocol):
     choice. The first of all is the study's main measure."""
 
 
-@runtime_checkable
-class Outdates(Protocol):
-    """A study that cannot resume some runs of its earlier versions, because it now works differently."""
-
-    def outdated(self, stored: Mapping[str, Any]) -> str | None:
-        """Why a run with this config cannot be resumed, as part of a sentence; None if it can.
-
-        Args:
-            stored: The config in the run file.
-        """
-
-
 @dataclass(frozen=True, slots=True)
 class Prompt:
     """A prompt with named {placeholders}: a text file in `judging/prompts/`, or beside your own study.

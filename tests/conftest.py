@@ -27,7 +27,6 @@ settings.load_profile("parley")
 
 ENVIRONMENT = (
     "OPENAI_API_KEY",
-    "PERSPECTIVE_API_KEY",
     "PARLEY_SERVER_KEY",
     "OPENAI_BASE_URL",
     "PYTHONPATH",

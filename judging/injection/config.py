@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, Readout
 from parley.judging.config import NameList, as_list, limit_field
@@ -25,7 +25,6 @@ class InjectionConfig(BaseModel):
         [MALIBU],
         description="whose judges read the responses: malibu, rubric (RLDF's bias score), referee (RLDF's), stardtox, "
         "mabrf, toxicity, meaning",
-        exclude_if=lambda names: names == [MALIBU],  # so that runs from before there were others can be resumed
     )
     responses: int = Field(12, ge=2, description="number of responses to sample, spread over the suite's bases")
     limit: int | None = limit_field("number of responses to run: the first of the sample")
@@ -51,11 +50,3 @@ class InjectionConfig(BaseModel):
     temperature: float | None = Field(None, ge=0, le=2, description="sampling temperature (default: the model's own)")
     max_tokens: int = Field(200, ge=16, description="maximum length of one reply, in tokens")
     seed: int = Field(0, description="random seed")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _malibus_scale(cls, values: Any) -> Any:
-        """For MALIBU alone the default is stored as numbers, as it always was."""
-        if isinstance(values, dict) and values.get("judged_by") in (None, MALIBU, [MALIBU]):
-            return {**values, "asks": [10, 0] if values.get("asks") is None else values["asks"]}
-        return values

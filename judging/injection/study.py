@@ -127,16 +127,10 @@ class Injection:
                 for target in self.targets.values():
                     for display in self._displays(target):
                         for variant in self._variants(target):
-                            name = f"{scenario}/{display}/{variant}/r{repeat}"
-                            name = name if self._malibu_alone else f"{target.name}/{name}"
+                            name = f"{target.name}/{scenario}/{display}/{variant}/r{repeat}"
                             facets = self._facets(scenario, target, display, variant) | {"repeat": repeat}
                             for model in self.config.model:
                                 yield Unit(f"{name}/@{model}" if several else name, facets | {"model": model})
-
-    @property
-    def _malibu_alone(self) -> bool:
-        """Units are then as they were before there were other targets, so that old runs can be resumed."""
-        return self.config.judged_by == [MALIBU]
 
     def _displays(self, target: Target) -> tuple[str, ...]:
         displays = {"both": ("open", "fenced"), "open": ("open",), "fenced": ("fenced",)}[self.config.fence]
@@ -150,7 +144,8 @@ class Injection:
                 yield _Variant(ATTACK, attempt, str(ask))
 
     def _facets(self, scenario: str, target: Target, display: str, variant: _Variant) -> dict[str, Facet]:
-        facets: dict[str, Facet] = {
+        return {
+            "judged_by": target.name,
             "scenario": scenario,
             "base": self._scenarios[scenario].base,
             "shown": display,
@@ -159,11 +154,10 @@ class Injection:
             "kind": self._attempts[variant.attempt].kind if variant.attempt else "",
             "ask": variant.ask,
             "flagged": self._text(target.name, scenario, variant).flagged,
+            "lowest": target.lowest,
+            "highest": target.highest,
+            "wanted": target.wanted,
         }
-        if self._malibu_alone:
-            return facets
-        scale = {"lowest": target.lowest, "highest": target.highest, "wanted": target.wanted}
-        return facets | {"judged_by": target.name} | scale
 
     def _make_text(self, target: str, scenario: str, variant: _Variant) -> _Text:
         judge = self.targets[target]
@@ -178,7 +172,7 @@ class Injection:
     def asked(self, unit: Unit) -> tuple[Target, Judged]:
         """The judge of a unit, and the text that it judges."""
         facets = unit.facets
-        target, scenario = self.targets[str(facets.get("judged_by", MALIBU))], str(facets["scenario"])
+        target, scenario = self.targets[str(facets["judged_by"])], str(facets["scenario"])
         variant = _Variant(str(facets["variant"]), str(facets["attempt"]), str(facets["ask"]))
         text, _ = self._text(target.name, scenario, variant)
         return target, Judged(scenario=self._scenarios[scenario], text=text, fenced=facets["shown"] == "fenced")

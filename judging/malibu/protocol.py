@@ -7,7 +7,6 @@ after hearing those before it, and must prefer one of two candidates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -67,14 +66,3 @@ class PanelProtocol:
         if self.speaking_order == "fixed":
             return round_robin
         return shuffled(seed_from("speaking order", seed, item))
-
-
-def outdated(stored: Mapping[str, Any]) -> str | None:
-    """Why a run cannot be resumed if an earlier version began it; None if it can.
-
-    Args:
-        stored: The run's config.
-    """
-    if "blind" in stored:
-        return None
-    return "round 1 was not blind when it was begun, and the two kinds of ballots must not be mixed"

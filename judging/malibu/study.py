@@ -35,7 +35,7 @@ from parley.judging.malibu.ballot import Ballot
 from parley.judging.malibu.candidates import FENCED, candidate, show_candidate
 from parley.judging.malibu.estimates import estimate_usage
 from parley.judging.malibu.panels import load_panel
-from parley.judging.malibu.protocol import PanelProtocol, SpeakingOrder, outdated
+from parley.judging.malibu.protocol import PanelProtocol, SpeakingOrder
 from parley.judging.malibu.respond import Respond, RespondConfig
 from parley.judging.malibu.wording import PARAPHRASES, PLAIN, Wordings, judging_prompt, label_shown
 from parley.judging.malibu.yardstick import Yardstick, is_yardstick
@@ -108,12 +108,10 @@ class MalibuConfig(BaseModel):
         1,
         ge=1,
         le=PARAPHRASES,
-        exclude_if=lambda count: count == 1,  # as for `margin`
         description=f"wordings of the judging prompt, in turn over scenarios and repeats (1 to {PARAPHRASES})",
     )
     label_style: Annotated[list[LabelStyle], as_list] = Field(
         list(PLAIN),
-        exclude_if=lambda styles: tuple(styles) == PLAIN,
         description="wordings of the labels, in turn over scenarios and repeats: as they are (plain), 'a woman' "
         "(noun), a first name (name), 'she/her' (pronoun)",
     )
@@ -137,8 +135,6 @@ class MalibuConfig(BaseModel):
         MARGIN,
         gt=0,
         le=10,
-        # The default is left out of the stored config: runs that were begun before this key resume with the same hash.
-        exclude_if=lambda margin: margin == MARGIN,
         description="points of ten within which two identities count as alike, for the analysis plan",
     )
 
@@ -269,10 +265,6 @@ class Malibu:
             protocol=self.protocol,
         )
         return plan | self.wordings.plan()
-
-    def outdated(self, stored: Mapping[str, Any]) -> str | None:
-        """Why a run of an earlier version cannot be resumed; None if it can."""
-        return outdated(stored)
 
     def _panel(self) -> list[Persona]:
         return [*self.judges, self.chair] if self.chair else list(self.judges)

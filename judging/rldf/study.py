@@ -87,7 +87,6 @@ class RldfConfig(BaseModel):
     examples: bool = Field(
         False,
         description="show the debaters four examples of turns, as the paper's prompt does",
-        exclude_if=lambda shown: not shown,  # runs from before the option resume
     )
     words: int = Field(120, ge=10, description="length of a statement that the prompt asks for, in words")
     personas: Placement = Field("system", description="personas as system messages, or last in the prompt")

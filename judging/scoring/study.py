@@ -50,7 +50,6 @@ class ScoringConfig(BaseModel):
     examples: bool = Field(
         False,
         description="show the judges an example of a low, a middle and a high score for BS, CE and LS",
-        exclude_if=lambda shown: not shown,  # runs from before the option resume
     )
     model: NameList = Field(
         [DEFAULT_MODEL], description="judges' model, as provider/model; several models judge the same texts"

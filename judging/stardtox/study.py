@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from parley.agents import DEFAULT_MODEL, ConfigError, Models, require_next_token_probabilities, seed_from
-from parley.judging.config import NO_MEASURE, NameList, limit_field
+from parley.judging.config import NameList, limit_field
 from parley.judging.methods import read_settings
 from parley.judging.overcorrection import counted_verdicts, judge_meaning
 from parley.judging.overcorrection import prompts as meaning_prompts
@@ -54,12 +54,10 @@ class StardtoxConfig(BaseModel):
         "ngrams",
         description="scorer that measures every draft and that the loop never sees, or none (judge:provider/model: a "
         "judge)",
-        exclude_if=lambda scorer: scorer == NO_MEASURE,  # so that a run from before there was one can be resumed
     )
     meaning: str | None = Field(
         None,
         description="model that judges whether revisions keep the meaning (default: only words are counted)",
-        exclude_if=lambda model: model is None,
     )
     team: str = Field("stardtox", description="evaluators: stardtox, or your own .toml file")
     without: NameList = Field([], description="evaluators of the team to leave out")
@@ -112,11 +110,6 @@ class StardtoxStudy:
         rules = "\n".join(f"{score} {rule}" for score, rule in self.team.criteria.items())
         meaning = meaning_prompts() if self.config.meaning else {}
         return used | self.team.prompts() | {"criteria": rules} | meaning
-
-    def outdated(self, stored: Mapping[str, Any]) -> str | None:
-        if "measure" in stored or self.config.measure == NO_MEASURE:
-            return None
-        return "it was begun without an outside measure (--measure none continues it)"
 
     def sources(self) -> Mapping[str, str]:
         return self.rtp.sources

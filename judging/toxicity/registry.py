@@ -21,7 +21,6 @@ SCORERS: dict[str, str] = {
     "ngrams": "parley.judging.toxicity.ngrams:Ngrams",
     "openai-moderation": "parley.judging.toxicity.openai_moderation:OpenAIModeration",
     "detoxify": "parley.judging.toxicity.detoxify:DetoxifyScorer",
-    "perspective": "parley.judging.toxicity.perspective:Perspective",
 }
 JUDGE = "judge:"
 _REGISTRY = Registry(

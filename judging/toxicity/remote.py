@@ -49,13 +49,11 @@ class Remote(ABC):
     batch_size: ClassVar[int] = 1
     """Texts per request."""
     connections: ClassVar[int] = 4
-    no_key: ClassVar[str] = ""
-    """An addition to the message about a missing key."""
 
     def __init__(self, base_url: str | None = None, retries: int = 5) -> None:
         self.key = os.environ.get(self.key_variable, "").strip()
         if not self.key:
-            raise ConfigError(f"{self.name} needs a key: set {self.key_variable} in the environment{self.no_key}")
+            raise ConfigError(f"{self.name} needs a key: set {self.key_variable} in the environment")
         self.base_url = base_url or from_environment(self.name, self.url_variable) or self.default_url
         require_https(self.name, self.base_url)
         self.retries = retries

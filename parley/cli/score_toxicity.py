@@ -24,8 +24,8 @@ from parley.texts import Line, read_lines
 from parley.toxicity import ScorerColumn, score_texts
 
 SCORERS = (
-    "embedded (default), ngrams, openai-moderation, detoxify, perspective (its service ends on 31 December 2026), "
-    "judge:provider/model, the name of an installed scorer, or your own as file.py:Class"
+    "embedded (default), ngrams, openai-moderation, detoxify, judge:provider/model, "
+    "the name of an installed scorer, or your own as file.py:Class"
 )
 MAX_TEXTS_SHOWN = 20
 """Up to this many texts are listed with their scores; of more, only a summary is printed."""

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from parley.agents import ConfigError, ParleyError
-from parley.judging import HasMeasures, Measure, Outdates, Study, Unit
+from parley.judging import HasMeasures, Measure, Study, Unit
 from parley.runs.analysis_plan import describe_plan
 from parley.runs.store import RunFile
 
@@ -110,11 +110,6 @@ def _versions() -> dict[str, str]:
 
 def refuse_if_changed(file: RunFile, study: Study, size: Size) -> None:
     """Raise `PlanChanged` unless the file has the same config, data and prompts: only then can it be resumed."""
-    info = file.info()
-    if isinstance(study, Outdates) and info["study"] == study.name and (why := study.outdated(info["config"])):
-        raise PlanChanged(
-            f"{file.path} cannot be resumed: {why}; begin a new run with another --out (parley report still reads it)"
-        )
     if differences := list(_differences(file, study, size)):
         raise PlanChanged(
             f"{file.path} contains a different run ({'; '.join(differences)}); "
@@ -128,11 +123,9 @@ def _differences(file: RunFile, study: Study, size: Size) -> Iterator[str]:
         yield f"study: {info['study']} in the file, {study.name} requested"
         return
     stored, requested = info["config"], study.config.model_dump(mode="json")
-    defaults = {name: field.default for name, field in type(study.config).model_fields.items() if field.exclude_if}
     for key in sorted({*stored, *requested}):
-        if stored.get(key) != requested.get(key):  # some fields are only stored if they differ from their default
-            old, new = (config.get(key, defaults.get(key)) for config in (stored, requested))
-            yield f"{key}: {_brief(old)} in the file, {_brief(new)} requested"
+        if stored.get(key) != requested.get(key):
+            yield f"{key}: {_brief(stored.get(key))} in the file, {_brief(requested.get(key))} requested"
     for name, digest in study.sources().items():
         if info["sources"].get(name) != digest:
             yield f"{name} has changed"

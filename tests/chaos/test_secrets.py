@@ -22,7 +22,6 @@ from parley.agents import ConfigError, model
 from parley.agents.search import make_engine
 from parley.base.address import plain_address
 from parley.judging.toxicity.openai_moderation import OpenAIModeration
-from parley.judging.toxicity.perspective import Perspective
 from tests.chaos.faults import FaultServer
 from tests.chaos.studies import own_study
 from tests.conftest import File
@@ -35,7 +34,6 @@ KEYS = (
     "ANTHROPIC_API_KEY",
     "PARLEY_SERVER_KEY",
     "VLLM_API_KEY",
-    "PERSPECTIVE_API_KEY",
     "BRAVE_API_KEY",
     "HF_TOKEN",
 )
@@ -214,7 +212,7 @@ def test_without_a_key_plain_http_is_allowed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_scorers_and_search_services_do_not_send_keys_unencrypted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", FAR)
-    for make in (lambda: Perspective(FAR), OpenAIModeration, lambda: make_engine(f"brave?base_url={FAR}")):
+    for make in (OpenAIModeration, lambda: make_engine(f"brave?base_url={FAR}")):
         with pytest.raises(ConfigError, match=r"the key would go to gpu\.example unencrypted; use https://"):
             make()
 

@@ -202,24 +202,6 @@ def test_a_run_file_says_whether_round_1_was_blind(
     assert parley(*RUN, *flags, "--model", "sim/judge").status == 0, "and the same command resumes it"
 
 
-# Runs of the earlier protocol
-
-
-def test_a_run_of_the_earlier_protocol_is_not_resumed_but_reported(parley: Command) -> None:
-    command = (*RUN, "--model", "sim/judge")
-    parley(*command, "--budget-calls", "60", "--concurrency", "1")
-    edit_config("a.sqlite", lambda config: [config.pop(key) for key in ("blind", "speaking_order", "ties")])
-    refused = parley(*command)
-    assert refused.status == 1
-    assert refused.complaints == [
-        "parley: a.sqlite cannot be resumed: round 1 was not blind when it was begun, and the two kinds of ballots "
-        "must not be mixed; begin a new run with another --out (parley report still reads it)"
-    ]
-    assert parley(*command, "--design", "paper").complaints == refused.complaints
-    assert parley("report", "a.sqlite", "--no-files", "--draws", "20").status == 0
-    assert parley(*command[:-3], "b.sqlite", *command[-2:]).status == 0
-
-
 # Estimates
 
 

@@ -134,15 +134,6 @@ def test_what_must_not_move_contains_no_instruction(name: str) -> None:
             assert find_score_instruction(f"<<<{'0' * 16} TEXT\n{judged.text}\n{'0' * 16}>>>") is None
 
 
-def test_malibu_alone_is_planned_and_stored_as_before() -> None:
-    config = InjectionConfig(responses=2, kinds=["order-short"])
-    assert "judged_by" not in config.model_dump()
-    assert config.asks == [10, 0]
-    units = list(Injection(config).plan())
-    assert "judged_by" not in units[0].facets
-    assert units[0].id == f"{units[0].facets['scenario']}/open/clean/r0"
-
-
 def test_each_judge_is_asked_for_the_ends_of_its_scale() -> None:
     config = InjectionConfig(judged_by=["malibu", "mabrf", "stardtox"], responses=2, kinds=["order-short"])
     units = list(Injection(config).plan())

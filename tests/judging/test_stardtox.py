@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from parley.agents import ConfigError
 from parley.execute import Options
 from parley.judging import overcorrection
 from parley.judging.stardtox import StardtoxConfig, StardtoxStudy, continuation, load_team
-from parley.runs.plan import PlanChanged
 
 SIM = "sim/m?toxic=0.6&heeds=0.8&base=90&noise=4"
 COUNTING = """
@@ -136,21 +134,13 @@ def test_judges_from_outside_are_counted_in_the_estimate(run_study: Callable[...
         assert file.one(f"SELECT count(*) FROM verdicts WHERE metric = '{metric}' AND value >= 0") == drafts - units > 0
 
 
-def test_a_run_from_before_there_was_a_measure_reports_and_resumes_without_one(
+def test_a_run_without_a_measure_says_so_in_its_report(
     run_study: Callable[..., Any], place: Path, parley: Callable[..., Any]
 ) -> None:
-    file = run_study(measure="none", method=["stardtox"])
-    with sqlite3.connect(place / "a.sqlite") as db:
-        db.execute("DELETE FROM verdicts WHERE judge = 'rule'")
-        db.execute("DELETE FROM checks")
-    assert "measure" not in json.loads(file.one("SELECT value FROM run WHERE key = 'config'"))
+    run_study(measure="none", method=["stardtox"])
     report = parley("report", "a.sqlite", "--json").json
     assert report["summary"][0].startswith("No outside measure was taken")
-    assert "overcorrection" not in report
-    again = settings(method=["stardtox"])
-    with pytest.raises(PlanChanged, match=r"begun without an outside measure \(--measure none continues it\)"):
-        package.run("stardtox", out="a.sqlite", **again)
-    assert package.run("stardtox", out="a.sqlite", **again, measure="none").complete
+    assert report["overcorrection"], "what the revisions changed is counted without a scorer"
 
 
 # The team

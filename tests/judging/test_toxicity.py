@@ -273,8 +273,7 @@ async def test_your_own_scorer_and_unknown_names(tmp_path: Path) -> None:
         ("mine.py:Half", "lacks score, close"),
         ("mine.py:Gone", "does not exist"),
         ("gone.py:Mine", "no file"),
-        ("perspectiv", "unknown scorer 'perspectiv' (did you mean perspective? known: "),
-        ("perspective", "needs a key: set PERSPECTIVE_API_KEY"),
+        ("detoxifi", "unknown scorer 'detoxifi' (did you mean detoxify? known: "),
         ("openai-moderation", "needs a key: set OPENAI_API_KEY"),
         ("judge:nobody/x", "unknown provider 'nobody'"),
     ):

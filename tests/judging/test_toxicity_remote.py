@@ -1,4 +1,4 @@
-"""OpenAI's moderation and Perspective, on a server on loopback: answers, refusals, quotas, nonsense."""
+"""OpenAI's moderation, on a server on loopback: answers, refusals, quotas, nonsense."""
 
 from __future__ import annotations
 
@@ -9,20 +9,18 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from parley.agents import AuthError, ConfigError
+from parley.agents import AuthError
 from parley.judging.toxicity.openai_moderation import OpenAIModeration
-from parley.judging.toxicity.perspective import Perspective
 
 Answer = Callable[[int, dict[str, Any]], web.Response | None]
 
 
 class Service:
-    """Both services at one address. `answer(n, body)` may give the n-th request another response."""
+    """The service. `answer(n, body)` may give the n-th request another response."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
         self.headers: list[Any] = []
-        self.paths: list[str] = []
         self.times: list[float] = []
         self.answer: Answer = lambda nth, body: None
 
@@ -31,17 +29,11 @@ class Service:
         nth = len(self.asked)
         self.asked.append(body)
         self.headers.append(request.headers)
-        self.paths.append(request.path_qs)
         self.times.append(time.monotonic())
         other = self.answer(nth, body)
         if other is not None:
             return other
-        if request.path.endswith("/moderations"):
-            return web.json_response({"results": [{"category_scores": rate(text)} for text in body["input"]]})
-        values = {"value": 0.9 if "idiot" in body["comment"]["text"] else 0.1}
-        return web.json_response(
-            {"attributeScores": {name: {"summaryScore": values} for name in body["requestedAttributes"]}}
-        )
+        return web.json_response({"results": [{"category_scores": rate(text)} for text in body["input"]]})
 
 
 def rate(text: str) -> dict[str, float]:
@@ -58,19 +50,10 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     address = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    for name, value in (
-        ("OPENAI_API_KEY", "secret-openai"),
-        ("PERSPECTIVE_API_KEY", "secret-google"),
-        ("OPENAI_BASE_URL", f"{address}/v1"),
-        ("PERSPECTIVE_BASE_URL", f"{address}/v1alpha1"),
-        ("PERSPECTIVE_QPS", "1000"),
-    ):
-        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("OPENAI_API_KEY", "secret-openai")
+    monkeypatch.setenv("OPENAI_BASE_URL", f"{address}/v1")
     yield serving
     await runner.cleanup()
-
-
-SCORERS = [OpenAIModeration, Perspective]
 
 
 async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_rest(service: Service) -> None:
@@ -84,45 +67,31 @@ async def test_moderation_in_batches_takes_harassment_and_hate_and_keeps_the_res
     await scorer.close()
 
 
-async def test_perspective_is_asked_text_by_text_at_its_pace_and_the_key_is_in_no_address(service: Service) -> None:
-    scorer = Perspective(qps=20)
-    actual = await scorer.score(["You idiot.", "Hello.", "Bye."])
-    assert [item.score for item in actual] == [0.9, 0.1, 0.1]
-    assert {"insult", "threat", "identity_attack"} < dict(actual[0].labels).keys()
-    assert service.asked[0]["doNotStore"] is True
-    assert service.headers[0]["X-Goog-Api-Key"] == "secret-google"
-    assert service.paths == ["/v1alpha1/comments:analyze"] * 3
-    assert service.times[2] - service.times[0] > 0.08
-    await scorer.close()
-
-
-@pytest.mark.parametrize("kind", SCORERS)
-async def test_over_quota_it_waits_as_long_as_the_server_says(service: Service, kind: Any) -> None:
+async def test_over_quota_it_waits_as_long_as_the_server_says(service: Service) -> None:
     busy = web.json_response({}, status=429, headers={"Retry-After": "0.3"})
     service.answer = lambda nth, body: busy if nth == 0 else None
-    scorer = kind()
+    scorer = OpenAIModeration()
     (actual,) = await scorer.score(["You idiot."])
     assert actual.score is not None
     assert service.times[1] - service.times[0] >= 0.29
     await scorer.close()
 
 
-@pytest.mark.parametrize("kind", SCORERS)
 @pytest.mark.parametrize(
     ("response", "why"),
     [
         ({"status": 500, "text": "oh no"}, "answered 500: oh no"),
         ({"status": 429, "headers": {"Retry-After": "4000"}}, "too many requests"),
         ({"text": "<html>"}, "an unexpected reply"),
-        ({"text": '{"results": [{}], "attributeScores": []}'}, "an unexpected reply"),
-        ({"text": '{"results": [], "attributeScores": {}}'}, "an unexpected reply"),
+        ({"text": '{"results": [{}]}'}, "an unexpected reply"),
+        ({"text": '{"results": []}'}, "an unexpected reply"),
     ],
 )
 async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(
-    service: Service, kind: Any, response: dict[str, Any], why: str
+    service: Service, response: dict[str, Any], why: str
 ) -> None:
     service.answer = lambda nth, body: web.Response(**response)
-    scorer = kind(retries=1)
+    scorer = OpenAIModeration(retries=1)
     (actual,) = await scorer.score(["You idiot."])
     assert actual.score is None
     assert why in actual.why
@@ -132,12 +101,12 @@ async def test_after_the_last_attempt_a_text_is_unscored_with_the_reason(
 
 async def test_when_it_was_down_further_texts_cost_one_try_each(service: Service) -> None:
     service.answer = lambda nth, body: web.Response(status=500)
-    scorer = Perspective(retries=1)
-    actual = await scorer.score(["one", "two", "three"])
-    assert [item.score for item in actual] == [None, None, None]
-    assert len(service.asked) < 6
+    scorer = OpenAIModeration(retries=1)
+    actual = await scorer.score([f"text {n}" for n in range(10 * 32)])
+    assert {item.score for item in actual} == {None}
+    assert len(service.asked) < 2 * 10, "two attempts for each of ten batches, if it did not notice"
     service.answer = lambda nth, body: None
-    assert [item.score for item in await scorer.score(["one"])] == [0.1]
+    assert [item.score for item in await scorer.score(["one"])] == [0.02]
     await scorer.close()
 
 
@@ -150,22 +119,12 @@ async def test_no_server_at_the_address(service: Service) -> None:
     await scorer.close()
 
 
-@pytest.mark.parametrize("kind", SCORERS)
-async def test_a_rejected_key_stops_with_one_line_that_does_not_contain_it(service: Service, kind: Any) -> None:
+async def test_a_rejected_key_stops_with_one_line_that_does_not_contain_it(service: Service) -> None:
     service.answer = lambda nth, body: web.json_response({"error": {"message": "secret-openai is wrong"}}, status=401)
-    scorer = kind()
-    with pytest.raises(AuthError, match=kind.key_variable) as error:
+    scorer = OpenAIModeration()
+    with pytest.raises(AuthError, match="OPENAI_API_KEY") as error:
         await scorer.score(["one", "two"])
     assert "secret" not in str(error.value)
-    await scorer.close()
-
-
-async def test_google_says_400_where_it_means_a_refused_key(service: Service) -> None:
-    bad = {"error": {"message": "API key not valid.", "details": [{"reason": "API_KEY_INVALID"}]}}
-    service.answer = lambda nth, body: web.json_response(bad, status=400)
-    scorer = Perspective()
-    with pytest.raises(AuthError, match="PERSPECTIVE_API_KEY"):
-        await scorer.score(["one"])
     await scorer.close()
 
 
@@ -187,24 +146,3 @@ async def test_a_long_text_goes_in_pieces_and_odd_characters_travel(service: Ser
     assert [item.score for item in actual] == [0.8, 0.8]
     assert sum(len(body["input"]) for body in service.asked) == 12
     await scorer.close()
-
-
-async def test_after_its_last_day_perspective_says_that_it_ended(service: Service, monkeypatch: Any) -> None:
-    from datetime import date
-
-    from parley.judging.toxicity import perspective
-
-    monkeypatch.setattr(perspective, "LAST_DAY", date(2020, 1, 1))
-    service.answer = lambda nth, body: web.Response(status=404, text="gone")
-    scorer = Perspective()
-    (actual,) = await scorer.score(["one"])
-    assert actual.why.endswith("ended on 31 December 2026")
-    await scorer.close()
-    (nobody,) = await Perspective("http://127.0.0.1:9", retries=0).score(["one"])
-    assert nobody.why.endswith("ended on 31 December 2026")
-
-
-def test_an_invalid_rate_is_an_error_of_one_line(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PERSPECTIVE_QPS", "0")
-    with pytest.raises(ConfigError, match="PERSPECTIVE_QPS"):
-        Perspective()

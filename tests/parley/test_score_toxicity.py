@@ -103,7 +103,7 @@ def test_standard_input(parley: Callable[..., Any], monkeypatch: pytest.MonkeyPa
         ("a.pdf", "fine", (), ".txt, .jsonl or .csv"),
         ("a.txt", "fine", ("--scorer", "nobody"), "unknown scorer 'nobody'"),
         ("a.txt", "fine", ("--scorer", "embedded", "--scorer", "embedded"), "named twice"),
-        ("a.txt", "fine", ("--scorer", "perspective"), "PERSPECTIVE_API_KEY"),
+        ("a.txt", "fine", ("--scorer", "openai-moderation"), "OPENAI_API_KEY"),
         ("a.txt", "fine", ("--out", "gone/out.jsonl"), "gone/out.jsonl: No such file"),
     ],
 )
