@@ -16,7 +16,7 @@ from scipy import stats
 
 from parley.analysis.stats.resampling import DRAWS, MIN_DRAWS, TOO_FEW_DRAWS, bootstrap_sums, percentile_interval
 from parley.analysis.stats.results import Estimate, Interval, no_estimate
-from parley.analysis.stats.tables import Column, Floats, cell_sums, cluster_sums
+from parley.analysis.stats.tables import Column, Floats, cluster_sums
 
 ASSUMES = "clusters are independent; their means are roughly normal"
 INDEPENDENT_CLUSTERS = "clusters are independent of each other"
@@ -92,56 +92,6 @@ def bootstrap_mean(
     return _bootstrap(_ratio_columns(reduced.sums, reduced.counts, weight), reduced.n, draws, seed, level)
 
 
-def bootstrap_difference(
-    values: Column,
-    identities: Column,
-    clusters: Column,
-    first: str,
-    second: str,
-    *,
-    paired: bool = True,
-    weight: Weight = "cluster",
-    draws: int = DRAWS,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Estimate:
-    """The mean of one identity minus that of another, with a bootstrap over clusters.
-
-    Args:
-        values: One value per row; rows where it is missing are left out.
-        identities: The identity of each row.
-        clusters: The cluster of each row. Clusters are taken as independent.
-        first: The identity whose mean is taken.
-        second: The identity whose mean is subtracted.
-        paired: Use only clusters that have both; otherwise each mean is over the clusters that have that identity.
-        weight: As in `bootstrap_mean`.
-        draws: Number of bootstrap draws.
-        seed: Seed of the draws.
-        level: Confidence level.
-    """
-    cells = cell_sums(values, identities, clusters)
-    return difference_of_cells(cells, first, second, paired=paired, weight=weight, draws=draws, seed=seed, level=level)
-
-
-def difference_of_cells(
-    cells: tuple[pd.DataFrame, pd.DataFrame],
-    first: str,
-    second: str,
-    *,
-    paired: bool = True,
-    weight: Weight = "cluster",
-    draws: int = DRAWS,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Estimate:
-    """`bootstrap_difference` from sums and counts that `tables.cell_sums` has already computed."""
-    sums, counts = (table.reindex(columns=[first, second], fill_value=0).to_numpy(dtype=float) for table in cells)
-    kept = (counts > 0).all(axis=1) if paired else (counts > 0).any(axis=1)
-    sums, counts = sums[kept], counts[kept]
-    units = np.hstack([_ratio_columns(sums[:, side], counts[:, side], weight) for side in (0, 1)])
-    return _bootstrap(units, int(counts.sum()), draws, seed, level)
-
-
 def _ratio_columns(sums: Floats, counts: Floats, weight: Weight) -> Floats:
     """Numerator and denominator of a mean, by cluster: cluster means and 1, or sums and counts."""
     if weight == "row":
@@ -151,7 +101,7 @@ def _ratio_columns(sums: Floats, counts: Floats, weight: Weight) -> Floats:
 
 
 def _bootstrap(units: Floats, n: int, draws: int, seed: int, level: float) -> Estimate:
-    """A ratio of column sums, or a difference of two ratios, with its bootstrap interval."""
+    """The ratio of two column sums, with its bootstrap interval."""
     count = len(units)
     unknown = no_estimate(
         method=f"bootstrap over clusters, {draws} draws, seed {seed}, expanded percentiles",
@@ -176,6 +126,5 @@ def _bootstrap(units: Floats, n: int, draws: int, seed: int, level: float) -> Es
 
 def _ratios(sums: Floats) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = sums[:, 0::2] / sums[:, 1::2]
-    value: Floats = ratios[:, 0] - ratios[:, 1] if ratios.shape[1] == 2 else ratios[:, 0]
-    return value
+        ratios: Floats = sums[:, 0] / sums[:, 1]
+    return ratios

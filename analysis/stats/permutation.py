@@ -20,29 +20,12 @@ from parley.analysis.stats.effects import missing_interval_note, partial_eta_squ
 from parley.analysis.stats.paired import flip_signs
 from parley.analysis.stats.resampling import ArrangementP, arrangement_p, data_seed, half_size
 from parley.analysis.stats.results import Test, no_test
-from parley.analysis.stats.tables import Column, Floats, cell_sums
+from parley.analysis.stats.tables import Floats
 
 TOLERANCE = 1e-9  # eigenvalues below it are 0
 ASSUMES = (
     "if identity has no effect, a cluster's differences could as well have opposite signs; clusters are independent"
 )
-
-
-def identity_effect(
-    values: Column, identities: Column, clusters: Column, *, level: float = 0.95, tests: int = 1
-) -> Test:
-    """The permutation test of `effect_of_cells`, from rows.
-
-    Args:
-        values: One value per row; rows where it is missing are left out.
-        identities: The identity of each row, two or more in all.
-        clusters: The cluster of each row, such as its base. Clusters are taken as independent.
-        level: Confidence level of the effect size.
-        tests: Number of tests in the family.
-    """
-    sums, counts = cell_sums(values, identities, clusters)
-    n = int(counts.to_numpy().sum())
-    return effect_of_cells(sums / counts.where(counts > 0), n=n, level=level, tests=tests)
 
 
 def effect_of_cells(

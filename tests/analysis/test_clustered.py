@@ -1,4 +1,4 @@
-"""Means, differences and proportions with errors from clusters."""
+"""Means and proportions with errors from clusters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from parley.analysis.stats.clustered import (
-    bootstrap_difference,
-    bootstrap_mean,
-    cluster_mean,
-)
+from parley.analysis.stats.clustered import bootstrap_mean, cluster_mean
 from parley.analysis.stats.proportions import cluster_proportion, wilson
 from parley.analysis.stats.resampling import bootstrap_sums, percentile_interval, words_on_draws
 from parley.analysis.stats.tables import cell_means, unique_rows
@@ -64,7 +60,7 @@ def test_the_tails_are_hesterbergs() -> None:
     assert (low, high) == pytest.approx((-2.2622, 2.2622), abs=2e-3)  # t(0.975, 9)
 
 
-# Means and differences
+# Means
 
 
 def test_the_bootstrap_agrees_with_student_on_many_even_clusters() -> None:
@@ -82,33 +78,6 @@ def test_clusters_or_rows_may_be_weighted_equally() -> None:
     values, clusters = [1.0, 1.0, 1.0, 5.0], ["a", "a", "a", "b"]
     assert bootstrap_mean(values, clusters).estimate == 3.0
     assert bootstrap_mean(values, clusters, weight="row").estimate == 2.0
-
-
-def test_a_paired_difference_by_hand() -> None:
-    frame = pd.DataFrame(
-        [("s1", "f", 4.0), ("s1", "f", 6.0), ("s1", "m", 4.0), ("s2", "f", 7.0), ("s2", "m", 4.0), ("s3", "f", 100.0)],
-        columns=["scenario", "identity", "score"],
-    )
-    columns = frame["score"], frame["identity"], frame["scenario"]
-    # s1: 5 - 4 = 1, s2: 7 - 4 = 3, s3 has no m
-    result = bootstrap_difference(*columns, "f", "m")
-    assert (result.estimate, result.n, result.clusters) == (2.0, 5, 2)
-    assert bootstrap_difference(*columns, "m", "f").estimate == -2.0
-    # without pairing: (5 + 7 + 100) / 3 - (4 + 4) / 2
-    assert bootstrap_difference(*columns, "f", "m", paired=False).estimate == pytest.approx(112 / 3 - 4)
-    # every row the same: (4 + 6 + 7) / 3 - (4 + 4) / 2
-    assert bootstrap_difference(*columns, "f", "m", weight="row").estimate == pytest.approx(17 / 3 - 4)
-
-
-def test_pairing_removes_the_variance_between_scenarios() -> None:
-    rng = np.random.default_rng(6)
-    scenario = np.repeat(np.arange(30), 2)
-    identity = np.tile(["f", "m"], 30)
-    score = rng.normal(0, 3, 30)[scenario] + rng.normal(0, 0.5, 60)
-    paired = bootstrap_difference(score, identity, scenario, "f", "m")
-    apart = bootstrap_difference(score, identity, np.arange(60), "f", "m", paired=False)
-    assert paired.estimate == pytest.approx(apart.estimate)
-    assert (apart.high - apart.low) > 3 * (paired.high - paired.low)
 
 
 @pytest.mark.parametrize(("clusters", "lowest"), [(8, 0.90), (30, 0.92)])

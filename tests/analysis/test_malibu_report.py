@@ -18,7 +18,6 @@ from parley.analysis import malibu
 from parley.analysis.malibu import panel
 from parley.analysis.reporting.render import html, markdown
 from parley.analysis.reporting.report import Report
-from parley.analysis.stats import clustered, equivalence, permutation
 
 CATEGORIES = {"female": "gender", "male": "gender", "black": "race", "white": "race", "they/them": "x", "he/him": "x"}
 METRICS = ("Accuracy", "Creativity")
@@ -210,8 +209,6 @@ def test_a_report_computes_every_reduction_once(monkeypatch: pytest.MonkeyPatch)
 
     for name in ("final_verdicts", "panel_preferences", "cell_sums"):
         count(panel, name)
-    for module in (clustered, equivalence, permutation):
-        count(module, "cell_sums")
     both = pd.concat([study(FOUR, model=model) for model in ("one", "two")])
     malibu.report(both.assign(unit=both["model"] + "/" + both["unit"]), draws=20)
     assert calls == {"final_verdicts": 2, "panel_preferences": 1, "cell_sums": len(("one", "two"))}

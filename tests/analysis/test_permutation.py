@@ -14,7 +14,8 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from parley.analysis.stats.contingency import chi_square
-from parley.analysis.stats.permutation import effect_of_cells, identity_effect
+from parley.analysis.stats.permutation import effect_of_cells
+from parley.analysis.stats.results import Test
 from parley.analysis.stats.tables import cell_means
 
 
@@ -31,8 +32,13 @@ def panel(rng: np.random.Generator, scenarios: int, identities: int, judges: int
     return pd.DataFrame({"scenario": scenario, "identity": identity, "score": scores.ravel()})
 
 
+def effect_of(frame: pd.DataFrame, tests: int = 1) -> Test:
+    cells = cell_means(frame["score"], frame["identity"], frame["scenario"])
+    return effect_of_cells(cells, n=len(frame), tests=tests)
+
+
 def p_of(frame: pd.DataFrame) -> float:
-    return identity_effect(frame["score"], frame["identity"], frame["scenario"]).p
+    return effect_of(frame).p
 
 
 # Two identities
@@ -89,7 +95,7 @@ def test_f_is_that_of_the_analysis_of_variance_with_blocks(identities: int, miss
     frame = panel(rng, 12, identities, 1, effect=0.1)
     frame = frame.drop(index=rng.choice(len(frame), missing, replace=False))
     table = anova_lm(ols("score ~ C(scenario) + C(identity)", frame).fit(), typ=2)
-    result = identity_effect(frame["score"], frame["identity"], frame["scenario"])
+    result = effect_of(frame)
     assert result.statistic == pytest.approx(table.loc["C(identity)", "F"])
     total = table.loc["C(identity)", "sum_sq"] + table.loc["Residual", "sum_sq"]
     assert result.effect == pytest.approx(table.loc["C(identity)", "sum_sq"] / total)
@@ -124,7 +130,7 @@ def test_labels_that_are_not_exchangeable_raise_no_false_alarms() -> None:
 
 def test_a_p_that_no_arrangement_reached_is_a_bound() -> None:
     frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
-    result = identity_effect(frame["score"], frame["identity"], frame["scenario"])
+    result = effect_of(frame)
     assert result.p == 2.0**-22
     assert result.note == "p ≤ 2.4e-07: none of 4,194,304 arrangements came as far"
     assert result.low > 0.1
@@ -132,7 +138,7 @@ def test_a_p_that_no_arrangement_reached_is_a_bound() -> None:
 
 def test_a_large_family_has_enough_arrangements() -> None:
     frame = panel(np.random.default_rng(8), 30, 4, 4, effect=0.5)
-    result = identity_effect(frame["score"], frame["identity"], frame["scenario"], tests=5000)
+    result = effect_of(frame, tests=5000)
     assert 5000 * result.p <= 0.05 / 100
 
 
@@ -151,12 +157,12 @@ def test_the_same_data_have_the_same_p_whatever_the_order_of_rows() -> None:
 def test_names_order_scale_and_scenario_levels_do_not_matter(seed: int, shift: float, scale: float) -> None:
     rng = np.random.default_rng(seed)
     frame = panel(rng, 5, 3, 2)
-    result = identity_effect(frame["score"], frame["identity"], frame["scenario"])
+    result = effect_of(frame)
     changed = frame.assign(
         score=shift * frame["scenario"] + scale * frame["score"],
         identity=frame["identity"].map({0: "x", 1: "a", 2: "m"}),
     ).sample(frac=1, random_state=seed)
-    again = identity_effect(changed["score"], changed["identity"], changed["scenario"])
+    again = effect_of(changed)
     assert again.p == result.p
     assert (again.statistic, again.effect) == pytest.approx((result.statistic, result.effect), rel=1e-6)
 
@@ -165,13 +171,6 @@ def test_repeats_and_judges_do_not_count_as_independent() -> None:
     frame = panel(np.random.default_rng(2), 8, 4, 1)
     often = pd.concat([frame] * 25)
     assert p_of(often) == p_of(frame)
-
-
-def test_cells_and_rows_give_the_same() -> None:
-    frame = panel(np.random.default_rng(3), 9, 4, 3)
-    rows = identity_effect(frame["score"], frame["identity"], frame["scenario"])
-    cells = effect_of_cells(cell_means(frame["score"], frame["identity"], frame["scenario"]), n=len(frame))
-    assert rows == cells
 
 
 # Its false-positive rate and its power

@@ -10,11 +10,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from statsmodels.stats.weightstats import ttost_paired
 
-from parley.analysis.stats.equivalence import equivalence, equivalent_identities
 from parley.analysis.stats.multiplicity import benjamini_hochberg, holm
+from parley.analysis.stats.signflips import equivalence_p, sign_flip_test
 
 NAN = math.nan
 
@@ -68,58 +67,35 @@ def test_tost_by_hand_and_near_that_of_statsmodels() -> None:
     sign pattern reaches it if the values that it flips sum to 0 or less."""
     gaps = 2.5 - SLEEP
     flipped = np.array(list(itertools.product([0, 1], repeat=10))) @ gaps
-    result = equivalence(SLEEP, range(10), margin=2.5)
-    assert result.effect == pytest.approx(1.58)
-    assert result.p == np.mean(flipped <= 1e-9)
-    assert result.p == pytest.approx(ttost_paired(SLEEP, np.zeros(10), -2.5, 2.5)[0], abs=0.015)
-    assert (result.low, result.high) == pytest.approx(
-        stats.t.interval(0.9, 9, loc=1.58, scale=stats.sem(SLEEP)), abs=0.15
-    )
-    assert (result.level, result.df, result.margin, result.verdict) == (0.9, None, 2.5, "equivalent within ±2.5")
+    p = equivalence_p(SLEEP, 2.5)
+    assert p == np.mean(flipped <= 1e-9)
+    assert p == pytest.approx(ttost_paired(SLEEP, np.zeros(10), -2.5, 2.5)[0], abs=0.015)
 
 
-def test_without_evidence_the_verdict_is_not_shown() -> None:
-    assert equivalence(SLEEP, range(10), margin=2.0).verdict == "not shown"
-    wide = equivalence([3.0, -3.0, 2.5, -2.6], list("abcd"), margin=0.5)
-    assert wide.verdict == "not shown", "a mean near 0 is not evidence of equivalence"
-    assert wide.p > 0.3
+def test_a_mean_near_zero_is_not_evidence_of_equivalence() -> None:
+    assert equivalence_p(SLEEP, 2.0) > 0.05
+    assert equivalence_p([3.0, -3.0, 2.5, -2.6], 0.5) > 0.3
+    assert math.isnan(equivalence_p([], 0.5))
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.lists(st.floats(-2, 2), min_size=3, max_size=15, unique=True), st.floats(0.1, 3))
-def test_the_verdict_is_whether_the_interval_lies_within_the_margin(gaps: list[float], margin: float) -> None:
-    result = equivalence(gaps, range(len(gaps)), margin)
-    if min(abs(abs(end) - margin) for end in (result.low, result.high)) < 1e-4:
+def test_differences_are_equivalent_where_the_90_percent_interval_lies_within_the_margin(
+    gaps: list[float], margin: float
+) -> None:
+    interval = sign_flip_test(gaps, 0.9)
+    if min(abs(abs(end) - margin) for end in (interval.low, interval.high)) < 1e-4:
         return  # the ends are found to a millionth of the range
-    within = -margin < result.low and result.high < margin
-    assert result.verdict == (f"equivalent within ±{margin:g}" if within else "not shown")
-
-
-def test_identities_are_compared_on_common_scenarios() -> None:
-    scores = [5.0, 5.2, 6.0, 6.1, 7.0, 6.9, 9.0]
-    identities = ["f", "m", "f", "m", "f", "m", "f"]
-    result = equivalent_identities(scores, identities, [1, 1, 2, 2, 3, 3, 4], "f", "m", margin=0.5)
-    theirs = equivalence([-0.2, -0.1, 0.1], [1, 2, 3], margin=0.5)
-    assert (result.p, result.effect, result.clusters, result.n) == pytest.approx((theirs.p, theirs.effect, 3, 6))
+    within = -margin < interval.low and interval.high < margin
+    assert (equivalence_p(gaps, margin) <= 0.05) == within
 
 
 def test_a_difference_at_the_margin_is_rarely_called_equivalent() -> None:
     rng = np.random.default_rng(1)
-    called = sum(
-        equivalence(rng.normal(0.3, 0.5, 30), range(30), margin=0.3).verdict != "not shown" for _ in range(600)
-    )
+    called = sum(equivalence_p(rng.normal(0.3, 0.5, 30), 0.3) <= 0.05 for _ in range(600))
     assert called <= 48  # 5% of 600 are 30, standard deviation 5.3
 
 
 def test_a_judge_without_differences_is_equivalent_given_enough_clusters() -> None:
-    result = equivalence([0.0] * 8, range(8), margin=0.5)
-    assert (result.p, result.effect, result.low, result.high) == (2.0**-8, 0.0, 0.0, 0.0)
-    assert result.verdict == "equivalent within ±0.5"
-    few = equivalence([0.0] * 4, range(4), margin=0.5)
-    assert (few.verdict, few.p) == ("not shown", 1 / 16)
-    assert few.note == "p cannot be below 0.062: that takes 5 clusters"
-
-
-def test_a_margin_must_be_above_zero() -> None:
-    with pytest.raises(ValueError, match="margin"):
-        equivalence(SLEEP, range(10), margin=0)
+    assert equivalence_p([0.0] * 8, 0.5) == 2.0**-8
+    assert equivalence_p([0.0] * 4, 0.5) == 1 / 16, "four clusters cannot show it at 5%"

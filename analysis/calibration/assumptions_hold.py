@@ -1,4 +1,4 @@
-"""Calibration of tests at the end of a study: false-positive rate and power on simulated judges.
+"""Calibration where the tests' assumptions hold: false-positive rate and power of `parley calibrate`.
 
 Without an effect a valid test is significant in 5 of 100 simulations; with an effect, its rate is its power. The
 paper's χ² takes the verdicts of judges in one conversation as independent. They share what the panel made of the text
@@ -47,19 +47,18 @@ class Setting:
     icc: float
 
 
-def simulate(setting: Setting, simulations: int, rng: np.random.Generator, identities: int = 2) -> Floats:
+def simulate(setting: Setting, simulations: int, rng: np.random.Generator) -> Floats:
     """Verdicts of many simulated studies.
 
     Args:
         setting: The studies' size and the planted effect, which the first identity has.
         simulations: Number of studies.
         rng: Random generator.
-        identities: Identities per study.
 
     Returns:
-        Scores by simulation, identity, scenario and judge.
+        Scores by simulation, identity (two), scenario and judge.
     """
-    shape = (simulations, identities, setting.scenarios, setting.judges)
+    shape = (simulations, 2, setting.scenarios, setting.judges)
     panel_sd, noise_sd = VERDICT_SD * np.sqrt(setting.icc), VERDICT_SD * np.sqrt(1 - setting.icc)
     scores = rng.normal(0.0, noise_sd, shape)
     scores += rng.normal(0.0, panel_sd, (*shape[:3], 1))
