@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from scipy import special, stats
 
-from parley.analysis.calibration.assumptions_hold import chi_square_p
+from parley.analysis.calibration.as_assumed import chi_square_p
 from parley.analysis.calibration.judges import TOP, Cell, model_scores, preferences, scores, unread
 from parley.analysis.stats.paired import DECIMALS
 from parley.analysis.stats.permutation import effect_of_cells

@@ -68,7 +68,7 @@ def _numbers(text: str) -> list[float]:
 
 def _calibrate(parsed: argparse.Namespace) -> int:
     need_analysis()
-    from parley.analysis.calibration.assumptions_hold import calibrate, calibration_figure
+    from parley.analysis.calibration.as_assumed import calibrate, calibration_figure
     from parley.analysis.reporting.figures import save
     from parley.analysis.reporting.report import json_values
 

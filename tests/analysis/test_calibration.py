@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from parley.analysis.calibration.assumptions_hold import (
+from parley.analysis.calibration.as_assumed import (
     Setting,
     calibrate,
     calibration_figure,
